@@ -1,0 +1,75 @@
+# `make demo` and `make test` do everything, set-up included; `make` lists the rest.
+
+SWIFT ?= swift
+export SWIFT
+PREFIX ?= /usr/local
+# Where systemd looks for user units: below /usr, /usr/local and ~/.local alike.
+UNITDIR ?= $(PREFIX)/$(if $(filter /usr%,$(PREFIX)),lib,share)/systemd/user
+INSTALL ?= install
+RELEASE := .build/release
+FORMAT_FLAGS := --configuration .swift-format --recursive Sources Tests Package.swift \
+    $(wildcard Examples/*/Package.swift Examples/*/Sources)
+
+.PHONY: help demo test test-tsan bench lint format build release install uninstall clean
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## set up, build and run the main job: a sign-in ends as a session on the socket
+	@Scripts/needs build
+	@Scripts/release >/dev/null
+	@$(RELEASE)/ringback demo
+
+test: ## set up, build and run every test; the last line says "N passed, N failed"
+	@Scripts/needs test
+	@Scripts/test
+
+test-tsan: ## the tests of shared state under ThreadSanitizer
+	@Scripts/needs test
+	@Scripts/test-tsan
+
+bench: ## measure against the floor (a bare epoll echo in C) and print medians and ratios
+	@Scripts/needs bench
+	@Scripts/release >/dev/null
+	@Benchmarks/run --bin $(RELEASE)
+
+lint: ## check the style of the Swift sources, and the scripts' syntax
+	@command -v $(SWIFT) >/dev/null || Scripts/needs build
+	@$(SWIFT) format lint --strict --parallel $(FORMAT_FLAGS)
+	@for script in Scripts/* .ci/run; do bash -n "$$script" || exit 1; done
+
+format: ## format the Swift sources in place
+	@$(SWIFT) format --in-place --parallel $(FORMAT_FLAGS)
+
+build: ## a debug build
+	@Scripts/needs build
+	@$(SWIFT) build
+
+release: ## the release executables, in .build/release
+	@Scripts/needs build
+	@Scripts/release
+
+install: ## copy the release executables, units and manual pages below PREFIX (default /usr/local); DESTDIR works
+	@test -x $(RELEASE)/ringbackd || { echo 'ringback: run `make release` first (as yourself, not as root)' >&2; exit 1; }
+	$(INSTALL) -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(UNITDIR) $(PREFIX)/share/ringback $(PREFIX)/share/man/man1)
+	$(INSTALL) -m 755 $(addprefix $(RELEASE)/,ringbackd ringback ringback-sandbox) $(DESTDIR)$(PREFIX)/bin/
+	@for unit in ringback.socket ringback.service; do \
+	    sed 's|/usr/bin/|$(PREFIX)/bin/|' systemd/$$unit >$(DESTDIR)$(UNITDIR)/$$unit && \
+	    chmod 644 $(DESTDIR)$(UNITDIR)/$$unit && echo "$(DESTDIR)$(UNITDIR)/$$unit" || exit 1; done
+	@sed 's|/usr/bin/|$(PREFIX)/bin/|' systemd/ringback-callback.desktop \
+	    >$(DESTDIR)$(PREFIX)/share/ringback/ringback-callback.desktop
+	$(INSTALL) -m 644 systemd/environment.d/60-ringback.conf $(DESTDIR)$(PREFIX)/share/ringback/
+	$(INSTALL) -m 644 man/ringback.1 man/ringbackd.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	@echo 'Next, as the user: systemctl --user daemon-reload && systemctl --user enable --now ringback.socket'
+
+uninstall: ## remove what `make install` copied
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,ringbackd ringback ringback-sandbox) \
+	    $(addprefix $(DESTDIR)$(UNITDIR)/,ringback.socket ringback.service) \
+	    $(addprefix $(DESTDIR)$(PREFIX)/share/ringback/,ringback-callback.desktop 60-ringback.conf) \
+	    $(addprefix $(DESTDIR)$(PREFIX)/share/man/man1/,ringback.1 ringbackd.1)
+
+clean: ## remove what was built; downloaded packages stay
+	@$(SWIFT) package clean
+	@rm -rf .build-tsan .build-bench

@@ -1,0 +1,143 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// The rules every Swift target is built with. Warnings are errors in debug builds, where developers and tests live;
+/// a newer compiler's new warning must not keep a user from a release build.
+let strict: [SwiftSetting] = [
+    .strictMemorySafety(),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .treatAllWarnings(as: .error, .when(configuration: .debug)),
+]
+
+func library(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: dependencies, swiftSettings: strict)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .testTarget(name: name, dependencies: dependencies, path: "Tests/\(name)", swiftSettings: strict)
+}
+
+let log: Target.Dependency = .product(name: "Logging", package: "swift-log")
+let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+let signals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
+let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
+
+/// `ringback` starts in about the time of `/bin/true` because nothing is left to the dynamic linker.
+let staticExecutable: (swift: [SwiftSetting], linker: [LinkerSetting]) = (
+    [.unsafeFlags(["-static-executable"], .when(configuration: .release))],
+    [.unsafeFlags(["-static-executable"], .when(configuration: .release))]
+)
+
+let package = Package(
+    name: "ringback",
+    products: [
+        .executable(name: "ringbackd", targets: ["ringbackd"]),
+        .executable(name: "ringback", targets: ["ringback"]),
+        .executable(name: "ringback-sandbox", targets: ["ringback-sandbox"]),
+        .library(name: "RingbackClient", targets: ["RingbackClient"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
+        .package(url: "https://github.com/LebJe/TOMLKit", exact: "0.6.0"),
+    ],
+    targets: [
+        // Level 0: what the C libraries show, and values without behaviour.
+        .systemLibrary(name: "CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: "COpenSSL", providers: [.apt(["libssl-dev"])]),
+        .target(name: "CLinux"),
+        library("Secrets"),
+        library("StrictJSON"),
+        library("HTTPMessages", ["Secrets"]),
+        library("RingbackAPI", ["StrictJSON"]),
+        // Level 1
+        library("Cryptography", ["COpenSSL", "Secrets"]),
+        library("CurlTransport", ["CCurl", "HTTPMessages", "Secrets"]),
+        library(
+            "LocalHTTP",
+            [
+                "CLinux", "HTTPMessages", lifecycle, .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
+            ]
+        ),
+        library("RingbackClient", ["RingbackAPI", "StrictJSON", "CLinux"]),
+        library("Launcher", ["CLinux", "Secrets", "StrictJSON"]),
+        library("Terminal"),
+        // Level 2
+        library("OAuth", ["Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]),
+        library("CallbackListener", ["LocalHTTP", "HTTPMessages", "CLinux", lifecycle]),
+        library("Sandbox", ["LocalHTTP", "HTTPMessages", "Cryptography", "Secrets", "StrictJSON"]),
+        library("SessionVault", ["CLinux", "Cryptography", "Secrets", "StrictJSON"]),
+        // Level 4
+        library(
+            "Configuration",
+            ["OAuth", "HTTPMessages", "Secrets", "StrictJSON", .product(name: "TOMLKit", package: "TOMLKit")]
+        ),
+        library(
+            "BrokerCore",
+            ["OAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON", log]
+        ),
+        // Level 6
+        library(
+            "APIServer",
+            ["BrokerCore", "RingbackAPI", "LocalHTTP", "SessionVault", "HTTPMessages", "Secrets", "StrictJSON"]
+        ),
+        // Level 7: the executables, the only places where parts are joined.
+        .executableTarget(
+            name: "ringbackd",
+            dependencies: [
+                "APIServer", "BrokerCore", "CallbackListener", "CLinux", "Configuration", "CurlTransport", "Launcher",
+                "LocalHTTP", "OAuth", "SessionVault", "StrictJSON", "Secrets", "HTTPMessages", log, lifecycle, signals,
+            ],
+            swiftSettings: strict
+        ),
+        .executableTarget(
+            name: "ringback",
+            dependencies: ["RingbackClient", "RingbackAPI", "StrictJSON", "Terminal", "CLinux", arguments],
+            swiftSettings: strict + staticExecutable.swift,
+            linkerSettings: staticExecutable.linker
+        ),
+        .executableTarget(
+            name: "ringback-sandbox",
+            dependencies: ["Sandbox", "LocalHTTP", "Secrets", arguments, lifecycle, signals, log],
+            swiftSettings: strict
+        ),
+        tests("SecretsTests", ["Secrets"]),
+        tests("StrictJSONTests", ["StrictJSON"]),
+        tests("HTTPMessagesTests", ["HTTPMessages", "Secrets"]),
+        tests("RingbackAPITests", ["RingbackAPI", "StrictJSON"]),
+        tests("CryptographyTests", ["Cryptography", "Secrets"]),
+        tests("CurlTransportTests", ["CurlTransport", "HTTPMessages", "Secrets"]),
+        tests("LocalHTTPTests", ["LocalHTTP", "HTTPMessages", "CLinux", lifecycle]),
+        tests("RingbackClientTests", ["RingbackClient", "RingbackAPI", "StrictJSON"]),
+        tests("LauncherTests", ["Launcher", "Secrets", "StrictJSON", "CLinux"]),
+        tests("TerminalTests", ["Terminal"]),
+        tests("OAuthTests", ["OAuth", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]),
+        tests("CallbackListenerTests", ["CallbackListener", "LocalHTTP", "HTTPMessages", "CLinux", lifecycle]),
+        tests("SandboxTests", ["Sandbox", "LocalHTTP", "HTTPMessages", "Cryptography", "Secrets", "StrictJSON"]),
+        tests("SessionVaultTests", ["SessionVault", "Secrets"]),
+        tests("ConfigurationTests", ["Configuration", "HTTPMessages", "OAuth", "Secrets", "StrictJSON"]),
+        tests(
+            "BrokerCoreTests",
+            ["BrokerCore", "OAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]
+        ),
+        tests(
+            "APIServerTests",
+            [
+                "APIServer", "BrokerCore", "RingbackAPI", "LocalHTTP", "OAuth", "SessionVault", "Cryptography",
+                "HTTPMessages", "Secrets", "StrictJSON",
+            ]
+        ),
+        // The real executables over real sockets.
+        tests(
+            "HouseTests",
+            ["ringbackd", "ringback", "ringback-sandbox", "RingbackClient", "RingbackAPI", "StrictJSON", "CLinux"]
+        ),
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .c17
+)

@@ -1,0 +1,137 @@
+internal import BrokerCore
+internal import HTTPMessages
+internal import LocalHTTP
+internal import RingbackAPI
+internal import StrictJSON
+
+/// A request that has found its route, with its parameters read strictly: a name given twice, or a value of another
+/// type than the documented one, is the caller's mistake and is said so.
+struct Call: Sendable {
+    let request: ServerRequest
+    let route: Route
+    let parameters: [String: String]
+    let language: Language
+    private let query: [String: String]
+    private let body: JSONObject
+
+    /// No wait is longer (seconds, CONTRACT section 4).
+    static let longestWait = 600
+
+    init(_ request: ServerRequest, _ route: Route, _ parameters: [String: String]) throws(Problem) {
+        self.request = request
+        self.route = route
+        self.parameters = parameters
+        language = Language(accepting: request.fields["Accept-Language"])
+        query = try Call.readQuery(request.query)
+        body = try Call.readBody(request)
+    }
+
+    private static func readQuery(_ text: String?) throws(Problem) -> [String: String] {
+        var query: [String: String] = [:]
+        let pairs: [FormEncoding.Pair]
+        do throws(FormEncoding.Failure) {
+            pairs = try FormEncoding.parse(text ?? "")
+        } catch {
+            throw Problem(.invalidRequest, "The query is not valid: check its percent escapes.")
+        }
+        for pair in pairs {
+            guard query.updateValue(pair.value, forKey: pair.name) == nil else {
+                throw Problem(.invalidRequest, "The query has “\(pair.name)” twice.")
+            }
+        }
+        return query
+    }
+
+    private static func readBody(_ request: ServerRequest) throws(Problem) -> JSONObject {
+        guard !request.body.isEmpty else { return JSONObject() }
+        let type = request.fields["Content-Type"]?.prefix { $0 != ";" && $0 != " " } ?? ""
+        guard HTTPFields.isSame(String(type), "application/json") else {
+            throw Problem(.unsupportedMediaType, "Send the body with: Content-Type: application/json")
+        }
+        let value: JSON
+        do throws(JSONError) {
+            value = try JSON(parsing: request.body)
+        } catch {
+            throw Problem(.invalidRequest, "The body is not JSON: \(error).")
+        }
+        guard let object = value.object else { throw Problem(.invalidRequest, "The body is not a JSON object.") }
+        return object
+    }
+
+    // MARK: Parameters
+
+    /// The account of the path.
+    func account() throws(Problem) -> AccountName {
+        let text = parameters["account"] ?? ""
+        guard let name = AccountName(text) else { throw Problem(.accountNotFound, "There is no account of this name.") }
+        return name
+    }
+
+    /// A query parameter.
+    func query(_ name: String) -> String? { query[name] }
+
+    /// A query parameter that is one of some words.
+    func query(_ name: String, oneOf words: [String]) throws(Problem) -> String? {
+        guard let value = query[name] else { return nil }
+        guard words.contains(value) else { throw invalid(name, "it is one of: \(words.joined(separator: ", "))") }
+        return value
+    }
+
+    /// Seconds in the query, clamped to ``longestWait``.
+    func seconds(_ name: String) throws(Problem) -> Int? {
+        guard let text = query[name] else { return nil }
+        guard !text.isEmpty, text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else {
+            throw invalid(name, "it is a whole number of seconds")
+        }
+        // What does not fit a number is over the bound too.
+        return min(Int(text) ?? Int.max, Call.longestWait)
+    }
+
+    /// A truth value in the query.
+    func flag(_ name: String) throws(Problem) -> Bool { try query(name, oneOf: ["true", "false"]) == "true" }
+
+    /// A member of the body; null is as absent.
+    private func member(_ name: String) -> JSON? { body[name] == .null ? nil : body[name] }
+
+    func text(_ name: String) throws(Problem) -> String? {
+        guard let value = member(name) else { return nil }
+        guard let text = value.string else { throw invalid(name, "it is a string") }
+        return text
+    }
+
+    func truth(_ name: String) throws(Problem) -> Bool {
+        guard let value = member(name) else { return false }
+        guard let truth = value.bool else { throw invalid(name, "it is true or false") }
+        return truth
+    }
+
+    func number(_ name: String, in range: ClosedRange<Int>) throws(Problem) -> Int? {
+        guard let value = member(name) else { return nil }
+        guard let number = value.integer, range.contains(number) else {
+            throw invalid(name, "it is a whole number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return number
+    }
+
+    func texts(_ name: String) throws(Problem) -> [(String, String)] {
+        guard let value = member(name) else { return [] }
+        guard let object = value.object else { throw invalid(name, "it is an object of strings") }
+        var pairs: [(String, String)] = []
+        for entry in object.members {
+            guard let text = entry.value.string else { throw invalid("\(name).\(entry.name)", "it is a string") }
+            pairs.append((entry.name, text))
+        }
+        return pairs
+    }
+
+    func invalid(_ name: String, _ reason: String) -> Problem { Problem(.validationFailed, "\(name): \(reason).") }
+
+    /// Runs a call of the broker; its failures become problems.
+    func ask<Value>(_ body: () async throws(BrokerError) -> Value) async throws(Problem) -> Value {
+        do throws(BrokerError) {
+            return try await body()
+        } catch {
+            throw Problem(error, language: language)
+        }
+    }
+}

@@ -1,0 +1,93 @@
+internal import BrokerCore
+internal import HTTPMessages
+internal import LocalHTTP
+internal import RingbackAPI
+internal import StrictJSON
+internal import Synchronization
+
+extension SocketAPI {
+    /// Server-sent events (WHATWG HTML section 9.2).
+    func streamEvents(_ call: Call) async throws(Problem) -> ServerResponse {
+        var account: AccountName?
+        if let text = call.query("account") {
+            account = AccountName(text)
+            guard account != nil else { throw Problem(.accountNotFound, "There is no such account.") }
+        }
+        let lastSeen = call.request.fields["Last-Event-ID"].flatMap(UInt64.init)
+        let feed: EventFeed
+        do throws(BrokerError) {
+            let events = try await broker.events(of: account, after: lastSeen)
+            feed = EventFeed(broker: broker, live: events.live, initial: events.initial, language: call.language)
+        } catch {
+            throw Problem(error, language: call.language)
+        }
+        let fields = HTTPFields([("Content-Type", "text/event-stream"), ("Cache-Control", "no-store")])
+        return ServerResponse(
+            status: 200, fields: fields,
+            stream: AsyncStream(unfolding: { await feed.next() }, onCancel: { feed.stop() }))
+    }
+}
+
+/// What one listener is told: first the accounts as they are, then what happens.
+final class EventFeed: Sendable {
+    private let broker: Broker
+    private let live: EventSubscription
+    private let language: Language
+    private let state: Mutex<(initial: [UInt8]?, isOver: Bool)>
+
+    /// A comment this often keeps the connection known to be alive.
+    private static let heartbeat: Duration = .seconds(15)
+
+    init(broker: Broker, live: EventSubscription, initial: [BrokerEvent], language: Language) {
+        self.broker = broker
+        self.live = live
+        self.language = language
+        // A stream says something at once, so that the client knows that it stands.
+        let text = initial.flatMap { EventFeed.encode(nil, $0, language) }
+        state = Mutex((text.isEmpty ? Array(": no accounts\n\n".utf8) : text, false))
+    }
+
+    /// The next bytes; nil at the end.
+    func next() async -> [UInt8]? {
+        let (initial, isOver) = state.withLock { state in
+            defer { state.initial = nil }
+            return state
+        }
+        if let initial { return initial }
+        guard !isOver else { return nil }
+        switch await live.next(within: EventFeed.heartbeat) {
+        case .events(let events): return events.flatMap { EventFeed.encode($0.id, $0.event, language) }
+        case .quiet: return Array(": still here\n\n".utf8)
+        case .overflowed:
+            stop()
+            return Array("event: dropped\ndata: {\"reason\":\"the events were not read fast enough\"}\n\n".utf8)
+        case .cancelled:
+            stop()
+            return nil
+        }
+    }
+
+    /// A client that vanishes between two events cancels nothing: the stream goes, and the listener with it.
+    deinit { broker.stopListening(live) }
+
+    func stop() {
+        state.withLock { $0.isOver = true }
+        broker.stopListening(live)
+    }
+
+    private static func encode(_ id: UInt64?, _ event: BrokerEvent, _ language: Language) -> [UInt8] {
+        var object = JSONObject([
+            .init("account", .string(event.account.rawValue)), .init("state", .string(event.state.rawValue)),
+        ])
+        object["subject"] = event.subject.map { .string($0) }
+        object["user"] = event.user.map { .object($0) }
+        object["expires_at"] = event.expiresAt.map { .integer($0) }
+        object["error"] = event.error.map { Problem($0, language: language).json }
+        object["at"] = .integer(event.at)
+        var text = Array("event: \(event.kind.rawValue)\n".utf8)
+        if let id { text += Array("id: \(id)\n".utf8) }
+        text += Array("data: ".utf8)
+        JSON.object(object).write(to: &text)
+        return text + Array("\n\n".utf8)
+    }
+}

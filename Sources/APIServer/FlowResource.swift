@@ -1,0 +1,72 @@
+internal import BrokerCore
+internal import LocalHTTP
+internal import RingbackAPI
+internal import StrictJSON
+
+extension SocketAPI {
+    func listFlows(_ call: Call) async -> ServerResponse {
+        let views = await broker.flows()
+        return ServerResponse(json: ["flows": .array(views.map { flow($0, call.language) })])
+    }
+
+    func getFlow(_ call: Call) async throws(Problem) -> ServerResponse {
+        let wait = try call.seconds("wait") ?? 0
+        let id = call.parameters["flow"] ?? ""
+        let view = try await call.ask { () throws(BrokerError) in
+            try await broker.flow(id, waiting: .seconds(wait))
+        }
+        return ServerResponse(json: flow(view, call.language))
+    }
+
+    func withdrawFlow(_ call: Call) async throws(Problem) -> ServerResponse {
+        let isForAll = try call.flag("all")
+        let id = call.parameters["flow"] ?? ""
+        let view = try await call.ask { () throws(BrokerError) in try await broker.withdraw(id, isForAll: isForAll) }
+        return ServerResponse(json: flow(view, call.language))
+    }
+
+    func deliverCallback(_ call: Call) async throws(Problem) -> ServerResponse {
+        guard let url = try call.text("url") else { throw call.invalid("url", "it is required") }
+        switch await broker.receive(url) {
+        case .completed(let id), .failed(let id, _):
+            let view = try await call.ask { () throws(BrokerError) in try await broker.flow(id) }
+            return ServerResponse(json: ["flow": flow(view, call.language)])
+        case .ignored(let reason): throw Problem(.invalidCallback(reason), language: call.language)
+        case .ended: throw Problem(.flowEnded, language: call.language)
+        }
+    }
+
+    /// A flow as JSON.
+    func flow(_ view: FlowView, _ language: Language) -> JSON {
+        var object = JSONObject([
+            .init("id", .string(view.id)), .init("account", .string(view.account.rawValue)),
+            .init("method", .string(view.method)), .init("status", .string(view.status.word)),
+        ])
+        if view.status == .pending {
+            object["waiting_for"] = "callback"
+            object["authorization_url"] = .string(view.authorizationURL)
+        }
+        object["redirect_uri"] = .string(view.redirectURI)
+        object["expires_at"] = .integer(view.expiresAt)
+        switch view.status {
+        case .failed(let error), .expired(let error):
+            let problem = Problem(error, language: language)
+            object["error"] = problem.json
+            object["user_message"] = problem.userMessage.map { .string($0) }
+        case .pending, .completed, .cancelled: break
+        }
+        return .object(object)
+    }
+}
+
+extension FlowView.Status {
+    var word: String {
+        switch self {
+        case .pending: "pending"
+        case .completed: "completed"
+        case .failed: "failed"
+        case .cancelled: "cancelled"
+        case .expired: "expired"
+        }
+    }
+}

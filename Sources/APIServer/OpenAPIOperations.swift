@@ -1,0 +1,122 @@
+internal import RingbackAPI
+internal import StrictJSON
+
+/// What the OpenAPI document says of each route beyond its method and path.
+enum OpenAPIOperations {
+    struct Entry {
+        var summary: String
+        var parameters: [JSON] = []
+        var body: JSON?
+        var successes: [Int] = [200]
+        /// Nil for an event stream.
+        var schema: String?
+        var errors: [ErrorCode] = []
+    }
+
+    private static let ofAccount: [ErrorCode] = [.accountNotFound]
+    private static let ofProvider: [ErrorCode] = [
+        .providerError, .invalidProviderResponse, .providerUnreachable, .rateLimited, .invalidConfiguration,
+        .vaultLocked, .timeout,
+    ]
+
+    static func entry(of id: Route.ID) -> Entry {
+        switch id {
+        case .getOpenAPI: Entry(summary: "This document", schema: "Document")
+        case .getStatus: Entry(summary: "The daemon", schema: "Status")
+        case .getPeer: Entry(summary: "What the broker sees of the caller", schema: "Peer", errors: [.notFound])
+        case .listAccounts: Entry(summary: "Every account, by name", schema: "Accounts")
+        case .getAccount: Entry(summary: "One account", schema: "Account", errors: ofAccount)
+        case .signIn:
+            Entry(
+                summary: "Start a sign-in, or join an equal one that is pending", body: signInBody,
+                successes: [200, 201], schema: "Flow",
+                errors: ofAccount + ofProvider + [
+                    .methodUnsupported, .validationFailed, .stateConflict, .portInUse, .flowExpired,
+                ])
+        case .listFlows: Entry(summary: "Every flow that is remembered, oldest first", schema: "Flows")
+        case .getFlow:
+            Entry(
+                summary: "A flow, once it has left pending or the wait is over",
+                parameters: [query("wait", "integer", "Seconds to wait, at most 600")], schema: "Flow",
+                errors: [.flowNotFound, .validationFailed])
+        case .withdrawFlow:
+            Entry(
+                summary: "Withdraw one caller's interest in a flow; the last one cancels it",
+                parameters: [query("all", "boolean", "Cancel for all callers")], schema: "Flow",
+                errors: [.flowNotFound, .validationFailed])
+        case .deliverCallback:
+            Entry(
+                summary: "Deliver a callback from outside", body: callbackBody, schema: "CallbackResult",
+                errors: [.invalidCallback, .validationFailed, .flowExpired, .flowNotFound])
+        case .getSession, .getSessionByIssuer: session(id)
+        case .refresh:
+            Entry(
+                summary: "Refresh now", body: refreshBody, schema: "Account",
+                errors: ofAccount + ofProvider + [
+                    .validationFailed, .signInRequired, .sessionExpired, .stateConflict,
+                ])
+        case .signOut:
+            Entry(
+                summary: "Sign out, and tell the provider",
+                parameters: [query("scope", "string", "local (the default), global or others")], schema: "Account",
+                errors: ofAccount + [.methodUnsupported, .validationFailed, .vaultLocked])
+        case .streamEvents:
+            Entry(
+                summary: "What happens, as server-sent events; first every account as it is",
+                parameters: [query("account", "string", "Only this account")], errors: ofAccount)
+        case .reload:
+            Entry(summary: "Re-read the configuration", schema: "Reloaded", errors: [.invalidConfiguration])
+        }
+    }
+
+    private static func session(_ id: Route.ID) -> Entry {
+        var parameters = [
+            query("min_valid", "integer", "Seconds of life that the token must have; default 60"),
+            query("timeout", "integer", "Seconds that the answer may take; default 30"),
+            query("scope", "string", "A token narrowed to these scopes, separated by spaces"),
+            query("audience", "string", "A token for this audience"),
+            query("resource", "string", "A token for this resource (RFC 8707)"),
+            query("kind", "string", "access_token (the default) or id_token"),
+            query("subject", "string", "Only a session of this person"),
+            query("include", "string", "Any of id_token, user, separated by commas"),
+            query("sign_in", "string", "wait: if signed out, start or join a sign-in and wait for it"),
+        ]
+        if id == .getSessionByIssuer {
+            parameters.insert(query("issuer", "string", "Whose token", required: true), at: 0)
+        }
+        return Entry(
+            summary: "A token of the account's session", parameters: parameters, schema: "Session",
+            errors: ofAccount + ofProvider + [
+                .signInRequired, .sessionExpired, .stateConflict, .validationFailed, .accessDenied, .flowExpired,
+                .methodUnsupported, .portInUse, .flowNotFound,
+            ])
+    }
+
+    private static func query(_ name: String, _ type: String, _ text: String, required: Bool = false) -> JSON {
+        [
+            "name": .string(name), "in": "query", "required": .bool(required), "description": .string(text),
+            "schema": ["type": .string(type)],
+        ]
+    }
+
+    private static let signInBody: JSON = [
+        "type": "object",
+        "properties": [
+            "method": ["type": "string", "description": "browser (the default)"],
+            "scopes": ["type": "string", "description": "Instead of the account's; separated by spaces"],
+            "params": ["type": "object", "additionalProperties": ["type": "string"]],
+            "timeout": ["type": "integer", "minimum": 1, "maximum": 3600],
+            "switch_subject": ["type": "boolean"],
+        ],
+    ]
+    private static let callbackBody: JSON = [
+        "type": "object", "required": ["url"], "properties": ["url": ["type": "string"]],
+    ]
+    private static let refreshBody: JSON = [
+        "type": "object",
+        "properties": [
+            "force": ["type": "boolean"],
+            "rejected_sha256": ["type": "string", "pattern": "^[0-9a-fA-F]{64}$"],
+        ],
+    ]
+}

@@ -1,0 +1,82 @@
+internal import BrokerCore
+internal import RingbackAPI
+internal import StrictJSON
+
+/// The shapes of the answers. Clients ignore members that they do not know.
+enum OpenAPISchemas {
+    static let all = JSONObject([
+        .init("Document", ["type": "object", "required": ["openapi", "paths"]]),
+        .init("Status", status), .init("Peer", peer),
+        .init("Accounts", object(["accounts": array("Account")])), .init("Account", account),
+        .init("Flows", object(["flows": array("Flow")])), .init("Flow", flow),
+        .init("CallbackResult", object(["flow": OpenAPIDocument.reference("Flow")])), .init("Session", session),
+        .init("Reloaded", object(["reloaded": ["type": "boolean"], "accounts": ["type": "array"]])),
+        .init("Problem", problem),
+    ])
+
+    private static let text: JSON = ["type": "string"]
+    private static let number: JSON = ["type": "integer"]
+    private static let truth: JSON = ["type": "boolean"]
+
+    private static func array(_ schema: String) -> JSON {
+        ["type": "array", "items": OpenAPIDocument.reference(schema)]
+    }
+
+    private static func words(_ words: [String]) -> JSON {
+        ["type": "string", "enum": .array(words.map { .string($0) })]
+    }
+
+    /// An object; every member is required but those named.
+    private static func object(_ properties: JSON, optional: Set<String> = []) -> JSON {
+        let required = (properties.object?.names ?? []).filter { !optional.contains($0) }
+        return [
+            "type": "object", "required": .array(required.map { .string($0) }), "properties": properties,
+        ]
+    }
+
+    private static let status = object([
+        "version": text, "pid": number, "uptime": number,
+        "vault": object(["kind": text, "locked": truth, "key_source": text, "protects": text]),
+        "accounts": ["type": "object", "additionalProperties": number],
+        "listeners": ["type": "array", "items": text], "confinement": ["type": "object"],
+    ])
+
+    private static let peer = object(
+        [
+            "uid": number, "pid": number, "executable": text, "unit": text, "confidence": text,
+            "operations": ["type": "array", "items": words(RingbackAPI.Operation.allCases.map(\.rawValue).sorted())],
+            "policy": text,
+        ], optional: ["executable", "unit"])
+
+    private static let account = object(
+        [
+            "name": text, "provider": text, "state": words(AccountState.allCases.map(\.rawValue)), "source": text,
+            "stale": truth, "subject": text, "user": ["type": "object"], "aal": text, "expires_at": number,
+            "flow": object(["id": text, "method": text]), "error": OpenAPIDocument.reference("Problem"),
+        ], optional: ["stale", "subject", "user", "aal", "expires_at", "flow", "error"])
+
+    private static let flow = object(
+        [
+            "id": text, "account": text, "method": text,
+            "status": words(["pending", "completed", "failed", "cancelled", "expired"]),
+            "waiting_for": words(["callback", "code", "email_confirmation", "device"]), "authorization_url": text,
+            "redirect_uri": text, "expires_at": number, "error": OpenAPIDocument.reference("Problem"),
+            "user_message": text,
+        ], optional: ["waiting_for", "authorization_url", "error", "user_message"])
+
+    private static let session = object(
+        [
+            "account": text, "subject": text, "access_token": text, "id_token": text, "token_type": text,
+            "expires_at": number, "expires_in": number, "scope": text, "issuer": text, "user": ["type": "object"],
+        ],
+        optional: ["subject", "access_token", "id_token", "expires_at", "expires_in", "scope", "user"])
+
+    private static let problem = object(
+        [
+            "title": text, "status": number, "code": words(ErrorCode.table.keys.map(\.rawValue).sorted()),
+            "detail": text, "recovery": words(["retry", "sign_in", "link", "fix_configuration", "none"]),
+            "user_message": text, "retry_after": number, "errors": ["type": "array", "items": ["type": "object"]],
+            "provider_code": text, "provider_message": text,
+        ],
+        optional: ["detail", "user_message", "retry_after", "errors", "provider_code", "provider_message"])
+}

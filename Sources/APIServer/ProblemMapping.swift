@@ -1,0 +1,108 @@
+internal import BrokerCore
+internal import RingbackAPI
+internal import StrictJSON
+
+/// The one place where the broker's failures become problem documents.
+extension Problem {
+    init(_ error: BrokerError, language: Language) {
+        self = Problem(error)
+        userMessage = UserMessage(error)?.text(in: language)
+    }
+
+    private init(_ error: BrokerError) {
+        switch error {
+        case .accountNotFound(let name):
+            self.init(.accountNotFound, "There is no account \(name). See `ringback accounts` for those there are.")
+        case .flowNotFound: self.init(.flowNotFound, "The flow is unknown, or was forgotten 10 minutes after its end.")
+        case .signInRequired(let name):
+            self.init(.signInRequired, "\(name) is not signed in. Run: ringback login \(name)")
+        case .sessionExpired(let name):
+            self.init(.sessionExpired, "The provider ended the session of \(name). Run: ringback login \(name)")
+        case .accessDenied(let name):
+            self.init(.accessDenied, "The sign-in of \(name) was refused at the provider.")
+        case .conflict(let reason): self.init(.stateConflict, reason)
+        case .invalid(let field, let reason): self.init(.validationFailed, "\(field): \(reason)")
+        case .methodUnsupported(let reason): self.init(.methodUnsupported, reason)
+        case .portInUse(let port, let reason): self.init(.portInUse, "Port \(port) cannot be had: \(reason)")
+        case .invalidCallback(let reason): self.init(.invalidCallback, reason)
+        case .flowEnded:
+            self.init(.flowExpired, "The sign-in of this callback has ended. Start it again if you are not signed in.")
+        case .flowExpired(let reason), .flowCancelled(let reason): self.init(.flowExpired, reason)
+        case .provider(let failure): self.init(failure)
+        case .vaultLocked(let reason): self.init(.vaultLocked, reason)
+        case .vaultFailed(let reason): self.init(.internalError, "The vault did not take the session: \(reason)")
+        case .misconfigured(let reason): self.init(.invalidConfiguration, reason)
+        case .timedOut: self.init(.timeout, "It took longer than the time allowed. Nothing was lost: ask again.")
+        case .cancelled: self.init(.shuttingDown, "The daemon is shutting down. Ask again when it is back.")
+        }
+    }
+
+    private init(_ failure: ProviderFailure) {
+        switch failure {
+        case .unreachable(let host, let reason):
+            self.init(.providerUnreachable, "\(host) cannot be reached: \(reason).")
+        case .rateLimited(let seconds):
+            self.init(.rateLimited, "The provider asks to wait before the next request.", retryAfter: seconds)
+        case .unavailable(let status, let seconds):
+            self.init(
+                .providerUnreachable, "The provider is not available for now (HTTP status \(status)).",
+                retryAfter: seconds)
+        case .invalidAnswer(let reason): self.init(.invalidProviderResponse, reason)
+        case .refused(let code, let message):
+            let detail = "The provider answered “\(code)”\(message.map { ": \($0)" } ?? "")."
+            var members = JSONObject([.init("provider_code", .string(code))])
+            members["provider_message"] = message.map { .string($0) }
+            self.init(.providerError, detail, extensions: members)
+        }
+    }
+}
+
+/// The languages in which a person may be spoken to.
+enum Language: Sendable {
+    case english
+    case russian
+
+    /// The first language of `Accept-Language` that we speak (RFC 9110 section 12.5.4; weights are in order in practice).
+    init(accepting header: String?) {
+        for item in header?.split(separator: ",") ?? [] {
+            let tag = item.drop { $0 == " " }.prefix { $0 != ";" && $0 != "-" && $0 != " " }.lowercased()
+            if tag == "ru" {
+                self = .russian
+                return
+            }
+            if tag == "en" { break }
+        }
+        self = .english
+    }
+}
+
+/// What a person is told, by cause (CONTRACT section 4).
+enum UserMessage: Sendable {
+    case network, badCallback, deadSession, providerDown, tooManyAttempts
+
+    init?(_ error: BrokerError) {
+        switch error {
+        case .provider(.unreachable): self = .network
+        case .provider(.unavailable): self = .providerDown
+        case .provider(.rateLimited): self = .tooManyAttempts
+        case .provider(.invalidAnswer), .provider(.refused), .invalidCallback, .flowExpired: self = .badCallback
+        case .sessionExpired: self = .deadSession
+        default: return nil
+        }
+    }
+
+    func text(in language: Language) -> String {
+        switch (self, language) {
+        case (.network, .english): "Connection failed. Please check your internet and try again."
+        case (.network, .russian): "Нет соединения. Проверьте интернет и попробуйте снова."
+        case (.badCallback, .english): "Sign in failed. Please try again."
+        case (.badCallback, .russian): "Не удалось войти. Попробуйте ещё раз."
+        case (.deadSession, .english): "Session expired. Please sign in again."
+        case (.deadSession, .russian): "Сеанс истёк. Войдите снова."
+        case (.providerDown, .english): "Service temporarily unavailable. Please try again later."
+        case (.providerDown, .russian): "Сервис временно недоступен. Попробуйте позже."
+        case (.tooManyAttempts, .english): "Too many attempts. Please wait a few minutes."
+        case (.tooManyAttempts, .russian): "Слишком много попыток. Подождите несколько минут."
+        }
+    }
+}

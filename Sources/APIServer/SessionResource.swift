@@ -1,0 +1,157 @@
+internal import BrokerCore
+internal import HTTPMessages
+internal import LocalHTTP
+internal import RingbackAPI
+internal import Secrets
+internal import StrictJSON
+internal import Synchronization
+
+extension SocketAPI {
+    // MARK: The hot path
+
+    /// `GET /v1/accounts/NAME/session` of a token that is held: no lane, no JSON encoding, no hop to another thread.
+    @Sendable func immediate(_ request: ServerRequest) -> ServerResponse? {
+        guard request.method == "GET", request.query == nil, request.body.isEmpty,
+            let name = SocketAPI.account(inSessionPath: request.path),
+            (try? refuseBrowsers(request)) != nil, isAllowed(request, account: name, operation: .token),
+            let (entry, now) = broker.board.current(name)
+        else { return nil }
+        return ServerResponse(status: 200, fields: ServerResponse.jsonFields, body: encoded.body(for: entry, at: now))
+    }
+
+    private static func account(inSessionPath path: String) -> String? {
+        let head = "/v1/accounts/"
+        let tail = "/session"
+        guard path.utf8.count > head.utf8.count + tail.utf8.count, path.hasPrefix(head), path.hasSuffix(tail) else {
+            return nil
+        }
+        let name = path.utf8.dropFirst(head.utf8.count).dropLast(tail.utf8.count)
+        return name.contains(UInt8(ascii: "/")) ? nil : String(name)
+    }
+
+    // MARK: Every other way
+
+    func getSession(_ call: Call) async throws(Problem) -> ServerResponse {
+        let name = try call.account()
+        return try await session(of: name, call)
+    }
+
+    func getSessionByIssuer(_ call: Call) async throws(Problem) -> ServerResponse {
+        guard let issuer = call.query("issuer") else { throw call.invalid("issuer", "it is required here") }
+        let name = try await call.ask { () throws(BrokerError) in try await broker.account(issuer: issuer) }
+        return try await session(of: name, call)
+    }
+
+    private func session(of name: AccountName, _ call: Call) async throws(Problem) -> ServerResponse {
+        var query = SessionQuery()
+        query.minValid = try call.seconds("min_valid")
+        if let timeout = try call.seconds("timeout") { query.timeout = .seconds(timeout) }
+        query.subject = call.query("subject")
+        query.kind =
+            try call.query("kind", oneOf: ["access_token", "id_token"]) == "id_token" ? .idToken : .accessToken
+        let scopes = call.query("scope").map { $0.split(separator: " ").map(String.init) }
+        for (name, isEmpty) in [
+            ("scope", scopes?.isEmpty), ("audience", call.query("audience")?.isEmpty),
+            ("resource", call.query("resource")?.isEmpty),
+        ] where isEmpty == true { throw call.invalid(name, "it is empty; leave it out for the session's own token") }
+        query.key = TokenKey(scopes: scopes, audience: call.query("audience"), resource: call.query("resource"))
+        let extras = try included(call)
+        let waitsForSignIn = try call.query("sign_in", oneOf: ["wait"]) != nil
+        let handOut = try await call.ask { () throws(BrokerError) in
+            waitsForSignIn
+                ? try await broker.sessionAfterSignIn(name, query) : try await broker.session(name, query)
+        }
+        var object = EncodedHandOuts.members(of: handOut, isIDToken: query.kind == .idToken)
+        if extras.contains("id_token"), query.kind != .idToken {
+            object["id_token"] = handOut.session.identity.map { .string($0.token.revealed()) }
+        }
+        if extras.contains("user") { object["user"] = handOut.session.user.map { .object($0) } }
+        if let expiresAt = handOut.token.expiresAt {
+            object["expires_at"] = .integer(expiresAt)
+            object["expires_in"] = .integer(max(expiresAt - broker.now, 0))
+        }
+        return ServerResponse(json: .object(object))
+    }
+
+    private func included(_ call: Call) throws(Problem) -> Set<String> {
+        let known: Set = ["id_token", "provider_token", "user", "profile"]
+        let words = Set(call.query("include")?.split(separator: ",").map(String.init) ?? [])
+        guard words.isSubset(of: known) else {
+            throw call.invalid("include", "it lists any of: \(known.sorted().joined(separator: ", "))")
+        }
+        // These come with accounts of a kind that this version does not have: silence would look like an answer.
+        if let word = words.intersection(["provider_token", "profile"]).min() {
+            throw call.invalid("include", "this account has no \(word)")
+        }
+        return words
+    }
+
+    func refresh(_ call: Call) async throws(Problem) -> ServerResponse {
+        let name = try call.account()
+        let isForced = try call.truth("force")
+        var rejected: [UInt8]?
+        if let text = try call.text("rejected_sha256") {
+            guard let digest = SocketAPI.bytes(ofHex: text), digest.count == 32 else {
+                throw call.invalid("rejected_sha256", "it is a SHA-256 in 64 hexadecimal digits")
+            }
+            rejected = digest
+        }
+        let view = try await call.ask { () throws(BrokerError) in
+            try await broker.refresh(name, isForced: isForced, rejected: rejected)
+        }
+        return ServerResponse(json: account(view, call.language))
+    }
+
+    func signOut(_ call: Call) async throws(Problem) -> ServerResponse {
+        let name = try call.account()
+        let scope = try call.query("scope", oneOf: ["local", "global", "others"]) ?? "local"
+        guard scope == "local" else {
+            _ = try await call.ask { () throws(BrokerError) in try await broker.account(name) }
+            throw Problem(.methodUnsupported, "The provider of \(name) ends single sessions only: use scope=local.")
+        }
+        let view = try await call.ask { () throws(BrokerError) in try await broker.signOut(name) }
+        return ServerResponse(json: account(view, call.language))
+    }
+
+    private static func bytes(ofHex text: String) -> [UInt8]? {
+        let digits = text.utf8.map { Character(Unicode.Scalar($0)).hexDigitValue }
+        guard digits.count.isMultiple(of: 2), !digits.contains(nil) else { return nil }
+        return stride(from: 0, to: digits.count, by: 2).map { UInt8((digits[$0] ?? 0) << 4 | (digits[$0 + 1] ?? 0)) }
+    }
+}
+
+/// Session answers, encoded once per token: only `expires_in` differs from one request to the next, and it comes last.
+final class EncodedHandOuts: Sendable {
+    private let known = Mutex<[String: (generation: UInt64, head: [UInt8])]>([:])
+
+    func body(for entry: SessionBoard.Entry, at now: Int) -> [UInt8] {
+        let handOut = entry.handOut
+        var body = known.withLock { known in
+            let account = handOut.account.rawValue
+            if let found = known[account], found.generation == entry.generation { return found.head }
+            var object = EncodedHandOuts.members(of: handOut, isIDToken: false)
+            object["expires_at"] = handOut.token.expiresAt.map { .integer($0) }
+            var head = JSON.object(object).serialized()
+            head.removeLast()
+            known[account] = (entry.generation, head)
+            return head
+        }
+        if let expiresAt = handOut.token.expiresAt {
+            body.append(contentsOf: ",\"expires_in\":".utf8)
+            body.append(contentsOf: String(max(expiresAt - now, 0)).utf8)
+        }
+        body.append(UInt8(ascii: "}"))
+        return body
+    }
+
+    /// The line that puts an access token on the socket.
+    static func members(of handOut: HandOut, isIDToken: Bool) -> JSONObject {
+        var object = JSONObject([.init("account", .string(handOut.account.rawValue))])
+        object["subject"] = handOut.subject.map { .string($0) }
+        object[isIDToken ? "id_token" : "access_token"] = .string(handOut.token.value.revealed())
+        object["token_type"] = .string(handOut.token.type)
+        object["scope"] = (handOut.token.scope ?? handOut.session.scope).map { .string($0) }
+        object["issuer"] = .string(handOut.issuer)
+        return object
+    }
+}

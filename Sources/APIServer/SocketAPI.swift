@@ -1,0 +1,152 @@
+public import BrokerCore
+internal import Glibc
+internal import HTTPMessages
+public import LocalHTTP
+internal import RingbackAPI
+public import StrictJSON
+
+/// The socket API (CONTRACT section 4): requests become calls of the broker, and what the broker says becomes JSON.
+public struct SocketAPI: Sendable {
+    /// What the daemon's main knows and the broker does not.
+    public struct Daemon: Sendable {
+        public var version: String
+        public var startedAt: Int
+        /// Re-reads the configuration: the mistakes as problem members (`file`, `line`, `key`, `message`), or none.
+        public var reload: @Sendable () async -> [JSON]
+
+        public init(version: String, startedAt: Int, reload: @escaping @Sendable () async -> [JSON]) {
+            self.version = version
+            self.startedAt = startedAt
+            self.reload = reload
+        }
+    }
+
+    let broker: Broker
+    let policy: Policy
+    let daemon: Daemon
+    let encoded = EncodedHandOuts()
+
+    public init(broker: Broker, policy: Policy, daemon: Daemon) {
+        self.broker = broker
+        self.policy = policy
+        self.daemon = daemon
+    }
+
+    /// A server of this API. Only the owner of the process and root connect.
+    public func server() -> HTTPServer {
+        var limits = ServerLimits()
+        limits.writeTimeout = .seconds(30)
+        limits.cancelsAtShutdown = true
+        return HTTPServer(
+            limits: limits,
+            accepts: { peer in
+                guard case .local(let uid, _) = peer else { return false }
+                return uid == getuid() || uid == 0
+            },
+            refusal: SocketAPI.refusal, immediate: immediate, handler: respond)
+    }
+
+    /// What broke HTTP or a limit before it became a request.
+    @Sendable static func refusal(_ status: Int) -> ServerResponse {
+        var problem =
+            switch status {
+            case 413: Problem(.payloadTooLarge, "A body may have 64 KiB.")
+            case 503: Problem(.shuttingDown, "The daemon is shutting down.")
+            default: Problem(.invalidRequest, "The request is not HTTP as this daemon reads it.")
+            }
+        problem.status = status
+        return problem.response
+    }
+
+    // MARK: The way of a request
+
+    @Sendable func respond(_ request: ServerRequest) async -> ServerResponse {
+        do throws(Problem) {
+            try refuseBrowsers(request)
+            switch Route.match(method: request.method, path: request.path) {
+            case .nothing: throw Problem(.notFound, "See /v1/openapi.json for what there is.")
+            case .otherMethods(let methods):
+                var response = Problem(.methodNotAllowed, "Allowed: \(methods.joined(separator: ", ")).").response
+                response.fields.set("Allow", methods.joined(separator: ", "))
+                return response
+            case .route(let route, let parameters):
+                let call = try Call(request, route, parameters)
+                try authorize(call)
+                return try await answer(call)
+            }
+        } catch {
+            return error.response
+        }
+    }
+
+    /// A web page that reaches the socket through some proxy is not a local program.
+    func refuseBrowsers(_ request: ServerRequest) throws(Problem) {
+        for field in request.fields.lines where SocketAPI.isFromBrowser(field.name) {
+            throw Problem(.policyDenied, "Requests of web pages are not served (field \(field.name)).")
+        }
+    }
+
+    private static func isFromBrowser(_ name: String) -> Bool {
+        switch name.utf8.count {
+        case 6: HTTPFields.isSame(name, "Origin")
+        case 7: HTTPFields.isSame(name, "Referer")
+        case 10...: HTTPFields.isSame(String(name.prefix(10)), "Sec-Fetch-")
+        default: false
+        }
+    }
+
+    /// The policy is asked once per connection, and again when it has changed.
+    private func authorize(_ call: Call) throws(Problem) {
+        guard isAllowed(call.request, account: call.parameters["account"], operation: call.route.operation) else {
+            throw Problem(.policyDenied, "The policy does not allow \(call.route.operation.rawValue) to this program.")
+        }
+    }
+
+    func isAllowed(_ request: ServerRequest, account: String?, operation: RingbackAPI.Operation) -> Bool {
+        if let known = request.memory.value as? Policy.Decision, known.generation == policy.generation {
+            return known.isAllowed
+        }
+        guard case .local(let uid, let pid) = request.peer else { return false }
+        let decision = policy.decide(
+            PolicyPeer(uid: uid, pid: pid), account: account, operation: operation.rawValue)
+        request.memory.value = decision
+        return decision.isAllowed
+    }
+
+    private func answer(_ call: Call) async throws(Problem) -> ServerResponse {
+        switch call.route.id {
+        case .getOpenAPI: OpenAPIDocument.response(version: daemon.version)
+        case .getStatus: await status()
+        case .getPeer: peer(call)
+        case .listAccounts: await listAccounts(call)
+        case .getAccount: try await getAccount(call)
+        case .signIn: try await signIn(call)
+        case .listFlows: await listFlows(call)
+        case .getFlow: try await getFlow(call)
+        case .withdrawFlow: try await withdrawFlow(call)
+        case .deliverCallback: try await deliverCallback(call)
+        case .getSession: try await getSession(call)
+        case .getSessionByIssuer: try await getSessionByIssuer(call)
+        case .refresh: try await refresh(call)
+        case .signOut: try await signOut(call)
+        case .streamEvents: try await streamEvents(call)
+        case .reload: await reload()
+        }
+    }
+}
+
+extension Problem {
+    var response: ServerResponse {
+        var fields = HTTPFields([("Content-Type", "application/problem+json"), ("Cache-Control", "no-store")])
+        if let retryAfter { fields.append("Retry-After", String(retryAfter)) }
+        return ServerResponse(status: status, fields: fields, body: json.serialized())
+    }
+}
+
+extension ServerResponse {
+    static let jsonFields = HTTPFields([("Content-Type", "application/json"), ("Cache-Control", "no-store")])
+
+    init(status: Int = 200, json: JSON) {
+        self.init(status: status, fields: ServerResponse.jsonFields, body: json.serialized())
+    }
+}

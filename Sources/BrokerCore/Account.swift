@@ -1,0 +1,120 @@
+public import HTTPMessages
+public import OAuth
+public import Secrets
+
+/// The name of an account: `[a-z0-9][a-z0-9._-]{0,63}`.
+public struct AccountName: Hashable, Sendable, Comparable, CustomStringConvertible {
+    public let rawValue: String
+
+    /// Nil if the text is not a name.
+    public init?(_ text: String) {
+        let bytes = text.utf8
+        guard let first = bytes.first, bytes.count <= 64, AccountName.isAlphanumeric(first),
+            bytes.allSatisfy({ AccountName.isAlphanumeric($0) || "._-".utf8.contains($0) })
+        else { return nil }
+        rawValue = text
+    }
+
+    private static func isAlphanumeric(_ byte: UInt8) -> Bool {
+        (byte >= 0x61 && byte <= 0x7A) || (byte >= 0x30 && byte <= 0x39)
+    }
+
+    public var description: String { rawValue }
+    public static func < (left: AccountName, right: AccountName) -> Bool { left.rawValue < right.rawValue }
+}
+
+/// What a session belongs to. It is never sent anywhere else.
+public struct SessionBinding: Hashable, Sendable {
+    /// The issuer; for endpoints by hand the token endpoint's origin, after the issuer if one is named.
+    public let provider: String
+    public let clientID: String
+
+    public init(provider: String, clientID: String) {
+        self.provider = provider
+        self.clientID = clientID
+    }
+
+    /// Different bindings have different texts: the parts' lengths keep them apart.
+    var text: String { "\(provider.utf8.count):\(provider)\(clientID)" }
+}
+
+/// An account as the configuration has it now. A flow keeps the one that it began with.
+public struct Account: Sendable {
+    /// How the provider's endpoints are known.
+    public enum Endpoints: Sendable, Equatable {
+        /// By discovery at the issuer.
+        case issuer(String)
+        /// By hand.
+        case fixed(ProviderMetadata)
+        /// The provider needs a kind of sign-in that this version does not have; the sentence says which.
+        case unsupported(String)
+    }
+
+    /// Where the client secret comes from. Asked at every use, so that a source decides itself what it keeps.
+    public struct SecretSource: Sendable {
+        public let fetch: @Sendable () async throws(BrokerError) -> Secret
+        public init(fetch: @escaping @Sendable () async throws(BrokerError) -> Secret) { self.fetch = fetch }
+    }
+
+    public var name: AccountName
+    /// `oidc`, `oauth2`, `supabase` or a preset's name.
+    public var provider: String
+    /// Where it is configured, for people.
+    public var source: String
+    public var endpoints: Endpoints
+    public var clientID: String
+    /// Nil: chosen by what the provider offers.
+    public var clientAuthentication: ClientAuthentication?
+    public var clientSecret: SecretSource?
+    public var scopes: [String]
+    /// As configured; nil for the default, a free port on 127.0.0.1 and `/callback/ACCOUNT`.
+    public var redirectURI: String?
+    public var authorizationParameters: [(String, String)]
+    /// Seconds that a sign-in may take.
+    public var flowTimeout: Int
+    public var trust: ServerTrust
+    /// Added to every request to the provider.
+    public var headers: [(String, String)]
+
+    public init(
+        name: AccountName, provider: String, source: String, endpoints: Endpoints, clientID: String,
+        clientAuthentication: ClientAuthentication? = nil, clientSecret: SecretSource? = nil, scopes: [String] = [],
+        redirectURI: String? = nil, authorizationParameters: [(String, String)] = [], flowTimeout: Int = 600,
+        trust: ServerTrust = .system, headers: [(String, String)] = []
+    ) {
+        self.name = name
+        self.provider = provider
+        self.source = source
+        self.endpoints = endpoints
+        self.clientID = clientID
+        self.clientAuthentication = clientAuthentication
+        self.clientSecret = clientSecret
+        self.scopes = scopes
+        self.redirectURI = redirectURI
+        self.authorizationParameters = authorizationParameters
+        self.flowTimeout = flowTimeout
+        self.trust = trust
+        self.headers = headers
+    }
+
+    /// What a session of this account is bound to.
+    public var binding: SessionBinding {
+        switch endpoints {
+        case .issuer(let issuer): return SessionBinding(provider: issuer, clientID: clientID)
+        case .fixed(let metadata):
+            // By hand, the token endpoint may move while the issuer's name stays.
+            let origin = (try? WebURL(parsing: metadata.tokenEndpoint))?.origin ?? ""
+            return SessionBinding(provider: metadata.issuer.map { "\($0) \(origin)" } ?? origin, clientID: clientID)
+        case .unsupported(let reason): return SessionBinding(provider: reason, clientID: clientID)
+        }
+    }
+
+    /// The issuer, where there is one.
+    public var issuer: String? {
+        switch endpoints {
+        case .issuer(let issuer): issuer
+        case .fixed(let metadata): metadata.issuer
+        case .unsupported: nil
+        }
+    }
+}

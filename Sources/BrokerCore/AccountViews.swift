@@ -1,0 +1,82 @@
+public import StrictJSON
+
+/// State of an account (CONTRACT section 1).
+public enum AccountState: String, Sendable, CaseIterable {
+    case loading
+    case unauthenticated
+    case authenticating
+    case authenticated
+    case refreshing
+}
+
+/// An account as callers see it.
+public struct AccountView: Sendable {
+    public let name: AccountName
+    public let provider: String
+    public let state: AccountState
+    public let source: String
+    /// The token has expired and cannot be renewed for now.
+    public let isStale: Bool
+    public let subject: String?
+    public let user: JSONObject?
+    public let expiresAt: Int?
+    public let flow: FlowView?
+    public let error: BrokerError?
+}
+
+/// What a caller wants of a session.
+public struct SessionQuery: Sendable {
+    public enum Kind: Sendable { case accessToken, idToken }
+
+    public var key = TokenKey.own
+    public var kind = Kind.accessToken
+    /// Seconds; nil if the caller named none.
+    public var minValid: Int?
+    public var timeout: Duration = .seconds(30)
+    public var subject: String?
+
+    public init() {}
+
+    /// The token that this query is about, if the session has one.
+    func token(in session: Session) -> AccessToken? {
+        switch kind {
+        case .accessToken: return session.tokens[key]
+        case .idToken:
+            guard let identity = session.identity else { return nil }
+            return AccessToken(
+                value: identity.token, type: "id_token", scope: nil, expiresAt: identity.expiresAt,
+                lifetime: identity.lifetime)
+        }
+    }
+}
+
+extension SessionBook {
+    /// The account as it is.
+    func view(_ name: AccountName, flow: FlowView?) throws(BrokerError) -> AccountView {
+        guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
+        let session = lane.closings == 0 ? lane.session : nil
+        let token = session?.tokens[.own]
+        let state: AccountState =
+            if lane.load.value == nil { .loading } else if session != nil {
+                lane.refreshes.isEmpty ? .authenticated : .refreshing
+            } else { flow == nil ? .unauthenticated : .authenticating }
+        return AccountView(
+            name: name, provider: lane.account.provider, state: state, source: lane.account.source,
+            isStale: token?.remaining(at: clock.now()) == 0, subject: session?.subject, user: session?.user,
+            expiresAt: token?.expiresAt, flow: flow, error: lane.error)
+    }
+
+    /// The names, sorted.
+    var names: [AccountName] { lanes.keys.sorted() }
+
+    /// The account of a name, as configured.
+    func account(_ name: AccountName) throws(BrokerError) -> Account {
+        guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
+        return lane.account
+    }
+
+    /// The accounts of an issuer.
+    func names(issuer: String) -> [AccountName] {
+        lanes.values.filter { $0.account.issuer == issuer }.map(\.account.name).sorted()
+    }
+}

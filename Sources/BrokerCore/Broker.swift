@@ -1,0 +1,261 @@
+public import HTTPMessages
+internal import OAuth
+public import SessionVault
+
+/// The broker: sign-ins become sessions, sessions become tokens. A value that joins the parts; it holds nothing itself.
+public struct Broker: Sendable {
+    public let bus: EventBus
+    public let vault: any Vault
+    public let door: CallbackDoor
+    let book: SessionBook
+    let desk: FlowDesk
+    let http: any HTTPClient
+    let directory: ProviderDirectory
+    let work: Work
+    let clock: BrokerClock
+
+    public init(
+        vault: any Vault, http: any HTTPClient, door: CallbackDoor, work: Work = Work(), clock: BrokerClock = .system
+    ) {
+        let bus = EventBus()
+        let directory = ProviderDirectory(http: http, work: work, clock: clock)
+        let book = SessionBook(
+            vault: vault, http: http, directory: directory, bus: bus, work: work, clock: clock)
+        self.bus = bus
+        self.vault = vault
+        self.door = door
+        self.book = book
+        self.http = http
+        self.directory = directory
+        self.work = work
+        self.clock = clock
+        desk = FlowDesk(door: door, clock: clock, work: work) { account, error in
+            await book.note(error, account, as: .signInFailed)
+        }
+    }
+
+    /// What readers who must not wait look at.
+    public var board: SessionBoard { book.board }
+
+    // MARK: Life
+
+    /// Takes over the configuration's accounts, at start and at every reload.
+    public func configure(_ accounts: [Account]) async {
+        for name in await book.configure(accounts) { await desk.cancel(name) }
+    }
+
+    /// Lets changes under way finish, so that no rotated refresh token is lost.
+    public func drain(atMost bound: Duration) async { await work.drain(atMost: bound) }
+
+    /// The time by the broker's clock, Unix seconds: what its instants are to be compared with.
+    public var now: Int { clock.now() }
+
+    // MARK: Accounts
+
+    /// Every account, sorted by name.
+    public func accounts() async -> [AccountView] {
+        var views: [AccountView] = []
+        for name in await book.names {
+            if let view = try? await account(name) { views.append(view) }
+        }
+        return views
+    }
+
+    /// One account.
+    public func account(_ name: AccountName) async throws(BrokerError) -> AccountView {
+        try await book.view(name, flow: await desk.pending(name))
+    }
+
+    // MARK: Sessions
+
+    /// A token.
+    public func session(_ name: AccountName, _ query: SessionQuery) async throws(BrokerError) -> HandOut {
+        try await book.handOut(name, query)
+    }
+
+    /// A token; if the account is signed out, a sign-in is started or joined and waited for. Nothing is opened here:
+    /// whoever shows the flow to the person does.
+    public func sessionAfterSignIn(_ name: AccountName, _ query: SessionQuery) async throws(BrokerError) -> HandOut {
+        let end = ContinuousClock.now + query.timeout
+        do {
+            return try await book.handOut(name, query)
+        } catch {
+            switch error {
+            case .signInRequired, .sessionExpired: break
+            default: throw error
+            }
+        }
+        let flow: FlowView
+        if let pending = await desk.pending(name) {
+            flow = pending
+        } else {
+            flow = try await signIn(name, SignInRequest(), waitingAtMost: end - .now).flow
+        }
+        var rest = query
+        rest.timeout = max(end - .now, .zero)
+        let status = try await desk.view(flow.id, waiting: rest.timeout).status
+        rest.timeout = max(end - .now, .zero)
+        switch status {
+        case .completed: return try await book.handOut(name, rest)
+        case .pending: throw .timedOut
+        case .failed(let error), .expired(let error): throw error
+        case .cancelled: throw .flowCancelled("The sign-in of \(name) was withdrawn.")
+        }
+    }
+
+    /// The one account of an issuer.
+    public func account(issuer: String) async throws(BrokerError) -> AccountName {
+        let names = await book.names(issuer: issuer)
+        guard let name = names.first else { throw .accountNotFound(issuer) }
+        guard names.count == 1 else {
+            throw .conflict(
+                "Several accounts have this issuer: \(names.map(\.rawValue).joined(separator: ", ")). Name one.")
+        }
+        return name
+    }
+
+    /// Refreshes on demand.
+    public func refresh(
+        _ name: AccountName, isForced: Bool = false, rejected: [UInt8]? = nil
+    ) async throws(BrokerError) -> AccountView {
+        try await book.refresh(name, isForced: isForced, rejected: rejected)
+        return try await account(name)
+    }
+
+    /// How long a sign-out waits for the provider to hear of it; the revocation goes on without the caller.
+    private static let revocationWait: Duration = .seconds(5)
+
+    /// Ends the session here, and tells the provider.
+    public func signOut(_ name: AccountName) async throws(BrokerError) -> AccountView {
+        // A caller that goes away while a refresh is waited for must not keep the provider from hearing of it.
+        let closing = work.start { () -> Result<Promise<Void>?, BrokerError> in
+            do throws(BrokerError) {
+                guard let closed = try await book.close(name) else { return .success(nil) }
+                let provider = Provider(account: closed.account, http: http, directory: directory, clock: clock)
+                return .success(work.start { try? await provider.revoke(closed.session) })
+            } catch {
+                return .failure(error)
+            }
+        }
+        guard let closed = await closing.wait() else { throw .cancelled }
+        _ = try await closed.get()?.wait(atMost: Broker.revocationWait)
+        return try await account(name)
+    }
+
+    // MARK: Flows
+
+    /// Starts a sign-in, or joins an equal one that is pending. The bound is on what happens before there is a flow.
+    public func signIn(
+        _ name: AccountName, _ request: SignInRequest, waitingAtMost bound: Duration = .seconds(90)
+    ) async throws(BrokerError) -> (flow: FlowView, isNew: Bool) {
+        let account = try await book.account(name)
+        if case .unsupported(let reason) = account.endpoints { throw .methodUnsupported(reason) }
+        guard request.method == "browser" else {
+            throw .methodUnsupported("\(name) has no sign-in method “\(request.method)”. It has: browser.")
+        }
+        try Broker.check(request.parameters, of: account)
+        switch try await desk.admit(name, request) {
+        case .existing(let flow): return (flow, false)
+        case .joining(let start): return (try await started(start, bound), false)
+        case .begin(let start):
+            await book.clearError(name)
+            // The flow belongs to all who will join it, so it does not end with this caller.
+            work.start {
+                do throws(BrokerError) {
+                    // Read again: what changed before the place was reserved cannot cancel it any more.
+                    let flow = try await prepare(try await book.account(name), request)
+                    if await !desk.begin(flow, fulfilling: start) { await door.close(flow.redirectURI) }
+                } catch {
+                    await desk.abandon(name, with: error, fulfilling: start)
+                }
+            }
+            return (try await started(start, bound), true)
+        }
+    }
+
+    private func started(
+        _ start: Promise<Result<FlowView, BrokerError>>, _ bound: Duration
+    ) async throws(BrokerError) -> FlowView {
+        guard let result = await start.wait(atMost: max(bound, .zero)) else {
+            throw Task.isCancelled ? .cancelled : .timedOut
+        }
+        return try result.get()
+    }
+
+    /// Everything a flow needs: the provider's endpoints, the secret (before the person is asked for anything), and a
+    /// redirect URI that somebody listens behind.
+    private func prepare(_ account: Account, _ request: SignInRequest) async throws(BrokerError) -> Flow {
+        let provider = Provider(account: account, http: http, directory: directory, clock: clock)
+        let metadata = try await provider.metadata()
+        _ = try await provider.registration(metadata)
+        if (request.scopes ?? account.scopes).contains("openid"), metadata.issuer == nil || metadata.jwksURI == nil {
+            throw .misconfigured(
+                "With the scope openid, \(account.name) needs the provider's issuer and jwks endpoint to check ID tokens."
+            )
+        }
+        let redirectURI = try await door.open(account.redirectURI, account.name)
+        do throws(BrokerError) {
+            return try Flow(
+                account: account, request: request, metadata: metadata, redirectURI: redirectURI, now: clock.now())
+        } catch {
+            await door.close(redirectURI)
+            throw error
+        }
+    }
+
+    /// Every flow that is remembered.
+    public func flows() async -> [FlowView] { await desk.views() }
+
+    /// A flow, once it has left `pending` or the bound has passed.
+    public func flow(_ id: String, waiting bound: Duration = .zero) async throws(BrokerError) -> FlowView {
+        try await desk.view(id, waiting: bound)
+    }
+
+    /// Takes one caller's interest in a flow away, or everybody's.
+    public func withdraw(_ id: String, isForAll: Bool) async throws(BrokerError) -> FlowView {
+        try await desk.withdraw(id, isForAll: isForAll)
+    }
+
+    // MARK: Events
+
+    /// What happens from now on; first the accounts as they are, then what `lastSeen` missed. Waits until the accounts
+    /// are loaded.
+    public func events(
+        of name: AccountName?, after lastSeen: UInt64?
+    ) async throws(BrokerError) -> (initial: [BrokerEvent], live: EventSubscription) {
+        let names = if let name { [try await book.account(name).name] } else { await book.names }
+        let live = bus.subscribe(to: name, after: lastSeen)
+        var initial: [BrokerEvent] = []
+        for name in names {
+            await book.loaded(name)
+            guard let view = try? await account(name) else { continue }
+            initial.append(
+                BrokerEvent(
+                    kind: .initialSession, account: name, state: view.state, subject: view.subject, user: view.user,
+                    expiresAt: view.expiresAt, error: view.error, at: clock.now()))
+        }
+        return (initial, live)
+    }
+
+    /// The listener went away.
+    public func stopListening(_ subscription: EventSubscription) { bus.remove(subscription) }
+}
+
+extension Broker {
+    /// The authorization parameters that only Ringback sets (CONTRACT section 5).
+    public static var reservedParameters: Set<String> { AuthorizationRequest.reservedParameters }
+
+    /// A caller's mistake is told to the caller, before anything is asked of the provider.
+    private static func check(_ parameters: [(String, String)], of account: Account) throws(BrokerError) {
+        var names = Set(account.authorizationParameters.map(\.0))
+        for (name, _) in parameters {
+            guard !reservedParameters.contains(name) else {
+                throw .invalid(field: "params.\(name)", reason: "Ringback sets this parameter itself.")
+            }
+            guard !name.isEmpty, names.insert(name).inserted else {
+                throw .invalid(
+                    field: "params.\(name)", reason: "it has no name, or the account's configuration sets it.")
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+internal import Cryptography
+internal import HTTPMessages
+internal import OAuth
+internal import Secrets
+
+/// Where loopback, custom scheme and paste meet. A callback that is not the genuine one of a pending flow changes
+/// nothing; the genuine one is worked on once, whoever waits for it.
+extension Broker {
+    /// Where loopback, custom scheme and paste meet: the walk of a callback from its third room on (DESIGN section 2).
+    public func receive(_ text: String, form: [UInt8]? = nil) async -> CallbackVerdict {
+        let callback: WebURL
+        let response: AuthorizationResponse
+        do throws(WebURL.Failure) {
+            callback = try WebURL(parsing: text)
+        } catch {
+            return .ignored("It is not a URL.")
+        }
+        do throws(AuthorizationResponse.Failure) {
+            if let form {
+                response = try AuthorizationResponse(parsingForm: form)
+            } else {
+                response = try AuthorizationResponse(parsing: callback)
+            }
+        } catch {
+            return .ignored(error.explanation)
+        }
+        let address = String(text.prefix { $0 != "?" && $0 != "#" })
+        let fingerprint = Digest.sha256(Array(text.utf8) + [0] + (form ?? []))
+        switch await desk.claim(response, at: address, fingerprint: fingerprint) {
+        case .ignored(let reason): return .ignored(reason)
+        case .ended: return .ended
+        case .repeated(let verdict): return await verdict.wait() ?? .ignored("The caller went away.")
+        case .claimed(let flow, let verdict):
+            // The person may close the browser's tab: the exchange goes on.
+            work.start { verdict.fulfil(await complete(flow, response)) }
+            return await verdict.wait() ?? .ignored("The caller went away.")
+        }
+    }
+
+    private func complete(_ flow: Flow, _ response: AuthorizationResponse) async -> CallbackVerdict {
+        do throws(BrokerError) {
+            let code: Secret
+            switch response.outcome {
+            case .code(let value): code = value
+            case .refusal(let refusal): throw BrokerError(refusal, for: flow.account.name)
+            }
+            let provider = Provider(account: flow.account, http: http, directory: directory, clock: clock)
+            let session = try await provider.exchange(code, of: flow)
+            guard await desk.settle(flow.id) else {
+                throw .flowCancelled("The sign-in of \(flow.account.name) was withdrawn before it was done.")
+            }
+            try await book.open(session, for: flow.account, switchingSubject: flow.request.switchesSubject).get()
+            await desk.finish(flow.id, as: .completed)
+            return .completed(flow: flow.id)
+        } catch {
+            await desk.finish(flow.id, as: .failed(error))
+            return .failed(flow: flow.id, error)
+        }
+    }
+}
+
+extension BrokerError {
+    /// An error that came with the callback: the person's no, or the provider's.
+    init(_ refusal: OAuthError.Refusal, for account: AccountName) {
+        switch refusal.code {
+        case "access_denied": self = .accessDenied(account)
+        case "temporarily_unavailable", "server_error":
+            self = .provider(.unavailable(status: refusal.status, retryAfter: nil))
+        default: self = .provider(.refused(code: refusal.code, message: refusal.message))
+        }
+    }
+}

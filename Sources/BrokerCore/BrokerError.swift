@@ -1,0 +1,67 @@
+/// Everything that can go wrong inside the broker, in its own words. The socket API maps it once to a problem document.
+/// Holds names, hosts, statuses and checked codes; never a token, a URL or a body.
+public indirect enum BrokerError: Error, Sendable, Equatable {
+    case accountNotFound(String)
+    case flowNotFound
+    /// There is no session.
+    case signInRequired(AccountName)
+    /// There was a session, and the provider ended it.
+    case sessionExpired(AccountName)
+    /// The person said no at the provider.
+    case accessDenied(AccountName)
+    /// The state of the account does not allow this; the sentence says why.
+    case conflict(String)
+    case invalid(field: String, reason: String)
+    case methodUnsupported(String)
+    /// The redirect's port cannot be had.
+    case portInUse(Int, reason: String)
+    /// Not a callback of a pending flow; the sentence says why.
+    case invalidCallback(String)
+    /// A callback of a flow that has ended.
+    case flowEnded
+    /// The person did not finish in time; the sentence says what was awaited.
+    case flowExpired(String)
+    /// The flow was withdrawn, or its account changed.
+    case flowCancelled(String)
+    case provider(ProviderFailure)
+    case vaultLocked(String)
+    case vaultFailed(String)
+    case misconfigured(String)
+    /// The caller's own bound passed.
+    case timedOut
+    /// The caller went away, or the daemon is going.
+    case cancelled
+}
+
+/// Why the provider's answer could not be had or used.
+public enum ProviderFailure: Sendable, Equatable {
+    /// No connection, no trust, no answer in time, or a 5xx: `reason` is our own sentence.
+    case unreachable(host: String, reason: String)
+    /// 429, or a 503 that says when; seconds.
+    case rateLimited(retryAfter: Int?)
+    /// A 5xx; seconds, where the provider says.
+    case unavailable(status: Int, retryAfter: Int?)
+    /// The answer broke its format or its promises.
+    case invalidAnswer(String)
+    /// The provider's no, its words checked.
+    case refused(code: String, message: String?)
+}
+
+extension BrokerError {
+    /// True if the same request may succeed later without anybody doing anything.
+    var isTransient: Bool {
+        switch self {
+        case .provider(.unreachable), .provider(.rateLimited), .provider(.unavailable), .provider(.invalidAnswer):
+            true
+        default: false
+        }
+    }
+
+    /// When the provider said to come back, in seconds.
+    var retryAfter: Int? {
+        switch self {
+        case .provider(.rateLimited(let seconds)), .provider(.unavailable(_, let seconds)): seconds
+        default: nil
+        }
+    }
+}

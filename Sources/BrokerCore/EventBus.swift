@@ -1,0 +1,138 @@
+internal import Glibc
+public import StrictJSON
+internal import Synchronization
+
+/// Something that happened to an account. Carries no tokens.
+public struct BrokerEvent: Sendable {
+    /// CONTRACT section 7.
+    public enum Kind: String, Sendable {
+        case initialSession = "initial_session"
+        case signedIn = "signed_in"
+        case tokenRefreshed = "token_refreshed"
+        case userUpdated = "user_updated"
+        case signedOut = "signed_out"
+        case signInFailed = "sign_in_failed"
+        case refreshFailed = "refresh_failed"
+    }
+
+    public let kind: Kind
+    public let account: AccountName
+    public let state: AccountState
+    public var subject: String?
+    public var user: JSONObject?
+    public var expiresAt: Int?
+    public var error: BrokerError?
+    /// Unix seconds.
+    public let at: Int
+}
+
+/// Tells what happened, to all who listen, in order. An event is posted in the same turn as the change it tells of.
+public final class EventBus: Sendable {
+    private struct State {
+        var nextID: UInt64
+        var recent: [(id: UInt64, event: BrokerEvent)] = []
+        var listeners: [ObjectIdentifier: EventSubscription] = [:]
+    }
+    private let state: Mutex<State>
+
+    /// Enough for a client that reconnects after a moment.
+    private static let memory = 256
+
+    /// Identifiers start at the time in microseconds: they increase across restarts without anything being stored.
+    public init() {
+        var time = timespec()
+        _ = unsafe clock_gettime(CLOCK_REALTIME, &time)
+        state = Mutex(State(nextID: UInt64(time.tv_sec) * 1_000_000 + UInt64(time.tv_nsec) / 1_000))
+    }
+
+    func post(_ event: BrokerEvent) {
+        let listeners = state.withLock { state in
+            let id = state.nextID
+            state.nextID += 1
+            state.recent.append((id, event))
+            if state.recent.count > EventBus.memory { state.recent.removeFirst() }
+            for listener in state.listeners.values { listener.append(id, event) }
+            return Array(state.listeners.values)
+        }
+        for listener in listeners { listener.wake() }
+    }
+
+    /// Listens from now on. `lastSeen` replays what is remembered after that identifier.
+    func subscribe(to account: AccountName?, after lastSeen: UInt64?) -> EventSubscription {
+        let subscription = EventSubscription(account: account)
+        state.withLock { state in
+            if let lastSeen {
+                for (id, event) in state.recent where id > lastSeen { subscription.append(id, event) }
+            }
+            state.listeners[ObjectIdentifier(subscription)] = subscription
+        }
+        return subscription
+    }
+
+    func remove(_ subscription: EventSubscription) {
+        state.withLock { _ = $0.listeners.removeValue(forKey: ObjectIdentifier(subscription)) }
+    }
+}
+
+/// One listener's events. A listener that does not keep up is dropped rather than waited for.
+public final class EventSubscription: Sendable {
+    /// What there is to tell.
+    public enum Next: Sendable {
+        case events([(id: UInt64, event: BrokerEvent)])
+        /// Nothing happened within the bound.
+        case quiet
+        /// Too much happened while the listener did not read; this is the last word.
+        case overflowed
+        /// The listener went away.
+        case cancelled
+    }
+
+    private struct State {
+        var queue: [(id: UInt64, event: BrokerEvent)] = []
+        var hasOverflowed = false
+        var bell = Promise<Void>()
+    }
+    private let account: AccountName?
+    private let state = Mutex(State())
+    private static let capacity = 512
+
+    init(account: AccountName?) {
+        self.account = account
+    }
+
+    func append(_ id: UInt64, _ event: BrokerEvent) {
+        guard account == nil || account == event.account else { return }
+        state.withLock { state in
+            // After a gap nothing may follow as if there were none.
+            if state.queue.count < EventSubscription.capacity, !state.hasOverflowed {
+                state.queue.append((id, event))
+            } else {
+                state.hasOverflowed = true
+            }
+        }
+    }
+
+    func wake() {
+        state.withLock { state in
+            defer { state.bell = Promise() }
+            return state.bell
+        }.fulfil(())
+    }
+
+    /// The next events, at most `bound` later.
+    public func next(within bound: Duration) async -> Next {
+        let (ready, bell) = take()
+        if let ready { return ready }
+        _ = await bell.wait(atMost: bound)
+        if Task.isCancelled { return .cancelled }
+        return take().ready ?? .quiet
+    }
+
+    private func take() -> (ready: Next?, bell: Promise<Void>) {
+        state.withLock { state in
+            defer { state.queue = [] }
+            if !state.queue.isEmpty { return (.events(state.queue), state.bell) }
+            return (state.hasOverflowed ? .overflowed : nil, state.bell)
+        }
+    }
+}

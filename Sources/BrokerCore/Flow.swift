@@ -1,0 +1,130 @@
+internal import Cryptography
+internal import OAuth
+internal import Secrets
+
+/// One pending sign-in: what was asked, what only we know, and until when. Single use.
+struct Flow: Sendable {
+    let id: String
+    let account: Account
+    let request: SignInRequest
+    let metadata: ProviderMetadata
+    let redirectURI: String
+    let authorization: AuthorizationRequest
+    let pkce: PKCE
+    let startedAt: Int
+    let expiresAt: Int
+
+    var state: Secret { authorization.state }
+    var nonce: Secret? { authorization.nonce }
+    var scopes: [String] { authorization.scopes }
+    /// How the state is stored and looked for: a look-up by hash takes no time that tells about the state.
+    var key: [UInt8] { AuthorizationResponse.key(forState: state) }
+    var authorizationURL: String { authorization.url() }
+
+    /// Makes the secrets of a new flow.
+    init(
+        account: Account, request: SignInRequest, metadata: ProviderMetadata, redirectURI: String, now: Int
+    ) throws(BrokerError) {
+        let pkce = PKCE()
+        let scopes = request.scopes ?? account.scopes
+        do throws(OAuthError) {
+            authorization = try AuthorizationRequest(
+                endpoint: metadata.authorizationEndpoint, clientID: account.clientID, redirectURI: redirectURI,
+                scopes: scopes, state: RandomToken.base64URL(bits: 256),
+                nonce: scopes.contains("openid") ? RandomToken.base64URL(bits: 256) : nil,
+                codeChallenge: pkce.challenge,
+                additionalParameters: account.authorizationParameters + request.parameters)
+        } catch {
+            throw BrokerError(error, host: account.name.rawValue)
+        }
+        id = RandomToken.base64URL(bits: 128).revealed()
+        self.account = account
+        self.request = request
+        self.metadata = metadata
+        self.redirectURI = redirectURI
+        self.pkce = pkce
+        startedAt = now
+        expiresAt = now + (request.timeout ?? account.flowTimeout)
+    }
+}
+
+/// What a caller asks of a sign-in. Equal requests share one flow.
+public struct SignInRequest: Sendable, Equatable {
+    public var method: String
+    /// Nil: the account's.
+    public var scopes: [String]?
+    public var parameters: [(String, String)]
+    /// Seconds; nil: the account's.
+    public var timeout: Int?
+    /// Another person than the one who is signed in may take the account over.
+    public var switchesSubject: Bool
+
+    public init(
+        method: String = "browser", scopes: [String]? = nil, parameters: [(String, String)] = [], timeout: Int? = nil,
+        switchesSubject: Bool = false
+    ) {
+        self.method = method
+        self.scopes = scopes
+        self.parameters = parameters
+        self.timeout = timeout
+        self.switchesSubject = switchesSubject
+    }
+
+    /// The bound on the wait is the caller's own affair: it makes no other sign-in.
+    public static func == (left: SignInRequest, right: SignInRequest) -> Bool {
+        left.method == right.method && left.scopes == right.scopes && left.switchesSubject == right.switchesSubject
+            && left.parameters.count == right.parameters.count
+            && zip(left.parameters, right.parameters).allSatisfy { $0 == $1 }
+    }
+}
+
+/// A flow as callers see it.
+public struct FlowView: Sendable {
+    public enum Status: Sendable, Equatable {
+        case pending
+        case completed
+        case failed(BrokerError)
+        case cancelled
+        case expired(BrokerError)
+    }
+
+    public let id: String
+    public let account: AccountName
+    public let method: String
+    public let status: Status
+    public let authorizationURL: String
+    public let redirectURI: String
+    /// Unix seconds.
+    public let startedAt: Int
+    public let expiresAt: Int
+}
+
+/// What became of a callback.
+public enum CallbackVerdict: Sendable, Equatable {
+    case completed(flow: String)
+    case failed(flow: String, BrokerError)
+    /// Nothing was changed; the sentence says why.
+    case ignored(String)
+    /// The state belonged to a flow that has ended.
+    case ended
+}
+
+/// Where redirect URIs are received. Opened per flow, closed when the flow ends.
+public struct CallbackDoor: Sendable {
+    /// Makes the redirect of a configured template (nil: the default) reachable and returns it as it is to be sent.
+    public let open: @Sendable (_ template: String?, AccountName) async throws(BrokerError) -> String
+    /// No flow waits behind this redirect URI any more.
+    public let close: @Sendable (_ redirectURI: String) async -> Void
+    /// `127.0.0.1:PORT` of what is open.
+    public let listeners: @Sendable () -> [String]
+
+    public init(
+        open: @escaping @Sendable (_ template: String?, AccountName) async throws(BrokerError) -> String,
+        close: @escaping @Sendable (_ redirectURI: String) async -> Void,
+        listeners: @escaping @Sendable () -> [String]
+    ) {
+        self.open = open
+        self.close = close
+        self.listeners = listeners
+    }
+}

@@ -1,0 +1,280 @@
+internal import HTTPMessages
+internal import OAuth
+
+/// The pending sign-ins. A claim checks everything first and takes the flow in the same turn, so that a callback which
+/// is not the genuine one neither consumes, nor aborts, nor completes anything.
+actor FlowDesk {
+    /// What a claim yields.
+    enum Claim {
+        /// The caller now owns the flow's one callback and must fulfil the promise.
+        case claimed(Flow, Promise<CallbackVerdict>)
+        /// An identical copy arrived before: this is its answer.
+        case repeated(Promise<CallbackVerdict>)
+        case ended
+        case ignored(String)
+    }
+
+    /// How a sign-in begins.
+    enum Admission {
+        case existing(FlowView)
+        /// Somebody else's equal request is about to become a flow.
+        case joining(Promise<Result<FlowView, BrokerError>>)
+        /// The caller must make the flow, or say why not, with ``begin(_:fulfilling:)`` or ``abandon(_:with:fulfilling:)``.
+        case begin(Promise<Result<FlowView, BrokerError>>)
+    }
+
+    private struct Entry {
+        let flow: Flow
+        var status = FlowView.Status.pending
+        /// How many sign-in calls wait for it; the last one to withdraw cancels.
+        var interest: Int
+        /// Its session is about to be held: nothing else ends it any more.
+        var isSettling = false
+        var claim: (fingerprint: [UInt8], verdict: Promise<CallbackVerdict>)?
+        var endedAt: Int?
+        let ended = Promise<Void>()
+    }
+    private struct Start {
+        let request: SignInRequest
+        let promise: Promise<Result<FlowView, BrokerError>>
+        var interest = 1
+    }
+
+    private var entries: [String: Entry] = [:]
+    private var identifiers: [[UInt8]: String] = [:]
+    private var starts: [AccountName: Start] = [:]
+    private let door: CallbackDoor
+    private let clock: BrokerClock
+    private let work: Work
+    /// Told of every flow that ends without a session.
+    private let onFailure: @Sendable (AccountName, BrokerError) async -> Void
+
+    /// CONTRACT section 5.
+    static let maxFlows = 16
+    /// CONTRACT section 6: identical copies get the first one's answer this long (seconds).
+    private static let repeatWindow = 5
+    /// CONTRACT section 4: an ended flow stays readable (seconds).
+    private static let memory = 600
+
+    init(
+        door: CallbackDoor, clock: BrokerClock, work: Work,
+        onFailure: @escaping @Sendable (AccountName, BrokerError) async -> Void
+    ) {
+        self.door = door
+        self.clock = clock
+        self.work = work
+        self.onFailure = onFailure
+    }
+
+    // MARK: Beginning
+
+    /// Joins an equal pending sign-in, or reserves the account's place for a new one.
+    func admit(_ account: AccountName, _ request: SignInRequest) throws(BrokerError) -> Admission {
+        forget()
+        if var start = starts[account] {
+            guard start.request == request else { throw conflict(account, with: request.method, age: 0) }
+            start.interest += 1
+            starts[account] = start
+            return .joining(start.promise)
+        }
+        if let id = pendingID(of: account), var entry = entries[id] {
+            guard entry.flow.request == request else {
+                throw conflict(account, with: entry.flow.request.method, age: clock.now() - entry.flow.startedAt)
+            }
+            entry.interest += 1
+            entries[id] = entry
+            return .existing(view(of: entry))
+        }
+        let active = entries.values.count { $0.status == .pending } + starts.count
+        guard active < FlowDesk.maxFlows else {
+            throw .conflict("\(FlowDesk.maxFlows) sign-ins are pending already. Finish or withdraw one of them.")
+        }
+        let start = Start(request: request, promise: Promise())
+        starts[account] = start
+        return .begin(start.promise)
+    }
+
+    private func conflict(_ account: AccountName, with method: String, age: Int) -> BrokerError {
+        .conflict(
+            "Another sign-in of \(account) is pending: method \(method), \(age) seconds old. Finish or withdraw it.")
+    }
+
+    /// Puts a new flow on the desk. False if its place was cancelled meanwhile: then nothing will come of the flow.
+    func begin(_ flow: Flow, fulfilling promise: Promise<Result<FlowView, BrokerError>>) -> Bool {
+        guard let start = starts[flow.account.name], start.promise === promise else { return false }
+        starts[flow.account.name] = nil
+        let entry = Entry(flow: flow, interest: start.interest)
+        entries[flow.id] = entry
+        identifiers[flow.key] = flow.id
+        work.startTimer { [clock] in
+            // A laptop sleeps and a clock jumps: look again at least every 30 s.
+            while true {
+                guard await self.isPending(flow.id) else { return }
+                let remaining = flow.expiresAt - clock.now()
+                if remaining < 0 { break }
+                guard (try? await clock.sleep(.seconds(min(remaining + 1, 30)))) != nil else { return }
+            }
+            await self.expire(flow.id)
+        }
+        promise.fulfil(.success(view(of: entry)))
+        return true
+    }
+
+    /// Gives the reserved place back.
+    func abandon(
+        _ account: AccountName, with error: BrokerError, fulfilling promise: Promise<Result<FlowView, BrokerError>>
+    ) {
+        if starts[account]?.promise === promise { starts[account] = nil }
+        promise.fulfil(.failure(error))
+    }
+
+    // MARK: Claiming
+
+    /// Finds the flow of an authorization response. `address` is where it arrived, without query and fragment.
+    func claim(_ response: AuthorizationResponse, at address: String, fingerprint: [UInt8]) async -> Claim {
+        guard let id = identifiers[response.stateKey], var entry = entries[id] else {
+            return .ignored("No pending sign-in has this state. It may have been finished or withdrawn.")
+        }
+        let flow = entry.flow
+        guard address == flow.redirectURI.prefix(while: { $0 != "?" && $0 != "#" }) else {
+            return .ignored("It arrived at another address than the one this sign-in asked for.")
+        }
+        let metadata = flow.metadata
+        guard response.check(issuer: metadata.issuer, isAdvertised: metadata.supportsIssuerInResponse) else {
+            return .ignored("Its issuer (iss) is not the provider of this sign-in.")
+        }
+        if let claim = entry.claim {
+            let isRecent = entry.endedAt.map { clock.now() - $0 <= FlowDesk.repeatWindow } ?? true
+            if claim.fingerprint == fingerprint, isRecent { return .repeated(claim.verdict) }
+            return entry.endedAt == nil ? .ignored("Another callback of this sign-in is being worked on.") : .ended
+        }
+        guard entry.status == .pending else { return .ended }
+        guard clock.now() <= flow.expiresAt else {
+            await expire(id)
+            return .ended
+        }
+        let verdict = Promise<CallbackVerdict>()
+        entry.claim = (fingerprint, verdict)
+        entries[id] = entry
+        return .claimed(flow, verdict)
+    }
+
+    // MARK: Ending
+
+    /// The exchange has yielded a session. True if the flow is still wanted: from here on only ``finish(_:as:)`` ends
+    /// it, so that nobody reads "cancelled" and is signed in all the same.
+    func settle(_ id: String) -> Bool {
+        guard entries[id]?.status == .pending else { return false }
+        entries[id]?.isSettling = true
+        return true
+    }
+
+    /// Ends a flow; a flow that has ended stays as it is.
+    func finish(_ id: String, as status: FlowView.Status) async {
+        guard var entry = entries[id], entry.status == .pending else { return }
+        entry.status = status
+        entry.endedAt = clock.now()
+        entries[id] = entry
+        // Whoever waits for the end finds the account's error when it looks.
+        switch status {
+        case .failed(let error), .expired(let error): await onFailure(entry.flow.account.name, error)
+        case .pending, .completed, .cancelled: break
+        }
+        entry.ended.fulfil(())
+        await door.close(entry.flow.redirectURI)
+    }
+
+    private func expire(_ id: String) async {
+        // A callback that is being worked on came in time.
+        guard let entry = entries[id], entry.claim == nil else { return }
+        let flow = entry.flow
+        await finish(
+            id,
+            as: .expired(
+                .flowExpired(
+                    "The sign-in of \(flow.account.name) was not finished within "
+                        + "\(flow.expiresAt - flow.startedAt) seconds. Waited for a callback to \(flow.redirectURI).")))
+    }
+
+    /// Takes one interest away; the last one, or `isForAll`, cancels. Idempotent.
+    func withdraw(_ id: String, isForAll: Bool) async throws(BrokerError) -> FlowView {
+        guard var entry = entries[id] else { throw .flowNotFound }
+        if entry.status == .pending {
+            entry.interest -= 1
+            entries[id] = entry
+            if isForAll || entry.interest <= 0, !entry.isSettling { await finish(id, as: .cancelled) }
+        }
+        return try view(id)
+    }
+
+    /// Cancels an account's pending flow, since what it was made from has changed.
+    func cancel(_ account: AccountName) async {
+        starts.removeValue(forKey: account)?.promise.fulfil(
+            .failure(.flowCancelled("The configuration of \(account) changed while its sign-in began. Start it again."))
+        )
+        if let id = pendingID(of: account), entries[id]?.isSettling == false { await finish(id, as: .cancelled) }
+    }
+
+    // MARK: Reading
+
+    /// A flow as it is.
+    func view(_ id: String) throws(BrokerError) -> FlowView {
+        forget()
+        guard let entry = entries[id] else { throw .flowNotFound }
+        return view(of: entry)
+    }
+
+    /// A flow once it has left `pending`, or as it is after the bound.
+    func view(_ id: String, waiting bound: Duration) async throws(BrokerError) -> FlowView {
+        guard let entry = entries[id] else { throw .flowNotFound }
+        if entry.status == .pending, bound > .zero {
+            _ = await entry.ended.wait(atMost: bound)
+            if Task.isCancelled { throw .cancelled }
+        }
+        return try view(id)
+    }
+
+    /// Every flow that is remembered, oldest first.
+    func views() -> [FlowView] {
+        forget()
+        return entries.values.sorted { ($0.flow.startedAt, $0.flow.id) < ($1.flow.startedAt, $1.flow.id) }
+            .map { view(of: $0) }
+    }
+
+    /// The account's pending flow.
+    func pending(_ account: AccountName) -> FlowView? {
+        pendingID(of: account).flatMap { entries[$0] }.map { view(of: $0) }
+    }
+
+    private func isPending(_ id: String) -> Bool { entries[id]?.status == .pending }
+
+    private func pendingID(of account: AccountName) -> String? {
+        entries.first { $0.value.flow.account.name == account && $0.value.status == .pending }?.key
+    }
+
+    private func view(of entry: Entry) -> FlowView {
+        let flow = entry.flow
+        return FlowView(
+            id: flow.id, account: flow.account.name, method: flow.request.method, status: entry.status,
+            authorizationURL: flow.authorizationURL, redirectURI: flow.redirectURI, startedAt: flow.startedAt,
+            expiresAt: flow.expiresAt)
+    }
+
+    private func forget() {
+        let limit = clock.now() - FlowDesk.memory
+        for (id, entry) in entries {
+            guard let endedAt = entry.endedAt, endedAt < limit else { continue }
+            entries[id] = nil
+            identifiers[entry.flow.key] = nil
+        }
+    }
+
+    /// The origin of an endpoint.
+    static func origin(of endpoint: String) throws(BrokerError) -> String {
+        do throws(WebURL.Failure) {
+            return try WebURL(parsing: endpoint).origin
+        } catch {
+            throw .misconfigured("An endpoint of the provider is not a URL.")
+        }
+    }
+}

@@ -1,0 +1,72 @@
+internal import Synchronization
+
+/// A value that many wait for and one delivers, once. Waiting reacts to cancellation and has a bound; neither touches
+/// the value nor the others who wait.
+public final class Promise<Value: Sendable>: Sendable {
+    private struct State {
+        var value: Value?
+        var waiters: [UInt64: CheckedContinuation<Value?, Never>] = [:]
+        /// Waiters that were cancelled before they had begun to wait.
+        var cancelled: Set<UInt64> = []
+        var next: UInt64 = 0
+    }
+    private let state = Mutex(State())
+
+    public init() {}
+
+    /// The value, if it is there.
+    public var value: Value? { state.withLock { $0.value } }
+
+    /// Delivers the value; a second delivery is ignored.
+    public func fulfil(_ value: Value) {
+        let waiters = state.withLock { state in
+            guard state.value == nil else { return [CheckedContinuation<Value?, Never>]() }
+            state.value = value
+            defer { state.waiters = [:] }
+            return Array(state.waiters.values)
+        }
+        for waiter in waiters { waiter.resume(returning: value) }
+    }
+
+    /// The value; nil when the bound passed or the caller was cancelled first.
+    public func wait(atMost bound: Duration) async -> Value? {
+        if let value { return value }
+        return await withTaskGroup(of: Value?.self) { group in
+            group.addTask { await self.wait() }
+            group.addTask {
+                try? await Task.sleep(for: bound)
+                return nil
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? nil
+        }
+    }
+
+    /// The value; nil when the caller was cancelled first.
+    public func wait() async -> Value? {
+        let id = state.withLock { state in
+            state.next += 1
+            return state.next
+        }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let ready: Value?? = state.withLock { state in
+                    if let value = state.value { return value }
+                    if state.cancelled.remove(id) != nil { return .some(nil) }
+                    state.waiters[id] = continuation
+                    return nil
+                }
+                if let ready { continuation.resume(returning: ready) }
+            }
+        } onCancel: {
+            let waiter = state.withLock { state in
+                guard let waiter = state.waiters.removeValue(forKey: id) else {
+                    if state.value == nil { state.cancelled.insert(id) }
+                    return CheckedContinuation<Value?, Never>?.none
+                }
+                return waiter
+            }
+            waiter?.resume(returning: nil)
+        }
+    }
+}

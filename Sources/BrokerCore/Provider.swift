@@ -1,0 +1,259 @@
+internal import Cryptography
+internal import HTTPMessages
+internal import OAuth
+internal import Secrets
+internal import StrictJSON
+
+/// An account's provider as the broker talks to it: each method is one conversation, with a bound. Holds nothing.
+struct Provider: Sendable {
+    let account: Account
+    let http: any HTTPClient
+    let directory: ProviderDirectory
+    let clock: BrokerClock
+
+    /// Userinfo only adds a name to show: a sign-in does not wait long for it.
+    private static let userinfoTimeout: Duration = .seconds(5)
+    private static let revocationTimeout: Duration = .seconds(10)
+
+    /// The provider's endpoints.
+    func metadata() async throws(BrokerError) -> ProviderMetadata {
+        switch account.endpoints {
+        case .fixed(let metadata): metadata
+        case .issuer(let issuer): try await directory.metadata(of: account, issuer: issuer)
+        case .unsupported(let reason): throw .methodUnsupported(reason)
+        }
+    }
+
+    /// Our registration, with the secret where there is one. Without a word in the configuration, a secret is sent the
+    /// way that every server must support (RFC 6749 section 2.3.1) unless this one says that it does not.
+    func registration(_ metadata: ProviderMetadata) async throws(BrokerError) -> ClientRegistration {
+        guard let source = account.clientSecret else {
+            return try complete(
+                ClientRegistration(clientID: account.clientID, authentication: account.clientAuthentication ?? .none))
+        }
+        let secret = try await source.fetch()
+        let offered = metadata.tokenEndpointAuthenticationMethods
+        let takesBasic = offered?.contains(ClientAuthentication.clientSecretBasic.rawValue) ?? true
+        let takesPost = offered?.contains(ClientAuthentication.clientSecretPost.rawValue) ?? false
+        let automatic: ClientAuthentication = !takesBasic && takesPost ? .clientSecretPost : .clientSecretBasic
+        return try complete(
+            ClientRegistration(
+                clientID: account.clientID, authentication: account.clientAuthentication ?? automatic, secret: secret))
+    }
+
+    /// An empty secret is a mistake here, and would be an `invalid_client` from the provider after the sign-in.
+    private func complete(_ registration: ClientRegistration) throws(BrokerError) -> ClientRegistration {
+        guard registration.isComplete else {
+            throw .misconfigured(
+                "\(account.name) authenticates with \(registration.authentication.rawValue), but its client secret is "
+                    + "missing or empty.")
+        }
+        return registration
+    }
+
+    /// Exchanges a flow's code and checks everything that comes back. The result is a session that nobody holds yet.
+    func exchange(_ code: Secret, of flow: Flow) async throws(BrokerError) -> Session {
+        let registration = try await registration(flow.metadata)
+        let request = TokenRequest.authorizationCode(
+            code: code, verifier: flow.pkce.verifier, redirectURI: flow.redirectURI, registration: registration,
+            endpoint: flow.metadata.tokenEndpoint)
+        let response = try await account.send(request, over: http)
+        let tokens: TokenSet
+        do throws(OAuthError) {
+            tokens = try TokenAnswer(reading: response).tokenSet()
+        } catch {
+            throw BrokerError(error, host: request.host)
+        }
+        let origin = try FlowDesk.origin(of: flow.metadata.tokenEndpoint)
+        var session = Session(
+            refreshToken: tokens.refreshToken, successor: nil, identity: nil, subject: nil, user: nil,
+            scope: tokens.scope ?? (flow.scopes.isEmpty ? nil : flow.scopes.joined(separator: " ")),
+            issuer: flow.metadata.issuer ?? origin, tokenEndpointOrigin: origin, signedInAt: clock.now(),
+            tokens: [.own: accessToken(tokens, scope: flow.scopes.joined(separator: " "))])
+        if flow.nonce != nil {
+            guard let idToken = tokens.idToken else {
+                throw .provider(.invalidAnswer("The token answer of \(request.host) has no ID token."))
+            }
+            var expected = expectations(flow.metadata)
+            expected.nonce = flow.nonce
+            expected.accessToken = tokens.accessToken
+            expected.code = code
+            let verified = try await verify(idToken, flow.metadata, expected)
+            session.adopt(verified, idToken)
+        }
+        try await addUserinfo(to: &session, flow.metadata, tokens.accessToken)
+        return session
+    }
+
+    /// Asks for new tokens. Throws only what says that there is no answer to look into.
+    func refresh(
+        _ refreshToken: Secret, key: TokenKey, metadata: ProviderMetadata, registration: ClientRegistration
+    ) async throws(BrokerError) -> TokenAnswer {
+        let request = TokenRequest.refresh(
+            token: refreshToken, scope: key.scopes, audience: key.audience, resource: key.resource,
+            registration: registration, endpoint: metadata.tokenEndpoint)
+        let response = try await account.send(request, over: http)
+        do throws(OAuthError) {
+            return try TokenAnswer(reading: response)
+        } catch {
+            throw BrokerError(error, host: request.host)
+        }
+    }
+
+    /// The second look at a refresh's answer: the session with it, or why none of its tokens may be used.
+    func validate(
+        _ answer: TokenAnswer, for session: Session, key: TokenKey, metadata: ProviderMetadata
+    ) async throws(BrokerError) -> Session {
+        let tokens: TokenSet
+        do throws(OAuthError) {
+            tokens = try answer.tokenSet()
+        } catch {
+            throw BrokerError(error, host: session.issuer)
+        }
+        var renewed = session
+        if let idToken = tokens.idToken, let issuer = metadata.issuer {
+            var expected = expectations(metadata)
+            expected.issuer = issuer
+            expected.accessToken = tokens.accessToken
+            expected.previous = session.identity.map { identity in
+                IDTokenExpectations.Previous(
+                    subject: session.subject ?? "", audience: Set(identity.audience),
+                    authenticationTime: identity.authenticationTime, authorizedParty: identity.authorizedParty,
+                    nonce: identity.nonce)
+            }
+            let verified = try await verify(idToken, metadata, expected)
+            // Without an earlier ID token the subject is userinfo's word: it binds a later ID token all the same.
+            if let subject = session.subject, !Session.isSame(subject, verified.subject) {
+                throw .provider(.invalidAnswer("The ID token of \(issuer) is about another person than before."))
+            }
+            renewed.adopt(verified, idToken)
+        }
+        if key == .own, let scope = tokens.scope { renewed.scope = scope }
+        let asked = key.scopes?.joined(separator: " ") ?? session.scope ?? ""
+        renewed.tokens[key] = accessToken(tokens, scope: asked)
+        return renewed
+    }
+
+    /// Tells the provider that the session is over: its newest refresh token, then its access token.
+    func revoke(_ session: Session) async throws(BrokerError) {
+        let metadata = try await metadata()
+        guard let endpoint = metadata.revocationEndpoint,
+            try FlowDesk.origin(of: metadata.tokenEndpoint) == session.tokenEndpointOrigin,
+            try mayReceiveTokens(endpoint, of: session)
+        else { return }
+        let registration = try await registration(metadata)
+        var tokens: [(Secret, RevocationRequest.Hint)] = session.refreshTokens.map { ($0, .refreshToken) }
+        if let token = session.tokens[.own] { tokens.append((token.value, .accessToken)) }
+        var failure: BrokerError?
+        for (token, hint) in tokens {
+            var request = RevocationRequest.build(
+                token: token, hint: hint, registration: registration, endpoint: endpoint)
+            request.limits.timeout = Provider.revocationTimeout
+            // A token that the provider does not take back is no reason to keep it from the others.
+            do throws(BrokerError) {
+                try await revoke(request)
+            } catch {
+                failure = failure ?? error
+            }
+        }
+        if let failure { throw failure }
+    }
+
+    private func revoke(_ request: HTTPRequest) async throws(BrokerError) {
+        let response = try await account.send(request, over: http)
+        do throws(OAuthError) {
+            _ = try RevocationOutcome(parsing: response)
+        } catch {
+            throw BrokerError(error, host: request.host)
+        }
+    }
+
+    /// Discovery's word alone may not lead refresh tokens to a new host: only to the token endpoint's or the issuer's.
+    private func mayReceiveTokens(_ endpoint: String, of session: Session) throws(BrokerError) -> Bool {
+        guard case .issuer(let issuer) = account.endpoints else { return true }
+        let origin = try FlowDesk.origin(of: endpoint)
+        let home = try FlowDesk.origin(of: issuer)
+        return origin == session.tokenEndpointOrigin || origin == home
+    }
+
+    // MARK: Parts
+
+    private func accessToken(_ tokens: TokenSet, scope: String) -> AccessToken {
+        AccessToken(
+            value: tokens.accessToken, type: tokens.tokenType, scope: tokens.scope ?? (scope.isEmpty ? nil : scope),
+            expiresAt: tokens.expiresIn.map { clock.now() + $0 }, lifetime: tokens.expiresIn)
+    }
+
+    private func expectations(_ metadata: ProviderMetadata) -> IDTokenExpectations {
+        // What the metadata does not say is RS256 (OpenID Connect Discovery section 3).
+        let offered = metadata.idTokenSigningAlgorithms?.compactMap(SignatureAlgorithm.init(rawValue:)) ?? [.rs256]
+        return IDTokenExpectations(
+            issuer: metadata.issuer ?? "", clientID: account.clientID, now: clock.now(),
+            allowedAlgorithms: Set(offered))
+    }
+
+    private func verify(
+        _ token: Secret, _ metadata: ProviderMetadata, _ expected: IDTokenExpectations
+    ) async throws(BrokerError) -> IDToken {
+        guard let address = metadata.jwksURI else {
+            throw .misconfigured("The provider's metadata names no jwks_uri, so its ID tokens cannot be checked.")
+        }
+        var keys = try await directory.keys(of: account, at: address, isStale: false)
+        if IDToken.isKeyMissing(for: token, in: keys) {
+            keys = try await directory.keys(of: account, at: address, isStale: true)
+        }
+        do throws(OAuthError) {
+            return try IDToken.verify(token, keys: keys, expecting: expected)
+        } catch {
+            throw BrokerError(error, host: metadata.issuer ?? "the provider")
+        }
+    }
+
+    /// A userinfo that cannot be had is done without; one that speaks of somebody else is a lie (OpenID Connect Core
+    /// section 5.3.2), and so are the tokens that came with it.
+    private func addUserinfo(
+        to session: inout Session, _ metadata: ProviderMetadata, _ token: Secret
+    ) async throws(BrokerError) {
+        guard let endpoint = metadata.userinfoEndpoint else { return }
+        var request = UserinfoRequest.build(endpoint: endpoint, accessToken: token)
+        request.limits.timeout = Provider.userinfoTimeout
+        guard let response = try? await account.send(request, over: http),
+            let userinfo = try? Userinfo(parsing: response, subject: nil)
+        else { return }
+        if let subject = session.subject {
+            guard let stated = userinfo.subject else { return }
+            guard Session.isSame(stated, subject) else {
+                throw .provider(.invalidAnswer("The userinfo of \(request.host) is about another person."))
+            }
+        }
+        session.subject = userinfo.subject
+        session.user = Session.user(from: session.user ?? JSONObject(), userinfo.claims)
+    }
+}
+
+extension Session {
+    /// The claims that describe a person to a person, and `sub`.
+    private static let shownClaims = [
+        "sub", "email", "email_verified", "name", "preferred_username", "given_name", "family_name", "nickname",
+        "picture", "locale", "phone_number", "phone_number_verified",
+    ]
+
+    static func user(from claims: JSONObject, _ more: JSONObject) -> JSONObject {
+        JSONObject(
+            shownClaims.compactMap { name in
+                (more[name] ?? claims[name]).map { JSONObject.Member(name, $0) }
+            })
+    }
+
+    mutating func adopt(_ verified: IDToken, _ token: Secret) {
+        subject = verified.subject
+        user = Session.user(from: user ?? JSONObject(), verified.claims)
+        identity = Identity(
+            token: token, expiresAt: verified.expiresAt,
+            lifetime: verified.expiresAt > verified.issuedAt ? verified.expiresAt - verified.issuedAt : nil,
+            audience: verified.audience.sorted(),
+            authenticationTime: verified.authenticationTime ?? identity?.authenticationTime,
+            authorizedParty: verified.authorizedParty,
+            nonce: verified.claims["nonce"]?.string.map { Secret($0) } ?? identity?.nonce)
+    }
+}

@@ -1,0 +1,166 @@
+internal import HTTPMessages
+internal import OAuth
+
+/// What providers say about themselves: metadata and keys, fetched once for all who wait and kept for a while.
+actor ProviderDirectory {
+    private struct Entry<Value: Sendable> {
+        var value: Value?
+        var fetchedAt = 0
+        /// When newer ones than those that did not fit were asked for.
+        var refetchedAt: Int?
+        var fetch: Promise<Result<Value, BrokerError>>?
+    }
+    /// The same issuer under another trust is another provider.
+    private struct Key: Hashable {
+        var address: String
+        var authorities: Int
+        var pins: [String]
+
+        init(_ address: String, _ trust: ServerTrust) {
+            self.address = address
+            authorities = trust.certificateAuthorities?.hashValue ?? 0
+            pins = trust.pinnedPublicKeys
+        }
+    }
+
+    private var metadata: [Key: Entry<ProviderMetadata>] = [:]
+    private var keys: [Key: Entry<JSONWebKeySet>] = [:]
+    private let http: any HTTPClient
+    private let work: Work
+    private let clock: BrokerClock
+
+    /// An hour: endpoints change rarely, and a day with wrong ones is long.
+    private static let metadataLifetime = 3_600
+    private static let keysLifetime = 3_600
+    /// An unknown key asks for the keys anew, but not more often than the provider can bear (seconds).
+    private static let keysRefetchInterval = 30
+
+    /// How long an answer is waited for that only confirms what is known.
+    private static let confirmationTimeout: Duration = .seconds(5)
+    /// A provider that did not confirm its metadata is believed this long before it is asked again (seconds).
+    private static let confirmationPause = 60
+
+    init(http: any HTTPClient, work: Work, clock: BrokerClock) {
+        self.http = http
+        self.work = work
+        self.clock = clock
+    }
+
+    /// The metadata of an issuer, by OpenID Connect Discovery, else by RFC 8414.
+    func metadata(of account: Account, issuer: String) async throws(BrokerError) -> ProviderMetadata {
+        let key = Key(issuer, account.trust)
+        let entry = metadata[key] ?? Entry()
+        let age = clock.now() - entry.fetchedAt
+        if let value = entry.value, age >= 0, age < ProviderDirectory.metadataLifetime { return value }
+        let timeout = entry.value == nil ? HTTPLimits().timeout : ProviderDirectory.confirmationTimeout
+        let fetch: Promise<Result<ProviderMetadata, BrokerError>>
+        if let running = entry.fetch {
+            fetch = running
+        } else {
+            fetch = work.start { [http] in
+                let result = await ProviderDirectory.discover(account, issuer, http, timeout)
+                await self.noteMetadata(result, for: key)
+                return result
+            }
+            metadata[key, default: Entry()].fetch = fetch
+        }
+        guard let result = await fetch.wait() else { throw .cancelled }
+        do {
+            return try result.get()
+        } catch {
+            // A known provider that does not answer now has not changed.
+            if error.isTransient, let value = metadata[key]?.value { return value }
+            throw error
+        }
+    }
+
+    private func noteMetadata(_ result: Result<ProviderMetadata, BrokerError>, for key: Key) {
+        metadata[key]?.fetch = nil
+        switch result {
+        case .success(let value):
+            metadata[key]?.value = value
+            metadata[key]?.fetchedAt = clock.now()
+        case .failure(let error):
+            guard error.isTransient else { return }
+            metadata[key]?.fetchedAt =
+                clock.now() - ProviderDirectory.metadataLifetime + ProviderDirectory.confirmationPause
+        }
+    }
+
+    private static func discover(
+        _ account: Account, _ issuer: String, _ http: any HTTPClient, _ timeout: Duration
+    ) async -> Result<ProviderMetadata, BrokerError> {
+        let requests: [HTTPRequest]
+        do {
+            requests = try ProviderMetadata.discoveryRequests(issuer: issuer)
+        } catch {
+            return .failure(BrokerError(error, host: issuer))
+        }
+        var failure = BrokerError.misconfigured("The issuer has no metadata.")
+        for var request in requests {
+            request.limits.timeout = timeout
+            do {
+                let response = try await account.send(request, over: http)
+                return .success(try ProviderMetadata(parsing: response, issuer: issuer))
+            } catch let error as BrokerError {
+                return .failure(error)
+            } catch let error as OAuthError {
+                // The first place's complaint is the one to show, unless only the second place exists.
+                if request.url == requests.first?.url { failure = BrokerError(error, host: request.host) }
+                if case .unavailable = error { return .failure(failure) }
+            } catch {
+                return .failure(.cancelled)
+            }
+        }
+        return .failure(failure)
+    }
+
+    /// The provider's keys. `isStale` asks for newer ones than those that did not fit.
+    func keys(of account: Account, at address: String, isStale: Bool) async throws(BrokerError) -> JSONWebKeySet {
+        let key = Key(address, account.trust)
+        let entry = keys[key] ?? Entry()
+        let age = clock.now() - entry.fetchedAt
+        if let value = entry.value {
+            if !isStale, age >= 0, age < ProviderDirectory.keysLifetime { return value }
+            if isStale, let last = entry.refetchedAt,
+                (0..<ProviderDirectory.keysRefetchInterval).contains(clock.now() - last)
+            {
+                return value
+            }
+        }
+        let fetch: Promise<Result<JSONWebKeySet, BrokerError>>
+        if let running = entry.fetch {
+            fetch = running
+        } else {
+            fetch = work.start { [http] in
+                let result = await ProviderDirectory.fetchKeys(account, address, http)
+                await self.noteKeys(result, for: key)
+                return result
+            }
+            keys[key, default: Entry()].fetch = fetch
+            if isStale { keys[key]?.refetchedAt = clock.now() }
+        }
+        guard let result = await fetch.wait() else { throw .cancelled }
+        return try result.get()
+    }
+
+    private func noteKeys(_ result: Result<JSONWebKeySet, BrokerError>, for key: Key) {
+        keys[key]?.fetch = nil
+        guard case .success(let value) = result else { return }
+        keys[key]?.value = value
+        keys[key]?.fetchedAt = clock.now()
+    }
+
+    private static func fetchKeys(
+        _ account: Account, _ address: String, _ http: any HTTPClient
+    ) async -> Result<JSONWebKeySet, BrokerError> {
+        let request = HTTPRequest(url: address, limits: HTTPLimits(maxBody: JSONWebKeySet.maxLength))
+        do {
+            return .success(try JSONWebKeySet(parsing: try await account.send(request, over: http)))
+        } catch let error as OAuthError {
+            return .failure(BrokerError(error, host: request.host))
+        } catch {
+            return .failure(error as? BrokerError ?? .cancelled)
+        }
+    }
+}

@@ -1,0 +1,130 @@
+internal import Cryptography
+internal import Secrets
+
+/// A refresh that ended this recently answers for a new one (seconds, CONTRACT section 4).
+private let joinWindow = 5
+
+/// Reads never queue: they take what is there, or join the refresh in the lane.
+extension SessionBook {
+    /// A token for a caller: the one that is held if it lives long enough, else a refreshed one.
+    func handOut(_ name: AccountName, _ query: SessionQuery) async throws(BrokerError) -> HandOut {
+        guard lanes[name] != nil else { throw .accountNotFound(name.rawValue) }
+        let end = ContinuousClock.now + query.timeout
+        guard await loaded(name, atMost: query.timeout) else { throw Task.isCancelled ? .cancelled : .timedOut }
+        let session = try session(name, of: query.subject)
+        let held = query.token(in: session)
+        let minValid = query.minValid ?? SessionBook.defaultMinValid
+        if let held, held.satisfies(minValid: minValid, at: clock.now()) { return handOut(name, session, held) }
+        guard session.isRefreshable else {
+            if query.minValid == nil, let held, isAlive(held) { return handOut(name, session, held) }
+            throw .signInRequired(name)
+        }
+        // A provider that renews access tokens but no ID token must not be asked by every caller in turn.
+        if query.kind == .accessToken || !hasJustRefreshed(name) {
+            do {
+                try await join(name, query.key, waitingAtMost: max(end - .now, .zero))
+            } catch {
+                // Read again: much may have happened, and what was alive before the wait may have died in it.
+                guard query.minValid == nil, error != .cancelled,
+                    let session = try? self.session(name, of: query.subject),
+                    let token = query.token(in: session), isAlive(token)
+                else { throw error }
+                return handOut(name, session, token)
+            }
+        }
+        let renewed = try self.session(name, of: query.subject)
+        guard let token = query.token(in: renewed) else { throw .signInRequired(name) }
+        guard isAlive(token) else {
+            // Only a sign-in yields a new ID token where a refresh brings none; a stillborn access token is a mistake.
+            guard query.kind == .accessToken else { throw .signInRequired(name) }
+            throw .provider(.invalidAnswer("The provider gave a token that has expired already."))
+        }
+        return handOut(name, renewed, token)
+    }
+
+    /// The session that a caller may see, if it is the expected person's.
+    private func session(_ name: AccountName, of subject: String?) throws(BrokerError) -> Session {
+        guard let session = try readable(name) else { throw absence(of: name) }
+        if let subject, !Session.isSame(subject, session.subject) {
+            throw .conflict("\(name) is signed in as somebody else than \(subject).")
+        }
+        return session
+    }
+
+    private func hasJustRefreshed(_ name: AccountName) -> Bool {
+        guard let last = lanes[name]?.lastRefresh, case .success = last.result else { return false }
+        return (0..<joinWindow).contains(clock.now() - last.endedAt)
+    }
+
+    /// Joins the refresh in the lane or starts one, unless it is too early after a failure.
+    private func join(_ name: AccountName, _ key: TokenKey, waitingAtMost bound: Duration) async throws(BrokerError) {
+        if lanes[name]?.refreshes[key] == nil, let error = lanes[name]?.backoff.refusal(at: clock.now()) { throw error }
+        try await settled(startRefresh(of: name, key), within: bound)
+    }
+
+    func settled(
+        _ refresh: Promise<Result<Void, BrokerError>>, within bound: Duration
+    ) async throws(BrokerError) {
+        guard let result = await refresh.wait(atMost: bound) else { throw Task.isCancelled ? .cancelled : .timedOut }
+        try result.get()
+    }
+
+    private func isAlive(_ token: AccessToken) -> Bool { token.remaining(at: clock.now()).map { $0 > 0 } ?? true }
+
+    func handOut(_ name: AccountName, _ session: Session, _ token: AccessToken) -> HandOut {
+        HandOut(account: name, subject: session.subject, issuer: session.issuer, token: token, session: session)
+    }
+
+    /// The session that readers may see; nil while it is being closed.
+    func readable(_ name: AccountName) throws(BrokerError) -> Session? {
+        guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
+        return lane.closings == 0 ? lane.session : nil
+    }
+
+    /// Why there is no session.
+    func absence(of name: AccountName) -> BrokerError {
+        if case .sessionExpired? = lanes[name]?.error { return .sessionExpired(name) }
+        return .signInRequired(name)
+    }
+
+    /// Refreshes because somebody asked for it (`POST …/refresh`).
+    func refresh(_ name: AccountName, isForced: Bool, rejected: [UInt8]?) async throws(BrokerError) {
+        guard lanes[name] != nil else { throw .accountNotFound(name.rawValue) }
+        guard await loaded(name) else { throw Task.isCancelled ? .cancelled : .timedOut }
+        guard let session = try readable(name) else { throw absence(of: name) }
+        if let rejected, let token = session.tokens[.own], Digest.sha256(token.value.revealedBytes()) != rejected {
+            return  // Somebody has refreshed it since the caller got it.
+        }
+        guard session.isRefreshable else {
+            throw .conflict("The provider gave \(name) no refresh token. Sign in again when the session ends.")
+        }
+        if let running = lanes[name]?.refreshes[.own] {
+            return try await settled(running, within: .seconds(30))
+        }
+        let now = clock.now()
+        if !isForced, let last = lanes[name]?.lastRefresh, (0..<joinWindow).contains(now - last.endedAt) {
+            return try last.result.get()
+        }
+        if let error = lanes[name]?.backoff.refusalByProvider(at: now) { throw error }
+        try await settled(startRefresh(of: name, .own), within: .seconds(30))
+    }
+
+    private func startRefresh(of name: AccountName, _ key: TokenKey) -> Promise<Result<Void, BrokerError>> {
+        if let running = lanes[name]?.refreshes[key] { return running }
+        lanes[name]?.error = nil
+        let generation = lanes[name]?.generation
+        let refresh = enqueue(name) { book in
+            guard book.lanes[name]?.generation == generation else {
+                return Result<Void, BrokerError>.failure(.signInRequired(name))
+            }
+            let result = await book.renew(name, key)
+            if book.lanes[name]?.generation == generation {
+                book.lanes[name]?.refreshes[key] = nil
+                if key == .own { book.lanes[name]?.lastRefresh = (book.clock.now(), result) }
+            }
+            return result
+        }
+        lanes[name]?.refreshes[key] = refresh
+        return refresh
+    }
+}

@@ -1,0 +1,23 @@
+// What Swift's Glibc module cannot show: variadic calls, and structures behind macros.
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/// The kernel's word on who is at the other end of a connected Unix socket (SO_PEERCRED): 0, or an errno.
+int clinux_peer_credentials(int socket, pid_t *pid, uid_t *uid, gid_t *gid);
+
+/// PR_SET_DUMPABLE 0: no core, no ptrace, no /proc/PID/mem by the same user. 0, or an errno.
+int clinux_refuse_dumps(void);
+
+/// PR_SET_PDEATHSIG: the signal this process gets when its parent goes. 0, or an errno.
+int clinux_die_with_parent(int signal);
+
+/// The owner of the client socket of a loopback TCP connection, as sock_diag tells it. `family` is AF_INET or AF_INET6,
+/// addresses are 4 or 16 bytes in network order, ports in host order; "client" is the far end seen from the server.
+/// 0 with *uid and *inode set (inode 0: the socket has vanished and its owner is not to be trusted), or an errno
+/// (ENOENT: there is no such socket). With a server address and port of zero: the owner of the socket that listens at
+/// the client address.
+int clinux_tcp_socket_owner(int family, const uint8_t *client_address, uint16_t client_port,
+                            const uint8_t *server_address, uint16_t server_port, uid_t *uid, uint32_t *inode);

@@ -1,0 +1,77 @@
+// Nothing from outside is ever put into a page, and every page and refusal carries the same fields. Clear-Site-Data is
+// left out: browsers would clear what other programs keep for 127.0.0.1, and no-store leaves nothing of ours to clear.
+
+internal import HTTPMessages
+internal import LocalHTTP
+
+/// Everything that a browser can get from the listener.
+enum CallbackPages {
+    static let donePath = "/done"
+    static let failedPath = "/failed"
+
+    /// The page behind ``donePath``.
+    static let done = page(
+        200, title: "Signed in", heading: "Signed in",
+        text: "You can close this tab and go back to the program that asked you to sign in.")
+
+    /// The page behind ``failedPath``.
+    static let failed = page(
+        200, title: "Sign-in failed", heading: "Sign-in failed",
+        text: "Nothing was changed. You can close this tab: the program that asked you to sign in says what went wrong."
+    )
+
+    /// The one answer to whatever is not a genuine callback: it says nothing about what is.
+    static let notFound = page(
+        404, title: "Not found", heading: "Not found", text: "Nothing waits at this address.")
+
+    /// Sends the browser away from the address that holds the code, so that it stays in no history and no Referer.
+    static func seeOther(_ path: String) -> ServerResponse {
+        ServerResponse(status: 303, fields: fields([("Location", path)]))
+    }
+
+    /// The answer to a request that broke a rule.
+    static func refusal(_ status: Int) -> ServerResponse {
+        switch status {
+        case 404: notFound
+        case 405: ServerResponse(status: 405, fields: fields([("Allow", "GET")]))
+        default: ServerResponse(status: status, fields: fields([]))
+        }
+    }
+
+    private static func page(_ status: Int, title: String, heading: String, text: String) -> ServerResponse {
+        let html = """
+            <!DOCTYPE html>
+            <html lang="en">
+            <head>
+            <meta charset="utf-8">
+            <meta name="viewport" content="width=device-width, initial-scale=1">
+            <meta name="color-scheme" content="light dark">
+            <title>\(title)</title>
+            </head>
+            <body>
+            <main>
+            <h1>\(heading)</h1>
+            <p>\(text)</p>
+            </main>
+            </body>
+            </html>
+
+            """
+        let type = [("Content-Type", "text/html; charset=utf-8")]
+        return ServerResponse(status: status, fields: fields(type), body: Array(html.utf8))
+    }
+
+    private static func fields(_ own: [(String, String)]) -> HTTPFields {
+        HTTPFields(
+            own + [
+                ("Cache-Control", "no-store"),
+                ("Content-Security-Policy", policy),
+                ("Cross-Origin-Opener-Policy", "same-origin"),
+                ("Referrer-Policy", "no-referrer"),
+                ("X-Content-Type-Options", "nosniff"),
+                ("X-Frame-Options", "DENY"),
+            ])
+    }
+
+    private static let policy = "default-src 'none'; frame-ancestors 'none'; form-action 'none'; base-uri 'none'"
+}

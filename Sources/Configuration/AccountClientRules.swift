@@ -1,0 +1,94 @@
+internal import OAuth
+internal import Secrets
+
+/// What the provider knows us as, and where the client's secret is: in one place at most, and closed to others.
+extension AccountReader {
+    /// A client as far as it could be read.
+    struct Client {
+        var id = ""
+        var authentication: ClientAuthentication?
+        var secret = ClientSecretSource.none
+    }
+
+    private static let secretKeys = ["client_secret", "client_secret_file", "client_secret_command"]
+
+    mutating func readClient(of provider: AccountProvider?) -> Client {
+        if table.string("provider") == "supabase" {
+            for key in ["client_id", "client_authentication"] + Self.secretKeys where table.has(key) {
+                refuse(key, "belongs to OAuth clients; provider = \"supabase\" has api_key instead")
+            }
+            return Client(authentication: ClientAuthentication.none)
+        }
+        var client = Client()
+        if let id = table.string("client_id") {
+            client.id = id
+            if !AccountReader.isPrintable(id) { refuse("client_id", "must be printable ASCII") }
+        } else if !isWritten("client_id") {
+            refuse(nil, "needs client_id: what the provider called this client when it was registered")
+        }
+        let places = Self.secretKeys.filter { isWritten($0) }
+        for key in places.dropFirst() { refuse(key, "the secret has one place: \(places[0]) is there already") }
+        client.secret = readSecret()
+        client.authentication = readAuthentication(of: provider, hasSecret: !places.isEmpty)
+        return client
+    }
+
+    private mutating func readAuthentication(
+        of provider: AccountProvider?, hasSecret: Bool
+    ) -> ClientAuthentication? {
+        guard let word = table.string("client_authentication") else {
+            if case .preset(let preset) = provider { return preset.clientAuthentication(hasSecret: hasSecret) }
+            // With a secret, the provider's metadata decide.
+            return hasSecret ? nil : ClientAuthentication.none
+        }
+        if word == ClientAuthentication.none.rawValue, hasSecret {
+            refuse("client_authentication", "is \"none\", but the client has a secret")
+        }
+        return ClientAuthentication(rawValue: word)
+    }
+
+    private mutating func readSecret() -> ClientSecretSource {
+        if let secret = table.string("client_secret") {
+            if !isPrivateFile {
+                refuse("client_secret", "this file can be read by others: chmod 600 \(FileTrust.quoted(check.file))")
+            }
+            if secret.isEmpty { refuse("client_secret", "is empty") }
+            return .inline(Secret(secret))
+        }
+        if let written = table.string("client_secret_file") {
+            guard let path = expand("client_secret_file", written) else { return .none }
+            do throws(FileTrust.Failure) {
+                let content = try FileTrust(user: place.user).read(
+                    path, isSecret: true, maxSize: ClientSecretFile.maxSize)
+                if ClientSecretFile.secret(in: content).isEmpty { refuse("client_secret_file", "the file is empty") }
+            } catch {
+                refuse("client_secret_file", AccountReader.sentence(error, path))
+            }
+            return .file(path: path)
+        }
+        if let words = table.strings("client_secret_command")?.map(\.text) {
+            guard let program = words.first, !program.isEmpty else {
+                refuse("client_secret_command", "needs a program: [\"pass\", \"show\", \"NAME\"]")
+                return .none
+            }
+            // There is no shell to do it.
+            guard program.hasPrefix("~/"), let path = place.path(program) else { return .command(words) }
+            return .command([path] + words.dropFirst())
+        }
+        return .none
+    }
+
+    /// An absolute path, or nil with a complaint.
+    mutating func expand(_ key: String, _ written: String) -> String? {
+        if let path = place.path(written) { return path }
+        refuse(key, "must be an absolute path, or begin with ~/")
+        return nil
+    }
+
+    static func sentence(_ failure: FileTrust.Failure, _ path: String) -> String {
+        switch failure {
+        case .missing: "the file \(FileTrust.quoted(path)) does not exist"
+        case .refused(let reason): "the file \(FileTrust.quoted(path)) \(reason)"
+        }
+    }
+}

@@ -1,0 +1,101 @@
+internal import HTTPMessages
+
+/// Whom to believe at the other end, and what to tell it.
+extension AccountReader {
+    /// Bytes of a file of certificates; the system's own bundle has a fifth of it.
+    private static let maxCertificates = 1 << 20
+
+    mutating func readTrust() -> ServerTrust {
+        let pins = table.strings("pinned_public_keys") ?? []
+        for (pin, node) in pins where !Self.isPin(pin) {
+            refuse("pinned_public_keys", node, "must be sha256// and the base64 of 32 bytes")
+        }
+        if table.has("pinned_public_keys"), pins.isEmpty {
+            refuse("pinned_public_keys", "is empty: no key could match")
+        }
+        var certificates: [UInt8]?
+        if let written = table.string("ca_file"), let path = expand("ca_file", written) {
+            do throws(FileTrust.Failure) {
+                let content = try FileTrust(user: place.user).read(path, maxSize: Self.maxCertificates)
+                certificates = content.bytes
+                if !Self.holdsCertificate(content.bytes) { refuse("ca_file", "the file holds no PEM certificate") }
+            } catch {
+                refuse("ca_file", AccountReader.sentence(error, path))
+            }
+        }
+        return ServerTrust(certificateAuthorities: certificates, pinnedPublicKeys: pins.map(\.text))
+    }
+
+    private static func isPin(_ text: String) -> Bool {
+        let digits = Array(text.utf8.dropFirst("sha256//".utf8.count))
+        guard text.hasPrefix("sha256//"), digits.count == 44, digits.last == UInt8(ascii: "=") else { return false }
+        return digits.dropLast().allSatisfy { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "+"), UInt8(ascii: "/"): true
+            default: false
+            }
+        }
+    }
+
+    private static func holdsCertificate(_ bytes: [UInt8]) -> Bool {
+        let lines = bytes.split { $0 == 0x0A || $0 == 0x0D }
+        return lines.contains { $0.elementsEqual("-----BEGIN CERTIFICATE-----".utf8) }
+            && lines.contains { $0.elementsEqual("-----END CERTIFICATE-----".utf8) }
+    }
+
+    /// Adapters compare origins byte for byte: one spelling each.
+    mutating func readOrigins() -> [String] {
+        let origins = table.strings("origins") ?? []
+        for (text, node) in origins {
+            guard let url = try? WebURL(parsing: text), url.isSecure, url.host?.utf8.allSatisfy(Self.isHostByte) == true
+            else {
+                refuse(
+                    "origins", node, "must be https://HOST or https://HOST:PORT (http on loopback), without wildcards")
+                continue
+            }
+            if url.origin != text { refuse("origins", node, "must be exactly scheme, host and port: \(url.origin)") }
+        }
+        return origins.map(\.text)
+    }
+
+    private static func isHostByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x61...0x7A: true
+        default: ".-_:".utf8.contains(byte)
+        }
+    }
+
+    /// Fields that the request itself sets, that would break its framing, or that would carry another's secret.
+    private static let reservedFields: Set<String> = [
+        "authorization", "connection", "cookie", "expect", "host", "keep-alive", "proxy-authorization",
+        "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+    ]
+
+    mutating func readHeaders() -> [FormEncoding.Pair] {
+        var headers: [FormEncoding.Pair] = []
+        for member in table.table("headers")?.members ?? [] {
+            guard case .string(let value) = member.node.value else { continue }
+            let lowered = member.key.lowercased()
+            if member.key.isEmpty || !member.key.utf8.allSatisfy(Self.isFieldNameByte) {
+                refuse("headers", member.node, member.key, "is not the name of a header field")
+            } else if Self.reservedFields.contains(lowered) || lowered.hasPrefix("content-") {
+                refuse("headers", member.node, member.key, "is set by Ringback itself")
+            } else if headers.contains(where: { HTTPFields.isSame($0.name, member.key) }) {
+                refuse("headers", member.node, member.key, "stands here twice")
+            }
+            if !AccountReader.isPrintable(value, mayBeEmpty: true) {
+                refuse("headers", member.node, member.key, "must be printable ASCII on one line")
+            }
+            headers.append(FormEncoding.Pair(member.key, value))
+        }
+        return headers
+    }
+
+    /// RFC 9110 section 5.6.2.
+    private static func isFieldNameByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+        }
+    }
+}

@@ -1,0 +1,129 @@
+internal import HTTPMessages
+internal import OAuth
+
+/// Which provider an account has: exactly one of `issuer`, `provider` and `endpoints` says it.
+extension AccountReader {
+    private static let words = (ProviderPreset.names + ["supabase"]).sorted()
+    private static let supabaseKeys = ["url", "api_key", "redirect_flow_key"]
+
+    mutating func readProvider() -> AccountProvider? {
+        let ways = ["issuer", "provider", "endpoints"].filter { isWritten($0) }
+        guard ways.count == 1 else {
+            let found = ways.isEmpty ? "none is there" : "\(ways.joined(separator: " and ")) are there"
+            refuse(ways.dropFirst().first, "an account has exactly one of issuer, provider and endpoints; \(found)")
+            return nil
+        }
+        let word = table.string("provider")
+        // A provider that could not be read may be the one these keys belong to.
+        if word != nil || !isWritten("provider") {
+            for (key, owner) in [("tenant", "microsoft"), ("host", "gitlab")]
+                + Self.supabaseKeys.map({ ($0, "supabase") })
+            where table.has(key) && word != owner {
+                refuse(key, "belongs to provider = \"\(owner)\" only")
+            }
+        }
+        if let issuer = table.string("issuer") { return readIssuer(issuer) }
+        if let endpoints = table.table("endpoints") { return readEndpoints(endpoints) }
+        return word.flatMap { word in word == "supabase" ? readSupabase() : readPreset(word) }
+    }
+
+    private mutating func readIssuer(_ issuer: String) -> AccountProvider? {
+        do throws(OAuthError) {
+            _ = try ProviderMetadata.discoveryRequests(issuer: issuer)
+            return .oidc(issuer: issuer)
+        } catch {
+            refuse("issuer", AccountReader.reason(error))
+            return nil
+        }
+    }
+
+    private mutating func readEndpoints(_ endpoints: TOMLTableReader) -> AccountProvider? {
+        var isGood = true
+        for key in ["authorization", "token"] where !endpoints.has(key) {
+            isGood = false
+            if !isWritten(key, in: "endpoints") { refuse("endpoints", "needs \(key)") }
+        }
+        for member in endpoints.members {
+            guard case .string(let text) = member.node.value else { continue }
+            let url = try? WebURL(parsing: text)
+            if url?.isSecure != true || url?.fragment != nil {
+                isGood = false
+                refuse(
+                    "endpoints", member.node, member.key, "must be an https URL without a fragment (http on loopback)")
+            }
+        }
+        guard isGood, let authorization = endpoints.string("authorization"), let token = endpoints.string("token")
+        else {
+            return nil
+        }
+        do throws(OAuthError) {
+            return .oauth2(
+                try ProviderMetadata(
+                    authorizationEndpoint: authorization, tokenEndpoint: token,
+                    userinfoEndpoint: endpoints.string("userinfo"), revocationEndpoint: endpoints.string("revocation"),
+                    deviceAuthorizationEndpoint: endpoints.string("device_authorization")
+                ))
+        } catch {
+            refuse("endpoints", AccountReader.reason(error))
+            return nil
+        }
+    }
+
+    private mutating func readPreset(_ word: String) -> AccountProvider? {
+        guard ProviderPreset.names.contains(word) else {
+            let nearest = NearestWord.find(for: word, among: Self.words).map { "; did you mean \"\($0)\"?" } ?? ""
+            refuse("provider", "must be one of \(Self.words.joined(separator: ", "))\(nearest)")
+            return nil
+        }
+        do throws(OAuthError) {
+            return .preset(
+                try ProviderPreset(
+                    name: word, tenant: word == "microsoft" ? table.string("tenant") : nil,
+                    host: word == "gitlab" ? table.string("host") : nil
+                ))
+        } catch {
+            // The preset knows which of its two keys is wrong: it has but one.
+            let key = word == "microsoft" ? "tenant" : "host"
+            if !isWritten(key) || table.has(key) {
+                refuse(table.has(key) ? key : "provider", AccountReader.reason(error))
+            }
+            return nil
+        }
+    }
+
+    private mutating func readSupabase() -> AccountProvider? {
+        var isGood = true
+        for key in ["url", "api_key"] where !isWritten(key) {
+            isGood = false
+            refuse("provider", "provider = \"supabase\" needs \(key)")
+        }
+        let url = table.string("url") ?? ""
+        if table.has("url") {
+            let parsed = try? WebURL(parsing: url)
+            if parsed?.isSecure != true || !["", "/"].contains(parsed?.path) || parsed?.query != nil
+                || parsed?.fragment != nil
+            {
+                isGood = false
+                refuse("url", "must be the project's https URL without a path (http on loopback)")
+            }
+        }
+        let apiKey = table.string("api_key") ?? ""
+        if table.has("api_key"), !AccountReader.isPrintable(apiKey) || apiKey.contains(" ") {
+            isGood = false
+            refuse("api_key", "must be printable ASCII without spaces")
+        }
+        if apiKey.hasPrefix("sb_secret_") {
+            isGood = false
+            refuse("api_key", "is a secret key, which bypasses every rule of the project: use the publishable one")
+        }
+        guard isGood else { return nil }
+        return .supabase(
+            .init(url: url, apiKey: apiKey, callbackCarriesFlowKey: table.string("redirect_flow_key") != "none")
+        )
+    }
+
+    /// The sentence of an error that concerns configuration.
+    static func reason(_ error: OAuthError) -> String {
+        if case .misconfigured(let reason) = error { reason } else { "cannot be used" }
+    }
+}

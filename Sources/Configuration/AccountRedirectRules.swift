@@ -1,0 +1,55 @@
+internal import HTTPMessages
+internal import OAuth
+
+/// Where the browser brings the answer, as far as the provider accepts it.
+extension AccountReader {
+    /// It answers `invalid_request` to every loopback redirect, as late as in the browser.
+    private static let appleIssuer = "https://appleid.apple.com"
+
+    mutating func readRedirect(of provider: AccountProvider?) -> RedirectTarget {
+        let target = readTarget(of: provider)
+        if case .loopback = target, provider?.issuer == Self.appleIssuer {
+            refuse(
+                table.has("redirect_uri") ? "redirect_uri" : "issuer",
+                "Apple accepts no loopback redirect: sign in with Apple through Supabase, or set redirect_uri to an "
+                    + "https page of yours and finish each sign-in with ringback complete")
+        }
+        if table.string("redirect_flow_key") == "none" {
+            guard case .customScheme = target else {
+                refuse("redirect_flow_key", "\"none\" is for a redirect_uri with a custom scheme only")
+                return target
+            }
+        }
+        return target
+    }
+
+    private mutating func readTarget(of provider: AccountProvider?) -> RedirectTarget {
+        let usual = RedirectTarget.standard(account: name)
+        guard let written = table.string("redirect_uri") else {
+            guard case .preset(let preset) = provider, let uri = preset.redirectURI else { return usual }
+            return (try? RedirectTarget(parsing: uri)) ?? usual
+        }
+        do throws(RedirectTarget.Failure) {
+            return try RedirectTarget(parsing: written)
+        } catch {
+            refuse("redirect_uri", error.message)
+            return usual
+        }
+    }
+}
+
+extension AccountConfiguration {
+    /// What to register at the provider: redirect URIs, or for Supabase the entries of the project's allow list.
+    ///
+    /// `{port}` stands for a port that is free at the time; providers that follow RFC 8252 ignore it. A Supabase flow
+    /// adds its key, as the last path segment or in the query.
+    public var redirectURIsToRegister: [String] {
+        guard case .supabase(let project) = provider else { return [redirect.template] }
+        switch redirect {
+        case .loopback(let host, let port, let path):
+            return ["http://\(host):\(port.map(String.init) ?? "*")\(path.hasSuffix("/") ? path : path + "/")*"]
+        case .customScheme(let uri), .https(let uri):
+            return [project.callbackCarriesFlowKey ? uri + "?*" : uri]
+        }
+    }
+}

@@ -1,0 +1,38 @@
+public import Secrets
+
+/// A file that holds a client's secret and perhaps a newline. It is read whenever the secret is needed: a secret that
+/// was exchanged counts at once, and none rests in memory.
+enum ClientSecretFile {
+    /// Bytes.
+    static let maxSize = 65_536
+
+    /// The content without one newline at its end.
+    static func secret(in content: FileTrust.Content) -> Secret {
+        let bytes = content.bytes
+        return Secret(bytes: bytes.last == UInt8(ascii: "\n") ? bytes.dropLast() : bytes[...])
+    }
+}
+
+extension AccountConfiguration {
+    /// The client's secret, where it is written or in a file; nil if there is none, or if a command prints it (which
+    /// the helper process runs). The file is checked as it was when the configuration was read. Blocks for a moment.
+    ///
+    /// `user` is the uid that the file must belong to, if not to root.
+    public func readClientSecret(user: UInt32) throws(ConfigurationError) -> Secret? {
+        switch clientSecret {
+        case .none, .command: return nil
+        case .inline(let secret): return secret
+        case .file(let path):
+            do throws(FileTrust.Failure) {
+                let trust = FileTrust(user: user)
+                return ClientSecretFile.secret(
+                    in: try trust.read(path, isSecret: true, maxSize: ClientSecretFile.maxSize))
+            } catch {
+                throw ConfigurationError(
+                    file: source.file, line: source.line, key: "accounts.\(name).client_secret_file",
+                    message: AccountReader.sentence(error, path)
+                )
+            }
+        }
+    }
+}

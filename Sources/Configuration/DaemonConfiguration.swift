@@ -1,0 +1,121 @@
+/// What a person configured: accounts, and how the vault is kept. Reading it touches files only, never the network, so
+/// the helper process may read it again for itself.
+public struct DaemonConfiguration: Sendable, Equatable {
+    /// Sorted by name.
+    public let accounts: [AccountConfiguration]
+    public let vault: VaultConfiguration
+    /// The files that were read, in order.
+    public let files: [String]
+
+    /// The account of that name.
+    public subscript(name: String) -> AccountConfiguration? { accounts.first { $0.name == name } }
+
+    /// Reads all places: drop-ins first, the user's file last; the later wins, one account as a whole against another.
+    ///
+    /// Throws every mistake of every file. A default file that does not exist is no mistake, a named one is.
+    public static func load(_ place: ConfigurationPlace) throws(ConfigurationErrors) -> DaemonConfiguration {
+        var loader = ConfigurationLoader(place: place)
+        for directory in place.dropInDirectories { loader.readDirectory(directory) }
+        if let candidate = place.candidate { loader.readCandidate(candidate) }
+        if let file = place.userFile { loader.readUserFile(file) }
+        guard loader.errors.isEmpty else { throw ConfigurationErrors(loader.errors) }
+        return DaemonConfiguration(
+            accounts: loader.accounts.values.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) },
+            vault: loader.vault, files: loader.files
+        )
+    }
+}
+
+/// `[vault]`
+public struct VaultConfiguration: Sendable, Equatable {
+    /// Where the vault's key comes from.
+    public let keySource: String
+
+    /// What holds without `[vault]`.
+    public static let standard = VaultConfiguration(keySource: "auto")
+}
+
+/// Reads file after file, and keeps what the last one said.
+private struct ConfigurationLoader {
+    let place: ConfigurationPlace
+    var accounts: [String: AccountConfiguration] = [:]
+    var vault = VaultConfiguration.standard
+    var errors: [ConfigurationError] = []
+    var files: [String] = []
+
+    init(place: ConfigurationPlace) {
+        self.place = place
+    }
+
+    mutating func readDirectory(_ directory: String) {
+        do throws(FileTrust.Failure) {
+            for file in try FileTrust(user: place.user).files(in: directory, ending: ".toml") {
+                try read(file, isDropIn: true)
+            }
+        } catch {
+            refuse(directory, error)
+        }
+    }
+
+    mutating func readCandidate(_ file: String) {
+        do throws(FileTrust.Failure) {
+            try read(file, isDropIn: true)
+        } catch {
+            refuse(file, error)
+        }
+    }
+
+    mutating func readUserFile(_ file: String) {
+        do throws(FileTrust.Failure) {
+            try read(file, isDropIn: false)
+        } catch {
+            if error != .missing || place.isExplicit { refuse(file, error) }
+        }
+    }
+
+    private mutating func refuse(_ file: String, _ failure: FileTrust.Failure) {
+        let message =
+            switch failure {
+            case .missing: "does not exist"
+            case .refused(let reason): reason
+            }
+        errors.append(ConfigurationError(file: file, message: message))
+    }
+
+    private mutating func read(_ file: String, isDropIn: Bool) throws(FileTrust.Failure) {
+        let content: FileTrust.Content
+        do throws(FileTrust.Failure) {
+            content = try FileTrust(user: place.user).read(file, maxSize: TOMLDocument.maxSize)
+        } catch {
+            // Of a directory of files, one that is refused leaves the others to be looked at.
+            guard isDropIn else { throw error }
+            return refuse(file, error)
+        }
+        files.append(file)
+        let document: TOMLDocument
+        do throws(TOMLDocument.SyntaxError) {
+            document = try TOMLDocument(parsing: content.bytes)
+        } catch {
+            errors.append(ConfigurationError(file: file, line: error.line, message: error.message))
+            return
+        }
+        var check = KeyCheck(file: file, isDropIn: isDropIn)
+        let root = TOMLTableReader(check.check(document.root, as: .file, at: []))
+        if let vault = root.table("vault") {
+            self.vault = VaultConfiguration(keySource: vault.string("key_source") ?? self.vault.keySource)
+        }
+        let unchecked = TOMLTableReader(document.root).table("accounts")
+        for member in root.table("accounts")?.members ?? [] {
+            var reader = AccountReader(
+                name: member.key, node: member.node, unchecked: unchecked?.table(member.key) ?? TOMLTableReader([]),
+                place: place, isPrivateFile: content.isPrivate, check: check
+            )
+            if let account = reader.read() { accounts[account.name] = account }
+            check = reader.check
+        }
+        // Two errors of a line come in a fixed order too.
+        errors += check.errors.sorted {
+            ($0.line ?? 0, $0.key ?? "", $0.message) < ($1.line ?? 0, $1.key ?? "", $1.message)
+        }
+    }
+}

@@ -1,0 +1,129 @@
+/// Walks a file's tree along the key table and collects what does not belong there.
+///
+/// What comes out has only known keys with values of the right type: the readers behind need not look again.
+struct KeyCheck {
+    let file: String
+    let isDropIn: Bool
+    private(set) var errors: [ConfigurationError] = []
+    /// Paths of known keys that somebody misspelt: they are not missing too.
+    private(set) var meant: Set<[String]> = []
+
+    init(file: String, isDropIn: Bool) {
+        self.file = file
+        self.isDropIn = isDropIn
+    }
+
+    /// The well-formed members of a table that stands at `path`.
+    mutating func check(
+        _ members: [TOMLDocument.Member], as section: Key.Section, at path: [String]
+    ) -> [TOMLDocument.Member] {
+        let allowed = Key.allowed(in: section).filter { !isDropIn || $0.value.isForDropIns }
+        return members.compactMap { member in
+            let path = path + [member.key]
+            guard let key = allowed[member.key] else {
+                refuseUnknown(member.node, path, section, allowed.keys.sorted())
+                return nil
+            }
+            return checkKind(member.node, key.kind, path).map { .init(key: member.key, node: $0) }
+        }
+    }
+
+    mutating func refuse(_ node: TOMLDocument.Node, _ path: [String], _ message: String) {
+        errors.append(
+            ConfigurationError(file: file, line: node.line, key: KeyCheck.display(path), message: message)
+        )
+    }
+
+    private mutating func refuseUnknown(
+        _ node: TOMLDocument.Node, _ path: [String], _ section: Key.Section, _ allowed: [String]
+    ) {
+        let name = path.last ?? ""
+        let list = allowed.joined(separator: ", ")
+        if isDropIn, Key.allowed(in: section)[name] != nil {
+            refuse(node, path, "belongs in the user's own configuration; a drop-in may have \(list)")
+        } else if let nearest = NearestWord.find(for: name, among: allowed) {
+            meant.insert(path.dropLast() + [nearest])
+            refuse(node, path, "unknown key; did you mean \(nearest)? Allowed here: \(list)")
+        } else {
+            refuse(node, path, "unknown key; allowed here: \(list)")
+        }
+    }
+
+    private mutating func checkKind(
+        _ node: TOMLDocument.Node, _ kind: Key.Kind, _ path: [String], isElement: Bool = false
+    ) -> TOMLDocument.Node? {
+        let subject = isElement ? "each element " : ""
+        switch (kind, node.value) {
+        case (.string, .string): return node
+        case (.word(let words), .string(let word)):
+            guard !words.contains(word) else { return node }
+            let list = words.map { "\"\($0)\"" }.joined(separator: ", ")
+            let nearest = words.count > 1 ? NearestWord.find(for: word, among: words) : nil
+            let hint = nearest.map { "; did you mean \"\($0)\"?" } ?? ""
+            refuse(node, path, "must be \(words.count > 1 ? "one of " : "")\(list)\(hint)")
+            return nil
+        case (.integer(let range), .integer(let number)):
+            guard !range.contains(number) else { return node }
+            refuse(node, path, "\(subject)must be from \(range.lowerBound) to \(range.upperBound)")
+            return nil
+        case (.strings, .array(let elements)):
+            return checkElements(elements, .string, path) ? node : nil
+        case (.integers(let range), .array(let elements)):
+            return checkElements(elements, .integer(range), path) ? node : nil
+        case (.stringTable, .table(let members)):
+            let isGood = members.map { checkKind($0.node, .string, path + [$0.key]) != nil }
+            return isGood.contains(false) ? nil : node
+        case (.section(let section), .table(let members)):
+            return .init(value: .table(check(members, as: section, at: path)), line: node.line)
+        case (.sections(let section), .table(let members)):
+            let tables = members.compactMap { member in
+                checkKind(member.node, .section(section), path + [member.key]).map {
+                    TOMLDocument.Member(key: member.key, node: $0)
+                }
+            }
+            return .init(value: .table(tables), line: node.line)
+        default:
+            refuse(node, path, "\(subject)must be \(KeyCheck.name(of: kind)), not \(node.value.name)")
+            return nil
+        }
+    }
+
+    private mutating func checkElements(_ elements: [TOMLDocument.Node], _ kind: Key.Kind, _ path: [String]) -> Bool {
+        let isGood = elements.map { checkKind($0, kind, path, isElement: true) != nil }
+        return !isGood.contains(false)
+    }
+
+    private static func name(of kind: Key.Kind) -> String {
+        switch kind {
+        case .string, .word: "a string"
+        case .integer: "an integer"
+        case .strings: "an array of strings"
+        case .integers: "an array of integers"
+        case .stringTable: "a table of strings"
+        case .section: "a table"
+        case .sections: "a table of tables"
+        }
+    }
+
+    /// The path as TOML writes it, on one line whatever the names hold.
+    static func display(_ path: [String]) -> String {
+        path.map { name in
+            let isBare = !name.isEmpty && name.utf8.allSatisfy { isBareKey($0) }
+            return isBare ? name : "\"\(name.unicodeScalars.map(escaped).joined())\""
+        }.joined(separator: ".")
+    }
+
+    private static func isBareKey(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x5F: true
+        default: false
+        }
+    }
+
+    private static func escaped(_ scalar: Unicode.Scalar) -> String {
+        switch scalar.properties.generalCategory {
+        case .control, .format, .lineSeparator, .paragraphSeparator: "\\u{\(String(scalar.value, radix: 16))}"
+        default: scalar == "\"" || scalar == "\\" ? "\\\(scalar)" : "\(scalar)"
+        }
+    }
+}

@@ -1,0 +1,93 @@
+/// Every key that a configuration may hold, once: the checker, the messages and the manual read this table.
+struct Key {
+    /// A table of the file.
+    enum Section: String, CaseIterable {
+        /// The file itself.
+        case file
+        /// `[accounts.NAME]`
+        case account
+        /// `[accounts.NAME.endpoints]`
+        case endpoints
+        /// `[vault]`
+        case vault
+    }
+
+    enum Kind {
+        case string
+        /// One of these.
+        case word([String])
+        case integer(ClosedRange<Int>)
+        case strings
+        case integers(ClosedRange<Int>)
+        /// Names of the file's own choice, each with a string.
+        case stringTable
+        case section(Section)
+        /// Names of the file's own choice, each with such a table.
+        case sections(Section)
+    }
+
+    let section: Section
+    let name: String
+    let kind: Kind
+    /// One line for people.
+    let meaning: String
+    /// Drop-ins come with packages: they may offer accounts and nothing that concerns all of them.
+    let isForDropIns: Bool
+
+    private init(_ section: Section, _ name: String, _ kind: Kind, _ meaning: String, isForDropIns: Bool = true) {
+        self.section = section
+        self.name = name
+        self.kind = kind
+        self.meaning = meaning
+        self.isForDropIns = isForDropIns
+    }
+
+    /// The keys of a section, by name.
+    static func allowed(in section: Section) -> [String: Key] { bySection[section] ?? [:] }
+
+    private static let bySection = Dictionary(grouping: all, by: \.section).mapValues { keys in
+        Dictionary(keys.map { ($0.name, $0) }) { first, _ in first }
+    }
+
+    static let all: [Key] = [
+        Key(.file, "accounts", .sections(.account), "the accounts, by name"),
+        Key(.file, "vault", .section(.vault), "how sessions rest on disk", isForDropIns: false),
+
+        Key(.vault, "key_source", .word(["auto"]), "where the vault's key comes from"),
+
+        Key(.account, "provider", .string, "a preset by name, or supabase; instead of issuer or endpoints"),
+        Key(.account, "issuer", .string, "the URL of a server with discovery (OpenID Connect, RFC 8414)"),
+        Key(.account, "endpoints", .section(.endpoints), "the endpoints of a plain OAuth 2.0 server, by hand"),
+        Key(.account, "tenant", .string, "microsoft: the directory's id"),
+        Key(.account, "host", .string, "gitlab: the host of your own GitLab, without scheme"),
+        Key(.account, "url", .string, "supabase: the project's URL"),
+        Key(.account, "api_key", .string, "supabase: the project's publishable key"),
+        Key(
+            .account, "redirect_flow_key", .word(["query", "none"]), "supabase: where a custom scheme carries the key"),
+        Key(.account, "client_id", .string, "what the provider knows this client as"),
+        Key(.account, "client_secret", .string, "the client's secret; the file must be closed to others"),
+        Key(.account, "client_secret_file", .string, "a file that holds the secret"),
+        Key(.account, "client_secret_command", .strings, "a program and its arguments; it prints the secret"),
+        Key(
+            .account, "client_authentication", .word(["none", "client_secret_basic", "client_secret_post"]),
+            "how the client shows the token endpoint who it is"),
+        Key(.account, "scopes", .strings, "what to ask for"),
+        Key(.account, "redirect_uri", .string, "where the browser brings the answer"),
+        Key(.account, "authorization_params", .stringTable, "further parameters of the authorization request"),
+        Key(.account, "flow_timeout", .integer(10...3_600), "seconds that a sign-in may take"),
+        Key(.account, "refresh_margin", .integer(0...3_600), "seconds before expiry to refresh at"),
+        Key(.account, "session_warnings", .integers(1...2_592_000), "seconds before a session's end to tell of it"),
+        Key(.account, "callback_peer_uids", .integers(0...4_294_967_294), "other users whose callbacks count"),
+        Key(.account, "origins", .strings, "where adapters may send this account's token"),
+        Key(.account, "ca_file", .string, "PEM certificates to believe instead of the system's"),
+        Key(.account, "pinned_public_keys", .strings, "sha256//BASE64 of the keys the server may have"),
+        Key(.account, "headers", .stringTable, "further header fields of requests to the provider"),
+        Key(.account, "policy", .word(["same-uid"]), "who may use the account"),
+
+        Key(.endpoints, "authorization", .string, "RFC 6749 section 3.1"),
+        Key(.endpoints, "token", .string, "RFC 6749 section 3.2"),
+        Key(.endpoints, "device_authorization", .string, "RFC 8628"),
+        Key(.endpoints, "revocation", .string, "RFC 7009"),
+        Key(.endpoints, "userinfo", .string, "OpenID Connect Core section 5.3"),
+    ]
+}

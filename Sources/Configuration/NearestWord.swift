@@ -1,0 +1,34 @@
+/// The word that somebody meant: the nearest one, if it is near enough to say so.
+enum NearestWord {
+    /// Nil if more than a third of the letters (at least two) would have to change.
+    static func find(for written: String, among words: some Sequence<String>) -> String? {
+        // Nobody means a key that is twice as long as any.
+        guard written.utf8.count <= 64 else { return nil }
+        let bound = max(2, written.utf8.count / 3)
+        let distances = words.map { (word: $0, distance: distance(written, $0)) }
+        let best = distances.min { ($0.distance, $0.word) < ($1.distance, $1.word) }
+        guard let best, best.distance <= bound, best.distance < best.word.utf8.count else { return nil }
+        return best.word
+    }
+
+    /// Insertions, deletions, replacements and exchanges of neighbours (optimal string alignment), without letter case.
+    static func distance(_ left: String, _ right: String) -> Int {
+        let left = Array(left.lowercased().utf8)
+        let right = Array(right.lowercased().utf8)
+        var beforeLast = [Int](repeating: 0, count: right.count + 1)
+        var last = Array(0...right.count)
+        for (row, letter) in left.enumerated() {
+            var current = [row + 1]
+            for (column, other) in right.enumerated() {
+                let isSame = letter == other
+                var cost = min(last[column + 1] + 1, current[column] + 1, last[column] + (isSame ? 0 : 1))
+                if row > 0, column > 0, letter == right[column - 1], left[row - 1] == other {
+                    cost = min(cost, beforeLast[column - 1] + 1)
+                }
+                current.append(cost)
+            }
+            (beforeLast, last) = (last, current)
+        }
+        return last[right.count]
+    }
+}

@@ -1,0 +1,95 @@
+internal import HTTPMessages
+
+/// Where the browser brings the answer (RFC 8252 section 7).
+public enum RedirectTarget: Sendable, Equatable {
+    /// Our own listener. `host` as in the URI (`127.0.0.1`, `[::1]`, `localhost`), `port` nil for a free one, `path`
+    /// as in the URI; it may be empty.
+    case loopback(host: String, port: Int?, path: String)
+    /// An application's scheme: the desktop starts `ringback open`.
+    case customScheme(uri: String)
+    /// A page elsewhere: the person pastes its address into `ringback complete`.
+    case https(uri: String)
+
+    /// The URI to send, byte for byte, for a flow whose listener has this port.
+    public func uri(port: Int) -> String {
+        switch self {
+        case .loopback(let host, let fixed, let path): "http://\(host):\(fixed ?? port)\(path)"
+        case .customScheme(let uri), .https(let uri): uri
+        }
+    }
+
+    /// The URI for people, `{port}` standing for a free port.
+    public var template: String {
+        switch self {
+        case .loopback(let host, nil, let path): "http://\(host):{port}\(path)"
+        case .loopback(let host, let port?, let path): "http://\(host):\(port)\(path)"
+        case .customScheme(let uri), .https(let uri): uri
+        }
+    }
+
+    /// What stands for itself: `http://127.0.0.1:{port}/callback/ACCOUNT`.
+    static func standard(account: String) -> RedirectTarget {
+        .loopback(host: "127.0.0.1", port: nil, path: "/callback/\(account)")
+    }
+
+    /// Why a redirect URI is refused: a sentence with what is allowed.
+    struct Failure: Error, Equatable {
+        let message: String
+
+        init(_ message: String) {
+            self.message = message
+        }
+    }
+
+    /// Schemes that browsers and desktops keep for themselves, or that run what they carry.
+    private static let reservedSchemes: Set<String> = [
+        "about", "blob", "chrome", "data", "file", "filesystem", "ftp", "ftps", "intent", "javascript", "jar",
+        "mailto", "news", "resource", "sftp", "sms", "ssh", "tel", "urn", "vbscript", "view-source", "ws", "wss",
+    ]
+    private static let allowed =
+        "allowed are http://127.0.0.1:{port}/PATH (also [::1] and localhost, also with a fixed port), a custom scheme, "
+        + "and https"
+
+    /// Reads a `redirect_uri` of the configuration.
+    init(parsing text: String) throws(Failure) {
+        // A port that is to be found is no part of a URL's grammar.
+        let standIn = text.split(separator: ":{port}", maxSplits: 1, omittingEmptySubsequences: false)
+        let isFree = standIn.count == 2
+        // `{port}0` is no port, whatever would be in the place of {port}.
+        let isWhole = !isFree || standIn[1].isEmpty || "/?#".contains(standIn[1].first ?? "/")
+        guard isWhole, let url = try? WebURL(parsing: isFree ? "\(standIn[0]):0\(standIn[1])" : text) else {
+            throw Failure("is not a URI; \(RedirectTarget.allowed)")
+        }
+        guard url.fragment == nil else { throw Failure("must not have a fragment (#)") }
+        guard url.scheme == "http" else {
+            guard !isFree else { throw Failure("{port} belongs to http://127.0.0.1, [::1] and localhost only") }
+            guard url.scheme != "https" else {
+                self = .https(uri: text)
+                return
+            }
+            guard !RedirectTarget.reservedSchemes.contains(url.scheme) else {
+                throw Failure("the scheme \(url.scheme) is not for applications; \(RedirectTarget.allowed)")
+            }
+            self = .customScheme(uri: text)
+            return
+        }
+        guard let host = url.host, ["127.0.0.1", "::1", "localhost"].contains(host) else {
+            throw Failure("plain http is for 127.0.0.1, [::1] and localhost only; \(RedirectTarget.allowed)")
+        }
+        guard let port = url.port else { throw Failure("needs a port: write :{port} for a free one") }
+        try RedirectTarget.check(url)
+        self = .loopback(host: host == "::1" ? "[::1]" : host, port: port == 0 ? nil : port, path: url.path)
+    }
+
+    /// Our listener compares paths byte for byte, with what browsers make of them.
+    private static func check(_ url: WebURL) throws(Failure) {
+        guard url.query == nil else { throw Failure("must not have a query (?): the answer comes there") }
+        let segments = url.path.split(separator: "/", omittingEmptySubsequences: false).map { $0.lowercased() }
+        guard !segments.contains(where: { [".", "..", "%2e", "%2e%2e", ".%2e", "%2e."].contains($0) }) else {
+            throw Failure("must not have . or .. in its path: browsers change such paths")
+        }
+        guard url.path != "/done", url.path != "/failed" else {
+            throw Failure("the paths /done and /failed are the listener's own")
+        }
+    }
+}

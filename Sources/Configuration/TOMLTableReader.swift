@@ -1,0 +1,37 @@
+/// Takes values out of a table that ``KeyCheck`` has passed: what is not there is nil, and wrong types are not there.
+struct TOMLTableReader {
+    let members: [TOMLDocument.Member]
+
+    init(_ members: [TOMLDocument.Member]) {
+        self.members = members
+    }
+
+    func node(_ key: String) -> TOMLDocument.Node? {
+        members.first { $0.key == key }?.node
+    }
+
+    func has(_ key: String) -> Bool { node(key) != nil }
+
+    func string(_ key: String) -> String? {
+        if case .string(let text)? = node(key)?.value { text } else { nil }
+    }
+
+    func integer(_ key: String) -> Int? {
+        if case .integer(let number)? = node(key)?.value { number } else { nil }
+    }
+
+    func table(_ key: String) -> TOMLTableReader? {
+        if case .table(let members)? = node(key)?.value { TOMLTableReader(members) } else { nil }
+    }
+
+    /// The strings of an array, each with its node for messages.
+    func strings(_ key: String) -> [(text: String, node: TOMLDocument.Node)]? {
+        guard case .array(let elements)? = node(key)?.value else { return nil }
+        return elements.compactMap { if case .string(let text) = $0.value { (text, $0) } else { nil } }
+    }
+
+    func integers(_ key: String) -> [(number: Int, node: TOMLDocument.Node)]? {
+        guard case .array(let elements)? = node(key)?.value else { return nil }
+        return elements.compactMap { if case .integer(let number) = $0.value { (number, $0) } else { nil } }
+    }
+}

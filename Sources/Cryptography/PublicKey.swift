@@ -1,0 +1,119 @@
+/// A key that checks signatures. It is checked when it is made, so that every key that exists is one we are willing to
+/// use: sizes and exponents are bounded (a 16,384-bit modulus or a huge exponent is a way to burn our time), and a
+/// point lies on its curve.
+public struct PublicKey: Sendable, Equatable {
+    /// The numbers a key is made of, big-endian: what a JSON Web Key holds.
+    public enum Parts: Sendable, Equatable {
+        case rsa(modulus: [UInt8], exponent: [UInt8])
+        case ellipticCurve(EllipticCurve, x: [UInt8], y: [UInt8])
+        case ed25519([UInt8])
+    }
+
+    /// Bits of an RSA modulus: below, keys are broken; above, they are a burden.
+    public static let rsaBits = 2048...8192
+    static let ed25519Length = 32
+
+    /// The key's numbers, without leading zeros for RSA, of full length for a curve.
+    public let parts: Parts
+    private let handle: KeyHandle
+
+    /// An RSA key of 2048 to 8192 bits with an odd exponent above 1 and below 2^32. Leading zeros are ignored.
+    public init(rsaModulus modulus: [UInt8], exponent: [UInt8]) throws(CryptographyError) {
+        let modulus = Array(modulus.drop { $0 == 0 })
+        let exponent = Array(exponent.drop { $0 == 0 })
+        guard let high = modulus.first, let low = modulus.last else { throw .invalidKey(reason: "no modulus") }
+        let bits = modulus.count * 8 - high.leadingZeroBitCount
+        guard PublicKey.rsaBits.contains(bits) else {
+            throw .invalidKey(reason: "an RSA modulus has 2048 to 8192 bits")
+        }
+        guard low & 1 == 1 else { throw .invalidKey(reason: "an RSA modulus is odd") }
+        guard let last = exponent.last, exponent.count <= 4, last & 1 == 1, exponent != [1] else {
+            throw .invalidKey(reason: "an RSA exponent is odd, above 1 and below 2^32")
+        }
+        let info = DER.sequence(
+            DER.sequence(DER.identifier(Identifier.rsaEncryption), DER.null),
+            DER.bitString(DER.sequence(DER.integer(modulus), DER.integer(exponent)))
+        )
+        guard let handle = KeyHandle(subjectPublicKeyInfo: info) else { throw .invalidKey(reason: "not an RSA key") }
+        self.parts = .rsa(modulus: modulus, exponent: exponent)
+        self.handle = handle
+    }
+
+    /// A point on a NIST curve, its coordinates of exactly the curve's length (RFC 7518 section 6.2.1.2).
+    public init(curve: EllipticCurve, x: [UInt8], y: [UInt8]) throws(CryptographyError) {
+        guard x.count == curve.coordinateLength, y.count == curve.coordinateLength else {
+            throw .invalidKey(reason: "a coordinate has the length of its curve")
+        }
+        let info = DER.sequence(
+            DER.sequence(DER.identifier(Identifier.ecPublicKey), DER.identifier(Identifier.of(curve))),
+            DER.bitString([0x04] + x + y)
+        )
+        guard let handle = KeyHandle(subjectPublicKeyInfo: info), handle.hasValidPoint() else {
+            throw .invalidKey(reason: "the point is not on the curve")
+        }
+        self.parts = .ellipticCurve(curve, x: x, y: y)
+        self.handle = handle
+    }
+
+    /// An Ed25519 key: 32 bytes (RFC 8032 section 5.1.5).
+    public init(ed25519 bytes: [UInt8]) throws(CryptographyError) {
+        guard bytes.count == PublicKey.ed25519Length else {
+            throw .invalidKey(reason: "an Ed25519 key has 32 bytes")
+        }
+        let info = DER.sequence(DER.sequence(DER.identifier(Identifier.ed25519)), DER.bitString(bytes))
+        guard let handle = KeyHandle(subjectPublicKeyInfo: info) else {
+            throw .invalidKey(reason: "not an Ed25519 key")
+        }
+        self.parts = .ed25519(bytes)
+        self.handle = handle
+    }
+
+    /// True if the algorithm belongs to the key's type and curve.
+    public func fits(_ algorithm: SignatureAlgorithm) -> Bool {
+        switch (parts, algorithm.scheme) {
+        case (.rsa, .rsaPKCS1), (.rsa, .rsaPSS), (.ed25519, .ed25519): true
+        case (.ellipticCurve(let mine, _, _), .ecdsa(let theirs)): mine == theirs
+        default: false
+        }
+    }
+
+    /// True if the signature is this key's over the message. It has JOSE's form (RFC 7518 section 3): r and s side by
+    /// side for ECDSA, as long as the modulus for RSA. Never throws: whatever is wrong with it, it is not valid.
+    public func verify(signature: [UInt8], message: [UInt8], algorithm: SignatureAlgorithm) -> Bool {
+        guard fits(algorithm) else { return false }
+        switch parts {
+        case .rsa(let modulus, _):
+            guard signature.count == modulus.count else { return false }
+            return handle.verify(signature: signature, message: message, algorithm: algorithm)
+        case .ellipticCurve(let curve, _, _):
+            let length = curve.coordinateLength
+            guard signature.count == 2 * length else { return false }
+            let first = signature.prefix(length)
+            let second = signature.suffix(length)
+            // libcrypto refuses zero and anything from the group's order up; zero is refused here too, since
+            // accepting it is the one mistake that makes every message signed (CVE-2022-21449).
+            guard first.contains(where: { $0 != 0 }), second.contains(where: { $0 != 0 }) else { return false }
+            let der = DER.sequence(DER.integer(first), DER.integer(second))
+            return handle.verify(signature: der, message: message, algorithm: algorithm)
+        case .ed25519:
+            return handle.verify(signature: signature, message: message, algorithm: algorithm)
+        }
+    }
+
+    public static func == (left: PublicKey, right: PublicKey) -> Bool { left.parts == right.parts }
+
+    /// Object identifiers of key types and curves (RFC 3279, RFC 5480, RFC 8410), as DER writes their content.
+    private enum Identifier {
+        static let rsaEncryption: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x01]
+        static let ecPublicKey: [UInt8] = [0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01]
+        static let ed25519: [UInt8] = [0x2B, 0x65, 0x70]
+
+        static func of(_ curve: EllipticCurve) -> [UInt8] {
+            switch curve {
+            case .p256: [0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07]
+            case .p384: [0x2B, 0x81, 0x04, 0x00, 0x22]
+            case .p521: [0x2B, 0x81, 0x04, 0x00, 0x23]
+            }
+        }
+    }
+}

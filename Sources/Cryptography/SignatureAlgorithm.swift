@@ -1,0 +1,57 @@
+/// The signature algorithms of JOSE that we use (RFC 7518 section 3.1, RFC 8037 section 3.1). Raw values are their
+/// names on the wire. `none` and the HS family have no case, so no code can allow them: a public client has no secret
+/// to check a MAC with, and a published key taken for one is the classic forgery.
+public enum SignatureAlgorithm: String, Sendable, CaseIterable {
+    case rs256 = "RS256"
+    case rs384 = "RS384"
+    case rs512 = "RS512"
+    case ps256 = "PS256"
+    case ps384 = "PS384"
+    case ps512 = "PS512"
+    case es256 = "ES256"
+    case es384 = "ES384"
+    case es512 = "ES512"
+    /// With Ed25519 only.
+    case edDSA = "EdDSA"
+
+    enum Scheme: Equatable {
+        case rsaPKCS1, rsaPSS, ecdsa(EllipticCurve), ed25519
+    }
+
+    var scheme: Scheme {
+        switch self {
+        case .rs256, .rs384, .rs512: .rsaPKCS1
+        case .ps256, .ps384, .ps512: .rsaPSS
+        case .es256: .ecdsa(.p256)
+        case .es384: .ecdsa(.p384)
+        case .es512: .ecdsa(.p521)
+        case .edDSA: .ed25519
+        }
+    }
+
+    /// libcrypto's name of the digest; nil where the scheme hashes by itself.
+    var digestName: String? {
+        switch self {
+        case .rs256, .ps256, .es256: "SHA256"
+        case .rs384, .ps384, .es384: "SHA384"
+        case .rs512, .ps512, .es512: "SHA512"
+        case .edDSA: nil
+        }
+    }
+}
+
+/// The curves of NIST that JOSE signs with (RFC 7518 section 6.2.1.1). Raw values are their names on the wire.
+public enum EllipticCurve: String, Sendable, CaseIterable {
+    case p256 = "P-256"
+    case p384 = "P-384"
+    case p521 = "P-521"
+
+    /// Bytes of one coordinate, and of each half of a signature.
+    public var coordinateLength: Int {
+        switch self {
+        case .p256: 32
+        case .p384: 48
+        case .p521: 66
+        }
+    }
+}

@@ -1,0 +1,41 @@
+// libcurl has a hundred ways to fail; a caller has four things to do about it.
+
+internal import CCurl
+internal import HTTPMessages
+
+extension HTTPClientError {
+    /// The meaning of a failed transfer. `hasHead`: the head of the answer was whole, so a lost connection cut it.
+    init(_ result: CURLcode, host: String, hasHead: Bool) {
+        switch result {
+        case CURLE_OPERATION_TIMEDOUT: self = .timedOut(host: host)
+        case CURLE_URL_MALFORMAT: self = .refusedURL
+        case CURLE_FILESIZE_EXCEEDED: self = .tooLarge(host: host)
+        case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_PINNEDPUBKEYNOTMATCH,
+            CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_SSL_ISSUER_ERROR,
+            CURLE_SSL_CRL_BADFILE, CURLE_SSL_INVALIDCERTSTATUS, CURLE_USE_SSL_FAILED:
+            self = .untrusted(host: host, reason: HTTPClientError.words(for: result))
+        // UNSUPPORTED_PROTOCOL is libcurl's word for an answer without a status line: the URL was judged before.
+        case CURLE_PARTIAL_FILE, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING, CURLE_UNSUPPORTED_PROTOCOL,
+            CURLE_WRITE_ERROR:
+            self = .malformed(host: host)
+        case CURLE_RECV_ERROR where hasHead: self = .malformed(host: host)
+        default: self = .unreachable(host: host, reason: HTTPClientError.words(for: result))
+        }
+    }
+
+    private static func words(for result: CURLcode) -> String {
+        switch result {
+        case CURLE_COULDNT_RESOLVE_HOST: "the name could not be resolved"
+        case CURLE_COULDNT_CONNECT: "the connection was refused"
+        case CURLE_GOT_NOTHING: "the server closed the connection without an answer"
+        case CURLE_SEND_ERROR, CURLE_RECV_ERROR: "the connection broke"
+        case CURLE_OUT_OF_MEMORY: "out of memory"
+        case CURLE_SSL_CONNECT_ERROR: "the TLS handshake failed"
+        case CURLE_PEER_FAILED_VERIFICATION: "the certificate is not trusted for this name"
+        case CURLE_SSL_PINNEDPUBKEYNOTMATCH: "the server's key is none of the pinned ones"
+        case CURLE_SSL_CACERT_BADFILE: "the certificate authorities cannot be read"
+        // libcurl's own sentence: it has no address, URL or header in it.
+        default: unsafe String(cString: curl_easy_strerror(result))
+        }
+    }
+}

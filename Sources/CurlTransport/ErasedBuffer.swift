@@ -1,0 +1,48 @@
+// A token answer is secret from its first byte: every block of memory that it passes through here is zeroed.
+
+internal import Glibc
+internal import Secrets
+
+/// Bytes that grow up to a limit and leave nothing behind.
+@safe struct ErasedBuffer: ~Copyable {
+    private var memory: UnsafeMutableRawBufferPointer
+    private var count = 0
+    private let limit: Int
+
+    init(limit: Int) {
+        self.limit = limit
+        unsafe memory = .allocate(byteCount: 0, alignment: 1)
+    }
+
+    deinit {
+        unsafe ErasedBuffer.erase(memory)
+    }
+
+    /// Adds the bytes, or returns false if there would be more than the limit.
+    mutating func append(_ bytes: RawSpan) -> Bool {
+        guard bytes.byteCount <= limit - count else { return false }
+        let needed = count + bytes.byteCount
+        if unsafe needed > memory.count {
+            let larger = unsafe UnsafeMutableRawBufferPointer.allocate(
+                byteCount: max(needed, min(limit, max(4_096, memory.count * 2))), alignment: 1)
+            unsafe larger.copyBytes(from: memory[..<count])
+            unsafe ErasedBuffer.erase(memory)
+            unsafe memory = larger
+        }
+        unsafe bytes.withUnsafeBytes { source in
+            unsafe UnsafeMutableRawBufferPointer(rebasing: memory[count..<needed]).copyBytes(from: source)
+        }
+        count = needed
+        return true
+    }
+
+    /// A copy that keeps itself secret.
+    func secret() -> Secret {
+        unsafe Secret(bytes: memory[..<count])
+    }
+
+    private static func erase(_ memory: UnsafeMutableRawBufferPointer) {
+        if let base = memory.baseAddress { unsafe explicit_bzero(base, memory.count) }
+        unsafe memory.deallocate()
+    }
+}

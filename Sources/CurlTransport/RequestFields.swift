@@ -1,0 +1,80 @@
+// A header field is one line. A value with a line break in it would be two, and the second one somebody else's.
+
+internal import CCurl
+internal import Glibc
+internal import HTTPMessages
+internal import Secrets
+
+/// The header fields of a request, as libcurl takes them.
+enum RequestFields {
+    /// True if the method is a method, every name is a token (RFC 9110 section 5.6.2), and no value holds a control
+    /// character.
+    static func areSendable(_ request: HTTPRequest) -> Bool {
+        guard !request.method.isEmpty, request.method.utf8.allSatisfy({ $0 >= 0x41 && $0 <= 0x5A }) else {
+            return false
+        }
+        guard request.fields.lines.allSatisfy({ isToken($0.name) && $0.value.utf8.allSatisfy(isValueByte) }) else {
+            return false
+        }
+        return request.authorization?.withBytes { span in
+            span.byteOffsets.allSatisfy { isValueByte(unsafe span.unsafeLoad(fromByteOffset: $0, as: UInt8.self)) }
+        } ?? true
+    }
+
+    /// A list that the caller frees; nil if there is no memory.
+    static func list(of request: HTTPRequest) -> UnsafeMutablePointer<curl_slist>? {
+        var list: UnsafeMutablePointer<curl_slist>?
+        // libcurl asks for leave to send larger bodies, and waits a second for servers that do not know the question.
+        var lines = ["Expect:"]
+        for field in request.fields.lines {
+            // "Name:" alone would remove the field instead of sending it empty.
+            lines.append(field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)")
+        }
+        for line in lines {
+            guard let longer = unsafe curl_slist_append(list, line) else {
+                unsafe curl_slist_free_all(list)
+                return nil
+            }
+            unsafe list = longer
+        }
+        guard let authorization = request.authorization else { return unsafe list }
+        guard let longer = unsafe append(authorization, to: list) else {
+            unsafe curl_slist_free_all(list)
+            return nil
+        }
+        return unsafe longer
+    }
+
+    /// The secret goes from its own memory into libcurl's by way of a buffer that is zeroed.
+    private static func append(
+        _ authorization: Secret, to list: UnsafeMutablePointer<curl_slist>?
+    ) -> UnsafeMutablePointer<curl_slist>? {
+        let name = Array("Authorization: ".utf8)
+        let count = name.count + authorization.count
+        let line = UnsafeMutableRawBufferPointer.allocate(byteCount: count + 1, alignment: 1)
+        defer {
+            if let base = line.baseAddress { unsafe explicit_bzero(base, line.count) }
+            unsafe line.deallocate()
+        }
+        unsafe line.copyBytes(from: name)
+        authorization.withBytes { span in
+            unsafe span.withUnsafeBytes { bytes in
+                unsafe UnsafeMutableRawBufferPointer(rebasing: line[name.count...]).copyBytes(from: bytes)
+            }
+        }
+        unsafe line[count] = 0
+        return unsafe curl_slist_append(list, line.baseAddress?.assumingMemoryBound(to: CChar.self))
+    }
+
+    private static func isValueByte(_ byte: UInt8) -> Bool { byte >= 0x20 && byte != 0x7F || byte == 0x09 }
+
+    private static func isToken(_ name: String) -> Bool {
+        !name.isEmpty
+            && name.utf8.allSatisfy { byte in
+                switch byte {
+                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+                default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+                }
+            }
+    }
+}

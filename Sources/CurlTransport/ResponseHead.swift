@@ -1,0 +1,77 @@
+// libcurl hands over the lines of every head it reads, those of interim answers (RFC 9110 section 15.2) and the
+// trailers included. Only the lines of the last head count, and all of them together are bounded.
+
+internal import HTTPMessages
+
+/// Collects the header fields of an answer from the lines as they come.
+struct ResponseHead {
+    /// A head is never longer in practice; an endless one must not fill the memory.
+    static let maxBytes = 65_536
+
+    private enum Place {
+        case start
+        case fields(isInterim: Bool)
+        case end
+    }
+
+    private var place = Place.start
+    private var count = 0
+    private var pairs: [(name: String, value: String)] = []
+    private(set) var isTooLarge = false
+
+    /// True once the head of the final answer is whole.
+    var isComplete: Bool {
+        if case .end = place { true } else { false }
+    }
+
+    var fields: HTTPFields { HTTPFields(pairs.map { ($0.name, $0.value) }) }
+
+    /// Takes a line with its line break; false ends the transfer.
+    mutating func take(_ line: RawSpan) -> Bool {
+        count += line.byteCount
+        guard count <= ResponseHead.maxBytes else {
+            isTooLarge = true
+            return false
+        }
+        let bytes = ResponseHead.withoutEnd(line)
+        switch place {
+        case .start:
+            // Informational answers are followed by another head: "HTTP/1.1 103 Early Hints".
+            let status = bytes.split(separator: 0x20).dropFirst().first
+            place = .fields(isInterim: status?.first == UInt8(ascii: "1"))
+            pairs = []
+        case .fields(let isInterim):
+            guard !bytes.isEmpty else {
+                place = isInterim ? .start : .end
+                return true
+            }
+            addField(bytes)
+        case .end: break
+        }
+        return true
+    }
+
+    private mutating func addField(_ line: ArraySlice<UInt8>) {
+        if line.first == 0x20 || line.first == 0x09, !pairs.isEmpty {
+            // A folded line (RFC 9112 section 5.2) goes on with the value before it.
+            pairs[pairs.count - 1].value += " " + ResponseHead.text(line)
+            return
+        }
+        guard let colon = line.firstIndex(of: UInt8(ascii: ":")), colon > line.startIndex else { return }
+        pairs.append((ResponseHead.text(line[..<colon]), ResponseHead.text(line[(colon + 1)...])))
+    }
+
+    private static func withoutEnd(_ line: RawSpan) -> ArraySlice<UInt8> {
+        var bytes = unsafe line.withUnsafeBytes { unsafe [UInt8]($0) }[...]
+        while let last = bytes.last, last == 0x0D || last == 0x0A { bytes.removeLast() }
+        return bytes
+    }
+
+    /// Without the space around it.
+    private static func text(_ bytes: ArraySlice<UInt8>) -> String {
+        let isSpace: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 }
+        var bytes = bytes.drop(while: isSpace)
+        while let last = bytes.last, isSpace(last) { bytes.removeLast() }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}

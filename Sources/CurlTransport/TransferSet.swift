@@ -1,0 +1,82 @@
+// Lives on the loop's thread and nowhere else, so nothing here is guarded.
+
+internal import CCurl
+internal import HTTPMessages
+
+/// The multi handle and the transfers in it.
+@safe final class TransferSet {
+    private let multi: UnsafeMutableRawPointer
+    private let userAgent: String
+    private var transfers: [UnsafeMutableRawPointer: Transfer] = unsafe [:]
+
+    /// Takes the multi handle over.
+    init(multi: UnsafeMutableRawPointer, userAgent: String) {
+        unsafe self.multi = multi
+        self.userAgent = userAgent
+    }
+
+    var isEmpty: Bool { unsafe transfers.isEmpty }
+
+    /// Starts a transfer, unless its caller has gone already.
+    func add(_ job: CurlLoop.Job) {
+        guard !job.reply.isGiven else { return }
+        guard let transfer = Transfer(job, userAgent: userAgent) else {
+            return job.reply.give(.failure(.unreachable(host: job.host, reason: "libcurl refused the request")))
+        }
+        guard unsafe curl_multi_add_handle(multi, transfer.easy) == CURLM_OK else {
+            return job.reply.give(.failure(.unreachable(host: job.host, reason: "libcurl refused the transfer")))
+        }
+        unsafe transfers[transfer.easy] = transfer
+    }
+
+    /// Ends the transfers that nobody waits for any more.
+    func dropAbandoned() {
+        for transfer in unsafe Array(transfers.values) where transfer.reply.isGiven { remove(transfer) }
+    }
+
+    /// Does what can be done without waiting, and hands out what is finished.
+    func advance() {
+        var running: Int32 = 0
+        guard unsafe curl_multi_perform(multi, &running) == CURLM_OK else { return failAll() }
+        var left: Int32 = 0
+        while let message = unsafe curl_multi_info_read(multi, &left) {
+            guard unsafe message.pointee.msg == CURLMSG_DONE, let easy = unsafe message.pointee.easy_handle,
+                let transfer = unsafe transfers[easy]
+            else { continue }
+            // The message lives only as long as the handle is in the set.
+            let result = unsafe ccurl_message_result(message)
+            let outcome = transfer.outcome(of: result)
+            remove(transfer)
+            transfer.reply.give(outcome)
+        }
+    }
+
+    /// Sleeps until there is something to do, someone wakes the handle, or the bound passes.
+    func wait(atMost bound: Duration) {
+        let (seconds, attoseconds) = bound.components
+        let milliseconds = seconds * 1_000 + attoseconds / 1_000_000_000_000_000
+        unsafe curl_multi_poll(multi, nil, 0, Int32(clamping: milliseconds), nil)
+    }
+
+    /// Fails what is left and destroys the handle.
+    func close() {
+        for transfer in unsafe Array(transfers.values) {
+            remove(transfer)
+            transfer.reply.give(.failure(.cancelled))
+        }
+        unsafe curl_multi_cleanup(multi)
+    }
+
+    /// libcurl lost its footing (out of memory, an internal fault): everybody gets an answer and may try again.
+    private func failAll() {
+        for transfer in unsafe Array(transfers.values) {
+            remove(transfer)
+            transfer.reply.give(.failure(.unreachable(host: transfer.host, reason: "libcurl failed")))
+        }
+    }
+
+    private func remove(_ transfer: Transfer) {
+        unsafe curl_multi_remove_handle(multi, transfer.easy)
+        unsafe transfers[transfer.easy] = nil
+    }
+}

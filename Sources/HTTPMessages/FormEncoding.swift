@@ -1,0 +1,108 @@
+/// `application/x-www-form-urlencoded` and URL queries (WHATWG URL section 5, RFC 6749 appendix B), read strictly.
+public enum FormEncoding {
+    /// A decoded name and value.
+    public struct Pair: Sendable, Equatable {
+        public let name: String
+        public let value: String
+        public init(_ name: String, _ value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    /// Why a form is refused.
+    public enum Failure: Error, Equatable, Sendable {
+        /// `%` without two hexadecimal digits, an encoded NUL, bytes outside the URL alphabet, or not UTF-8.
+        case malformed
+        /// More than `maxPairs`.
+        case tooMany
+    }
+
+    /// Splits at `&`, then at the first `=`; decodes `+` and `%XX`. Keeps order and duplicates: they mean something.
+    public static func parse(_ text: some Sequence<UInt8>, maxPairs: Int = 100) throws(Failure) -> [Pair] {
+        var pairs: [Pair] = []
+        let bytes = Array(text)
+        guard !bytes.isEmpty else { return [] }
+        for piece in bytes.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: true) {
+            guard pairs.count < maxPairs else { throw .tooMany }
+            let equals = piece.firstIndex(of: UInt8(ascii: "="))
+            let name = try decode(piece[piece.startIndex..<(equals ?? piece.endIndex)])
+            let value = try equals.map { index throws(Failure) in try decode(piece[(index + 1)...]) } ?? ""
+            pairs.append(Pair(name, value))
+        }
+        return pairs
+    }
+
+    /// Splits text, see ``parse(_:maxPairs:)``.
+    public static func parse(_ text: some StringProtocol, maxPairs: Int = 100) throws(Failure) -> [Pair] {
+        try parse(Array(text.utf8), maxPairs: maxPairs)
+    }
+
+    /// The pairs as a form or query. Everything but the unreserved characters of RFC 3986 is escaped; a space is `+`
+    /// in a form and `%20` in a query, which every server reads the same.
+    public static func encode(_ pairs: [(String, String)], spaceAsPlus: Bool = false) -> String {
+        pairs.map { "\(escape($0.0, spaceAsPlus: spaceAsPlus))=\(escape($0.1, spaceAsPlus: spaceAsPlus))" }
+            .joined(separator: "&")
+    }
+
+    /// One name or value, escaped.
+    public static func escape(_ text: String, spaceAsPlus: Bool = false) -> String {
+        var output: [UInt8] = []
+        output.reserveCapacity(text.utf8.count)
+        let digits = Array("0123456789ABCDEF".utf8)
+        for byte in text.utf8 {
+            if isUnreserved(byte) {
+                output.append(byte)
+            } else if byte == 0x20, spaceAsPlus {
+                output.append(UInt8(ascii: "+"))
+            } else {
+                output += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            }
+        }
+        return String(decoding: output, as: UTF8.self)
+    }
+
+    private static func isUnreserved(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+            UInt8(ascii: "~"):
+            true
+        default: false
+        }
+    }
+
+    private static func decode(_ piece: ArraySlice<UInt8>) throws(Failure) -> String {
+        var output: [UInt8] = []
+        output.reserveCapacity(piece.count)
+        var index = piece.startIndex
+        while index < piece.endIndex {
+            let byte = piece[index]
+            switch byte {
+            case UInt8(ascii: "+"): output.append(0x20)
+            case UInt8(ascii: "%"):
+                guard index + 2 < piece.endIndex, let high = hexValue(piece[index + 1]),
+                    let low = hexValue(piece[index + 2])
+                else { throw .malformed }
+                let decoded = high << 4 | low
+                guard decoded != 0 else { throw .malformed }
+                output.append(decoded)
+                index += 2
+            case 0...0x20, 0x7F...0xFF: throw .malformed
+            default: output.append(byte)
+            }
+            index += 1
+        }
+        guard let text = String(validating: output, as: UTF8.self) else { throw .malformed }
+        return text
+    }
+
+    private static func hexValue(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
+}

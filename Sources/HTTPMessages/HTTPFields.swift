@@ -1,0 +1,51 @@
+/// The header fields of a message, in order; names compare without letter case (RFC 9110 section 5.1).
+public struct HTTPFields: Sendable {
+    /// One field line.
+    public struct Field: Sendable {
+        public let name: String
+        public let value: String
+    }
+
+    public private(set) var lines: [Field] = []
+
+    public init() {}
+
+    public init(_ pairs: [(String, String)]) {
+        for (name, value) in pairs { append(name, value) }
+    }
+
+    /// Adds a line, beside others of the name.
+    public mutating func append(_ name: String, _ value: String) {
+        lines.append(Field(name: name, value: value))
+    }
+
+    /// Replaces every line of the name by one.
+    public mutating func set(_ name: String, _ value: String) {
+        lines.removeAll { HTTPFields.isSame($0.name, name) }
+        append(name, value)
+    }
+
+    /// Every value of the name, in order.
+    public subscript(all name: String) -> [String] {
+        lines.filter { HTTPFields.isSame($0.name, name) }.map(\.value)
+    }
+
+    /// The first value of the name.
+    public subscript(name: String) -> String? {
+        lines.first { HTTPFields.isSame($0.name, name) }?.value
+    }
+
+    /// True if the name occurs.
+    public func contains(_ name: String) -> Bool {
+        lines.contains { HTTPFields.isSame($0.name, name) }
+    }
+
+    /// Compares two field names as ASCII without letter case.
+    public static func isSame(_ left: String, _ right: String) -> Bool {
+        left.utf8.count == right.utf8.count && zip(left.utf8, right.utf8).allSatisfy { lowered($0) == lowered($1) }
+    }
+
+    private static func lowered(_ byte: UInt8) -> UInt8 {
+        byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") ? byte | 0x20 : byte
+    }
+}

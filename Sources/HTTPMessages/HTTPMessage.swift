@@ -1,0 +1,95 @@
+public import Secrets
+
+/// A request to a provider. A value: building one touches no network.
+public struct HTTPRequest: Sendable {
+    public var method: String
+    /// An absolute URL.
+    public var url: String
+    public var fields: HTTPFields
+    /// The `Authorization` field's whole value, apart from the others so that no log of fields can show it.
+    public var authorization: Secret?
+    /// Bodies carry codes, verifiers and tokens.
+    public var body: Secret?
+    public var limits: HTTPLimits
+    public var trust: ServerTrust
+
+    public init(
+        method: String = "GET", url: String, fields: HTTPFields = HTTPFields(), authorization: Secret? = nil,
+        body: Secret? = nil, limits: HTTPLimits = HTTPLimits(), trust: ServerTrust = .system
+    ) {
+        self.method = method
+        self.url = url
+        self.fields = fields
+        self.authorization = authorization
+        self.body = body
+        self.limits = limits
+        self.trust = trust
+    }
+}
+
+/// What a request may cost.
+public struct HTTPLimits: Sendable, Equatable {
+    /// From the first look-up to the last byte. CONTRACT: one attempt at a provider takes at most 20 s.
+    public var timeout: Duration
+    /// Bytes of the answer's body.
+    public var maxBody: Int
+
+    public init(timeout: Duration = .seconds(20), maxBody: Int = 1 << 20) {
+        self.timeout = timeout
+        self.maxBody = maxBody
+    }
+}
+
+/// Whom to believe when a server shows its certificate.
+public struct ServerTrust: Sendable, Equatable {
+    /// PEM certificates that replace the system's, read when the configuration was.
+    public var certificateAuthorities: [UInt8]?
+    /// `sha256//BASE64` of public keys, one of which the server must have; empty for any.
+    public var pinnedPublicKeys: [String]
+
+    public init(certificateAuthorities: [UInt8]? = nil, pinnedPublicKeys: [String] = []) {
+        self.certificateAuthorities = certificateAuthorities
+        self.pinnedPublicKeys = pinnedPublicKeys
+    }
+
+    /// The system's certificate authorities, no pins.
+    public static let system = ServerTrust()
+}
+
+/// A provider's answer.
+public struct HTTPResponse: Sendable {
+    public var status: Int
+    public var fields: HTTPFields
+    /// Token answers are secret, so every body is.
+    public var body: Secret
+
+    public init(status: Int, fields: HTTPFields = HTTPFields(), body: Secret = Secret("")) {
+        self.status = status
+        self.fields = fields
+        self.body = body
+    }
+}
+
+/// The one window to the network.
+public protocol HTTPClient: Sendable {
+    /// Sends the request and returns the whole answer, whatever its status. Redirects are answers, never followed.
+    func send(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse
+}
+
+/// Why there is no answer. Holds hosts and reasons, never URLs or bodies.
+public enum HTTPClientError: Error, Sendable, Equatable {
+    /// No connection: name resolution, refusal, reset, no route.
+    case unreachable(host: String, reason: String)
+    /// The bound of ``HTTPLimits/timeout`` passed.
+    case timedOut(host: String)
+    /// The certificate or the handshake was not acceptable.
+    case untrusted(host: String, reason: String)
+    /// The answer is longer than ``HTTPLimits/maxBody``.
+    case tooLarge(host: String)
+    /// The answer broke HTTP, or ended before its stated length.
+    case malformed(host: String)
+    /// The URL is not one we send to: not https, nor http to a loopback address.
+    case refusedURL
+    /// The caller was cancelled, or the client is shutting down.
+    case cancelled
+}

@@ -1,0 +1,110 @@
+/// An absolute URL taken apart (RFC 3986), byte for byte: nothing is normalised, so what is compared is what was sent.
+public struct WebURL: Sendable, Equatable {
+    /// Why a text is not a URL that we use.
+    public enum Failure: Error, Equatable, Sendable {
+        case tooLong, invalidCharacter, noScheme, noHost, userInformation, invalidPort
+    }
+
+    /// The longest URL accepted, in bytes (CONTRACT section 6 caps a callback's head at 16 KiB).
+    public static let maxLength = 16_384
+
+    /// The whole, as given.
+    public let text: String
+    /// Lower-cased.
+    public let scheme: String
+    /// Lower-cased, an IPv6 address without its brackets; nil without `//`.
+    public let host: String?
+    /// The stated port; nil if none is.
+    public let port: Int?
+    /// From the first `/`, undecoded; may be empty.
+    public let path: String
+    /// After `?`, undecoded.
+    public let query: String?
+    /// After `#`, undecoded.
+    public let fragment: String?
+
+    /// Takes a URL apart. Spaces, control characters, non-ASCII, `\`, `"`, `<`, `>`, user information: refused.
+    public init(parsing text: String) throws(Failure) {
+        guard text.utf8.count <= WebURL.maxLength else { throw .tooLong }
+        for byte in text.utf8 {
+            guard byte > 0x20, byte < 0x7F, !"\"<>\\^`{|}".utf8.contains(byte) else { throw .invalidCharacter }
+        }
+        guard let colon = text.firstIndex(of: ":") else { throw .noScheme }
+        let scheme = text[..<colon]
+        guard let first = scheme.utf8.first, WebURL.isLetter(first),
+            scheme.utf8.allSatisfy({ WebURL.isLetter($0) || WebURL.isDigit($0) || "+-.".utf8.contains($0) })
+        else { throw .noScheme }
+        var rest = text[text.index(after: colon)...]
+        var fragment: String?
+        if let hash = rest.firstIndex(of: "#") {
+            fragment = String(rest[rest.index(after: hash)...])
+            rest = rest[..<hash]
+        }
+        var query: String?
+        if let mark = rest.firstIndex(of: "?") {
+            query = String(rest[rest.index(after: mark)...])
+            rest = rest[..<mark]
+        }
+        var host: String?
+        var port: Int?
+        if rest.hasPrefix("//") {
+            let authority = rest.dropFirst(2)
+            let end = authority.firstIndex(of: "/") ?? authority.endIndex
+            (host, port) = try WebURL.parseAuthority(authority[..<end])
+            rest = authority[end...]
+        }
+        self.text = text
+        self.scheme = scheme.lowercased()
+        self.host = host
+        self.port = port
+        self.path = String(rest)
+        self.query = query
+        self.fragment = fragment
+        if self.scheme == "http" || self.scheme == "https" {
+            guard let host, !host.isEmpty else { throw .noHost }
+        }
+    }
+
+    private static func parseAuthority(_ authority: Substring) throws(Failure) -> (String, Int?) {
+        guard !authority.contains("@") else { throw .userInformation }
+        let host: Substring
+        let tail: Substring
+        if authority.hasPrefix("[") {
+            guard let close = authority.firstIndex(of: "]") else { throw .noHost }
+            host = authority[authority.index(after: authority.startIndex)..<close]
+            tail = authority[authority.index(after: close)...]
+        } else {
+            let colon = authority.firstIndex(of: ":") ?? authority.endIndex
+            host = authority[..<colon]
+            tail = authority[colon...]
+        }
+        guard !tail.isEmpty else { return (host.lowercased(), nil) }
+        let digits = tail.dropFirst()
+        guard tail.hasPrefix(":"), !digits.isEmpty, digits.utf8.count <= 5, digits.utf8.allSatisfy(isDigit),
+            let port = Int(digits), port <= 65_535
+        else { throw .invalidPort }
+        return (host.lowercased(), port)
+    }
+
+    /// `scheme://host[:port]`, with the scheme's own port left out (RFC 6454).
+    public var origin: String {
+        let name = host.map { $0.contains(":") ? "[\($0)]" : $0 } ?? ""
+        let isDefault = port == nil || (scheme == "https" && port == 443) || (scheme == "http" && port == 80)
+        return isDefault ? "\(scheme)://\(name)" : "\(scheme)://\(name):\(port ?? 0)"
+    }
+
+    /// True for 127.0.0.0/8, ::1 and the name `localhost`: the only hosts that plain `http` may go to.
+    public var isLoopback: Bool {
+        guard let host else { return false }
+        if host == "localhost" || host == "::1" { return true }
+        let parts = host.split(separator: ".", omittingEmptySubsequences: false)
+        return parts.count == 4 && parts[0] == "127"
+            && parts.allSatisfy { $0.utf8.count <= 3 && $0.utf8.allSatisfy(WebURL.isDigit) && (Int($0) ?? 256) < 256 }
+    }
+
+    /// True for a URL that secrets may be sent to: https, or http on loopback.
+    public var isSecure: Bool { scheme == "https" || (scheme == "http" && isLoopback) }
+
+    private static func isLetter(_ byte: UInt8) -> Bool { (byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x7A }
+    private static func isDigit(_ byte: UInt8) -> Bool { byte >= 0x30 && byte <= 0x39 }
+}

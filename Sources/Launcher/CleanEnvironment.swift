@@ -1,0 +1,32 @@
+internal import Glibc
+
+/// What a started program may know of our environment: where the person's things are, and nothing that changes how
+/// programs are loaded, traced or routed (`LD_*`, proxies, `SSLKEYLOGFILE`), nor any secret somebody put there.
+enum CleanEnvironment {
+    private static let kept: Set<String> = [
+        "PATH", "HOME", "USER", "LANG", "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY", "SSH_AUTH_SOCK",
+        "GPG_TTY", "GNUPGHOME", "PASSWORD_STORE_DIR",
+    ]
+
+    /// Our own environment, cleaned, as `NAME=value` lines.
+    static func current() -> [String] {
+        var lines: [String] = []
+        var next = unsafe environ
+        while let line = unsafe next.pointee {
+            lines.append(unsafe String(cString: line))
+            unsafe next += 1
+        }
+        return clean(lines)
+    }
+
+    /// The lines that are kept. Without a PATH, the usual one is set: a program's name must mean something.
+    static func clean(_ lines: [String]) -> [String] {
+        var result = lines.filter { line in
+            guard let equals = line.firstIndex(of: "=") else { return false }
+            let name = line[..<equals]
+            return kept.contains(String(name)) || name.hasPrefix("XDG_")
+        }
+        if !result.contains(where: { $0.hasPrefix("PATH=") }) { result.append("PATH=/usr/local/bin:/usr/bin:/bin") }
+        return result
+    }
+}

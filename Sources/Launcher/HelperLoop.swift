@@ -1,0 +1,140 @@
+internal import Glibc
+internal import StrictJSON
+
+/// The helper's whole life: it takes requests, runs the configured command of each, answers, and never waits for one
+/// thing alone. When the daemon's end of the socket closes, every command still at work is killed and the loop ends.
+struct HelperLoop {
+    /// A request is a name and a number.
+    static let maxRequest = 4_096
+    /// More at once is a mistake in the daemon; each may hold a passphrase prompt open.
+    static let maxCommands = 16
+
+    private let socket: Int32
+    private let command: (String) -> [String]?
+    private let environment: [String]
+    private let bounds: RunningCommand.Bounds
+    private var reader = FrameReader(limit: maxRequest)
+    private var output: [UInt8] = []
+    private var running: [RunningCommand] = []
+    /// Killed, but not yet gone.
+    private var unreaped: [pid_t] = []
+
+    init(
+        socket: Int32, environment: [String], bounds: RunningCommand.Bounds = .init(),
+        command: @escaping (String) -> [String]?
+    ) {
+        self.socket = socket
+        self.command = command
+        self.environment = environment
+        self.bounds = bounds
+    }
+
+    /// Works until the socket closes.
+    mutating func run() {
+        setNonBlocking(socket)
+        while true {
+            var waiting = [pollfd(fd: socket, events: Int16(output.isEmpty ? POLLIN : POLLIN | POLLOUT), revents: 0)]
+            waiting += running.map { pollfd(fd: $0.descriptor, events: Int16(POLLIN), revents: 0) }
+            _ = unsafe poll(&waiting, nfds_t(waiting.count), patience)
+            guard waiting[0].revents == 0 || takeRequests() else { break }
+            serveCommands()
+            unreaped.removeAll { process in
+                var status: Int32 = 0
+                return unsafe waitpid(process, &status, WNOHANG) != 0
+            }
+            guard sendAnswers() else { break }
+        }
+        for index in running.indices { _ = running[index].abandon("") }
+        erase(&output)
+        close(socket)
+    }
+
+    /// Milliseconds until something must be looked at without being told; -1 for never.
+    private var patience: Int32 {
+        var shortest: Duration? = unreaped.isEmpty ? nil : .milliseconds(100)
+        for command in running {
+            let next = min(command.nextLook, max(.zero, SuspendingClock.now.duration(to: command.deadline)))
+            shortest = min(shortest ?? next, next)
+        }
+        guard let shortest else { return -1 }
+        return Int32(shortest / .milliseconds(1)) + 1
+    }
+
+    /// False when the daemon has gone, or speaks no protocol of ours.
+    private mutating func takeRequests() -> Bool {
+        var buffer = [UInt8](repeating: 0, count: HelperLoop.maxRequest)
+        let count = unsafe recv(socket, &buffer, buffer.count, 0)
+        if count < 0 {
+            let code = errno
+            return code == EAGAIN || code == EINTR
+        }
+        guard count > 0 else { return false }
+        reader.append(buffer[0..<count])
+        do {
+            while let frame = try reader.next() {
+                guard let request = try? JSON(parsing: frame), let id = request["id"]?.integer else { return false }
+                start(request, id: id)
+            }
+        } catch {
+            return false
+        }
+        return true
+    }
+
+    private mutating func start(_ request: JSON, id: Int) {
+        guard request["do"]?.string == "client_secret", let account = request["account"]?.string else {
+            return answer(id, .failure("is not what was asked for"))
+        }
+        guard let words = command(account), !words.isEmpty else {
+            return answer(id, .failure("is not in the configuration of account '\(account)'"))
+        }
+        guard running.count < HelperLoop.maxCommands else {
+            return answer(id, .failure("was not started: \(HelperLoop.maxCommands) commands run already"))
+        }
+        do throws(Spawn.Failure) {
+            running.append(
+                try RunningCommand(request: id, command: words, environment: environment, bounds: bounds)
+            )
+        } catch {
+            answer(id, .failure("could not be started: \(reason(error.code))"))
+        }
+    }
+
+    private mutating func serveCommands() {
+        for index in running.indices.reversed() {
+            guard let end = running[index].readOutput() ?? running[index].look() else { continue }
+            let command = running.remove(at: index)
+            if !command.isReaped { unreaped.append(command.process) }
+            answer(command.request, end)
+        }
+    }
+
+    private mutating func answer(_ id: Int, _ end: RunningCommand.End) {
+        switch end {
+        case .secret(var secret):
+            output.reserveCapacity(output.count + secret.count + 64)
+            appendFrame((["id": .integer(id), "ok": true] as JSON).serialized(), to: &output)
+            appendFrame(secret, to: &output)
+            erase(&secret)
+        case .failure(let reason):
+            let text: JSON = ["id": .integer(id), "ok": false, "reason": .string(reason)]
+            appendFrame(text.serialized(), to: &output)
+        }
+    }
+
+    /// False when the daemon has gone.
+    private mutating func sendAnswers() -> Bool {
+        while !output.isEmpty {
+            let count = unsafe send(socket, output, output.count, Int32(MSG_NOSIGNAL))
+            if count < 0 {
+                let code = errno
+                if code == EINTR { continue }
+                return code == EAGAIN
+            }
+            let rest = Array(output[count...])
+            erase(&output)
+            output = rest
+        }
+        return true
+    }
+}

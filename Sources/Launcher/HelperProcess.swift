@@ -1,0 +1,110 @@
+internal import Dispatch
+internal import Glibc
+internal import Secrets
+internal import StrictJSON
+
+/// One helper process as the daemon holds it: the socket to it, and what of its answers has come so far.
+struct HelperProcess {
+    /// The answer to a request.
+    typealias Answer = Result<Secret, HelperError>
+
+    let id: pid_t
+    let socket: Int32
+    /// Tells when there is something to read. Its cancellation closes the socket.
+    var source: (any DispatchSourceRead)?
+    private var reader = FrameReader(limit: RunningCommand.Bounds().maxOutput)
+    /// The request whose secret is the next frame.
+    private var awaitsSecret: Int?
+
+    /// Starts the executable with the arguments, descriptor ``Helper/descriptor`` one end of a socket.
+    static func start(_ executable: String, _ arguments: [String]) throws(HelperError) -> HelperProcess {
+        var ends: [Int32] = [-1, -1]
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+        guard unsafe socketpair(AF_UNIX, type, 0, &ends) == 0 else {
+            let code = errno
+            throw .notStarted(reason: reason(code))
+        }
+        defer { close(ends[1]) }
+        // A list of processes shall show the daemon's own name, not that of a link.
+        let name = executable.hasPrefix("/proc/self/") ? CommandLine.arguments.first ?? executable : executable
+        let spawn = Spawn(
+            program: executable, arguments: [name] + arguments, environment: CleanEnvironment.current(),
+            descriptor: ends[1], target: Helper.descriptor
+        )
+        do throws(Spawn.Failure) {
+            return HelperProcess(id: try spawn.start(), socket: ends[0])
+        } catch {
+            close(ends[0])
+            throw .notStarted(reason: reason(error.code))
+        }
+    }
+
+    init(id: pid_t, socket: Int32) {
+        self.id = id
+        self.socket = socket
+    }
+
+    /// False if the process is gone, or has stopped reading: a short write would leave it in the middle of a frame.
+    func send(_ message: [UInt8]) -> Bool {
+        let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
+        return unsafe Glibc.send(socket, message, message.count, flags) == message.count
+    }
+
+    /// Takes what has come. `isOver` says that nothing more will: the process ended, or broke the protocol.
+    mutating func receive() -> (answers: [(request: Int, answer: Answer)], isOver: Bool) {
+        var answers: [(request: Int, answer: Answer)] = []
+        var buffer = [UInt8](repeating: 0, count: 16_384)
+        defer { erase(&buffer) }
+        while true {
+            let count = unsafe recv(socket, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+            if count < 0 {
+                let code = errno
+                if code == EINTR { continue }
+                return (answers, code != EAGAIN)
+            }
+            guard count > 0 else { return (answers, true) }
+            reader.append(buffer[0..<count])
+            do {
+                while var frame = try reader.next() {
+                    defer { erase(&frame) }
+                    if let answer = try read(frame) { answers.append(answer) }
+                }
+            } catch {
+                return (answers, true)
+            }
+        }
+    }
+
+    private struct BrokenProtocol: Error {}
+
+    private mutating func read(_ frame: [UInt8]) throws -> (request: Int, answer: Answer)? {
+        if let request = awaitsSecret {
+            awaitsSecret = nil
+            return (request, .success(Secret(bytes: frame)))
+        }
+        let line = try JSON(parsing: frame)
+        guard let request = line["id"]?.integer, let isGood = line["ok"]?.bool else { throw BrokenProtocol() }
+        guard !isGood else {
+            awaitsSecret = request
+            return nil
+        }
+        return (request, .failure(.commandFailed(reason: line["reason"]?.string ?? "failed")))
+    }
+
+    /// Closes the socket: a healthy helper kills its commands and ends.
+    func hangUp() {
+        if let source { source.cancel() } else { close(socket) }
+    }
+
+    /// Closes the socket and makes an end of a process that broke the protocol or hangs.
+    func end() {
+        hangUp()
+        kill(id, SIGKILL)
+    }
+
+    /// Waits for the end of a process that was ended. Blocks for a moment.
+    static func reap(_ id: pid_t) {
+        var status: Int32 = 0
+        while unsafe waitpid(id, &status, 0) < 0, errno == EINTR {}
+    }
+}

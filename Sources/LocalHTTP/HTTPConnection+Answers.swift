@@ -1,0 +1,103 @@
+internal import HTTPMessages
+internal import NIOCore
+
+/// The output side of a connection: handlers are asked, and what they say is written.
+extension HTTPConnection {
+    /// Asks for the answer to a request.
+    func answer(_ head: RequestHead, _ body: [UInt8]) {
+        guard let peer, let context else { return }
+        keepsAlive = head.keepsAlive && !server.limits.isSingleRequest
+        let request = ServerRequest(
+            method: head.method, target: head.target, fields: head.fields, body: body, peer: peer, memory: memory)
+        if let response = server.immediate?(request) {
+            phase = .answering(nil)
+            return begin(response, to: request)
+        }
+        let exchange = Exchange(request: request, connection: NIOLoopBound(self, eventLoop: context.eventLoop))
+        phase = .answering(exchange)
+        // Nobody takes exchanges any more: the server is shutting down.
+        if case .terminated = server.exchanges.yield(exchange) { refuse(503) }
+    }
+
+    /// Answers what is no request, or one that comes too late, and takes no other.
+    func refuse(_ status: Int) {
+        keepsAlive = false
+        var response = server.refusal(status)
+        if case .stream = response.body { response = ServerResponse(status: status) }
+        write(response, withBody: true)
+        flush()
+        linger()
+    }
+
+    func tellToContinue() {
+        write(ByteBuffer(string: "HTTP/1.1 100 Continue\r\n\r\n"))
+    }
+
+    /// Sends a handler's answer, or the head of a stream.
+    func send(_ response: ServerResponse, to request: ServerRequest) {
+        guard case .answering = phase else { return }
+        begin(response, to: request)
+        turn()
+    }
+
+    private func begin(_ response: ServerResponse, to request: ServerRequest) {
+        let isHead = request.method == "HEAD"
+        if registry.isClosing { keepsAlive = false }
+        switch response.body {
+        case .bytes:
+            write(response, withBody: !isHead)
+            finish()
+        case .stream:
+            // Its end is the connection's end.
+            keepsAlive = false
+            write(response, withBody: false)
+        }
+    }
+
+    /// Sends a piece of a stream. The promise fails when the client is gone.
+    func writeStream(_ bytes: [UInt8], promise: EventLoopPromise<Void>) {
+        guard case .answering = phase else { return promise.fail(ChannelError.ioOnClosedChannel) }
+        write(ByteBuffer(bytes: bytes), promise: promise)
+        turn()
+    }
+
+    /// Ends a stream.
+    func finishStream() {
+        guard case .answering = phase else { return }
+        finish()
+        turn()
+    }
+
+    /// After the last bytes of an answer: the next request, or the end.
+    private func finish() {
+        if keepsAlive {
+            phase = .reading
+        } else if reader.stage == .none {
+            phase = .closing
+        } else {
+            flush()
+            linger()
+        }
+    }
+
+    private func write(_ response: ServerResponse, withBody: Bool) {
+        guard let context else { return }
+        var body: [UInt8] = []
+        if withBody, case .bytes(let bytes) = response.body { body = bytes }
+        var buffer = context.channel.allocator.buffer(capacity: 512 + body.count)
+        response.writeHead(to: &buffer, keepsAlive: keepsAlive)
+        buffer.writeBytes(body)
+        write(buffer)
+    }
+
+    private func write(_ buffer: ByteBuffer, promise: EventLoopPromise<Void>? = nil) {
+        guard let context else {
+            promise?.fail(ChannelError.ioOnClosedChannel)
+            return
+        }
+        unflushed += buffer.readableBytes
+        context.write(wrapOutboundOut(buffer), promise: promise)
+        // The answers to a burst of requests go out together, up to a bound.
+        if unflushed > 64 * 1_024 { flush() }
+    }
+}

@@ -1,0 +1,142 @@
+import Glibc
+
+/// Why a server cannot listen. `errno` values are the system's.
+public enum ServerError: Error, Sendable, Equatable {
+    /// The port is taken.
+    case portInUse(Int)
+    /// A file that is not our stale socket stands at the path.
+    case pathOccupied(String)
+    /// The path is longer than a Unix socket's address may be.
+    case pathTooLong(String)
+    /// The descriptor is not a listening Unix stream socket.
+    case unsuitableDescriptor
+    case system(call: String, errno: Int32)
+}
+
+/// Opens the sockets, with plain system calls: what exists, with which mode, is decided here and nowhere else.
+enum ListeningSocket {
+    /// Connections that the kernel keeps until they are accepted.
+    static let backlog: Int32 = 1_024
+
+    /// A listening socket and its port (0 for a Unix socket).
+    static func open(_ address: ListenAddress) throws(ServerError) -> (descriptor: Int32, port: Int) {
+        switch address {
+        case .descriptor(let descriptor): return (try adopt(descriptor), 0)
+        case .unix(let path): return (try openUnix(path), 0)
+        case .loopback(let host, let port): return try openLoopback(host, port)
+        }
+    }
+
+    /// Checks a socket that somebody else opened: anything but a listening Unix stream socket could be reached from
+    /// where we do not know who calls.
+    private static func adopt(_ descriptor: Int32) throws(ServerError) -> Int32 {
+        guard option(SO_DOMAIN, of: descriptor) == AF_UNIX,
+            option(SO_TYPE, of: descriptor) == Int32(SOCK_STREAM.rawValue), option(SO_ACCEPTCONN, of: descriptor) == 1
+        else { throw .unsuitableDescriptor }
+        guard fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0 else { throw .system(call: "fcntl", errno: errno) }
+        return descriptor
+    }
+
+    private static func option(_ name: Int32, of descriptor: Int32) -> Int32? {
+        var value: Int32 = 0
+        var length = socklen_t(MemoryLayout<Int32>.size)
+        guard unsafe getsockopt(descriptor, SOL_SOCKET, name, &value, &length) == 0 else { return nil }
+        return value
+    }
+
+    private static func openUnix(_ path: String) throws(ServerError) -> Int32 {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let bytes = Array(path.utf8)
+        guard bytes.count < MemoryLayout.size(ofValue: address.sun_path) else { throw .pathTooLong(path) }
+        unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: bytes) }
+        var status = stat()
+        if unsafe lstat(path, &status) == 0 {
+            // The caller holds the state lock, so a socket of ours is one that a crash left behind.
+            guard status.st_mode & S_IFMT == S_IFSOCK, status.st_uid == getuid() else { throw .pathOccupied(path) }
+            unsafe unlink(path)
+        }
+        let descriptor = try openSocket(AF_UNIX)
+        // Nobody can connect before listen(), so the mode is right from the first connection on.
+        guard bind(descriptor, to: &address), unsafe chmod(path, 0o600) == 0 else {
+            throw closing(descriptor, .system(call: "bind", errno: errno))
+        }
+        return try listening(descriptor, .system(call: "listen", errno: EADDRINUSE))
+    }
+
+    private static func openLoopback(_ host: String, _ port: Int) throws(ServerError) -> (Int32, Int) {
+        guard host == "127.0.0.1" || host == "::1" else { throw .system(call: "bind", errno: EADDRNOTAVAIL) }
+        guard let number = in_port_t(exactly: port) else { throw .system(call: "bind", errno: EINVAL) }
+        let isIPv6 = host == "::1"
+        let descriptor = try openSocket(isIPv6 ? AF_INET6 : AF_INET)
+        // A fixed port must be free again at once after the last flow, whose connections linger in TIME_WAIT.
+        set(SO_REUSEADDR, of: descriptor, level: SOL_SOCKET)
+        let isBound: Bool
+        if isIPv6 {
+            set(IPV6_V6ONLY, of: descriptor, level: Int32(IPPROTO_IPV6))
+            var address = sockaddr_in6()
+            address.sin6_family = sa_family_t(AF_INET6)
+            address.sin6_port = number.bigEndian
+            address.sin6_addr = in6addr_loopback
+            isBound = bind(descriptor, to: &address)
+        } else {
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_port = number.bigEndian
+            address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+            isBound = bind(descriptor, to: &address)
+        }
+        guard isBound else {
+            let isTaken = errno == EADDRINUSE
+            throw closing(descriptor, isTaken ? .portInUse(port) : .system(call: "bind", errno: errno))
+        }
+        // Two sockets that share an address may both be bound; only one of them can listen.
+        return (try listening(descriptor, .portInUse(port)), boundPort(descriptor))
+    }
+
+    // MARK: Calls
+
+    private static func openSocket(_ family: Int32) throws(ServerError) -> Int32 {
+        let descriptor = socket(family, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC | O_NONBLOCK, 0)
+        guard descriptor >= 0 else { throw .system(call: "socket", errno: errno) }
+        return descriptor
+    }
+
+    private static func set(_ name: Int32, of descriptor: Int32, level: Int32) {
+        var yes: Int32 = 1
+        unsafe setsockopt(descriptor, level, name, &yes, socklen_t(MemoryLayout<Int32>.size))
+    }
+
+    private static func bind<Address>(_ descriptor: Int32, to address: inout Address) -> Bool {
+        unsafe withUnsafePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe Glibc.bind(descriptor, $0, socklen_t(MemoryLayout<Address>.size)) == 0
+            }
+        }
+    }
+
+    private static func listening(_ descriptor: Int32, _ taken: ServerError) throws(ServerError) -> Int32 {
+        guard listen(descriptor, backlog) == 0 else {
+            throw closing(descriptor, errno == EADDRINUSE ? taken : .system(call: "listen", errno: errno))
+        }
+        return descriptor
+    }
+
+    /// Lets go of a socket that did not come to be. The error holds errno's value from before.
+    private static func closing(_ descriptor: Int32, _ error: ServerError) -> ServerError {
+        close(descriptor)
+        return error
+    }
+
+    private static func boundPort(_ descriptor: Int32) -> Int {
+        var storage = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        _ = unsafe withUnsafeMutablePointer(to: &storage) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe getsockname(descriptor, $0, &length)
+            }
+        }
+        // The port stands at the same place in both families: after the two bytes of the family.
+        return unsafe withUnsafeBytes(of: &storage) { Int(unsafe $0[2]) << 8 | Int(unsafe $0[3]) }
+    }
+}

@@ -1,0 +1,42 @@
+internal import CLinux
+internal import NIOCore
+
+extension Peer {
+    /// Asks the kernel who is at the other end: credentials are never taken from anything a client sends.
+    init?(of channel: any Channel) {
+        if let client = channel.remoteAddress, let server = channel.localAddress,
+            let (clientAddress, clientPort) = client.parts, let (serverAddress, serverPort) = server.parts
+        {
+            self = .network(
+                client: clientAddress, clientPort: clientPort, server: serverAddress, serverPort: serverPort)
+            return
+        }
+        let local: Peer?? = try? channel.pipeline.syncOperations.withUnsafeTransportIfAvailable(
+            of: NIOBSDSocket.Handle.self
+        ) { descriptor in
+            var (pid, uid, gid): (Int32, UInt32, UInt32) = (0, 0, 0)
+            guard unsafe clinux_peer_credentials(descriptor, &pid, &uid, &gid) == 0 else { return nil }
+            // A TCP client that has left already has no address any more; asked like this, it has no owner either.
+            guard uid != UInt32.max else { return nil }
+            return .local(uid: uid, pid: pid)
+        }
+        guard let found = local ?? nil else { return nil }
+        self = found
+    }
+}
+
+extension SocketAddress {
+    /// Address and port of a TCP end, read where the kernel puts them: two bytes of port at 2, the address at 4 (IPv4)
+    /// or 8 (IPv6).
+    fileprivate var parts: (address: [UInt8], port: UInt16)? {
+        guard let port = self.port else { return nil }
+        let bytes = unsafe withSockAddr { address, size in
+            unsafe Array(UnsafeRawBufferPointer(start: address, count: size))
+        }
+        switch self.protocol {
+        case .inet where bytes.count >= 8: return (Array(bytes[4..<8]), UInt16(port))
+        case .inet6 where bytes.count >= 24: return (Array(bytes[8..<24]), UInt16(port))
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,59 @@
+internal import HTTPMessages
+internal import NIOCore
+
+/// The status line and fields of an answer, as they go over the wire (RFC 9112 section 4).
+extension ServerResponse {
+    func writeHead(to buffer: inout ByteBuffer, keepsAlive: Bool) {
+        if status == 200 {
+            buffer.writeStaticString("HTTP/1.1 200 OK\r\n")
+        } else {
+            buffer.writeString("HTTP/1.1 \(status) \(ServerResponse.reason(status))\r\n")
+        }
+        for field in fields.lines {
+            buffer.writeString(field.name)
+            buffer.writeStaticString(": ")
+            // A value comes from us; a line break in one would still forge a field.
+            buffer.writeString(field.value.utf8.contains { $0 < 0x20 && $0 != 0x09 } ? "" : field.value)
+            buffer.writeStaticString("\r\n")
+        }
+        // RFC 9110 section 8.6: an answer without content has no length.
+        if case .bytes(let bytes) = body, status != 204 {
+            buffer.writeStaticString("Content-Length: ")
+            buffer.writeString(String(bytes.count))
+            buffer.writeStaticString("\r\n")
+        }
+        buffer.writeStaticString(keepsAlive ? "\r\n" : "Connection: close\r\n\r\n")
+    }
+
+    private static func reason(_ status: Int) -> String {
+        switch status {
+        case 201: "Created"
+        case 202: "Accepted"
+        case 204: "No Content"
+        case 302: "Found"
+        case 303: "See Other"
+        case 307: "Temporary Redirect"
+        case 400: "Bad Request"
+        case 401: "Unauthorized"
+        case 403: "Forbidden"
+        case 404: "Not Found"
+        case 405: "Method Not Allowed"
+        case 408: "Request Timeout"
+        case 409: "Conflict"
+        case 410: "Gone"
+        case 413: "Content Too Large"
+        case 415: "Unsupported Media Type"
+        case 421: "Misdirected Request"
+        case 422: "Unprocessable Content"
+        case 423: "Locked"
+        case 429: "Too Many Requests"
+        case 431: "Request Header Fields Too Large"
+        case 500: "Internal Server Error"
+        case 502: "Bad Gateway"
+        case 503: "Service Unavailable"
+        case 504: "Gateway Timeout"
+        case 505: "HTTP Version Not Supported"
+        default: "Status"
+        }
+    }
+}

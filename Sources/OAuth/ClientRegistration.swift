@@ -1,0 +1,48 @@
+internal import Cryptography
+public import HTTPMessages
+public import Secrets
+
+/// How a client shows the token endpoint who it is (RFC 6749 section 2.3, OpenID Connect Core section 9), in the words
+/// of the wire.
+public enum ClientAuthentication: String, Sendable, Equatable, CaseIterable {
+    /// A public client: it only names itself.
+    case none = "none"
+    /// Id and secret in the `Authorization` field.
+    case clientSecretBasic = "client_secret_basic"
+    /// Id and secret in the form.
+    case clientSecretPost = "client_secret_post"
+}
+
+/// What the provider knows us as. The secret goes to the endpoints that authenticate clients and nowhere else.
+public struct ClientRegistration: Sendable, Equatable {
+    public let clientID: String
+    public let authentication: ClientAuthentication
+    /// Sent only where ``authentication`` wants one.
+    public let secret: Secret?
+
+    public init(clientID: String, authentication: ClientAuthentication = .none, secret: Secret? = nil) {
+        self.clientID = clientID
+        self.authentication = authentication
+        self.secret = secret
+    }
+
+    /// False if ``authentication`` needs a secret and there is none.
+    public var isComplete: Bool { authentication == .none || !(secret?.isEmpty ?? true) }
+
+    /// Adds to a form request what the provider identifies the client by: its fields or its form, never both.
+    public func authenticate(_ request: inout HTTPRequest) {
+        switch authentication {
+        case .none:
+            request.appendParameter("client_id", clientID)
+        case .clientSecretPost:
+            request.appendParameter("client_id", clientID)
+            request.appendParameter("client_secret", secret ?? Secret(""))
+        case .clientSecretBasic:
+            // RFC 6749 section 2.3.1: each part is form-encoded first, so that a colon in the id cannot move the seam.
+            // A space is written %20, which form decoders and plain percent decoders read alike.
+            let id = FormEncoding.escape(clientID)
+            let password = FormEncoding.escape(secret?.revealed() ?? "")
+            request.authorization = Secret("Basic " + Base64.encode(Array("\(id):\(password)".utf8)))
+        }
+    }
+}

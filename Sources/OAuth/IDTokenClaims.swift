@@ -1,0 +1,66 @@
+internal import Cryptography
+internal import Secrets
+internal import StrictJSON
+
+// Claims by type. A claim of the wrong type is an error and never taken for absent, or a check could be switched off by
+// sending its claim as a number; null is absent, since some servers write every claim they have no value for so.
+
+extension JSONObject {
+    /// A claim's text, or nil if it is absent.
+    func text(_ claim: String) throws(OAuthError) -> String? {
+        guard let value = self[claim], value != .null else { return nil }
+        guard let text = value.string else { throw .invalidIDToken(claim: claim, reason: "not a string") }
+        return text
+    }
+
+    /// A claim's instant in whole Unix seconds (RFC 7519 section 2, NumericDate), or nil if it is absent. Fractions are
+    /// cut; instants before 1970 or after the year 9999 are mistakes, mostly milliseconds, and would never expire.
+    func instant(_ claim: String) throws(OAuthError) -> Int? {
+        let latest = 253_402_300_799
+        let seconds: Int
+        switch self[claim] {
+        case nil, .null?: return nil
+        case .integer(let value)?: seconds = value
+        case .double(let value)? where value.isFinite && value >= 0 && value <= Double(latest): seconds = Int(value)
+        case .double?: throw .invalidIDToken(claim: claim, reason: "not a time that can be")
+        default: throw .invalidIDToken(claim: claim, reason: "not a number")
+        }
+        guard (0...latest).contains(seconds) else {
+            throw .invalidIDToken(claim: claim, reason: "not a time that can be")
+        }
+        return seconds
+    }
+
+    /// `aud`: one string, or a list of strings, none of them empty.
+    func audience() throws(OAuthError) -> [String] {
+        let values: [String]
+        switch self["aud"] {
+        case nil, .null?: throw .invalidIDToken(claim: "aud", reason: "missing")
+        case .string(let text)?: values = [text]
+        case .array(let elements)?:
+            values = elements.compactMap(\.string)
+            guard values.count == elements.count else {
+                throw .invalidIDToken(claim: "aud", reason: "not a list of strings")
+            }
+        default: throw .invalidIDToken(claim: "aud", reason: "neither a string nor a list")
+        }
+        guard !values.isEmpty, values.allSatisfy({ !$0.isEmpty }) else {
+            throw .invalidIDToken(claim: "aud", reason: "empty")
+        }
+        return values
+    }
+}
+
+extension SignatureAlgorithm {
+    /// The value of `at_hash` and `c_hash` (OpenID Connect Core section 3.1.3.6): the left half of the digest that the
+    /// signature uses, which is SHA-512 for Ed25519.
+    func halfHash(of secret: Secret) -> String {
+        let digest =
+            switch self {
+            case .rs256, .ps256, .es256: Digest.sha256(secret)
+            case .rs384, .ps384, .es384: Digest.sha384(secret)
+            case .rs512, .ps512, .es512, .edDSA: Digest.sha512(secret)
+            }
+        return Base64URL.encode(digest.prefix(digest.count / 2))
+    }
+}

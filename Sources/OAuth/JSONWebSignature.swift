@@ -1,0 +1,106 @@
+public import Cryptography
+public import Secrets
+public import StrictJSON
+
+/// A signed token in the compact form (RFC 7515 section 7.1), taken apart but not yet believed: the payload comes out
+/// of ``verify(with:allowed:)`` alone.
+///
+/// The header is the sender's claim about how to check it, so it decides nothing: the algorithm must be one the caller
+/// allows and the key must be one of the issuer's. Keys and key addresses in the header (`jwk`, `jku`, `x5u`, `x5c`)
+/// are not looked at.
+public struct JSONWebSignature: Sendable {
+    /// Why a token is not accepted.
+    public struct Failure: Error, Sendable, Equatable {
+        /// The header's member, or `token`, `header`, `payload`, `signature`.
+        public let part: String
+        /// Our own sentence.
+        public let reason: String
+    }
+
+    /// Bytes of a token. A token of groups and claims has some ten thousand.
+    public static let maxLength = 64 * 1024
+
+    public let algorithm: SignatureAlgorithm
+    public let keyID: String?
+    /// `typ`, lower-cased and without `application/`, see RFC 7515 section 4.1.9.
+    public let type: String?
+    private let payload: [UInt8]
+    private let signature: [UInt8]
+    private let signed: [UInt8]
+
+    /// Takes a token apart. Refuses every second spelling: padding, white space, duplicate members.
+    public init(parsing token: Secret) throws(Failure) {
+        guard token.count <= JSONWebSignature.maxLength else { throw Failure("token", "longer than 64 KiB") }
+        let text = token.revealedBytes()
+        let dot = UInt8(ascii: ".")
+        // Splitting first would make a part for each of ten thousand dots (CVE-2025-22868).
+        guard let first = text.firstIndex(of: dot), let last = text.lastIndex(of: dot), first < last,
+            !text[(first + 1)..<last].contains(dot)
+        else { throw Failure("token", "not three parts") }
+        guard let header = Base64URL.decode(text[..<first]), let payload = Base64URL.decode(text[(first + 1)..<last]),
+            let signature = Base64URL.decode(text[(last + 1)...])
+        else { throw Failure("token", "not base64url") }
+        self.payload = payload
+        self.signature = signature
+        self.signed = Array(text[..<last])
+        (algorithm, keyID, type) = try JSONWebSignature.readHeader(header)
+    }
+
+    private static func readHeader(
+        _ bytes: [UInt8]
+    ) throws(Failure) -> (algorithm: SignatureAlgorithm, keyID: String?, type: String?) {
+        guard let header = try? JSON(parsing: bytes, maxDepth: 8, maxValues: 200).object else {
+            throw Failure("header", "not a JSON object, or a member twice")
+        }
+        // Extensions that must be understood: none is (RFC 7515 section 4.1.11).
+        guard header["crit"] == nil else { throw Failure("crit", "an extension that is not known") }
+        guard let name = header["alg"]?.string else { throw Failure("alg", "missing") }
+        guard let algorithm = SignatureAlgorithm(rawValue: name) else {
+            throw Failure("alg", "not a public-key signature that is known")
+        }
+        var keyID: String?
+        if let kid = header["kid"], kid != .null {
+            guard let text = kid.string else { throw Failure("kid", "not a string") }
+            keyID = text
+        }
+        var type: String?
+        if let typ = header["typ"], typ != .null {
+            guard let text = typ.string?.lowercased() else { throw Failure("typ", "not a string") }
+            type = text.hasPrefix("application/") ? String(text.dropFirst("application/".count)) : text
+        }
+        return (algorithm, keyID, type)
+    }
+
+    /// The payload, if one of the keys signed it with an allowed algorithm. It is read only after that.
+    public func verify(
+        with keys: JSONWebKeySet, allowed: Set<SignatureAlgorithm>
+    ) throws(Failure) -> JSONObject {
+        guard allowed.contains(algorithm) else { throw Failure("alg", "not the algorithm agreed with this provider") }
+        let candidates = keys.candidates(kid: keyID, algorithm: algorithm)
+        guard !candidates.isEmpty else { throw Failure("kid", "the provider publishes no such key") }
+        guard candidates.contains(where: isSigned) else { throw Failure("signature", "not made by the provider's key") }
+        guard let payload = try? JSON(parsing: payload).object else {
+            throw Failure("payload", "not a JSON object, or a member twice")
+        }
+        return payload
+    }
+
+    /// True if the signature may have been made by a key that is not in the set yet, so that fetching the set again can
+    /// help: nothing in it has the token's `kid`; or no `kid` ties the token to a key and none of the keys fits it.
+    /// False if the named key is there and simply did not sign this.
+    public func isKeyMissing(in keys: JSONWebKeySet) -> Bool {
+        let candidates = keys.candidates(kid: keyID, algorithm: algorithm)
+        let isNamed = keyID != nil && candidates.contains { $0.keyID != nil }
+        return !isNamed && !candidates.contains(where: isSigned)
+    }
+
+    private func isSigned(by key: JSONWebKeySet.Key) -> Bool {
+        key.publicKey.verify(signature: signature, message: signed, algorithm: algorithm)
+    }
+}
+
+extension JSONWebSignature.Failure {
+    init(_ part: String, _ reason: String) {
+        self.init(part: part, reason: reason)
+    }
+}

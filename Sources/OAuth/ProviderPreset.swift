@@ -1,0 +1,120 @@
+internal import HTTPMessages
+
+/// Providers that many people have, by name: what one must know of them to sign in, and no more. A preset fills in what
+/// the configuration leaves out; it never overrules it.
+public enum ProviderPreset: Sendable, Equatable {
+    case google
+    /// The directory's id. `common` and other aliases have no issuer of their own to compare with.
+    case microsoft(tenant: String)
+    case github
+    /// `gitlab.com`, or the host of one's own GitLab, with a port if it has one.
+    case gitlab(host: String)
+
+    /// How the provider's endpoints become known.
+    public enum Source: Sendable, Equatable {
+        /// By discovery from this issuer.
+        case issuer(String)
+        /// Known beforehand: the provider publishes none that we may rely on.
+        case endpoints(ProviderMetadata)
+    }
+
+    /// The names that a configuration may give, sorted.
+    public static let names = ["github", "gitlab", "google", "microsoft"]
+
+    /// Finds a preset. `tenant` is Microsoft's and needed there, `host` GitLab's; where they do not belong they are
+    /// refused. Throws `.misconfigured` with what is missing or wrong.
+    public init(name: String, tenant: String? = nil, host: String? = nil) throws(OAuthError) {
+        guard tenant == nil || name == "microsoft" else {
+            throw .misconfigured(reason: "a tenant belongs to the provider microsoft only")
+        }
+        guard host == nil || name == "gitlab" else {
+            throw .misconfigured(reason: "a host belongs to the provider gitlab only")
+        }
+        switch name {
+        case "google": self = .google
+        case "github": self = .github
+        case "gitlab": self = .gitlab(host: try ProviderPreset.checked(host: host ?? "gitlab.com"))
+        case "microsoft":
+            guard let tenant, ProviderPreset.isDirectoryID(tenant) else {
+                throw .misconfigured(
+                    reason: "microsoft needs the tenant's id (xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx): aliases such as "
+                        + "common, organizations and consumers have no issuer to compare with")
+            }
+            self = .microsoft(tenant: tenant.lowercased())
+        default:
+            throw .misconfigured(reason: "unknown provider; known are \(ProviderPreset.names.joined(separator: ", "))")
+        }
+    }
+
+    /// As written in a configuration and shown as an account's `provider`.
+    public var name: String {
+        switch self {
+        case .google: "google"
+        case .microsoft: "microsoft"
+        case .github: "github"
+        case .gitlab: "gitlab"
+        }
+    }
+
+    /// Where the endpoints come from. Throws only for a value that ``init(name:tenant:host:)`` would have refused.
+    public func source() throws(OAuthError) -> Source {
+        switch self {
+        case .google: .issuer("https://accounts.google.com")
+        case .microsoft(let tenant): .issuer("https://login.microsoftonline.com/\(tenant)/v2.0")
+        case .gitlab(let host): .issuer("https://\(host)")
+        case .github:
+            // No OpenID Connect for people and no RFC 7009: a token is all there is.
+            .endpoints(
+                try ProviderMetadata(
+                    authorizationEndpoint: "https://github.com/login/oauth/authorize",
+                    tokenEndpoint: "https://github.com/login/oauth/access_token",
+                    deviceAuthorizationEndpoint: "https://github.com/login/device/code"
+                ))
+        }
+    }
+
+    /// Google and GitHub give every client a secret, the others only confidential ones; all four take it in the form.
+    public func clientAuthentication(hasSecret: Bool) -> ClientAuthentication {
+        hasSecret ? .clientSecretPost : .none
+    }
+
+    /// What the account's authorization requests add unless the configuration says otherwise.
+    public var authorizationParameters: [(String, String)] {
+        switch self {
+        // Google's word for the scope `offline_access`, which it does not know.
+        case .google: [("access_type", "offline")]
+        case .microsoft, .github, .gitlab: []
+        }
+    }
+
+    /// A redirect URI other than the usual loopback address; nil for the usual one. Microsoft ignores the port of
+    /// `http://localhost` only, not that of an address.
+    public var redirectURI: String? {
+        switch self {
+        case .microsoft: "http://localhost:{port}"
+        case .google, .github, .gitlab: nil
+        }
+    }
+
+    private static func checked(host: String) throws(OAuthError) -> String {
+        let url = try? WebURL(parsing: "https://\(host)")
+        guard let url, url.path.isEmpty, url.query == nil, url.fragment == nil else {
+            throw .misconfigured(reason: "the host is not a name with an optional port")
+        }
+        return host
+    }
+
+    /// 8-4-4-4-12 hexadecimal digits.
+    private static func isDirectoryID(_ text: String) -> Bool {
+        let groups = text.utf8.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
+        return groups.map(\.count) == [8, 4, 4, 4, 12]
+            && groups.allSatisfy { group in
+                group.allSatisfy { byte in
+                    switch byte {
+                    case 0x30...0x39, 0x41...0x46, 0x61...0x66: true
+                    default: false
+                    }
+                }
+            }
+    }
+}

@@ -1,0 +1,58 @@
+public import HTTPMessages
+public import Secrets
+internal import StrictJSON
+
+/// The token endpoint's answer, in two looks. The first finds the refresh token, which may have been rotated: it must
+/// be durable before anything else in the answer can fail (CONTRACT section 9). The second checks the rest.
+///
+/// A refresh token is taken from every successful answer that has a readable one, even if all else in it is broken.
+public struct TokenAnswer: Sendable {
+    /// The new refresh token, unchecked beyond its characters; nil if the old one stays.
+    public let refreshToken: Secret?
+    private let outcome: Result<TokenSet, OAuthError>
+
+    /// The first look.
+    ///
+    /// - `.refused`: the provider's no, in OAuth's words, at whatever status (GitHub says it with 200).
+    /// - `.unavailable`: 408, 425, 429 or 5xx, whose bodies prove nothing, or the provider's own word for "later".
+    /// - `.invalid`: no answer of a token endpoint: a page, a redirect, an empty or broken body.
+    public init(reading response: HTTPResponse) throws(OAuthError) {
+        try AnswerReader.checkStatus(response, of: .token)
+        let object = try AnswerReader.object(in: response, of: .token)
+        let isSuccess = (200..<300).contains(response.status)
+        refreshToken = isSuccess ? TokenText.secret(object["refresh_token"]?.string, allowsSpace: true) : nil
+        guard refreshToken == nil else {
+            // From here on nothing throws: an answer that says both yes and no must not cost this token.
+            outcome = TokenAnswer.rest(of: object, refreshToken)
+            return
+        }
+        if let refusal = try AnswerReader.refusal(in: object, status: response.status, of: .token) {
+            throw TokenAnswer.meaning(of: refusal, response)
+        }
+        guard isSuccess else { throw .invalid(.token, reason: "HTTP \(response.status) without an OAuth error") }
+        outcome = TokenAnswer.rest(of: object, nil)
+    }
+
+    /// The second look: the tokens, or why they cannot be used.
+    public func tokenSet() throws(OAuthError) -> TokenSet { try outcome.get() }
+
+    /// RFC 6749 section 4.1.2.1 has words for "later", and servers use them here too.
+    private static func meaning(of refusal: OAuthError.Refusal, _ response: HTTPResponse) -> OAuthError {
+        switch refusal.code {
+        case "temporarily_unavailable", "server_error", "slow_down": AnswerReader.unavailable(response, .token)
+        default: .refused(refusal)
+        }
+    }
+
+    private static func rest(of object: JSONObject, _ refreshToken: Secret?) -> Result<TokenSet, OAuthError> {
+        switch object["error"] {
+        case nil, .null?, .string("")?: break
+        default: return .failure(.invalid(.token, reason: "an error and a refresh token in one answer"))
+        }
+        do throws(OAuthError) {
+            return .success(try TokenSet(parsing: object, refreshToken: refreshToken))
+        } catch {
+            return .failure(error)
+        }
+    }
+}

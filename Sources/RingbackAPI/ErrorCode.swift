@@ -1,0 +1,81 @@
+/// What went wrong, as the wire says it (CONTRACT section 4). Open: a newer daemon may send codes unknown here.
+public struct ErrorCode: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
+    public let rawValue: String
+    public init(rawValue: String) { self.rawValue = rawValue }
+    public init(stringLiteral value: String) { rawValue = value }
+
+    public static let invalidRequest: ErrorCode = "invalid_request"
+    public static let invalidCallback: ErrorCode = "invalid_callback"
+    public static let validationFailed: ErrorCode = "validation_failed"
+    public static let methodUnsupported: ErrorCode = "method_unsupported"
+    public static let invalidConfiguration: ErrorCode = "invalid_configuration"
+    public static let signInRequired: ErrorCode = "sign_in_required"
+    public static let sessionExpired: ErrorCode = "session_expired"
+    public static let accessDenied: ErrorCode = "access_denied"
+    public static let policyDenied: ErrorCode = "policy_denied"
+    public static let notFound: ErrorCode = "not_found"
+    public static let accountNotFound: ErrorCode = "account_not_found"
+    public static let flowNotFound: ErrorCode = "flow_not_found"
+    public static let methodNotAllowed: ErrorCode = "method_not_allowed"
+    public static let payloadTooLarge: ErrorCode = "payload_too_large"
+    public static let unsupportedMediaType: ErrorCode = "unsupported_media_type"
+    public static let stateConflict: ErrorCode = "state_conflict"
+    public static let portInUse: ErrorCode = "port_in_use"
+    public static let flowExpired: ErrorCode = "flow_expired"
+    public static let providerError: ErrorCode = "provider_error"
+    public static let vaultLocked: ErrorCode = "vault_locked"
+    public static let rateLimited: ErrorCode = "rate_limited"
+    public static let internalError: ErrorCode = "internal_error"
+    public static let invalidProviderResponse: ErrorCode = "invalid_provider_response"
+    public static let providerUnreachable: ErrorCode = "provider_unreachable"
+    public static let shuttingDown: ErrorCode = "shutting_down"
+    public static let timeout: ErrorCode = "timeout"
+
+    /// A row of the table: what the code means to HTTP and to a person.
+    public struct Meaning: Sendable {
+        public let status: Int
+        public let title: String
+        public let recovery: Recovery
+    }
+
+    /// Every code this version sends, with its meaning. The OpenAPI document is held against this table by a test.
+    public static let table: [ErrorCode: Meaning] = [
+        .invalidRequest: .init(status: 400, title: "The request is not valid", recovery: .none),
+        .invalidCallback: .init(status: 400, title: "This is not a callback of a pending sign-in", recovery: .signIn),
+        .validationFailed: .init(status: 400, title: "A field is not valid", recovery: .none),
+        .methodUnsupported: .init(
+            status: 400, title: "The account has no such sign-in method", recovery: .fixConfiguration),
+        .invalidConfiguration: .init(
+            status: 400, title: "The configuration has mistakes", recovery: .fixConfiguration),
+        .signInRequired: .init(status: 401, title: "The account is not signed in", recovery: .signIn),
+        .sessionExpired: .init(status: 401, title: "The provider ended the session", recovery: .signIn),
+        .accessDenied: .init(status: 403, title: "The sign-in was refused at the provider", recovery: .none),
+        .policyDenied: .init(status: 403, title: "The policy does not allow this", recovery: .none),
+        .notFound: .init(status: 404, title: "There is nothing at this address", recovery: .none),
+        .accountNotFound: .init(status: 404, title: "There is no such account", recovery: .fixConfiguration),
+        .flowNotFound: .init(status: 404, title: "There is no such flow", recovery: .signIn),
+        .methodNotAllowed: .init(status: 405, title: "The address has no such method", recovery: .none),
+        .payloadTooLarge: .init(status: 413, title: "The body is too large", recovery: .none),
+        .unsupportedMediaType: .init(status: 415, title: "The body must be JSON", recovery: .none),
+        .stateConflict: .init(status: 409, title: "The account's state does not allow this", recovery: .none),
+        .portInUse: .init(status: 409, title: "The callback's port is in use", recovery: .retry),
+        .flowExpired: .init(status: 410, title: "The sign-in has ended", recovery: .signIn),
+        .providerError: .init(status: 422, title: "The provider refused", recovery: .none),
+        .vaultLocked: .init(status: 423, title: "The vault is locked", recovery: .none),
+        .rateLimited: .init(status: 429, title: "The provider asks to wait", recovery: .retry),
+        .internalError: .init(status: 500, title: "Ringback made a mistake", recovery: .retry),
+        .invalidProviderResponse: .init(status: 502, title: "The provider's answer is not valid", recovery: .retry),
+        .providerUnreachable: .init(status: 503, title: "The provider cannot be reached", recovery: .retry),
+        .shuttingDown: .init(status: 503, title: "The daemon is shutting down", recovery: .retry),
+        .timeout: .init(status: 504, title: "The time allowed has passed", recovery: .retry),
+    ]
+}
+
+/// What the caller can do about a problem.
+public enum Recovery: String, Sendable {
+    case retry
+    case signIn = "sign_in"
+    case link
+    case fixConfiguration = "fix_configuration"
+    case none
+}

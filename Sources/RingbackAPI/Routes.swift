@@ -1,0 +1,92 @@
+/// What a route does, for policy (CONTRACT section 1).
+public enum Operation: String, Sendable, CaseIterable {
+    case readState = "read_state"
+    case token
+    case idToken = "id_token"
+    case providerToken = "provider_token"
+    case signIn = "sign_in"
+    case signOut = "sign_out"
+    case user
+    case deliverCallback = "deliver_callback"
+    case deepLink = "deep_link"
+    case manage
+}
+
+/// A row of the socket API: method, path and operation.
+public struct Route: Sendable, Hashable {
+    /// Names the handler, and the operation in the OpenAPI document.
+    public enum ID: String, Sendable, CaseIterable {
+        case getOpenAPI, getStatus, getPeer, listAccounts, getAccount, signIn, listFlows, getFlow, withdrawFlow
+        case deliverCallback, getSession, getSessionByIssuer, refresh, signOut, streamEvents, reload
+    }
+
+    public let method: String
+    /// Segments in braces are parameters, one segment each.
+    public let path: String
+    public let id: ID
+    public let operation: Operation
+
+    /// Every route, sorted by path, then method.
+    public static let all: [Route] = [
+        Route("GET", "/v1/accounts", .listAccounts, .readState),
+        Route("GET", "/v1/accounts/{account}", .getAccount, .readState),
+        Route("POST", "/v1/accounts/{account}/refresh", .refresh, .token),
+        Route("DELETE", "/v1/accounts/{account}/session", .signOut, .signOut),
+        Route("GET", "/v1/accounts/{account}/session", .getSession, .token),
+        Route("POST", "/v1/accounts/{account}/sign-in", .signIn, .signIn),
+        Route("POST", "/v1/callbacks", .deliverCallback, .deliverCallback),
+        Route("GET", "/v1/events", .streamEvents, .readState),
+        Route("GET", "/v1/flows", .listFlows, .readState),
+        Route("DELETE", "/v1/flows/{flow}", .withdrawFlow, .signIn),
+        Route("GET", "/v1/flows/{flow}", .getFlow, .readState),
+        Route("GET", "/v1/openapi.json", .getOpenAPI, .readState),
+        Route("GET", "/v1/peer", .getPeer, .readState),
+        Route("POST", "/v1/reload", .reload, .manage),
+        Route("GET", "/v1/session", .getSessionByIssuer, .token),
+        Route("GET", "/v1/status", .getStatus, .readState),
+    ]
+
+    private init(_ method: String, _ path: String, _ id: ID, _ operation: Operation) {
+        self.method = method
+        self.path = path
+        self.id = id
+        self.operation = operation
+    }
+
+    /// What a path leads to.
+    public enum Match: Sendable, Equatable {
+        /// The route, and its parameters by name.
+        case route(Route, [String: String])
+        /// The path exists with other methods.
+        case otherMethods([String])
+        case nothing
+    }
+
+    /// Finds the route of a request. Parameters are taken as they stand: names need no escapes.
+    public static func match(method: String, path: String) -> Match {
+        let segments = path.split(separator: "/", omittingEmptySubsequences: false)
+        var methods: [String] = []
+        for route in all {
+            let pattern = route.path.split(separator: "/", omittingEmptySubsequences: false)
+            guard pattern.count == segments.count else { continue }
+            var parameters: [String: String] = [:]
+            var matches = true
+            for (expected, found) in zip(pattern, segments) {
+                if expected.hasPrefix("{") {
+                    guard !found.isEmpty else {
+                        matches = false
+                        break
+                    }
+                    parameters[String(expected.dropFirst().dropLast())] = String(found)
+                } else if expected != found {
+                    matches = false
+                    break
+                }
+            }
+            guard matches else { continue }
+            if route.method == method { return .route(route, parameters) }
+            methods.append(route.method)
+        }
+        return methods.isEmpty ? .nothing : .otherMethods(methods)
+    }
+}

@@ -1,0 +1,132 @@
+import StrictJSON
+
+/// What happened to an account. Open, since the daemon may be newer than the app.
+public struct AuthEvent: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
+    public let rawValue: String
+    public init(rawValue: String) { self.rawValue = rawValue }
+    public init(stringLiteral value: String) { rawValue = value }
+
+    /// How things stand: the first event, and the first again whenever the connection to the daemon was renewed.
+    public static let initialSession: AuthEvent = "initial_session"
+    public static let signedIn: AuthEvent = "signed_in"
+    public static let tokenRefreshed: AuthEvent = "token_refreshed"
+    public static let userUpdated: AuthEvent = "user_updated"
+    public static let signedOut: AuthEvent = "signed_out"
+    public static let passwordRecovery: AuthEvent = "password_recovery"
+    public static let mfaChallengeVerified: AuthEvent = "mfa_challenge_verified"
+    public static let signInFailed: AuthEvent = "sign_in_failed"
+    public static let refreshFailed: AuthEvent = "refresh_failed"
+    /// The session will end soon and cannot be renewed.
+    public static let sessionEnding: AuthEvent = "session_ending"
+}
+
+/// The events of one account, each with the session as it is then. See ``BrokerClient/authStateChanges(_:)``.
+public struct AuthStateChanges: AsyncSequence, Sendable {
+    public typealias Element = (event: AuthEvent, session: Session?)
+    public typealias Failure = Never
+
+    /// A consumer this far behind loses the oldest events: the newest session is what counts.
+    private static let backlog = 64
+
+    let account: String
+    let application: String
+    let socket: String?
+
+    /// Gives events to one consumer; ends its connection when the consumer goes.
+    public struct Iterator: AsyncIteratorProtocol {
+        var base: AsyncStream<Element>.Iterator
+
+        public mutating func next() async -> Element? { await base.next() }
+
+        public mutating func next(isolation actor: isolated (any Actor)?) async -> Element? {
+            await base.next(isolation: actor)
+        }
+    }
+
+    public func makeAsyncIterator() -> Iterator {
+        let (stream, continuation) = AsyncStream<Element>.makeStream(bufferingPolicy: .bufferingNewest(Self.backlog))
+        guard let interruption = try? Interruption() else {
+            continuation.finish()
+            return Iterator(base: stream.makeAsyncIterator())
+        }
+        continuation.onTermination = { _ in interruption.interrupt() }
+        let pump = EventPump(account: account, application: application, socket: socket, interruption: interruption)
+        let failure = Blocking.start {
+            pump.run { continuation.yield($0) }
+            continuation.finish()
+        }
+        if failure != 0 { continuation.finish() }
+        return Iterator(base: stream.makeAsyncIterator())
+    }
+}
+
+extension BrokerClient {
+    /// What happens to the account from now on, starting with `initial_session`: how it stands.
+    ///
+    /// The session beside an event is nil when there is no token to hand out: the account is signed out, or its
+    /// token has expired while the provider is away (then ``Account/isStale`` is true and the person is still signed
+    /// in). When the daemon restarts, the sequence reconnects, takes up after the last event it saw, and gives
+    /// `initial_session` again. It ends when its consumer stops, and when waiting cannot help: the account does not
+    /// exist, the policy refuses, the socket is another user's.
+    public func authStateChanges(_ account: String) -> AuthStateChanges {
+        AuthStateChanges(account: account, application: application, socket: socket)
+    }
+}
+
+/// Follows the stream of events on a thread of its own, and again after every break.
+struct EventPump: Sendable {
+    let account: String
+    let application: String
+    let socket: String?
+    let interruption: Interruption
+    /// The first pause before connecting again; doubles with each failure, up to ``longestPause``.
+    var pause: Duration = .milliseconds(200)
+    var longestPause: Duration = .seconds(10)
+
+    func run(_ deliver: (AuthStateChanges.Element) -> Void) {
+        var lastID: String?
+        var failures = 0
+        while !interruption.isInterrupted {
+            do throws(RingbackError) {
+                try follow(&lastID, &failures, deliver)
+            } catch {
+                if EventPump.isFinal(error) { return }
+            }
+            // Half of it by chance, or every app on the machine would come back in the same instant.
+            let longest = min(longestPause, pause * (1 << min(failures, 10)))
+            failures += 1
+            if interruption.wait(atMost: longest * Double.random(in: 0.5...1)) { return }
+        }
+    }
+
+    private func follow(
+        _ lastID: inout String?, _ failures: inout Int, _ deliver: (AuthStateChanges.Element) -> Void
+    ) throws(RingbackError) {
+        guard RequestTarget.isAccountName(account) else { _ = try RequestTarget.account(account); return }
+        let calls = BrokerCalls(
+            socket: try SocketPlace.path(stated: socket), application: application, interruption: interruption)
+        let events = try calls.openEvents(account: account, lastEventID: lastID)
+        while let event = try events.next() {
+            failures = 0
+            if let id = event.id { lastID = id }
+            guard let data = try? JSON(parsing: event.data.utf8), data["account"]?.string == account else { continue }
+            let state = Account.State(rawValue: data["state"]?.string ?? "")
+            var session: Session?
+            if state.hasSession {
+                var request = SessionRequest(account: account)
+                request.include = "user"
+                session = try? Session(reading: try calls.session(request))
+            }
+            if interruption.isInterrupted { return }
+            deliver((AuthEvent(rawValue: event.name), session))
+        }
+    }
+
+    /// True for what no waiting changes.
+    static func isFinal(_ error: RingbackError) -> Bool {
+        switch error.kind {
+        case .accountNotFound, .policyDenied, .foreignServer, .cancelled: true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,122 @@
+import RingbackAPI
+package import StrictJSON
+
+/// The socket API as blocking calls: a connection per call, a bound on every wait. The command line uses it as it
+/// stands; ``BrokerClient`` runs it off the tasks' threads.
+package struct BrokerCalls: Sendable {
+    package var socket: String
+    package var application: String
+    /// The language of `user_message`, such as `ru`.
+    package var language: String?
+    package var interruption: Interruption?
+
+    package init(socket: String, application: String, interruption: Interruption? = nil) {
+        self.socket = socket
+        self.application = application
+        self.interruption = interruption
+        language = BrokerCalls.language(SocketPlace.variable)
+    }
+
+    /// One call; gives the answer's JSON of any 2xx status.
+    ///
+    /// - Parameter timeout: the bound on the whole call.
+    /// - Parameter onTick: called about once a second while it waits.
+    /// - Throws: what the daemon says, as `kind` = its `code`; or `no_daemon`, `foreign_server`, `bad_answer`,
+    ///   `timed_out`, `cancelled`, `system_error`.
+    package func call(
+        _ method: String, _ target: String, body: JSON? = nil, timeout: Duration = .seconds(30),
+        onTick: (() -> Void)? = nil
+    ) throws(RingbackError) -> JSON {
+        let connection = try SocketConnection(
+            unixPath: socket, deadline: .now + timeout, interruption: interruption)
+        connection.onTick = onTick
+        let exchange = HTTPExchange(connection)
+        var fields = self.fields
+        if body != nil { fields.append(("Content-Type", "application/json")) }
+        // A POST without a body states its length too, or servers differ in what they expect next.
+        try exchange.send(method, target, fields: fields, body: body?.serialized() ?? (method == "POST" ? [] : nil))
+        return try BrokerCalls.readJSON(exchange)
+    }
+
+    /// Opens the stream of events; its waits end when nothing came for `silence` (the daemon sends a comment every
+    /// 15 s).
+    package func openEvents(
+        account: String?, lastEventID: String? = nil, silence: Duration = .seconds(45)
+    ) throws(RingbackError) -> EventReader {
+        let connection = try SocketConnection(unixPath: socket, deadline: .now + silence, interruption: interruption)
+        let exchange = HTTPExchange(connection)
+        var fields = self.fields.filter { $0.0 != "Accept" }
+        fields.append(("Accept", "text/event-stream"))
+        if let lastEventID { fields.append(("Last-Event-ID", BrokerCalls.fieldText(lastEventID))) }
+        try exchange.send("GET", RequestTarget.query("/v1/events", [("account", account)]), fields: fields)
+        let head = try exchange.readHead()
+        guard head.status == 200, head.field("content-type")?.hasPrefix("text/event-stream") == true else {
+            _ = try BrokerCalls.readJSON(exchange, head)
+            throw RingbackError(.badAnswer, "The daemon did not answer with a stream of events.")
+        }
+        return EventReader(connection, exchange, silence: silence)
+    }
+
+    private var fields: [(String, String)] {
+        var fields = [
+            ("Host", "ringback"), ("Accept", "application/json, application/problem+json"),
+            ("Ringback-Application", BrokerCalls.fieldText(application)),
+        ]
+        if let language { fields.append(("Accept-Language", language)) }
+        return fields
+    }
+
+    private static func readJSON(
+        _ exchange: HTTPExchange, _ known: HTTPExchange.Head? = nil
+    ) throws(RingbackError) -> JSON {
+        let head = if let known { known } else { try exchange.readHead() }
+        let body = try exchange.readBody()
+        let isSuccess = (200..<300).contains(head.status)
+        guard let json = try? JSON(parsing: body) else {
+            if isSuccess, body.isEmpty { return .object(JSONObject()) }
+            throw RingbackError(.badAnswer, "The daemon answered status \(head.status) without valid JSON.")
+        }
+        guard !isSuccess else { return json }
+        var problem = Problem(reading: json, status: head.status)
+        if problem.retryAfter == nil { problem.retryAfter = head.field("retry-after").flatMap { Int($0) } }
+        throw RingbackError(problem)
+    }
+
+    /// Text that is safe in a header field: visible ASCII, at most 64 bytes.
+    static func fieldText(_ text: String) -> String {
+        String(text.unicodeScalars.prefix(64).map { (0x20..<0x7F).contains($0.value) ? Character($0) : "?" })
+    }
+
+    static func language(_ environment: (String) -> String?) -> String? {
+        let named = ["LC_ALL", "LC_MESSAGES", "LANG"].lazy.compactMap(environment).first { !$0.isEmpty }
+        guard let code = named?.prefix(2), code.utf8.count == 2,
+            code.utf8.allSatisfy({ (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0) })
+        else { return nil }
+        return String(code)
+    }
+}
+
+/// Reads a stream of events, one after another.
+package final class EventReader {
+    private let connection: SocketConnection
+    private let exchange: HTTPExchange
+    private let silence: Duration
+    private var parser = ServerSentEvents()
+    private var ready: ArraySlice<ServerSentEvents.Event> = []
+
+    init(_ connection: SocketConnection, _ exchange: HTTPExchange, silence: Duration) {
+        self.connection = connection
+        self.exchange = exchange
+        self.silence = silence
+    }
+
+    /// The next event, after a wait if need be; nil when the daemon ends the stream.
+    package func next() throws(RingbackError) -> ServerSentEvents.Event? {
+        while ready.isEmpty {
+            connection.deadline = .now + silence
+            guard let piece = try exchange.nextPiece() else { return nil }
+            ready = try parser.append(piece)[...]
+        }
+        return ready.removeFirst()
+    }
+}

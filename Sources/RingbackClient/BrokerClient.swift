@@ -1,0 +1,174 @@
+import StrictJSON
+
+/// Ringback for apps: sessions, sign-ins and their events, over the daemon's Unix socket.
+///
+/// Every call has a bound, runs off the tasks' shared threads, and ends with `cancelled` when its task is cancelled.
+/// A value holds no connection: keep one, or make one where it is needed.
+public struct BrokerClient: Sendable {
+    /// What a call does for an account that is not signed in.
+    public enum SignIn: Sendable {
+        /// It fails with `sign_in_required`.
+        case never
+        /// It starts or joins a browser flow, opens the person's browser and waits for the end.
+        case browser
+        /// As ``browser``, but the app shows the URL itself.
+        case handler(@Sendable (Flow) async -> Void)
+    }
+
+    /// Whose sessions a sign-out ends at the provider.
+    public enum SignOutScope: String, Sendable {
+        /// This session.
+        case local
+        /// Every session of the person's.
+        case global
+        /// Every session but this one.
+        case others
+    }
+
+    let application: String
+    let socket: String?
+
+    /// - Parameter application: the app's name, shown to the person; it proves nothing.
+    /// - Parameter socket: the daemon's socket; by default `RINGBACK_SOCK`, or the place in `XDG_RUNTIME_DIR`.
+    public init(application: String, socket: String? = nil) {
+        self.application = application
+        self.socket = socket
+    }
+
+    /// The account's session, refreshed first if need be.
+    ///
+    /// - Parameters:
+    ///   - minValid: seconds of life the token must have left (60 unless stated). A caller that names none also takes
+    ///     a shorter-lived token while the provider is away.
+    ///   - timeout: seconds to wait at most (30 unless stated).
+    ///   - scope: asks for a token narrowed so; space-separated. Likewise `audience` and `resource` (RFC 8707).
+    ///   - subject: fails with `state_conflict` if the session is somebody else's.
+    ///   - signIn: what to do without a session. A sign-in's wait ends with the flow, not with `timeout`.
+    /// - Throws: `sign_in_required`, `session_expired`, `account_not_found`, `provider_unreachable`, `rate_limited`,
+    ///   `timeout`, `no_daemon` and others: see ``RingbackError``.
+    public func session(
+        _ account: String, minValid: Int? = nil, timeout: Int? = nil, scope: String? = nil, audience: String? = nil,
+        resource: String? = nil, subject: String? = nil, signIn: SignIn = .never
+    ) async throws(RingbackError) -> Session {
+        var request = SessionRequest(account: account)
+        request.minValid = minValid
+        request.timeout = timeout
+        request.scope = scope
+        request.audience = audience
+        request.resource = resource
+        request.subject = subject
+        request.include = "user"
+        do throws(RingbackError) {
+            return try await session(request)
+        } catch {
+            guard error.recovery == .signIn else { throw error }
+            switch signIn {
+            case .never: throw error
+            case .browser:
+                try await signInAndWait(account) { flow in
+                    // The flow is visible to the person's other tools too: it can be finished without this browser.
+                    if let url = flow.authorizationURL { _ = Browser.open(url) }
+                }
+            case .handler(let show): try await signInAndWait(account, show)
+            }
+            return try await session(request)
+        }
+    }
+
+    /// Starts a browser sign-in, or joins the pending one. Open ``Flow/authorizationURL``, then ``wait(for:)``.
+    ///
+    /// - Parameter timeout: the flow's seconds, if not the configured ones.
+    /// - Parameter switchSubject: allow another person than the one whose session is held.
+    public func signIn(
+        _ account: String, timeout: Int? = nil, switchSubject: Bool = false
+    ) async throws(RingbackError) -> Flow {
+        var fields = JSONObject([.init("method", "browser")])
+        if let timeout { fields["timeout"] = .integer(timeout) }
+        if switchSubject { fields["switch_subject"] = true }
+        let body = fields
+        return try await run { calls throws(RingbackError) in
+            switch try calls.signIn(account, body) {
+            case .flow(let flow, _): return flow
+            case .done: throw RingbackError(.badAnswer, "The daemon began no browser sign-in.")
+            }
+        }
+    }
+
+    /// Waits until the sign-in is over. Cancelling the task withdraws this sign-in's interest in the flow.
+    ///
+    /// - Throws: `access_denied`, `flow_expired`, `cancelled`, or why else there is no session.
+    @discardableResult
+    public func wait(for flow: Flow) async throws(RingbackError) -> Account {
+        try await run { calls throws(RingbackError) in try calls.finish(flow) }
+    }
+
+    /// Withdraws this sign-in's interest; the last one to do so cancels the flow.
+    public func withdraw(_ flow: Flow) async throws(RingbackError) {
+        try await run { calls throws(RingbackError) in try calls.withdraw(flow: flow.id) }
+    }
+
+    /// Ends the account's session here, and tells the provider. Without a session it changes nothing.
+    @discardableResult
+    public func signOut(_ account: String, scope: SignOutScope = .local) async throws(RingbackError) -> Account {
+        try await run { calls throws(RingbackError) in
+            let path = try RequestTarget.account(account, "/session")
+            return try Account(reading: try calls.call("DELETE", "\(path)?scope=\(scope.rawValue)"))
+        }
+    }
+
+    /// Renews the account's tokens: joins a refresh in flight, and takes the result of one that has just ended.
+    ///
+    /// - Parameter force: do not take that result.
+    @discardableResult
+    public func refresh(_ account: String, force: Bool = false) async throws(RingbackError) -> Account {
+        try await run { calls throws(RingbackError) in
+            let body: JSON = force ? ["force": true] : [:]
+            let answer = try calls.call("POST", try RequestTarget.account(account, "/refresh"), body: body)
+            return try Account(reading: answer)
+        }
+    }
+
+    /// Every configured account, sorted by name.
+    public func accounts() async throws(RingbackError) -> [Account] {
+        try await run { calls throws(RingbackError) in
+            guard let list = try calls.call("GET", "/v1/accounts")["accounts"]?.array else {
+                throw .missing("accounts", in: "answer")
+            }
+            var accounts: [Account] = []
+            for json in list { accounts.append(try Account(reading: json)) }
+            return accounts
+        }
+    }
+
+    /// One account and its state.
+    public func account(_ name: String) async throws(RingbackError) -> Account {
+        try await run { calls throws(RingbackError) in try Account(reading: try calls.account(name)) }
+    }
+
+    /// What the daemon says of itself.
+    public func status() async throws(RingbackError) -> DaemonStatus {
+        try await run { calls throws(RingbackError) in try DaemonStatus(reading: try calls.call("GET", "/v1/status")) }
+    }
+
+    private func signInAndWait(
+        _ account: String, _ show: @Sendable (Flow) async -> Void
+    ) async throws(RingbackError) {
+        let flow = try await signIn(account)
+        await show(flow)
+        try await wait(for: flow)
+    }
+
+    private func session(_ request: SessionRequest) async throws(RingbackError) -> Session {
+        try await run { calls throws(RingbackError) in try Session(reading: try calls.session(request)) }
+    }
+
+    private func run<Value: Sendable>(
+        _ work: @escaping @Sendable (BrokerCalls) throws(RingbackError) -> Value
+    ) async throws(RingbackError) -> Value {
+        let path = try SocketPlace.path(stated: socket)
+        let application = application
+        return try await Blocking.run { interruption throws(RingbackError) in
+            try work(BrokerCalls(socket: path, application: application, interruption: interruption))
+        }
+    }
+}

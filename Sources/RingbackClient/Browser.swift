@@ -1,0 +1,56 @@
+import Glibc
+
+/// Opens a sign-in page in the person's browser. The URL comes from a provider, so it may be hostile: it must be one
+/// that a browser only shows (https, or http on loopback), and no shell ever sees it.
+public enum Browser {
+    /// Opens the URL by the programs named in `BROWSER`, or by `xdg-open`. Does not wait for the page.
+    ///
+    /// - Returns: false if the URL may not be opened, or no program could be started.
+    public static func open(_ url: String) -> Bool {
+        guard LoopbackURL.isSafeToOpen(url) else { return false }
+        return commands(for: url, SocketPlace.variable("BROWSER")).contains { Subprocess.startDetached($0) }
+    }
+
+    /// As ``open(_:)``; the opener's pid, for a caller that stays to hear how it ended.
+    package static func start(_ url: String) -> Int32? {
+        guard LoopbackURL.isSafeToOpen(url) else { return nil }
+        return commands(for: url, SocketPlace.variable("BROWSER")).lazy.compactMap {
+            Subprocess.start($0, output: .nothing, errors: .nothing)
+        }.first
+    }
+
+    /// The argument vectors to try, in order. `BROWSER` is a list with colons between; in each, words are split at
+    /// spaces and `%s` stands for the URL, which is otherwise the last argument; `%%` is a percent sign.
+    static func commands(for url: String, _ list: String?) -> [[String]] {
+        var commands: [[String]] = []
+        for template in list?.split(separator: ":") ?? [] {
+            let words = template.split(separator: " ").map(String.init)
+            guard !words.isEmpty else { continue }
+            let filled = words.map { fill($0, url) }
+            commands.append(filled.contains { $0.used } ? filled.map(\.text) : filled.map(\.text) + [url])
+        }
+        if commands.isEmpty { commands.append(["xdg-open", url]) }
+        return commands
+    }
+
+    private static func fill(_ word: String, _ url: String) -> (text: String, used: Bool) {
+        var text = ""
+        var used = false
+        var rest = word[...]
+        while let character = rest.popFirst() {
+            guard character == "%", let next = rest.first else {
+                text.append(character)
+                continue
+            }
+            switch next {
+            case "s":
+                text += url
+                used = true
+            case "%": text.append("%")
+            default: text += "%\(next)"
+            }
+            rest.removeFirst()
+        }
+        return (text, used)
+    }
+}

@@ -1,0 +1,60 @@
+import Glibc
+
+/// Ends the waits of another thread. Once interrupted it stays so: a wait that starts too late ends at once, so there
+/// is no moment in which an interruption can be missed.
+package final class Interruption: Sendable {
+    /// Readable from the interruption on.
+    package let descriptor: Int32
+    /// One byte written here interrupts. `write` is all a signal handler may do, so a handler can do this.
+    package let trigger: Int32
+
+    /// - Throws: `system_error` if the process has no descriptors left.
+    package init() throws(RingbackError) {
+        var ends: [Int32] = [-1, -1]
+        guard unsafe pipe(&ends) == 0 else { throw .system("pipe", errno) }
+        for end in ends {
+            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+            // A handler that runs a thousand times must not block in a full pipe.
+            _ = fcntl(end, F_SETFL, fcntl(end, F_GETFL) | O_NONBLOCK)
+        }
+        descriptor = ends[0]
+        trigger = ends[1]
+    }
+
+    deinit {
+        close(descriptor)
+        close(trigger)
+    }
+
+    package func interrupt() {
+        var byte: UInt8 = 1
+        _ = unsafe write(trigger, &byte, 1)
+    }
+
+    package var isInterrupted: Bool { Interruption.poll(descriptor, events: Int16(POLLIN), milliseconds: 0) > 0 }
+
+    /// Waits for the interruption at most so long; true if it came.
+    @discardableResult
+    package func wait(atMost duration: Duration) -> Bool {
+        let end = ContinuousClock.now + duration
+        while true {
+            let left = Interruption.milliseconds(until: end)
+            if Interruption.poll(descriptor, events: Int16(POLLIN), milliseconds: left) > 0 { return true }
+            if left == 0 { return false }
+        }
+    }
+
+    /// The time left, rounded up so that a wait does not end before its deadline; at most a minute.
+    static func milliseconds(until end: ContinuousClock.Instant) -> Int32 {
+        let left = end - ContinuousClock.now
+        guard left > .zero else { return 0 }
+        guard left < .seconds(60) else { return 60_000 }
+        let parts = left.components
+        return Int32(parts.seconds * 1_000 + parts.attoseconds / 1_000_000_000_000_000) + 1
+    }
+
+    private static func poll(_ descriptor: Int32, events: Int16, milliseconds: Int32) -> Int32 {
+        var entry = pollfd(fd: descriptor, events: events, revents: 0)
+        return unsafe Glibc.poll(&entry, 1, milliseconds)
+    }
+}

@@ -1,0 +1,56 @@
+/// Builds the request targets of the socket API. What comes from outside is escaped, or refused where the API has no
+/// escapes, so a name or a scope can never become another path or parameter.
+package enum RequestTarget {
+    /// True for a name that an account can have (CONTRACT section 1).
+    package static func isAccountName(_ name: String) -> Bool {
+        let bytes = Array(name.utf8)
+        guard let first = bytes.first, bytes.count <= 64, isLowerOrDigit(first) else { return false }
+        return bytes.allSatisfy { isLowerOrDigit($0) || "._-".utf8.contains($0) }
+    }
+
+    /// `/v1/accounts/NAME` with what follows it.
+    ///
+    /// - Throws: `account_not_found` for what no account can be called.
+    package static func account(_ name: String, _ rest: String = "") throws(RingbackError) -> String {
+        guard isAccountName(name) else {
+            throw RingbackError(
+                .accountNotFound,
+                "“\(name)” cannot be an account's name: small letters, digits, “.”, “_” and “-” can, at most 64.",
+                recovery: .fixConfiguration)
+        }
+        return "/v1/accounts/\(name)\(rest)"
+    }
+
+    /// The path with those of the pairs that have a value.
+    package static func query(_ path: String, _ pairs: [(String, String?)]) -> String {
+        let text = form(pairs.compactMap { pair in pair.1.map { (pair.0, $0) } })
+        return text.isEmpty ? path : "\(path)?\(text)"
+    }
+
+    /// Pairs as a query or as a form (a space is `%20`, which both read the same).
+    package static func form(_ pairs: [(String, String)]) -> String {
+        pairs.map { "\(escape($0.0))=\(escape($0.1))" }.joined(separator: "&")
+    }
+
+    /// Everything but the unreserved characters of RFC 3986 escaped.
+    package static func escape(_ text: String) -> String {
+        var output = ""
+        for byte in text.utf8 {
+            if isUnreserved(byte) {
+                output.unicodeScalars.append(Unicode.Scalar(byte))
+            } else {
+                output += byte < 16 ? "%0" : "%"
+                output += String(byte, radix: 16, uppercase: true)
+            }
+        }
+        return output
+    }
+
+    private static func isUnreserved(_ byte: UInt8) -> Bool {
+        isLowerOrDigit(byte) || (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) || "-._~".utf8.contains(byte)
+    }
+
+    private static func isLowerOrDigit(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+    }
+}

@@ -1,0 +1,177 @@
+package import StrictJSON
+
+/// The person behind a session, as far as the provider tells.
+public struct User: Sendable, Equatable {
+    /// The address the provider knows; verified or not.
+    public var email: String?
+    public var name: String?
+    /// Everything the provider says, as JSON text.
+    public var json: String
+
+    package init?(reading json: JSON?) {
+        guard let json, let object = json.object else { return nil }
+        email = object["email"]?.string
+        name = object["name"]?.string
+        self.json = json.text
+    }
+}
+
+/// What an account's sign-in yields: a short-lived access token and whose it is.
+///
+/// Its descriptions and reflection leave the token out.
+public struct Session: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
+    public var account: String
+    /// The person, as the provider names them.
+    public var subject: String
+    public var accessToken: String
+    /// As the provider wrote it, mostly `Bearer`.
+    public var tokenType: String
+    /// Unix seconds; nil where the provider states no lifetime.
+    public var expiresAt: Int?
+    /// Space-separated.
+    public var scope: String
+    public var issuer: String
+    public var user: User?
+
+    /// The value for a request's `Authorization` header (RFC 6750 section 2.1).
+    public var authorization: String {
+        "\(tokenType.lowercased() == "bearer" ? "Bearer" : tokenType) \(accessToken)"
+    }
+
+    public var description: String { "Session(account: \(account), subject: \(subject))" }
+    public var customMirror: Mirror { Mirror(self, children: ["account": account, "subject": subject]) }
+
+    package init(reading json: JSON) throws(RingbackError) {
+        guard let token = json["access_token"]?.string else { throw .missing("access_token", in: "session") }
+        account = json["account"]?.string ?? ""
+        subject = json["subject"]?.string ?? ""
+        accessToken = token
+        tokenType = json["token_type"]?.string ?? "Bearer"
+        expiresAt = json["expires_at"]?.integer
+        scope = json["scope"]?.string ?? ""
+        issuer = json["issuer"]?.string ?? ""
+        user = User(reading: json["user"])
+    }
+}
+
+/// A configured account and its state.
+public struct Account: Sendable, Equatable {
+    /// Where an account is in its life. Open, since the daemon may be newer than the app.
+    public struct State: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
+        public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
+        public init(stringLiteral value: String) { rawValue = value }
+
+        public static let loading: State = "loading"
+        public static let unauthenticated: State = "unauthenticated"
+        /// A sign-in is pending, and there is no session yet.
+        public static let authenticating: State = "authenticating"
+        public static let authenticated: State = "authenticated"
+        /// The session is being renewed; its token is still served while valid.
+        public static let refreshing: State = "refreshing"
+
+        /// True if the account holds a session.
+        public var hasSession: Bool { self == .authenticated || self == .refreshing }
+    }
+
+    public var name: String
+    /// A preset's name, `supabase`, `oidc` or `oauth2`.
+    public var provider: String
+    public var state: State
+    /// True if the access token has expired while the provider is away.
+    public var isStale: Bool
+    public var subject: String?
+    public var user: User?
+    /// Unix seconds.
+    public var expiresAt: Int?
+    /// What went wrong last; cleared when the next sign-in, sign-out or refresh starts.
+    public var error: RingbackError?
+
+    package init(reading json: JSON) throws(RingbackError) {
+        guard let name = json["name"]?.string else { throw .missing("name", in: "account") }
+        self.name = name
+        provider = json["provider"]?.string ?? ""
+        state = State(rawValue: json["state"]?.string ?? "")
+        isStale = json["stale"]?.bool ?? false
+        subject = json["subject"]?.string
+        user = User(reading: json["user"])
+        expiresAt = json["expires_at"]?.integer
+        error = RingbackError(reading: json["error"])
+    }
+}
+
+/// A pending or ended sign-in.
+public struct Flow: Sendable, Equatable {
+    /// How far a sign-in is. Open, since the daemon may be newer than the app.
+    public struct Status: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
+        public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
+        public init(stringLiteral value: String) { rawValue = value }
+
+        public static let pending: Status = "pending"
+        public static let completed: Status = "completed"
+        public static let failed: Status = "failed"
+        public static let cancelled: Status = "cancelled"
+        public static let expired: Status = "expired"
+    }
+
+    public var id: String
+    public var account: String
+    public var method: String
+    public var status: Status
+    /// `callback`, `code`, `email_confirmation` or `device`.
+    public var waitingFor: String?
+    /// What to open in a browser.
+    public var authorizationURL: String?
+    /// Unix seconds.
+    public var expiresAt: Int?
+    public var error: RingbackError?
+    package var redirectURI: String?
+
+    /// Nil if the JSON is no flow: a sign-in may be done at once and be answered with the account.
+    package init?(reading json: JSON) {
+        guard let id = json["id"]?.string, let status = json["status"]?.string else { return nil }
+        self.id = id
+        self.status = Status(rawValue: status)
+        account = json["account"]?.string ?? ""
+        method = json["method"]?.string ?? ""
+        waitingFor = json["waiting_for"]?.string
+        authorizationURL = json["authorization_url"]?.string
+        expiresAt = json["expires_at"]?.integer
+        error = RingbackError(reading: json["error"])
+        redirectURI = json["redirect_uri"]?.string
+    }
+
+    /// Why the flow is over; nil while it is pending and once it is completed.
+    package var failure: RingbackError? {
+        switch status {
+        case .pending, .completed: nil
+        case .cancelled: error ?? RingbackError(.cancelled, "The sign-in to \(account) was cancelled.")
+        case .expired:
+            error
+                ?? RingbackError(.flowExpired, "The sign-in to \(account) was not finished in time.", recovery: .signIn)
+        default: error ?? RingbackError(.badAnswer, "The sign-in to \(account) failed.", recovery: .signIn)
+        }
+    }
+}
+
+/// What the daemon says of itself.
+public struct DaemonStatus: Sendable, Equatable {
+    public var version: String
+    public var pid: Int
+    /// Seconds.
+    public var uptime: Int
+    /// How many accounts are in each state.
+    public var accounts: [Account.State: Int]
+
+    package init(reading json: JSON) throws(RingbackError) {
+        guard let version = json["version"]?.string else { throw .missing("version", in: "status") }
+        self.version = version
+        pid = json["pid"]?.integer ?? 0
+        uptime = json["uptime"]?.integer ?? 0
+        accounts = [:]
+        for member in json["accounts"]?.object?.members ?? [] {
+            accounts[Account.State(rawValue: member.name)] = member.value.integer
+        }
+    }
+}

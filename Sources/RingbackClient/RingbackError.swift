@@ -1,0 +1,121 @@
+import Glibc
+package import RingbackAPI
+package import StrictJSON
+
+/// Why a call did not succeed.
+public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// What went wrong: a `code` of the socket API, or one of this library's own. Open, since the daemon may be newer
+    /// than the app: compare with the constants, and fall back on ``RingbackError/recovery``.
+    public struct Kind: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
+        public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
+        public init(stringLiteral value: String) { rawValue = value }
+
+        /// Nobody answers at the socket, or there is no place for one.
+        public static let noDaemon: Kind = "no_daemon"
+        /// The socket belongs to another user: not a byte was sent.
+        public static let foreignServer: Kind = "foreign_server"
+        /// The answer is not what the socket API promises.
+        public static let badAnswer: Kind = "bad_answer"
+        /// The daemon did not answer within this library's own bound.
+        public static let timedOut: Kind = "timed_out"
+        /// The waiting task was cancelled, or the sign-in was.
+        public static let cancelled: Kind = "cancelled"
+        /// The system refused something this library needs, such as a descriptor or a thread.
+        public static let systemError: Kind = "system_error"
+
+        /// The account has no session: sign in.
+        public static let signInRequired: Kind = "sign_in_required"
+        /// The provider ended the session: sign in again.
+        public static let sessionExpired: Kind = "session_expired"
+        /// The person or the provider said no.
+        public static let accessDenied: Kind = "access_denied"
+        /// The user's policy does not allow this to the app.
+        public static let policyDenied: Kind = "policy_denied"
+        /// The configuration has no such account.
+        public static let accountNotFound: Kind = "account_not_found"
+        /// The daemon knows no such sign-in (any more).
+        public static let flowNotFound: Kind = "flow_not_found"
+        /// The sign-in's time is over.
+        public static let flowExpired: Kind = "flow_expired"
+        /// The account's state does not allow this: another sign-in is pending, or the subject is another.
+        public static let stateConflict: Kind = "state_conflict"
+        /// The vault is locked.
+        public static let vaultLocked: Kind = "vault_locked"
+        /// The provider asks to wait: see ``RingbackError/retryAfter``.
+        public static let rateLimited: Kind = "rate_limited"
+        /// The provider cannot be reached now; the session is kept.
+        public static let providerUnreachable: Kind = "provider_unreachable"
+        /// The provider answered something that is not valid.
+        public static let invalidProviderResponse: Kind = "invalid_provider_response"
+        /// The provider refused.
+        public static let providerError: Kind = "provider_error"
+        /// The daemon's configuration has mistakes.
+        public static let invalidConfiguration: Kind = "invalid_configuration"
+        /// The daemon is ending.
+        public static let shuttingDown: Kind = "shutting_down"
+        /// The bound that the call named has passed.
+        public static let timeout: Kind = "timeout"
+    }
+
+    /// What may help. Open, like ``Kind``.
+    public struct Recovery: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
+        public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
+        public init(stringLiteral value: String) { rawValue = value }
+
+        /// The same call may succeed later, after ``RingbackError/retryAfter`` if that is given.
+        public static let retry: Recovery = "retry"
+        /// A sign-in helps.
+        public static let signIn: Recovery = "sign_in"
+        /// The person should change the configuration.
+        public static let fixConfiguration: Recovery = "fix_configuration"
+        /// Nothing that is known here.
+        public static let none: Recovery = "none"
+    }
+
+    public var kind: Kind
+    /// What failed, in English, for logs and developers. May contain text of the provider's: sanitize before a
+    /// terminal sees it.
+    public var detail: String
+    /// A sentence for the person, in their language where the daemon has it; nil where there is nothing to show.
+    public var userMessage: String?
+    public var recovery: Recovery
+    /// Seconds to wait before the next attempt, where the provider said so.
+    public var retryAfter: Int?
+    /// The daemon's problem document, if it was the daemon that refused.
+    package var problem: Problem?
+
+    package init(_ kind: Kind, _ detail: String, recovery: Recovery = .none) {
+        self.kind = kind
+        self.detail = detail
+        self.recovery = recovery
+    }
+
+    package init(_ problem: Problem) {
+        kind = Kind(rawValue: problem.code.rawValue)
+        detail = problem.detail ?? problem.title
+        userMessage = problem.userMessage
+        recovery = Recovery(rawValue: problem.recovery)
+        retryAfter = problem.retryAfter
+        self.problem = problem
+    }
+
+    /// A problem document inside a resource.
+    package init?(reading document: JSON?) {
+        guard let document, document.object != nil else { return nil }
+        self.init(Problem(reading: document, status: 0))
+    }
+
+    public var description: String { "\(kind.rawValue): \(detail)" }
+
+    static func system(_ call: String, _ number: Int32) -> RingbackError {
+        RingbackError(.systemError, "\(call): \(unsafe String(cString: strerror(number)))", recovery: .retry)
+    }
+}
+
+extension RingbackError {
+    static func missing(_ member: String, in resource: String) -> RingbackError {
+        RingbackError(.badAnswer, "The daemon's \(resource) has no “\(member)”.")
+    }
+}

@@ -1,0 +1,34 @@
+package import StrictJSON
+
+/// What a caller may ask of a session (CONTRACT section 4, `GET …/session`).
+package struct SessionRequest: Sendable {
+    package var account: String?
+    package var issuer: String?
+    package var minValid: Int?
+    package var timeout: Int?
+    package var scope: String?
+    package var audience: String?
+    package var resource: String?
+    package var kind: String?
+    package var subject: String?
+    package var include: String?
+
+    package init(account: String?) { self.account = account }
+}
+
+extension BrokerCalls {
+    package func session(_ request: SessionRequest) throws(RingbackError) -> JSON {
+        let path =
+            if let account = request.account { try RequestTarget.account(account, "/session") } else { "/v1/session" }
+        let target = RequestTarget.query(
+            path,
+            [
+                ("issuer", request.issuer), ("min_valid", request.minValid.map(String.init)),
+                ("timeout", request.timeout.map(String.init)), ("scope", request.scope),
+                ("audience", request.audience), ("resource", request.resource), ("kind", request.kind),
+                ("subject", request.subject), ("include", request.include),
+            ])
+        // The daemon bounds the wait (600 s at most); the rest is for a daemon that is stuck.
+        return try call("GET", target, timeout: .seconds(min(max(request.timeout ?? 30, 0), 600) + 5))
+    }
+}

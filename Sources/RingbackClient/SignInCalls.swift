@@ -1,0 +1,54 @@
+package import StrictJSON
+
+/// The sign-in's calls in the order a person lives them: start or join, wait, withdraw.
+extension BrokerCalls {
+    /// How a sign-in begins.
+    package enum Started: Sendable {
+        /// Something is awaited.
+        case flow(Flow, JSON)
+        /// It was done at once; the account's JSON.
+        case done(JSON)
+    }
+
+    package func signIn(_ account: String, _ fields: JSONObject) throws(RingbackError) -> Started {
+        let answer = try call("POST", try RequestTarget.account(account, "/sign-in"), body: .object(fields))
+        if let flow = Flow(reading: answer) { return .flow(flow, answer) }
+        return .done(answer)
+    }
+
+    /// Waits until the flow is over, in long polls that each end within half a minute, so that a daemon that vanished
+    /// is noticed.
+    package func wait(forFlow id: String, onTick: (() -> Void)? = nil) throws(RingbackError) -> (Flow, JSON) {
+        while true {
+            let answer = try call(
+                "GET", "/v1/flows/\(RequestTarget.escape(id))?wait=25", timeout: .seconds(40), onTick: onTick)
+            guard let flow = Flow(reading: answer) else { throw .missing("id", in: "flow") }
+            if flow.status != .pending { return (flow, answer) }
+            onTick?()
+        }
+    }
+
+    /// Withdraws this sign-in's interest, even after the interruption: it is what an interrupted caller does last.
+    package func withdraw(flow id: String) throws(RingbackError) {
+        var calls = self
+        calls.interruption = nil
+        _ = try calls.call("DELETE", "/v1/flows/\(RequestTarget.escape(id))", timeout: .seconds(5))
+    }
+
+    package func account(_ name: String) throws(RingbackError) -> JSON {
+        try call("GET", try RequestTarget.account(name))
+    }
+
+    /// Waits for the flow's end and gives the account. An interruption withdraws the interest.
+    func finish(_ flow: Flow) throws(RingbackError) -> Account {
+        let ended: Flow
+        do throws(RingbackError) {
+            ended = try wait(forFlow: flow.id).0
+        } catch {
+            if error.kind == .cancelled { try? withdraw(flow: flow.id) }
+            throw error
+        }
+        if let failure = ended.failure { throw failure }
+        return try Account(reading: try account(flow.account))
+    }
+}

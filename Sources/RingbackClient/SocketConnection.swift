@@ -1,0 +1,188 @@
+import CLinux
+import Glibc
+
+/// A blocking stream socket on which every wait has a bound. A Unix socket's server is asked for its uid, by the
+/// kernel's word, before a byte is sent: whoever else sits there gets no request and no secret.
+package final class SocketConnection {
+    private let descriptor: Int32
+    private let interruption: Interruption?
+    /// When the waits of this connection end.
+    package var deadline: ContinuousClock.Instant
+    /// Called about once a second while a wait lasts: a progress line can count down.
+    package var onTick: (() -> Void)?
+
+    /// Connects to the daemon.
+    ///
+    /// - Throws: `no_daemon`, `foreign_server`, `timed_out`, `cancelled`, `system_error`.
+    package init(
+        unixPath path: String, deadline: ContinuousClock.Instant, interruption: Interruption? = nil
+    ) throws(RingbackError) {
+        self.deadline = deadline
+        self.interruption = interruption
+        descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { throw .system("socket", errno) }
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let bytes = Array(path.utf8)
+        let room = MemoryLayout.size(ofValue: address.sun_path) - 1
+        guard !bytes.isEmpty, bytes.count <= room, !bytes.contains(0) else {
+            throw RingbackError(
+                .noDaemon, "The socket's path must have 1 to \(room) bytes: \(path)", recovery: .fixConfiguration)
+        }
+        unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: bytes) }
+        // A Unix connect waits while the server's backlog is full, and only SO_SNDTIMEO bounds that.
+        let wait = max(1, Interruption.milliseconds(until: deadline))
+        var bound = timeval(tv_sec: Int(wait / 1_000), tv_usec: Int(wait % 1_000) * 1_000)
+        unsafe setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &bound, socklen_t(MemoryLayout<timeval>.size))
+        let failure = unsafe withUnsafePointer(to: &address) {
+            unsafe $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe SocketConnection.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard failure == 0 else { throw SocketConnection.noDaemon(at: path, failure) }
+        try checkOwner(path)
+        makeNonBlocking()
+    }
+
+    /// Connects to a server on 127.0.0.1 or ::1, for tools that play the browser's part.
+    ///
+    /// - Throws: `no_daemon` if nothing listens there, `system_error`.
+    package init(
+        loopbackPort port: UInt16, isIPv6: Bool = false, deadline: ContinuousClock.Instant,
+        interruption: Interruption? = nil
+    ) throws(RingbackError) {
+        self.deadline = deadline
+        self.interruption = interruption
+        descriptor = socket(
+            isIPv6 ? AF_INET6 : AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { throw .system("socket", errno) }
+        let failure: Int32
+        if isIPv6 {
+            var address = sockaddr_in6()
+            address.sin6_family = sa_family_t(AF_INET6)
+            address.sin6_port = port.bigEndian
+            address.sin6_addr = in6addr_loopback
+            failure = unsafe withUnsafePointer(to: &address) {
+                unsafe $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    unsafe SocketConnection.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in6>.size))
+                }
+            }
+        } else {
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_port = port.bigEndian
+            address.sin_addr = in_addr(s_addr: UInt32(0x7F00_0001).bigEndian)
+            failure = unsafe withUnsafePointer(to: &address) {
+                unsafe $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    unsafe SocketConnection.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                }
+            }
+        }
+        guard failure == 0 else {
+            let reason = unsafe String(cString: strerror(failure))
+            throw RingbackError(.noDaemon, "Nothing answers on the loopback port \(port): \(reason)", recovery: .retry)
+        }
+        makeNonBlocking()
+    }
+
+    deinit { if descriptor >= 0 { close(descriptor) } }
+
+    /// Sends all of it.
+    package func send(_ bytes: [UInt8]) throws(RingbackError) {
+        var sent = 0
+        while sent < bytes.count {
+            let count = unsafe bytes.withUnsafeBytes { buffer in
+                // No SIGPIPE: an app must not die because a daemon did.
+                unsafe Glibc.send(
+                    descriptor, buffer.baseAddress.map { unsafe $0 + sent }, buffer.count - sent, Int32(MSG_NOSIGNAL))
+            }
+            if count > 0 {
+                sent += count
+                continue
+            }
+            let number = errno
+            switch number {
+            case EINTR: continue
+            case EAGAIN: try wait(for: Int16(POLLOUT))
+            // The server may have answered before it closed (a refusal): reading will show it.
+            case EPIPE, ECONNRESET: return
+            default: throw .system("send", number)
+            }
+        }
+    }
+
+    /// The bytes that are there, after a wait if there are none; empty at the end of the stream.
+    package func receive() throws(RingbackError) -> [UInt8] {
+        while true {
+            var failure: Int32 = 0
+            var count = 0
+            let bytes = unsafe [UInt8](unsafeUninitializedCapacity: 16_384) { buffer, initialized in
+                count = unsafe recv(descriptor, buffer.baseAddress, buffer.count, 0)
+                failure = errno
+                initialized = max(0, count)
+            }
+            if count >= 0 { return bytes }
+            switch failure {
+            case EINTR: continue
+            case EAGAIN: try wait(for: Int16(POLLIN))
+            case ECONNRESET: return []
+            default: throw .system("recv", failure)
+            }
+        }
+    }
+
+    private func wait(for events: Int16) throws(RingbackError) {
+        var entries = [pollfd(fd: descriptor, events: events, revents: 0)]
+        if let interruption { entries.append(pollfd(fd: interruption.descriptor, events: Int16(POLLIN), revents: 0)) }
+        while true {
+            let left = Interruption.milliseconds(until: deadline)
+            let slice = onTick == nil ? left : min(left, 1_000)
+            let ready = unsafe poll(&entries, nfds_t(entries.count), slice)
+            if ready < 0, errno != EINTR { throw .system("poll", errno) }
+            if entries.count > 1, entries[1].revents != 0 { throw RingbackError(.cancelled, "The call was cancelled.") }
+            if ready > 0, entries[0].revents != 0 { return }
+            if left == 0 {
+                throw RingbackError(.timedOut, "The daemon did not answer in time.", recovery: .retry)
+            }
+            if ready == 0 { onTick?() }
+        }
+    }
+
+    private func checkOwner(_ path: String) throws(RingbackError) {
+        var pid: pid_t = 0
+        var uid: uid_t = 0
+        var gid: gid_t = 0
+        let failure = unsafe clinux_peer_credentials(descriptor, &pid, &uid, &gid)
+        guard failure == 0 else { throw .system("SO_PEERCRED", failure) }
+        guard uid == getuid() else {
+            throw RingbackError(
+                .foreignServer,
+                "The socket \(path) is served by uid \(uid), which is not yours (\(getuid())). Nothing was sent to it.",
+                recovery: .fixConfiguration)
+        }
+    }
+
+    private func makeNonBlocking() { _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK) }
+
+    /// 0, or an errno. An interrupted connect goes on by itself, and asking again tells how it ended.
+    private static func connect(_ descriptor: Int32, _ address: UnsafePointer<sockaddr>, _ length: socklen_t) -> Int32 {
+        while true {
+            if unsafe Glibc.connect(descriptor, address, length) == 0 { return 0 }
+            let number = errno
+            if number == EISCONN { return 0 }
+            if number != EINTR, number != EALREADY { return number }
+        }
+    }
+
+    private static func noDaemon(at path: String, _ number: Int32) -> RingbackError {
+        let reason = unsafe String(cString: strerror(number))
+        return switch number {
+        case ENOENT, ECONNREFUSED:
+            RingbackError(.noDaemon, "No daemon answers at \(path).", recovery: .retry)
+        case EAGAIN, EINPROGRESS:
+            RingbackError(.timedOut, "The daemon at \(path) does not accept the connection in time.", recovery: .retry)
+        default:
+            RingbackError(.noDaemon, "No daemon can be reached at \(path): \(reason).", recovery: .retry)
+        }
+    }
+}

@@ -1,0 +1,180 @@
+internal import HTTPMessages
+internal import LocalHTTP
+
+/// What an authorization request asked for, kept while its sign-in page is open.
+struct Interaction {
+    let client: SandboxClient
+    let redirectURI: String
+    let usesFormPost: Bool
+    let state: String?
+    let scopes: [String]
+    let challenge: String
+    let nonce: String?
+    /// Whom the page proposes.
+    let loginHint: String?
+    let expiresAt: Int
+}
+
+/// The authorization endpoint (RFC 6749 section 4.1.1, OpenID Connect Core section 3.1.2).
+///
+/// Nothing is sent to a redirect URI that the client may not use: what is wrong with it, or with the client, is said
+/// on a page. Every other error goes to the client, with `state` and `iss` (RFC 9207 section 2).
+extension ProviderState {
+    private static let pageLifetime = 600
+    private static let maxPages = 1_000
+
+    mutating func authorize(_ request: SandboxRequest, at now: Int) -> ServerResponse {
+        guard request.isWellFormed else { return Pages.error("The request's parameters cannot be read.") }
+        let parameters = Parameters(request.method == "POST" ? request.form ?? [] : request.query)
+        guard parameters.repeated.isDisjoint(with: ["client_id", "redirect_uri"]) else {
+            return Pages.error("The request names its client or its redirect URI twice.")
+        }
+        guard let id = parameters["client_id"], let client = client(id) else {
+            return Pages.error("The request names no client that is known here.")
+        }
+        guard let redirectURI = parameters["redirect_uri"], client.accepts(redirectURI: redirectURI) else {
+            return Pages.error("The request's redirect URI is not one that the client \(client.id) may use.")
+        }
+        let repeatsState = parameters.repeated.contains("state")
+        let destination = Destination(
+            redirectURI: redirectURI, usesFormPost: parameters["response_mode"] == "form_post",
+            state: repeatsState ? nil : parameters["state"])
+        do throws(Refusal) {
+            let interaction = try check(parameters, client, destination, at: now)
+            if let name = settings.autoApprovedUser, let user = user(named: name) {
+                return approve(interaction, as: user, at: now)
+            }
+            guard parameters["prompt"] != "none" else { throw Refusal("login_required", "Nobody is signed in.") }
+            return show(interaction, at: now)
+        } catch {
+            return send(error, to: destination)
+        }
+    }
+
+    private func check(
+        _ parameters: Parameters, _ client: SandboxClient, _ destination: Destination, at now: Int
+    ) throws(Refusal) -> Interaction {
+        if let name = parameters.repeated.min() { throw Refusal("invalid_request", "\(name) is repeated") }
+        if parameters["request"] != nil { throw Refusal("request_not_supported", "request objects are not read") }
+        if parameters["request_uri"] != nil {
+            throw Refusal("request_uri_not_supported", "request objects are not read")
+        }
+        guard let responseType = parameters["response_type"] else {
+            throw Refusal("invalid_request", "response_type is missing")
+        }
+        guard responseType == "code" else {
+            throw Refusal("unsupported_response_type", "only the response type code is supported")
+        }
+        guard ["query", "form_post"].contains(parameters["response_mode"] ?? "query") else {
+            throw Refusal("invalid_request", "response_mode is neither query nor form_post")
+        }
+        // An absent method means plain (RFC 7636 section 4.3), which protects nothing.
+        guard let challenge = parameters["code_challenge"], parameters["code_challenge_method"] == "S256" else {
+            throw Refusal("invalid_request", "a code_challenge with the method S256 is required")
+        }
+        guard challenge.utf8.count == 43, challenge.utf8.allSatisfy(ProviderState.isUnreserved) else {
+            throw Refusal("invalid_request", "code_challenge is not a SHA-256 in base64url")
+        }
+        let scopes = (parameters["scope"] ?? "").split(separator: " ").map(String.init)
+        // RFC 6749 section 3.3
+        guard scopes.allSatisfy({ $0.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C } })
+        else { throw Refusal("invalid_scope", "scope has a character that no scope has") }
+        if settings.requiresNonce, parameters["nonce"] == nil {
+            throw Refusal("invalid_request", "nonce is required")
+        }
+        if let age = parameters["max_age"], (Int(age) ?? -1) < 0 {
+            throw Refusal("invalid_request", "max_age is not a number of seconds")
+        }
+        return Interaction(
+            client: client, redirectURI: destination.redirectURI, usesFormPost: destination.usesFormPost,
+            state: destination.state, scopes: scopes, challenge: challenge, nonce: parameters["nonce"],
+            loginHint: parameters["login_hint"], expiresAt: now + ProviderState.pageLifetime)
+    }
+
+    private mutating func show(_ interaction: Interaction, at now: Int) -> ServerResponse {
+        interactions = interactions.filter { $0.value.expiresAt > now }
+        guard interactions.count < ProviderState.maxPages else {
+            return Pages.error("Too many sign-in pages are open.", status: 503)
+        }
+        let name = newToken("page")
+        interactions[name] = interaction
+        return Pages.signIn(interaction, named: name, users: users, action: prefix + Endpoint.signIn.path)
+    }
+
+    /// The form of the sign-in page: `interaction`, `user`, and `decision` (`allow` or `deny`).
+    mutating func signIn(_ request: SandboxRequest, at now: Int) -> ServerResponse {
+        let parameters = Parameters(request.form ?? [])
+        guard let name = parameters["interaction"], let interaction = interactions[name], now < interaction.expiresAt
+        else { return Pages.error("This sign-in page was used already, or stood open too long. Start again.") }
+        if parameters["decision"] == "deny" {
+            interactions[name] = nil
+            counters.denials += 1
+            let refusal = Refusal("access_denied", "The user said no.")
+            return send(refusal, to: Destination(interaction))
+        }
+        guard parameters["decision"] == "allow", let user = user(named: parameters["user"] ?? "") else {
+            return Pages.signIn(
+                interaction, named: name, users: users, action: prefix + Endpoint.signIn.path,
+                problem: "Choose who signs in.")
+        }
+        interactions[name] = nil
+        return approve(interaction, as: user, at: now)
+    }
+
+    private mutating func approve(_ interaction: Interaction, as user: SandboxUser, at now: Int) -> ServerResponse {
+        let family = ledger.open(
+            Ledger.Family(
+                clientID: interaction.client.id, user: user, scopes: interaction.scopes, authenticatedAt: now,
+                sessionID: newToken("sid")))
+        let code = newToken("code")
+        ledger.codes[code] = Ledger.CodeGrant(
+            family: family, redirectURI: interaction.redirectURI, challenge: interaction.challenge,
+            nonce: interaction.nonce, expiresAt: now + settings.codeLifetime)
+        counters.signIns += 1
+        counters.codesIssued += 1
+        return send([("code", code)], to: Destination(interaction))
+    }
+
+    /// Where an authorization response goes.
+    private struct Destination {
+        let redirectURI: String
+        let usesFormPost: Bool
+        let state: String?
+
+        init(redirectURI: String, usesFormPost: Bool, state: String?) {
+            self.redirectURI = redirectURI
+            self.usesFormPost = usesFormPost
+            self.state = state
+        }
+
+        init(_ interaction: Interaction) {
+            self.init(
+                redirectURI: interaction.redirectURI, usesFormPost: interaction.usesFormPost, state: interaction.state)
+        }
+    }
+
+    private mutating func send(_ refusal: Refusal, to destination: Destination) -> ServerResponse {
+        send([("error", refusal.code), ("error_description", refusal.description)], to: destination)
+    }
+
+    private mutating func send(_ answer: [(String, String)], to destination: Destination) -> ServerResponse {
+        var pairs = answer
+        if let state = destination.state { pairs.append(("state", state)) }
+        pairs.append(("iss", issuer))
+        perturbations.change(callback: &pairs, issuer: issuer)
+        if destination.usesFormPost { return Pages.formPost(pairs, to: destination.redirectURI) }
+        let separator = destination.redirectURI.contains("?") ? "&" : "?"
+        return Answers.redirect(to: destination.redirectURI + separator + FormEncoding.encode(pairs))
+    }
+
+    /// The alphabet of verifiers and challenges (RFC 7636 section 4.1).
+    static func isUnreserved(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
+            UInt8(ascii: "~"):
+            true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,66 @@
+internal import Cryptography
+internal import HTTPMessages
+internal import Secrets
+
+/// Who asks at the token and revocation endpoints (RFC 6749 sections 2.3 and 3.2.1).
+extension ProviderState {
+    /// Reads a form request to such an endpoint. Credentials and tokens do not belong into a URL.
+    func formParameters(_ request: SandboxRequest) throws(Refusal) -> Parameters {
+        guard let form = request.form, request.isWellFormed else {
+            throw Refusal("invalid_request", "the body is not a form in application/x-www-form-urlencoded")
+        }
+        guard request.query.isEmpty else { throw Refusal("invalid_request", "parameters belong into the body") }
+        let parameters = Parameters(form)
+        if let name = parameters.repeated.min() { throw Refusal("invalid_request", "\(name) is repeated") }
+        return parameters
+    }
+
+    /// The client, if it proved itself in the way, and only the way, it is registered with.
+    func authenticate(_ request: SandboxRequest, _ parameters: Parameters) throws(Refusal) -> SandboxClient {
+        guard parameters["client_assertion"] == nil else {
+            throw Refusal("invalid_client", "client assertions are not supported", status: 401)
+        }
+        let lines = request.fields[all: "Authorization"]
+        guard let header = lines.first else { return try authenticateByForm(parameters) }
+        guard lines.count == 1 else { throw Refusal("invalid_request", "Authorization is repeated") }
+        guard parameters["client_secret"] == nil else {
+            throw Refusal("invalid_request", "the client authenticates in two ways")
+        }
+        let failure = Refusal(
+            "invalid_client", "the client is not known by this secret", status: 401, challenge: "Basic")
+        guard let (id, secret) = ProviderState.basicCredentials(header) else { throw failure }
+        if let named = parameters["client_id"], named != id {
+            throw Refusal("invalid_request", "client_id is another client's")
+        }
+        guard let client = client(id), client.authentications.contains(.basic), client.secret == Secret(secret) else {
+            throw failure
+        }
+        return client
+    }
+
+    private func authenticateByForm(_ parameters: Parameters) throws(Refusal) -> SandboxClient {
+        let failure = Refusal("invalid_client", "the client is not known, or not by this secret", status: 401)
+        guard let id = parameters["client_id"], let client = client(id) else { throw failure }
+        if let secret = parameters["client_secret"] {
+            guard client.authentications.contains(.post), client.secret == Secret(secret) else { throw failure }
+        } else {
+            guard client.authentications.contains(.none) else { throw failure }
+        }
+        return client
+    }
+
+    /// Id and secret are encoded as in a form before they are joined (RFC 6749 section 2.3.1).
+    private static func basicCredentials(_ header: String) -> (String, String)? {
+        let words = header.split(separator: " ", omittingEmptySubsequences: true)
+        guard words.count == 2, words[0].lowercased() == "basic", let bytes = Base64.decode(words[1]),
+            let colon = bytes.firstIndex(of: UInt8(ascii: ":"))
+        else { return nil }
+        guard let id = decode(bytes[..<colon]), let secret = decode(bytes[(colon + 1)...]) else { return nil }
+        return (id, secret)
+    }
+
+    private static func decode(_ piece: ArraySlice<UInt8>) -> String? {
+        let pairs = try? FormEncoding.parse(Array("v=".utf8) + piece)
+        return pairs?.count == 1 ? pairs?.first?.value : nil
+    }
+}

@@ -1,0 +1,172 @@
+internal import HTTPMessages
+internal import LocalHTTP
+internal import StrictJSON
+
+/// `/sandbox/…` below an issuer: how tests switch it and look into it. No part of any protocol.
+///
+/// - `POST control`: one JSON object, applied as a whole or not at all; answered, like `GET control`, with the switches
+///   as they stand. `reset` and `clear` (faults, perturbations, latency, held requests) come first. Settings have the
+///   names that the answer shows under `settings`. `perturb` starts ``Perturbation``s: `["callback_no_iss"]` until
+///   cleared, `[{"name": "callback_no_iss", "count": 1}]` for one answer (0 stops it). `faults` adds ``Fault``s:
+///   `[{"endpoint": "token", "kind": "status", "status": 503, "retry_after": 5, "count": 2}]`; `grant_type` limits one
+///   to a grant, `processed` lets the request take effect all the same. `release` opens gates: `true`, an endpoint's
+///   name, or `{"endpoint": …, "count": …}`. `revoke_all` ends sessions (a user's, or `true`), `rotate_keys` makes new
+///   ones (`"keep"` publishes the old ones still), `advance_clock` adds seconds, `users` and `clients` add some.
+/// - `GET counters`, `GET log`: what happened.
+/// - `GET wait`: answers when requests have come, see ``wait(_:)``.
+///
+/// A web page must not be able to switch a sandbox that happens to run: requests that a browser made for a page of
+/// somebody else are refused.
+extension SandboxProvider {
+    /// The longest a `wait` may take.
+    private static let maxWait = 60
+
+    func control(_ request: SandboxRequest, path: String) async -> ServerResponse {
+        guard !request.fields.contains("Origin"),
+            ["none", "same-origin"].contains(request.fields["Sec-Fetch-Site"] ?? "none")
+        else { return Answers.text("Web pages have no business here.", status: 403) }
+        switch (path, request.method) {
+        case ("/sandbox/control", "GET"): return Answers.json(overview())
+        case ("/sandbox/control", "POST"): return change(request)
+        case ("/sandbox/counters", "GET"): return Answers.json(withState { $0.counters.json })
+        case ("/sandbox/log", "GET"): return Answers.json(withState { $0.log.json })
+        case ("/sandbox/wait", "GET"): return await wait(request)
+        case ("/sandbox/control", _): return refuseMethod("GET, POST")
+        case ("/sandbox/counters", _), ("/sandbox/log", _), ("/sandbox/wait", _): return refuseMethod("GET")
+        default: return Answers.text("There is nothing here.", status: 404)
+        }
+    }
+
+    private func refuseMethod(_ allowed: String) -> ServerResponse {
+        Answers.text("This is answered to \(allowed) only.", status: 405, fields: [("Allow", allowed)])
+    }
+
+    private func refuse(_ text: String) -> ServerResponse {
+        Answers.refusal(Refusal("invalid_request", text))
+    }
+
+    private func change(_ request: SandboxRequest) -> ServerResponse {
+        let document: ControlDocument
+        do {
+            document = try withState { state throws(ControlDocument.Mistake) in
+                let document = try ControlDocument(
+                    parsing: request.body, changing: (state.settings, state.users),
+                    orInitially: (state.options.settings, state.options.users))
+                state.apply(document)
+                return document
+            }
+        } catch {
+            return refuse(error.text)
+        }
+        if document.clears || document.resets { room.empty() }
+        if let release = document.release { room.release(release.endpoint, count: release.count) }
+        return Answers.json(overview())
+    }
+
+    /// `endpoint`, `count` (default 1), `what` (`waiting`: held by a gate or a hang now; `seen`: arrived so far),
+    /// `timeout` in seconds.
+    private func wait(_ request: SandboxRequest) async -> ServerResponse {
+        let parameters = Parameters(request.query)
+        guard let endpoint = Endpoint(rawValue: parameters["endpoint"] ?? "") else {
+            return refuse("endpoint: expected \(Endpoint.names)")
+        }
+        guard let count = Int(parameters["count"] ?? "1"), let timeout = Int(parameters["timeout"] ?? "10"),
+            timeout >= 0
+        else { return refuse("count and timeout are numbers") }
+        let what = parameters["what"] ?? "waiting"
+        guard ["waiting", "seen"].contains(what) else { return refuse("what: expected waiting, seen") }
+        let room = room
+        let isThere = await bell.wait(atMost: .seconds(min(timeout, SandboxProvider.maxWait))) {
+            (what == "seen" ? self.seen(endpoint) : room.count(endpoint)) >= count
+        }
+        let numbers: JSON = ["waiting": .integer(room.count(endpoint)), "seen": .integer(seen(endpoint))]
+        return Answers.json(numbers, status: isThere ? 200 : 504)
+    }
+
+    private func seen(_ endpoint: Endpoint) -> Int {
+        withState { $0.counters.requests[endpoint.rawValue] ?? 0 }
+    }
+
+    /// The switches as they stand.
+    private func overview() -> JSON {
+        var waiting = JSONObject()
+        for endpoint in Endpoint.allCases { waiting[endpoint.rawValue] = .integer(room.count(endpoint)) }
+        return withState { state in
+            [
+                "issuer": .string(state.issuer), "users": .array(state.users.map { .string($0.name) }),
+                "clients": .array(state.clients.map { .string($0.id) }), "settings": state.settings.json,
+                "perturbations": state.perturbations.json, "faults": .integer(state.faults.count),
+                "waiting": .object(waiting),
+            ]
+        }
+    }
+}
+
+extension ProviderState {
+    mutating func apply(_ document: ControlDocument) {
+        if document.resets { reset() }
+        if document.clears {
+            faults = []
+            perturbations = Perturbations()
+        }
+        settings = document.settings
+        for user in document.users where self.user(named: user.name) == nil { users.append(user) }
+        for client in document.clients {
+            clients.removeAll { $0.id == client.id }
+            clients.append(client)
+        }
+        for (perturbation, count) in document.perturbations { perturbations.start(perturbation, count: count) }
+        faults += document.faults
+        clockOffset += document.clockAdvance
+        if document.rotatesKeys { keys.rotate(keepsPublished: document.keepsFormerKeys) }
+        switch document.revokedUser {
+        case .everybody: counters.endedSessions += ledger.endAll { _ in true }
+        case .named(let name): counters.endedSessions += ledger.endAll { $0.user.name == name }
+        case nil: break
+        }
+    }
+
+    /// As it was started. The keys stay: making them takes time, and no test can tell.
+    private mutating func reset() {
+        var fresh = self
+        fresh.users = options.users
+        fresh.clients = options.clients
+        fresh.settings = options.settings
+        fresh.ledger = Ledger()
+        fresh.perturbations = Perturbations()
+        fresh.faults = []
+        fresh.counters = Counters()
+        fresh.log = RequestLog()
+        fresh.interactions = [:]
+        fresh.clockOffset = 0
+        self = fresh
+    }
+}
+
+extension SandboxSettings {
+    /// Under the names by which they are set.
+    fileprivate var json: JSON {
+        let latencies = latency.sorted { $0.key < $1.key }.map { JSONObject.Member($0.key, .integer($0.value)) }
+        return [
+            "access_token_lifetime": .integer(accessTokenLifetime), "id_token_lifetime": .integer(idTokenLifetime),
+            "code_lifetime": .integer(codeLifetime),
+            "refresh_token_lifetime": refreshTokenLifetime.map(JSON.integer) ?? .null,
+            "omit_expires_in": .bool(omitsExpiresIn), "refresh_tokens": .string(refreshTokens.rawValue),
+            "rotation": .bool(rotates), "reuse_grace": .integer(reuseGrace),
+            "id_token_on_refresh": .bool(renewsIDToken),
+            "algorithm": .string(algorithm.rawValue), "auto_approve": autoApprovedUser.map(JSON.string) ?? false,
+            "require_nonce": .bool(requiresNonce), "omit_kid": .bool(omitsKeyIDs),
+            "latency": .object(JSONObject(latencies)),
+        ]
+    }
+}
+
+extension Perturbations {
+    /// By name: how many answers are left, or `true` for all.
+    fileprivate var json: JSON {
+        let members = active.sorted { $0.key.rawValue < $1.key.rawValue }.map { perturbation, count in
+            JSONObject.Member(perturbation.rawValue, count.map(JSON.integer) ?? true)
+        }
+        return .object(JSONObject(members))
+    }
+}

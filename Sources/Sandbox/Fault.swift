@@ -1,0 +1,117 @@
+internal import HTTPMessages
+internal import LocalHTTP
+internal import StrictJSON
+
+/// Something that goes wrong at an endpoint before its meaning is reached: what broken servers, proxies and networks
+/// do. Lies in well-formed answers are ``Perturbation``s.
+struct Fault {
+    enum Kind {
+        case status(Int, retryAfter: String?)
+        /// An HTML page, as a captive portal or a broken proxy sends it.
+        case html(status: Int)
+        /// 307: a client that follows it sends its secrets on.
+        case redirect(to: String)
+        /// Never answers.
+        case hang
+        /// Answers when it is released.
+        case gate
+        /// Announces more than it sends, and closes the connection.
+        case truncated
+        /// A correct answer, with so many bytes of padding.
+        case oversize(Int)
+        case invalidJSON
+        case duplicateMembers
+        case emptyBody(status: Int)
+        /// An OAuth error (RFC 6749 section 5.2).
+        case refusal(code: String, status: Int)
+    }
+
+    let endpoint: Endpoint
+    /// Concerns token requests of this grant only.
+    let grantType: String?
+    let kind: Kind
+    /// How many requests are left; nil for all of them.
+    var remaining: Int?
+    /// The request takes effect although its answer is lost: codes are used up, refresh tokens are rotated.
+    let isProcessed: Bool
+
+    func concerns(_ request: SandboxRequest, _ endpoint: Endpoint) -> Bool {
+        self.endpoint == endpoint && (grantType == nil || grantType == request.grantType)
+    }
+
+    var isHold: Bool {
+        switch kind {
+        case .hang, .gate: true
+        default: false
+        }
+    }
+
+    /// True for faults that need the honest answer, to spoil it.
+    static func isProcessedByDefault(_ kind: Kind) -> Bool {
+        switch kind {
+        case .truncated, .oversize, .invalidJSON, .duplicateMembers: true
+        case .status, .html, .redirect, .hang, .gate, .emptyBody, .refusal: false
+        }
+    }
+
+    /// What is sent, given the honest answer if there is one.
+    func answer(insteadOf honest: ServerResponse?) -> ServerResponse {
+        switch kind {
+        case .status(let status, let retryAfter):
+            return Answers.text(
+                "This is a fault.", status: status, fields: retryAfter.map { [("Retry-After", $0)] } ?? [])
+        case .html(let status): return Pages.error("This is a fault.", status: status)
+        case .redirect(let target):
+            return Answers.text("This is a fault.", status: 307, fields: [("Location", target)])
+        case .emptyBody(let status): return ServerResponse(status: status)
+        case .refusal(let code, let status): return Answers.refusal(Refusal(code, "This is a fault.", status: status))
+        case .hang, .gate: return honest ?? Answers.text("The sandbox was cleared.", status: 503)
+        case .truncated, .oversize, .invalidJSON, .duplicateMembers:
+            return spoil(honest ?? Answers.json(["error": "server_error"], status: 500))
+        }
+    }
+
+    private func spoil(_ honest: ServerResponse) -> ServerResponse {
+        guard case .bytes(let body) = honest.body else { return honest }
+        var spoilt = honest
+        var members = (try? JSON(parsing: body))?.object ?? JSONObject()
+        switch kind {
+        case .truncated:
+            let (stream, continuation) = AsyncStream.makeStream(of: [UInt8].self)
+            continuation.yield(Array(body.prefix(body.count / 2)))
+            continuation.finish()
+            spoilt.fields.set("Content-Length", String(body.count + 1))
+            spoilt.body = .stream(stream)
+        case .oversize(let size):
+            members["padding"] = .string(String(repeating: "a", count: max(size, 0)))
+            spoilt.body = .bytes(JSON.object(members).serialized())
+        case .invalidJSON: spoilt.body = .bytes(Array(body.dropLast()))
+        case .duplicateMembers:
+            members.members += members.members.map { .init($0.name, "another") }
+            spoilt.body = .bytes(JSON.object(members).serialized())
+        case .status, .html, .redirect, .hang, .gate, .emptyBody, .refusal: break
+        }
+        return spoilt
+    }
+}
+
+extension ProviderState {
+    /// Takes the faults of a request: at most one that holds it, and at most one that answers it.
+    mutating func takeFaults(for request: SandboxRequest, _ endpoint: Endpoint) -> (hold: Fault?, answer: Fault?) {
+        (take(request, endpoint) { $0.isHold }, take(request, endpoint) { !$0.isHold })
+    }
+
+    private mutating func take(
+        _ request: SandboxRequest, _ endpoint: Endpoint, where isWanted: (Fault) -> Bool
+    ) -> Fault? {
+        guard let index = faults.firstIndex(where: { isWanted($0) && $0.concerns(request, endpoint) }) else {
+            return nil
+        }
+        let fault = faults[index]
+        if let remaining = fault.remaining {
+            faults[index].remaining = remaining - 1
+            if remaining <= 1 { faults.remove(at: index) }
+        }
+        return fault
+    }
+}

@@ -1,0 +1,101 @@
+internal import Cryptography
+internal import HTTPMessages
+internal import LocalHTTP
+internal import StrictJSON
+
+/// One issuer, without time and waiting: a request and the clock go in, an answer comes out. Each endpoint is an
+/// extension in a file of its own.
+struct ProviderState {
+    /// The URL that names the issuer, without a final slash.
+    let issuer: String
+    /// What every path begins with.
+    let prefix: String
+    let options: SandboxOptions
+    var users: [SandboxUser]
+    var clients: [SandboxClient]
+    var settings: SandboxSettings
+    var ledger = Ledger()
+    var keys = SigningKeys()
+    var perturbations = Perturbations()
+    var faults: [Fault] = []
+    var counters = Counters()
+    var log = RequestLog()
+    /// Sign-in pages that have not been answered, by their unguessable name.
+    var interactions: [String: Interaction] = [:]
+    /// Seconds that the issuer's clock is ahead.
+    var clockOffset = 0
+
+    init(origin: String, prefix: String, options: SandboxOptions) {
+        issuer = origin + prefix
+        self.prefix = prefix
+        self.options = options
+        users = options.users
+        clients = options.clients
+        settings = options.settings
+    }
+
+    func url(_ endpoint: Endpoint) -> String { issuer + endpoint.path }
+
+    /// The honest answer of an endpoint, perturbations included.
+    mutating func answer(_ request: SandboxRequest, _ endpoint: Endpoint, at now: Int) -> ServerResponse {
+        guard endpoint.methods.contains(request.method) else {
+            let allowed = endpoint.methods.joined(separator: ", ")
+            return Answers.text("This is answered to \(allowed) only.", status: 405, fields: [("Allow", allowed)])
+        }
+        do {
+            switch endpoint {
+            case .discovery: return Answers.json(.object(metadata()))
+            case .jwks: return Answers.json(try keys.published(for: settings.algorithm, omitsIDs: settings.omitsKeyIDs))
+            case .authorize: return authorize(request, at: now)
+            case .signIn: return signIn(request, at: now)
+            case .token: return try token(request, at: now)
+            case .userinfo: return try userinfo(request, at: now)
+            case .revocation: return try revoke(request)
+            case .endSession: return try endSession(request)
+            }
+        } catch let refusal as Refusal {
+            return Answers.refusal(refusal)
+        } catch {
+            return Answers.refusal(Refusal("server_error", "The sandbox could not make or use a key.", status: 500))
+        }
+    }
+
+    /// The provider metadata (OpenID Connect Discovery section 3, RFC 8414 section 2).
+    private mutating func metadata() -> JSONObject {
+        let authentications: JSON = .array(SandboxClient.Authentication.allCases.map { .string($0.rawValue) })
+        var document = JSONObject([
+            .init("issuer", .string(issuer)),
+            .init("authorization_endpoint", .string(url(.authorize))),
+            .init("token_endpoint", .string(url(.token))),
+            .init("userinfo_endpoint", .string(url(.userinfo))),
+            .init("jwks_uri", .string(url(.jwks))),
+            .init("revocation_endpoint", .string(url(.revocation))),
+            .init("end_session_endpoint", .string(url(.endSession))),
+            .init("scopes_supported", .array(ProviderState.scopes.map { .string($0) })),
+            .init("response_types_supported", ["code"]),
+            .init("response_modes_supported", ["query", "form_post"]),
+            .init("grant_types_supported", ["authorization_code", "refresh_token"]),
+            .init("subject_types_supported", ["public"]),
+            .init("id_token_signing_alg_values_supported", [.string(settings.algorithm.rawValue)]),
+            .init("token_endpoint_auth_methods_supported", authentications),
+            .init("revocation_endpoint_auth_methods_supported", authentications),
+            .init("code_challenge_methods_supported", ["S256"]),
+            .init("claims_supported", ["sub", "name", "preferred_username", "email", "email_verified", "auth_time"]),
+            .init("authorization_response_iss_parameter_supported", true),
+            .init("claims_parameter_supported", false),
+            .init("request_parameter_supported", false),
+            .init("request_uri_parameter_supported", false),
+        ])
+        perturbations.change(metadata: &document, issuer: issuer)
+        return document
+    }
+
+    /// Those with a meaning here. Any other is granted as asked: it means something to somebody else.
+    static let scopes = ["openid", "profile", "email", "offline_access"]
+
+    /// Unguessable, and recognisable in a log: `at-…`, `rt-…`, `code-…`.
+    func newToken(_ kind: String) -> String { "\(kind)-\(RandomToken.identifier(bits: 256))" }
+
+    func user(named name: String) -> SandboxUser? { users.first { $0.name == name } }
+    func client(_ id: String) -> SandboxClient? { clients.first { $0.id == id } }
+}

@@ -1,0 +1,101 @@
+/// What a sandbox is started with. Whatever may change while it runs is in ``SandboxSettings``.
+public struct SandboxOptions: Sendable {
+    /// Who can sign in, in the order the sign-in page lists them. At least one.
+    public var users: [SandboxUser]
+    /// The clients that every issuer knows.
+    public var clients: [SandboxClient]
+    /// Path prefixes of the issuers on this server: `""` is the server's root. Each issuer has its own keys, codes,
+    /// tokens, counters, log and control endpoint.
+    public var issuerPaths: [String]
+    /// What the switches say at the start.
+    public var settings: SandboxSettings
+
+    public init(
+        users: [SandboxUser] = [SandboxUser(name: "alice"), SandboxUser(name: "bob"), SandboxUser(name: "carol")],
+        clients: [SandboxClient] = [.demo], issuerPaths: [String] = ["", "/tenant-a", "/tenant-b"],
+        settings: SandboxSettings = SandboxSettings()
+    ) {
+        self.users = users
+        self.clients = clients
+        self.issuerPaths = issuerPaths
+        self.settings = settings
+    }
+}
+
+/// A person who can sign in, without a password: this is a sandbox.
+public struct SandboxUser: Sendable, Equatable {
+    /// Names the user on the sign-in page and in the control endpoint.
+    public let name: String
+    /// The `sub` claim.
+    public let subject: String
+    /// The `name` claim.
+    public let displayName: String
+    /// The `email` claim.
+    public let email: String
+
+    /// A user whose claims are made from the name: `alice` is Alice, alice@example.org, with the subject `alice`.
+    public init(name: String) {
+        self.name = name
+        subject = name
+        displayName = name.prefix(1).uppercased() + name.dropFirst()
+        email = "\(name)@example.org"
+    }
+
+    /// True for a name that fits a form value, a subject and an address: `[a-z0-9][a-z0-9._-]{0,63}`.
+    public static func isName(_ text: String) -> Bool {
+        let letters = "abcdefghijklmnopqrstuvwxyz0123456789".utf8
+        guard let first = text.utf8.first, letters.contains(first), text.utf8.count <= 64 else { return false }
+        return text.utf8.allSatisfy { letters.contains($0) || "._-".utf8.contains($0) }
+    }
+}
+
+/// The algorithms an ID token can be signed with (RFC 7518 section 3.1, RFC 8037).
+public enum SandboxAlgorithm: String, Sendable, CaseIterable {
+    case rs256 = "RS256"
+    case ps256 = "PS256"
+    case es256 = "ES256"
+    case edDSA = "EdDSA"
+}
+
+/// The switches of an issuer. Durations are seconds.
+public struct SandboxSettings: Sendable, Equatable {
+    /// When a sign-in yields a refresh token.
+    public enum RefreshTokens: String, Sendable, CaseIterable {
+        case always
+        /// Only if the scope was asked for (OpenID Connect Core section 11).
+        case offlineAccess = "offline_access"
+        case never
+    }
+
+    public var accessTokenLifetime = 3_600
+    public var idTokenLifetime = 3_600
+    /// RFC 6749 section 4.1.2 recommends at most ten minutes; a minute finds slow clients.
+    public var codeLifetime = 60
+    /// Refresh tokens end so long after they were issued; nil for never.
+    public var refreshTokenLifetime: Int?
+    /// Leaves `expires_in` out of token answers.
+    public var omitsExpiresIn = false
+    public var refreshTokens = RefreshTokens.always
+    /// Each refresh replaces the refresh token, and using a replaced one ends its whole family (RFC 9700 4.14.2).
+    public var rotates = true
+    /// For so long a replaced refresh token is answered with its successor instead of ending the family.
+    public var reuseGrace = 0
+    /// Answers to refreshes carry an ID token.
+    public var renewsIDToken = true
+    public var algorithm = SandboxAlgorithm.rs256
+    /// The name of the user who is signed in without a page; nil shows the page.
+    public var autoApprovedUser: String?
+    /// Authorization requests without a nonce are refused.
+    public var requiresNonce = false
+    /// Keys are published, and tokens signed, without a `kid`.
+    public var omitsKeyIDs = false
+    /// Milliseconds that every request to an endpoint waits first, by the endpoint's name.
+    public var latency: [String: Int] = [:]
+
+    public init() {}
+
+    /// The same latency at every endpoint, in milliseconds.
+    public mutating func setLatency(_ milliseconds: Int) {
+        for endpoint in Endpoint.allCases { latency[endpoint.rawValue] = milliseconds }
+    }
+}

@@ -1,0 +1,62 @@
+internal import LocalHTTP
+internal import Synchronization
+
+/// One issuer: its state behind a lock, and the waiting that latency, gates and hangs need.
+final class SandboxProvider: Sendable {
+    let bell = Bell()
+    let room: HoldingRoom
+    private let state: Mutex<ProviderState>
+    private let clock: @Sendable () -> Int
+
+    init(origin: String, prefix: String, options: SandboxOptions, clock: @escaping @Sendable () -> Int) {
+        state = Mutex(ProviderState(origin: origin, prefix: prefix, options: options))
+        room = HoldingRoom(bell: bell)
+        self.clock = clock
+    }
+
+    func withState<Result, Failure: Error>(
+        _ body: (inout ProviderState) throws(Failure) -> sending Result
+    ) throws(Failure) -> sending Result {
+        try state.withLock(body)
+    }
+
+    /// Answers a request to a path below the issuer's.
+    func respond(to request: ServerRequest, path: String) async -> ServerResponse {
+        let request = SandboxRequest(request, path: path)
+        if path.hasPrefix("/sandbox/") { return await control(request, path: path) }
+        guard let endpoint = Endpoint(path: path) else { return Answers.text("There is nothing here.", status: 404) }
+        let now = clock()
+        let (number, latency, hold, fault) = withState { state in
+            let faults = state.takeFaults(for: request, endpoint)
+            state.counters.requests[endpoint.rawValue, default: 0] += 1
+            let number = state.log.append(request, endpoint, at: now + state.clockOffset)
+            return (number, state.settings.latency[endpoint.rawValue], faults.hold, faults.answer)
+        }
+        bell.ring()
+        if let latency { try? await Task.sleep(for: .milliseconds(latency)) }
+        let response = await answer(request, endpoint, hold: hold, fault: fault)
+        withState { $0.log.answered(number, with: response.status) }
+        return response
+    }
+
+    private func answer(
+        _ request: SandboxRequest, _ endpoint: Endpoint, hold: Fault?, fault: Fault?
+    ) async -> ServerResponse {
+        let isProcessedFirst = hold?.isProcessed ?? false
+        var honest = isProcessedFirst ? process(request, endpoint, fault: fault) : nil
+        if let hold {
+            let isGate = if case .gate = hold.kind { true } else { false }
+            // Nobody reads the answer of a client that has gone, and its request shall not take effect.
+            guard await room.hold(endpoint, isReleasable: isGate), isGate else { return hold.answer(insteadOf: nil) }
+        }
+        if !isProcessedFirst { honest = process(request, endpoint, fault: fault) }
+        if let fault { return fault.answer(insteadOf: honest) }
+        return honest ?? Answers.text("There is no answer.", status: 500)
+    }
+
+    /// The honest answer; nil if a fault keeps the request from taking effect.
+    private func process(_ request: SandboxRequest, _ endpoint: Endpoint, fault: Fault?) -> ServerResponse? {
+        guard fault?.isProcessed ?? true else { return nil }
+        return withState { $0.answer(request, endpoint, at: clock() + $0.clockOffset) }
+    }
+}

@@ -1,0 +1,78 @@
+internal import HTTPMessages
+internal import LocalHTTP
+
+/// A request as the endpoints read it. Malformed escapes are refused here, once.
+struct SandboxRequest: Sendable {
+    let method: String
+    let path: String
+    let fields: HTTPFields
+    let query: [FormEncoding.Pair]
+    /// Nil unless the body is a form that can be read.
+    let form: [FormEncoding.Pair]?
+    let body: [UInt8]
+    /// False if the query or a body that says it is a form cannot be read.
+    let isWellFormed: Bool
+
+    init(_ request: ServerRequest, path: String) {
+        method = request.method == "HEAD" ? "GET" : request.method
+        self.path = path
+        fields = request.fields
+        body = request.body
+        let query = Result { () throws(FormEncoding.Failure) in try FormEncoding.parse(request.query ?? "") }
+        self.query = (try? query.get()) ?? []
+        let type = (request.fields["Content-Type"] ?? "").split(separator: ";").first?.lowercased() ?? ""
+        if type.filter({ $0 != " " }) == "application/x-www-form-urlencoded" {
+            let form = try? FormEncoding.parse(request.body)
+            self.form = form
+            isWellFormed = form != nil && (try? query.get()) != nil
+        } else {
+            form = nil
+            isWellFormed = (try? query.get()) != nil
+        }
+    }
+
+    /// Everything that was sent, for the log.
+    var pairs: [FormEncoding.Pair] { query + (form ?? []) }
+
+    /// The `grant_type`, for faults that concern one grant.
+    var grantType: String? { form?.first { $0.name == "grant_type" }?.value }
+}
+
+/// The parameters of a request to an OAuth endpoint.
+///
+/// A parameter without a value counts as omitted, and one that occurs twice makes the request invalid (RFC 6749
+/// sections 3.1 and 3.2).
+struct Parameters: Sendable {
+    private let values: [String: String]
+    /// Names that occurred more than once.
+    let repeated: Set<String>
+
+    init(_ pairs: [FormEncoding.Pair]) {
+        var values: [String: String] = [:]
+        var repeated: Set<String> = []
+        for pair in pairs where values.updateValue(pair.value, forKey: pair.name) != nil { repeated.insert(pair.name) }
+        self.values = values
+        self.repeated = repeated
+    }
+
+    subscript(name: String) -> String? {
+        guard let value = values[name], !value.isEmpty else { return nil }
+        return value
+    }
+}
+
+/// Why an endpoint refuses: what RFC 6749 section 5.2 puts into an error answer.
+struct Refusal: Error, Equatable {
+    var code: String
+    var description: String
+    var status = 400
+    /// The scheme of a `WWW-Authenticate` field.
+    var challenge: String?
+
+    init(_ code: String, _ description: String, status: Int = 400, challenge: String? = nil) {
+        self.code = code
+        self.description = description
+        self.status = status
+        self.challenge = challenge
+    }
+}

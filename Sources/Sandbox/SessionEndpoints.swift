@@ -1,0 +1,92 @@
+internal import HTTPMessages
+internal import LocalHTTP
+internal import StrictJSON
+
+/// What can be done with a token once it is issued: ask whom it is about, take it back, end the session.
+extension ProviderState {
+    /// OpenID Connect Core section 5.3. The token comes in the header and nowhere else (RFC 6750 section 2,
+    /// RFC 9700 section 4.3.2).
+    mutating func userinfo(_ request: SandboxRequest, at now: Int) throws(Refusal) -> ServerResponse {
+        guard !request.pairs.contains(where: { $0.name == "access_token" }) else {
+            throw Refusal("invalid_request", "the token belongs into the header", challenge: "Bearer")
+        }
+        let lines = request.fields[all: "Authorization"]
+        let words = (lines.first ?? "").split(separator: " ", omittingEmptySubsequences: true)
+        guard lines.count == 1, words.count == 2, words[0].lowercased() == "bearer" else {
+            // Without credentials no error code is given (RFC 6750 section 3.1).
+            return Answers.text(
+                "A bearer token is needed.", status: 401, fields: [("WWW-Authenticate", "Bearer realm=\"sandbox\"")])
+        }
+        guard let grant = ledger.access(String(words[1]), at: now) else {
+            throw Refusal("invalid_token", "the token is not valid", status: 401, challenge: "Bearer")
+        }
+        guard grant.scopes.contains("openid") else {
+            throw Refusal("insufficient_scope", "the scope openid is needed", status: 403, challenge: "Bearer")
+        }
+        var claims = JSONObject([.init("sub", .string(grant.user.subject))])
+        if grant.scopes.contains("profile") {
+            claims["name"] = .string(grant.user.displayName)
+            claims["preferred_username"] = .string(grant.user.name)
+        }
+        if grant.scopes.contains("email") {
+            claims["email"] = .string(grant.user.email)
+            claims["email_verified"] = true
+        }
+        perturbations.change(userinfo: &claims)
+        return Answers.json(.object(claims))
+    }
+
+    /// RFC 7009. A refresh token takes its whole family with it; a token nobody knows is as good as revoked.
+    mutating func revoke(_ request: SandboxRequest) throws(Refusal) -> ServerResponse {
+        let parameters = try formParameters(request)
+        let client = try authenticate(request, parameters)
+        guard let token = parameters["token"] else { throw Refusal("invalid_request", "token is missing") }
+        if let grant = ledger.refreshTokens[token] {
+            try require(client, of: grant.family)
+            if !ledger.families[grant.family].isEnded { counters.revocations += 1 }
+            ledger.end(grant.family)
+        } else if let grant = ledger.accessTokens[token] {
+            try require(client, of: grant.family)
+            if !grant.isRevoked { counters.revocations += 1 }
+            ledger.accessTokens[token]?.isRevoked = true
+        }
+        return Answers.text("", status: 200)
+    }
+
+    private func require(_ client: SandboxClient, of family: Int) throws(Refusal) {
+        guard ledger.families[family].clientID == client.id else {
+            throw Refusal("unauthorized_client", "the token is another client's")
+        }
+    }
+
+    /// OpenID Connect RP-Initiated Logout. Ends the session of the ID token in the hint, unless it was granted for
+    /// times when the user is away (`offline_access`).
+    mutating func endSession(_ request: SandboxRequest) throws(Refusal) -> ServerResponse {
+        let parameters = Parameters(request.method == "POST" ? request.form ?? [] : request.query)
+        guard request.isWellFormed, parameters.repeated.isEmpty else {
+            return Pages.error("The request's parameters cannot be read, or are repeated.")
+        }
+        var clientID = parameters["client_id"]
+        if let hint = parameters["id_token_hint"] {
+            guard let index = ledger.idTokens[hint] else {
+                return Pages.error("The hint is no ID token of this issuer.")
+            }
+            let family = ledger.families[index]
+            guard clientID == nil || clientID == family.clientID else {
+                return Pages.error("The hint is another client's.")
+            }
+            clientID = family.clientID
+            if !family.isEnded, !family.scopes.contains("offline_access") {
+                ledger.end(index)
+                counters.endedSessions += 1
+            }
+        }
+        guard let target = parameters["post_logout_redirect_uri"] else { return Pages.signedOut() }
+        guard let client = clientID.flatMap(client), client.accepts(redirectURI: target) else {
+            return Pages.error("The request's redirect URI is not one that the client may use.")
+        }
+        guard let state = parameters["state"] else { return Answers.redirect(to: target) }
+        let separator = target.contains("?") ? "&" : "?"
+        return Answers.redirect(to: target + separator + FormEncoding.encode([("state", state)]))
+    }
+}

@@ -1,0 +1,148 @@
+internal import Cryptography
+internal import LocalHTTP
+internal import StrictJSON
+
+/// The token endpoint: codes (RFC 6749 section 4.1.3, RFC 7636 section 4.6) and refreshes (section 6).
+extension ProviderState {
+    mutating func token(_ request: SandboxRequest, at now: Int) throws -> ServerResponse {
+        counters.tokenRequests[request.grantType ?? "none", default: 0] += 1
+        let parameters = try formParameters(request)
+        let client = try authenticate(request, parameters)
+        if perturbations.take(.tokenInvalidGrant) { throw Refusal("invalid_grant", "the grant is refused") }
+        ledger.forgetOldTokens(at: now)
+        switch parameters["grant_type"] {
+        case "authorization_code": return try exchange(parameters, client, at: now)
+        case "refresh_token": return try refresh(parameters, client, at: now)
+        case nil: throw Refusal("invalid_request", "grant_type is missing")
+        default: throw Refusal("unsupported_grant_type", "this grant type is not supported")
+        }
+    }
+
+    private mutating func exchange(
+        _ parameters: Parameters, _ client: SandboxClient, at now: Int
+    ) throws -> ServerResponse {
+        guard let code = parameters["code"] else { throw Refusal("invalid_request", "code is missing") }
+        guard let grant = ledger.codes[code], ledger.families[grant.family].clientID == client.id else {
+            throw Refusal("invalid_grant", "the code is not known")
+        }
+        guard !grant.isUsed else {
+            counters.codeReuses += 1
+            ledger.end(grant.family)
+            throw Refusal("invalid_grant", "the code was used before; what it yielded is revoked")
+        }
+        // Whatever is wrong from here on, a code has one try.
+        ledger.codes[code]?.isUsed = true
+        guard now < grant.expiresAt else { throw Refusal("invalid_grant", "the code has expired") }
+        guard parameters["redirect_uri"] == grant.redirectURI else {
+            throw Refusal("invalid_grant", "redirect_uri is not the authorization request's")
+        }
+        if !perturbations.take(.tokenIgnoresPKCE) {
+            guard let verifier = parameters["code_verifier"] else {
+                throw Refusal("invalid_request", "code_verifier is missing")
+            }
+            guard (43...128).contains(verifier.utf8.count), verifier.utf8.allSatisfy(ProviderState.isUnreserved) else {
+                throw Refusal("invalid_request", "code_verifier is not one of RFC 7636")
+            }
+            guard Base64URL.encode(Digest.sha256(verifier)) == grant.challenge else {
+                throw Refusal("invalid_grant", "code_verifier does not fit code_challenge")
+            }
+        }
+        let scopes = ledger.families[grant.family].scopes
+        let issuesRefreshToken =
+            switch settings.refreshTokens {
+            case .always: true
+            case .offlineAccess: scopes.contains("offline_access")
+            case .never: false
+            }
+        let refreshToken = issuesRefreshToken ? newRefreshToken(of: grant.family, at: now) : nil
+        return try answer(
+            client, family: grant.family, scopes: scopes, refreshToken: refreshToken, nonce: grant.nonce,
+            hasIDToken: true, at: now)
+    }
+
+    private mutating func refresh(
+        _ parameters: Parameters, _ client: SandboxClient, at now: Int
+    ) throws -> ServerResponse {
+        guard let token = parameters["refresh_token"] else {
+            throw Refusal("invalid_request", "refresh_token is missing")
+        }
+        guard let grant = ledger.refreshTokens[token] else {
+            throw Refusal("invalid_grant", "the refresh token is not known")
+        }
+        let family = ledger.families[grant.family]
+        guard family.clientID == client.id else {
+            throw Refusal("invalid_grant", "the refresh token is another client's")
+        }
+        guard !family.isEnded else { throw Refusal("invalid_grant", "the session has ended") }
+        if let expiresAt = grant.expiresAt, now >= expiresAt {
+            throw Refusal("invalid_grant", "the refresh token has expired")
+        }
+        if let successor = grant.successor, !isWithinGrace(successor, at: now) {
+            counters.reuseDetections += 1
+            ledger.end(grant.family)
+            throw Refusal("invalid_grant", "the refresh token was used before; the session is ended")
+        }
+        let scopes = parameters["scope"].map { $0.split(separator: " ").map(String.init) } ?? family.scopes
+        guard scopes.allSatisfy(family.scopes.contains) else {
+            throw Refusal("invalid_scope", "scope is wider than what was granted")
+        }
+        let refreshToken = rotate(token, grant, at: now)
+        counters.refreshes += 1
+        return try answer(
+            client, family: grant.family, scopes: scopes, refreshToken: refreshToken, nonce: nil,
+            hasIDToken: settings.renewsIDToken, at: now)
+    }
+
+    /// A successor that was used itself shows that the first answer arrived: there is no honest reason to repeat it.
+    private func isWithinGrace(_ successor: (token: String, at: Int), at now: Int) -> Bool {
+        settings.reuseGrace > 0 && now - successor.at <= settings.reuseGrace
+            && ledger.refreshTokens[successor.token]?.successor == nil
+    }
+
+    /// The refresh token to answer with; nil if the old one stays.
+    private mutating func rotate(_ token: String, _ grant: Ledger.RefreshGrant, at now: Int) -> String? {
+        if let successor = grant.successor { return successor.token }
+        let isForced = perturbations.take(.tokenRotates)
+        let isPrevented = perturbations.take(.tokenDoesNotRotate)
+        guard isForced || (settings.rotates && !isPrevented) else { return nil }
+        let successor = newRefreshToken(of: grant.family, at: now)
+        ledger.refreshTokens[token]?.successor = (successor, now)
+        counters.rotations += 1
+        return successor
+    }
+
+    private mutating func newRefreshToken(of family: Int, at now: Int) -> String {
+        let token = newToken("rt")
+        ledger.refreshTokens[token] = Ledger.RefreshGrant(
+            family: family, expiresAt: settings.refreshTokenLifetime.map { now + $0 })
+        return token
+    }
+
+    private mutating func answer(
+        _ client: SandboxClient, family index: Int, scopes: [String], refreshToken: String?, nonce: String?,
+        hasIDToken: Bool, at now: Int
+    ) throws -> ServerResponse {
+        let family = ledger.families[index]
+        let user = perturbations.take(.tokenOtherSubject) ? users.first { $0 != family.user } : nil
+        let accessToken = newToken("at")
+        ledger.accessTokens[accessToken] = Ledger.AccessGrant(
+            family: index, user: user ?? family.user, scopes: scopes, expiresAt: now + settings.accessTokenLifetime)
+        counters.tokensIssued += 1
+        var answer = JSONObject([
+            .init("access_token", .string(accessToken)), .init("token_type", "Bearer"),
+            .init("scope", .string(scopes.joined(separator: " "))),
+        ])
+        if !settings.omitsExpiresIn { answer["expires_in"] = .integer(settings.accessTokenLifetime) }
+        if let refreshToken { answer["refresh_token"] = .string(refreshToken) }
+        if hasIDToken, scopes.contains("openid") {
+            let writer = IDTokenWriter(
+                issuer: issuer, client: client, family: family, user: user ?? family.user, nonce: nonce,
+                accessToken: accessToken, settings: settings, now: now)
+            let idToken = try writer.write(keys: &keys, perturbations: &perturbations)
+            ledger.idTokens[idToken] = index
+            answer["id_token"] = .string(idToken)
+        }
+        perturbations.change(tokenAnswer: &answer)
+        return Answers.json(.object(answer))
+    }
+}

@@ -1,0 +1,93 @@
+#if canImport(Glibc)
+    internal import Glibc
+#endif
+
+/// Bytes that must not be seen: a token, a verifier, a client secret.
+///
+/// A secret prints, reflects and interpolates as `<secret>`, compares in constant time, and its bytes are zeroed when
+/// the last copy goes. The only ways out are ``revealed()`` and ``withBytes(_:)``: grep for them to see every exit.
+public struct Secret: Sendable {
+    private let storage: Storage
+
+    /// Copies the bytes. The source is the caller's to erase.
+    public init(bytes: some Collection<UInt8>) {
+        storage = Storage(bytes)
+    }
+
+    /// Copies the text's UTF-8.
+    public init(_ text: String) {
+        storage = Storage(text.utf8)
+    }
+
+    /// The number of bytes.
+    public var count: Int { storage.count }
+
+    /// True if there is nothing to hide.
+    public var isEmpty: Bool { storage.count == 0 }
+
+    /// Lends the bytes for the time of a call.
+    public func withBytes<Result, Failure: Error>(
+        _ body: (RawSpan) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        // A copy of the pointer, not of the bytes: the optimizer of Swift 6.3 crashes on a span of a class's property.
+        let buffer = unsafe storage.buffer
+        return try withExtendedLifetime(storage) { () throws(Failure) in try body(unsafe buffer.bytes) }
+    }
+
+    /// The secret as text, for the one line that must send it. Invalid UTF-8 is repaired.
+    public func revealed() -> String {
+        unsafe String(decoding: storage.buffer, as: UTF8.self)
+    }
+
+    /// The secret as bytes, for the one line that must send it.
+    public func revealedBytes() -> [UInt8] {
+        unsafe [UInt8](storage.buffer)
+    }
+
+    /// Owns the bytes. Immutable after creation, so sharing it is safe.
+    @safe private final class Storage: @unchecked Sendable {
+        let buffer: UnsafeMutableRawBufferPointer
+        var count: Int { unsafe buffer.count }
+
+        init(_ bytes: some Collection<UInt8>) {
+            let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bytes.count, alignment: 1)
+            unsafe buffer.copyBytes(from: bytes)
+            unsafe self.buffer = buffer
+        }
+
+        deinit {
+            guard let base = unsafe buffer.baseAddress else { return }
+            unsafe explicit_bzero(base, buffer.count)
+            unsafe buffer.deallocate()
+        }
+    }
+}
+
+extension Secret: Hashable {
+    /// Takes the same time wherever the first difference lies.
+    public static func == (left: Secret, right: Secret) -> Bool {
+        guard left.count == right.count else { return false }
+        return left.withBytes { mine in
+            right.withBytes { theirs in
+                var difference: UInt8 = 0
+                for index in 0..<mine.byteCount {
+                    let left = unsafe mine.unsafeLoad(fromByteOffset: index, as: UInt8.self)
+                    let right = unsafe theirs.unsafeLoad(fromByteOffset: index, as: UInt8.self)
+                    difference |= left ^ right
+                }
+                return difference == 0
+            }
+        }
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        unsafe hasher.combine(bytes: UnsafeRawBufferPointer(storage.buffer))
+    }
+}
+
+extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    public var description: String { "<secret>" }
+    public var debugDescription: String { "<secret>" }
+    /// Reflection prints private fields: this one has none to show.
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}

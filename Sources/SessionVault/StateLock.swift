@@ -1,0 +1,228 @@
+// One daemon per state directory, whatever its socket: two that refresh the same session would each rotate the other's
+// refresh token away. The lock is the kernel's (flock) with a lease in the file, see StateLease. A holder that is gone
+// leaves nothing that keeps the next one out.
+
+internal import Glibc
+internal import Synchronization
+
+/// The exclusive right to a state directory, from `init` to ``release()`` or the end of the process.
+public final class StateLock: Sendable {
+    /// How often ``renew()`` is to be called.
+    public static let renewalInterval: Duration = .seconds(30)
+
+    /// The directory, as given, without trailing slashes.
+    public let directory: String
+    private let lease: StateLease
+    private let state: Mutex<Descriptors?>
+
+    private struct Descriptors {
+        let directory: Int32
+        let file: Int32
+    }
+
+    /// Makes the directory if it is missing (0700, its parents too), checks that it is ours alone, and takes the lock.
+    ///
+    /// Throws `.held` if another daemon has it: at once, nothing waits.
+    public convenience init(directory: String) throws(StateLockError) {
+        try self.init(directory: directory, lease: .ours(), usesKernelLock: true)
+    }
+
+    /// For tests: in another's name, or as on a file system without locks.
+    init(directory given: String, lease: StateLease, usesKernelLock: Bool) throws(StateLockError) {
+        let path = StateLock.withoutTrailingSlashes(given)
+        let directory = try StateLock.openDirectory(path)
+        do throws(StateLockError) {
+            let file = try StateLock.take(path, directory, lease, usesKernelLock: usesKernelLock)
+            state = Mutex(Descriptors(directory: directory, file: file))
+        } catch {
+            close(directory)
+            throw error
+        }
+        self.directory = path
+        self.lease = lease
+    }
+
+    deinit {
+        release()
+    }
+
+    /// Says that the holder is still there. Called every ``renewalInterval``; throws `.lost` if the lock file is gone
+    /// or names somebody else, and then the daemon must stop.
+    public func renew() throws(StateLockError) {
+        let result: Result<Void, StateLockError> = state.withLock { state in
+            Result { () throws(StateLockError) in
+                guard let state else { throw .lost(directory: directory, holder: nil) }
+                // Opened anew: over NFS only an open asks the server what the file holds now.
+                let current = StateLock.open(state.directory, O_RDONLY)
+                guard current >= 0 else { throw .lost(directory: directory, holder: nil) }
+                defer { close(current) }
+                let found = StateLease(parsing: FileBytes.read(current, atMost: StateLease.size))
+                guard found == lease, StateLock.isSameFile(current, state.file) else {
+                    throw .lost(directory: directory, holder: found?.holder)
+                }
+                // The time is the file server's, the same for all hosts that look at it.
+                guard futimens(state.file, nil) == 0 else {
+                    throw .system(call: "futimens", path: directory + "/lock", errno: errno)
+                }
+            }
+        }
+        try result.get()
+    }
+
+    /// Gives the directory free. May be called twice.
+    public func release() {
+        guard let descriptors = state.withLock({ $0.take() }) else { return }
+        // The file stays: removing it would let two others lock two files of the same name.
+        let found = StateLease(parsing: FileBytes.read(descriptors.file, atMost: StateLease.size))
+        if found == lease { ftruncate(descriptors.file, 0) }
+        close(descriptors.file)
+        close(descriptors.directory)
+    }
+
+    // MARK: The directory
+
+    private static func withoutTrailingSlashes(_ path: String) -> String {
+        // "link/" would be followed where "link" is not.
+        var path = path[...]
+        while path.utf8.count > 1, path.hasSuffix("/") { path.removeLast() }
+        return String(path)
+    }
+
+    private static func openDirectory(_ path: String) throws(StateLockError) -> Int32 {
+        try create(path)
+        let descriptor = unsafe Glibc.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+        let code = errno
+        guard descriptor >= 0 else {
+            throw code == ENOTDIR || code == ELOOP
+                ? .notADirectory(path) : .system(call: "open", path: path, errno: code)
+        }
+        do throws(StateLockError) {
+            var status = stat()
+            guard unsafe fstat(descriptor, &status) == 0 else { throw .system(call: "fstat", path: path, errno: errno) }
+            guard status.st_uid == geteuid() else { throw .foreignOwner(path: path, uid: status.st_uid) }
+            guard status.st_mode & 0o077 == 0 else {
+                throw .openToOthers(directory: path, mode: status.st_mode & 0o7777)
+            }
+            return descriptor
+        } catch {
+            close(descriptor)
+            throw error
+        }
+    }
+
+    private static func create(_ path: String) throws(StateLockError) {
+        var end = path.startIndex
+        while end < path.endIndex {
+            end = path[path.index(after: end)...].firstIndex(of: "/") ?? path.endIndex
+            let part = String(path[..<end])
+            // Not created through mkdir's EEXIST alone: on a read-only parent it would fail for another reason.
+            guard unsafe access(part, F_OK) != 0, unsafe mkdir(part, 0o700) != 0 else { continue }
+            let code = errno
+            guard code == EEXIST else { throw .system(call: "mkdir", path: part, errno: code) }
+        }
+    }
+
+    // MARK: The lock
+
+    private static func take(
+        _ path: String, _ directory: Int32, _ lease: StateLease, usesKernelLock: Bool
+    ) throws(StateLockError) -> Int32 {
+        let name = path + "/lock"
+        let file = open(directory, O_RDWR | O_CREAT)
+        guard file >= 0 else {
+            let code = errno
+            throw code == ELOOP || code == EISDIR || code == ENXIO
+                ? .notAFile(name) : .system(call: "open", path: name, errno: code)
+        }
+        do throws(StateLockError) {
+            var status = stat()
+            guard unsafe fstat(file, &status) == 0 else { throw .system(call: "fstat", path: name, errno: errno) }
+            guard status.st_mode & S_IFMT == S_IFREG else { throw .notAFile(name) }
+            guard status.st_uid == geteuid() else { throw .foreignOwner(path: name, uid: status.st_uid) }
+            fchmod(file, 0o600)
+            let isKernelLocked = usesKernelLock ? try lock(file, path) : false
+            let found = StateLease(parsing: FileBytes.read(file, atMost: StateLease.size))
+            if let found, found != lease {
+                let isHeld =
+                    switch relation(of: found, to: lease, isKernelLocked: isKernelLocked) {
+                    case .gone: false
+                    case .alive: true
+                    case .unknown: try isFresh(file, directory, path)
+                    }
+                guard !isHeld else { throw .held(directory: path, holder: found.holder) }
+            }
+            let code = FileBytes.write(lease.serialized(), to: file)
+            guard code == 0 else { throw .system(call: "write", path: name, errno: code) }
+            return file
+        } catch {
+            close(file)
+            throw error
+        }
+    }
+
+    /// Never waits and follows no link: a pipe or a device in the lock's place must not stop the daemon.
+    private static func open(_ directory: Int32, _ flags: Int32) -> Int32 {
+        unsafe openat(directory, "lock", flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0o600)
+    }
+
+    /// True if the kernel's lock is ours; false on a file system that has none.
+    private static func lock(_ file: Int32, _ path: String) throws(StateLockError) -> Bool {
+        while flock(file, LOCK_EX | LOCK_NB) != 0 {
+            let code = errno
+            switch code {
+            case EINTR: continue
+            case EWOULDBLOCK:
+                let found = StateLease(parsing: FileBytes.read(file, atMost: StateLease.size))
+                throw .held(directory: path, holder: found?.holder)
+            case ENOLCK, ENOSYS, EOPNOTSUPP, EINVAL: return false
+            default: throw .system(call: "flock", path: path + "/lock", errno: code)
+            }
+        }
+        return true
+    }
+
+    /// What is known of the process that a lease in the file names.
+    private enum Relation {
+        case gone, alive
+        /// Out of sight: only the lease's age tells.
+        case unknown
+    }
+
+    private static func relation(
+        of found: StateLease, to ours: StateLease, isKernelLocked: Bool
+    ) -> Relation {
+        if found.boot == ours.boot {
+            // The same kernel: its lock is the whole truth. Without one, look for the process, unless it is in
+            // another container.
+            if isKernelLocked { return .gone }
+            return found.host == ours.host ? (found.isAlive ? .alive : .gone) : .unknown
+        }
+        // The same machine after a restart: whoever that was is gone.
+        return found.host == ours.host ? .gone : .unknown
+    }
+
+    /// True if the lock file was renewed lately, by the clock of the file system: hosts disagree about the time.
+    private static func isFresh(_ lock: Int32, _ directory: Int32, _ path: String) throws(StateLockError) -> Bool {
+        let probe = "lock.clock"
+        let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK
+        let file = unsafe openat(directory, probe, flags, 0o600)
+        guard file >= 0 else { throw .system(call: "open", path: "\(path)/\(probe)", errno: errno) }
+        defer {
+            unsafe unlinkat(directory, probe, 0)
+            close(file)
+        }
+        var (now, renewed) = (stat(), stat())
+        guard futimens(file, nil) == 0, unsafe fstat(file, &now) == 0, unsafe fstat(lock, &renewed) == 0 else {
+            throw .system(call: "futimens", path: "\(path)/\(probe)", errno: errno)
+        }
+        let age = Duration.seconds(now.st_mtim.tv_sec - renewed.st_mtim.tv_sec)
+        // A time far ahead was written before the clock was set back, and has not been renewed since.
+        return age > .zero - StateLease.lifetime && age < StateLease.lifetime
+    }
+
+    private static func isSameFile(_ left: Int32, _ right: Int32) -> Bool {
+        var (first, second) = (stat(), stat())
+        guard unsafe fstat(left, &first) == 0, unsafe fstat(right, &second) == 0 else { return false }
+        return first.st_dev == second.st_dev && first.st_ino == second.st_ino
+    }
+}

@@ -1,0 +1,92 @@
+/// A JSON value as RFC 8259 writes it, read strictly: no duplicate members, no invalid UTF-8, bounded depth and size.
+public enum JSON: Sendable, Equatable {
+    case null
+    case bool(Bool)
+    /// A number without fraction and exponent that fits 64 bits.
+    case integer(Int)
+    /// Any other number. Magnitudes beyond Double's range read as infinity: check before converting.
+    case double(Double)
+    case string(String)
+    case array([JSON])
+    case object(JSONObject)
+}
+
+/// The members of a JSON object, in the order they were written.
+public struct JSONObject: Sendable, Equatable {
+    /// One name and its value.
+    public struct Member: Sendable, Equatable {
+        public var name: String
+        public var value: JSON
+
+        public init(_ name: String, _ value: JSON) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    public var members: [Member]
+
+    public init(_ members: [Member] = []) {
+        self.members = members
+    }
+
+    /// The member's value. Setting replaces it in place or adds it at the end; setting nil removes it.
+    public subscript(name: String) -> JSON? {
+        get { members.first { $0.name == name }?.value }
+        set {
+            guard let newValue else { return members.removeAll { $0.name == name } }
+            if let index = members.firstIndex(where: { $0.name == name }) {
+                members[index].value = newValue
+            } else {
+                members.append(Member(name, newValue))
+            }
+        }
+    }
+
+    /// The names, in order.
+    public var names: [String] { members.map(\.name) }
+}
+
+extension JSON {
+    /// The members, if this is an object.
+    public var object: JSONObject? {
+        if case .object(let object) = self { object } else { nil }
+    }
+
+    /// The elements, if this is an array.
+    public var array: [JSON]? {
+        if case .array(let array) = self { array } else { nil }
+    }
+
+    /// The text, if this is a string.
+    public var string: String? {
+        if case .string(let string) = self { string } else { nil }
+    }
+
+    /// The number, if this is an integer.
+    public var integer: Int? {
+        if case .integer(let integer) = self { integer } else { nil }
+    }
+
+    /// The truth value, if this is one.
+    public var bool: Bool? {
+        if case .bool(let bool) = self { bool } else { nil }
+    }
+
+    /// A member's value, if this is an object that has it.
+    public subscript(name: String) -> JSON? { object?[name] }
+}
+
+extension JSON: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral,
+    ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral, ExpressibleByNilLiteral
+{
+    public init(stringLiteral value: String) { self = .string(value) }
+    public init(integerLiteral value: Int) { self = .integer(value) }
+    public init(booleanLiteral value: Bool) { self = .bool(value) }
+    public init(arrayLiteral elements: JSON...) { self = .array(elements) }
+    public init(nilLiteral: ()) { self = .null }
+    /// Keeps the order. A name written twice is a mistake of the program's.
+    public init(dictionaryLiteral elements: (String, JSON)...) {
+        self = .object(JSONObject(elements.map { JSONObject.Member($0.0, $0.1) }))
+    }
+}

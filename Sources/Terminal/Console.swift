@@ -1,0 +1,67 @@
+import Glibc
+
+/// The three streams. Results go to standard output, everything else to standard error, so that a pipe gets results
+/// alone.
+public enum Console {
+    /// A standard stream.
+    public enum Stream: Int32, Sendable {
+        case input = 0
+        case output = 1
+        case errors = 2
+
+        /// True if a person sits there.
+        public var isTerminal: Bool { isatty(rawValue) == 1 }
+
+        /// True if colour may be used: on a terminal that is not `dumb`, and without `NO_COLOR` (no-color.org).
+        public var hasColor: Bool {
+            isTerminal && Console.allowsColor { unsafe getenv($0).map { unsafe String(cString: $0) } }
+        }
+    }
+
+    static func allowsColor(_ environment: (String) -> String?) -> Bool {
+        (environment("NO_COLOR") ?? "").isEmpty && environment("TERM") != "dumb"
+    }
+
+    /// Writes all of it, unbuffered.
+    ///
+    /// - Returns: false if the stream takes no more (a full disk, a closed descriptor).
+    public static func write(_ text: String, to stream: Stream) -> Bool {
+        write(Array(text.utf8), to: stream.rawValue)
+    }
+
+    static func write(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
+        var written = 0
+        while written < bytes.count {
+            let count = unsafe bytes.withUnsafeBytes { buffer in
+                unsafe Glibc.write(descriptor, buffer.baseAddress.map { unsafe $0 + written }, buffer.count - written)
+            }
+            if count >= 0 {
+                written += count
+                continue
+            }
+            switch errno {
+            case EINTR: continue
+            // Somebody made the terminal or pipe non-blocking, which all its users share.
+            case EAGAIN:
+                var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                _ = unsafe poll(&entry, 1, -1)
+            default: return false
+            }
+        }
+        return true
+    }
+}
+
+/// How a piece of text stands out.
+public enum Style: String, Sendable {
+    case bold = "1"
+    case dim = "2"
+    case red = "31"
+    case green = "32"
+    case yellow = "33"
+
+    /// The text in this style, if the stream has colour.
+    public func apply(_ text: String, on stream: Console.Stream) -> String {
+        stream.hasColor ? "\u{1B}[\(rawValue)m\(text)\u{1B}[0m" : text
+    }
+}

@@ -1,0 +1,52 @@
+import Glibc
+
+/// Questions to a person. What is pasted is not shown: a callback URL carries a code.
+public enum Prompt {
+    /// Asks on standard error; true only for a clear yes (`y`, `yes`, `j`, `ja`, `д`, `да`).
+    public static func confirm(_ question: String) -> Bool {
+        _ = Console.write(question + " [y/N] ", to: .errors)
+        guard let answer = readLine(strippingNewline: true) else { return false }
+        return isYes(answer)
+    }
+
+    static func isYes(_ answer: String) -> Bool {
+        let word = answer.drop { $0 == " " }.lowercased().prefix { $0 != " " }
+        return ["y", "yes", "j", "ja", "д", "да"].contains(String(word))
+    }
+
+    /// Reads a line from the terminal without showing it, nil at its end or when `interruption` becomes readable.
+    ///
+    /// The terminal's own line editing holds at most 4,095 bytes, which a callback can exceed: so it is switched off
+    /// for the time of the read, and with it the echo.
+    public static func readHidden(_ question: String, limit: Int, interruption: Int32) -> String? {
+        var saved = termios()
+        guard unsafe tcgetattr(0, &saved) == 0 else { return nil }
+        var raw = saved
+        raw.c_lflag &= ~tcflag_t(ECHO | ICANON)
+        _ = Console.write(question, to: .errors)
+        unsafe tcsetattr(0, TCSANOW, &raw)
+        defer {
+            unsafe tcsetattr(0, TCSANOW, &saved)
+            _ = Console.write("\n", to: .errors)
+        }
+        var line: [UInt8] = []
+        while line.count <= limit {
+            var entries = [
+                pollfd(fd: 0, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: interruption, events: Int16(POLLIN), revents: 0),
+            ]
+            guard unsafe poll(&entries, 2, -1) >= 0 || errno == EINTR else { return nil }
+            if entries[1].revents != 0 { return nil }
+            guard entries[0].revents != 0 else { continue }
+            var byte: UInt8 = 0
+            guard unsafe read(0, &byte, 1) == 1 else { return nil }
+            switch byte {
+            case 10, 13: return String(decoding: line, as: UTF8.self)
+            case 4: return line.isEmpty ? nil : String(decoding: line, as: UTF8.self)
+            case 8, 127: if !line.isEmpty { line.removeLast() }
+            default: line.append(byte)
+            }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,91 @@
+import ArgumentParser
+import Glibc
+
+/// What `account add` can say about an account. Whether it makes sense is for the daemon's check to tell.
+struct AccountDescription: ParsableArguments {
+    @Option(help: ArgumentHelp("An OpenID Connect provider, found by discovery.", valueName: "url"))
+    var issuer: String?
+
+    @Option(help: "A preset: google, microsoft, github, gitlab, or supabase.")
+    var provider: String?
+
+    @Option(help: "The directory of a microsoft account.")
+    var tenant: String?
+
+    @Option(help: ArgumentHelp("The project of a supabase account.", valueName: "url"))
+    var url: String?
+
+    @Option(help: ArgumentHelp("The publishable key of a supabase project.", valueName: "key"))
+    var apiKey: String?
+
+    @Option(help: ArgumentHelp("What the provider knows the client as.", valueName: "id"))
+    var clientID: String?
+
+    @Option(help: ArgumentHelp("A file that holds the client's secret, readable by you alone.", valueName: "path"))
+    var clientSecretFile: String?
+
+    @Option(help: "none, client_secret_basic or client_secret_post.")
+    var clientAuthentication: String?
+
+    @Option(name: .customLong("scope"), help: "A scope to ask for; may be repeated.")
+    var scopes: [String] = []
+
+    @Option(name: .customLong("redirect-uri"), help: "Where callbacks go, if not to a free port on loopback.")
+    var redirectURI: String?
+
+    @Option(
+        name: .customLong("ca-file"), help: ArgumentHelp("Certificates to trust for this account.", valueName: "path"))
+    var caFile: String?
+
+    @Option(help: ArgumentHelp("For a provider without discovery.", valueName: "url"))
+    var authorizationEndpoint: String?
+
+    @Option(help: ArgumentHelp("For a provider without discovery.", valueName: "url"))
+    var tokenEndpoint: String?
+
+    @Option(help: ArgumentHelp("For a provider without discovery.", valueName: "url"))
+    var revocationEndpoint: String?
+
+    /// The kinds of provider, of which an account has one.
+    func check() throws {
+        let kinds = [issuer != nil, provider != nil, authorizationEndpoint != nil || tokenEndpoint != nil]
+        guard kinds.filter({ $0 }).count == 1 else {
+            throw ValidationError(
+                "Say who the provider is: --issuer URL, or --provider PRESET, "
+                    + "or --authorization-endpoint URL with --token-endpoint URL.")
+        }
+        guard (authorizationEndpoint == nil) == (tokenEndpoint == nil) else {
+            throw ValidationError("--authorization-endpoint and --token-endpoint belong together.")
+        }
+    }
+
+    func text(for name: String) -> String {
+        var text = AccountText(name: name)
+        text.add("issuer", issuer)
+        text.add("provider", provider)
+        text.add("tenant", tenant)
+        text.add("url", url)
+        text.add("api_key", apiKey)
+        text.add("client_id", clientID)
+        text.add("client_secret_file", clientSecretFile.map(AccountDescription.absolute))
+        text.add("client_authentication", clientAuthentication)
+        // What an OpenID provider needs to hear for a session that says who it is and lasts.
+        text.add("scopes", scopes.isEmpty && issuer != nil ? ["openid", "email", "offline_access"] : scopes)
+        text.add("redirect_uri", redirectURI)
+        text.add("ca_file", caFile.map(AccountDescription.absolute))
+        text.addTable(
+            "endpoints",
+            [
+                ("authorization", authorizationEndpoint), ("token", tokenEndpoint), ("revocation", revocationEndpoint),
+            ])
+        return text.text
+    }
+
+    /// The daemon runs elsewhere than this shell.
+    private static func absolute(_ path: String) -> String {
+        if path.hasPrefix("/") || path.hasPrefix("~/") { return path }
+        guard let directory = unsafe getcwd(nil, 0) else { return path }
+        defer { unsafe free(directory) }
+        return unsafe String(cString: directory) + "/" + path
+    }
+}

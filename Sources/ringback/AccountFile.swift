@@ -1,0 +1,114 @@
+import Glibc
+import RingbackClient
+
+/// An account as a drop-in file beside the configuration: TOML text, and its way to the disk.
+struct AccountFile {
+    let directory: String
+    let name: String
+
+    /// Beside the configuration file, wherever that is (CONTRACT section 2).
+    ///
+    /// - Throws: if neither an option nor the environment says where.
+    init(name: String, configuration stated: String?) throws(RingbackError) {
+        let variable = SocketPlace.variable
+        var file = stated ?? variable("RINGBACK_CONFIG") ?? ""
+        if file.isEmpty {
+            if let base = variable("XDG_CONFIG_HOME"), base.hasPrefix("/") {
+                file = base + "/ringback/config.toml"
+            } else if let home = variable("HOME"), home.hasPrefix("/") {
+                file = home + "/.config/ringback/config.toml"
+            } else {
+                throw RingbackError(
+                    "no_place", "There is no place for the configuration: set HOME, or name the file with --config.")
+            }
+        }
+        let folder = file.lastIndex(of: "/").map { String(file[..<$0]) } ?? "."
+        directory = (folder.isEmpty ? "/" : folder) + "/accounts.d"
+        self.name = name
+    }
+
+    var path: String { "\(directory)/\(name).toml" }
+    /// No `.toml` at the end: a daemon that reloads just now must not read it.
+    var candidatePath: String { "\(directory)/.\(name).toml.\(getpid())" }
+
+    /// Writes the text where the check can read it, closed to others. The directories are made if need be.
+    func writeCandidate(_ text: String) throws(RingbackError) {
+        var parent = ""
+        for part in directory.split(separator: "/", omittingEmptySubsequences: false) {
+            parent += (parent.isEmpty && !directory.hasPrefix("/") ? "" : "/") + part
+            if parent.hasPrefix("//") { parent.removeFirst() }
+            if parent.isEmpty || parent == "/" { continue }
+            guard unsafe mkdir(parent, 0o700) == 0 || errno == EEXIST else { throw failure("make", parent) }
+        }
+        let file = unsafe open(candidatePath, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else { throw failure("write", candidatePath) }
+        defer { close(file) }
+        let bytes = Array(text.utf8)
+        guard unsafe write(file, bytes, bytes.count) == bytes.count, fsync(file) == 0 else {
+            throw failure("write", candidatePath)
+        }
+    }
+
+    /// Gives the candidate its name, unless there is a file of that name already.
+    func keep() throws(RingbackError) {
+        // A link, since a rename would replace what stands there.
+        guard unsafe link(candidatePath, path) == 0 else { throw failure("write", path) }
+        discard()
+        let folder = unsafe open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        if folder >= 0 {
+            fsync(folder)
+            close(folder)
+        }
+    }
+
+    func discard() { unsafe unlink(candidatePath) }
+
+    private func failure(_ verb: String, _ what: String) -> RingbackError {
+        let reason = unsafe String(cString: strerror(errno))
+        return RingbackError(.systemError, "Cannot \(verb) \(what): \(reason).")
+    }
+}
+
+/// TOML that is simple enough to be read back by any reader: one table, one line a key.
+struct AccountText {
+    private(set) var text: String
+
+    init(name: String) {
+        // Always quoted: a bare name may not have dots.
+        text = "# Written by ringback account add.\n[accounts.\(AccountText.quoted(name))]\n"
+        self.name = AccountText.quoted(name)
+    }
+
+    private let name: String
+
+    mutating func add(_ key: String, _ value: String?) {
+        if let value { text += "\(key) = \(AccountText.quoted(value))\n" }
+    }
+
+    mutating func add(_ key: String, _ values: [String]) {
+        guard !values.isEmpty else { return }
+        text += "\(key) = [\(values.map(AccountText.quoted).joined(separator: ", "))]\n"
+    }
+
+    mutating func addTable(_ table: String, _ pairs: [(String, String?)]) {
+        guard pairs.contains(where: { $0.1 != nil }) else { return }
+        text += "\n[accounts.\(name).\(table)]\n"
+        for (key, value) in pairs { add(key, value) }
+    }
+
+    /// A basic string; what TOML does not allow in one is escaped.
+    static func quoted(_ value: String) -> String {
+        var output = "\""
+        for scalar in value.unicodeScalars {
+            switch scalar {
+            case "\"": output += "\\\""
+            case "\\": output += "\\\\"
+            case _ where scalar.value < 0x20 || scalar.value == 0x7F:
+                let digits = String(scalar.value, radix: 16, uppercase: true)
+                output += "\\u" + String(repeating: "0", count: 4 - digits.utf8.count) + digits
+            default: output.unicodeScalars.append(scalar)
+            }
+        }
+        return output + "\""
+    }
+}

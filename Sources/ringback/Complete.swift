@@ -1,0 +1,48 @@
+import ArgumentParser
+import RingbackClient
+import Terminal
+
+struct Complete: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Finish a pending sign-in with a pasted callback URL.",
+        discussion: "Without an argument the URL is read from standard input; on a terminal it is not shown.")
+
+    @Argument(help: "The callback URL, as the browser's address line shows it.")
+    var url: String?
+
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        let isTerminal = Console.Stream.input.isTerminal
+        var text = ""
+        try present { () throws(RingbackError) in text = try read(isTerminal) }
+        // Copied text brings spaces and line ends along.
+        let callback = String(text.drop(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed())
+        if let mistake = Callback.mistake(callback) { throw ValidationError(mistake) }
+        try present { () throws(RingbackError) in
+            let calls = try daemon.calls()
+            if isTerminal {
+                let accounts = try Callback.accounts(awaiting: callback, calls).map { Sanitizer.line($0) }
+                // With no sign-in there, the daemon's refusal says more than a question would.
+                if !accounts.isEmpty {
+                    let names = accounts.joined(separator: " or ")
+                    guard Prompt.confirm("Finish the sign-in to \(names) with this URL?") else {
+                        throw RingbackError(.cancelled, "Nothing was sent; the sign-in to \(names) is still pending.")
+                    }
+                }
+            }
+            try Callback.deliver(callback, calls, isJSON: json.isWanted)
+        }
+    }
+
+    private func read(_ isTerminal: Bool) throws(RingbackError) -> String {
+        if let url { return url }
+        guard isTerminal else { return readLine(strippingNewline: true) ?? "" }
+        let line = Prompt.readHidden(
+            "Paste the callback URL (it is not shown), then Enter: ", limit: Callback.maxLength,
+            interruption: try Signals.interruption().descriptor)
+        guard let line else { throw RingbackError(.cancelled, "No URL was read.") }
+        return line
+    }
+}

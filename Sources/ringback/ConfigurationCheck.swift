@@ -1,0 +1,47 @@
+import RingbackAPI
+import RingbackClient
+import StrictJSON
+
+/// The daemon's own check of the configuration, run as a program: one reader of TOML, and no daemon needed.
+enum ConfigurationCheck {
+    /// The report (`valid`, `accounts`, `errors`).
+    ///
+    /// - Parameter candidate: read as if it stood in accounts.d already.
+    /// - Throws: `invalid_configuration` with the mistakes, or why the check cannot be run.
+    static func run(config: String?, candidate: AccountFile?) throws(RingbackError) -> JSON {
+        var arguments = [Programs.path("ringbackd"), "--check-config", "--json"]
+        if let config { arguments += ["--config", config] }
+        if let candidate { arguments += ["--candidate", candidate.candidatePath] }
+        let (status, output) = try Programs.run(arguments)
+        guard let report = try? JSON(parsing: output) else {
+            throw RingbackError(.badAnswer, "ringbackd --check-config ended with status \(status) and no report.")
+        }
+        guard status == 0 else {
+            throw RingbackError(
+                Problem(
+                    .invalidConfiguration,
+                    candidate == nil
+                        ? "The configuration has mistakes; nothing is added to it."
+                        : "The account would not work; nothing is written.",
+                    extensions: JSONObject([.init("errors", renamed(report["errors"], candidate))])))
+        }
+        return report
+    }
+
+    /// An account's entry of the report.
+    static func account(_ name: String, in report: JSON) -> JSON? {
+        report["accounts"]?.array?.first { $0["name"]?.string == name }
+    }
+
+    /// The mistakes with the name that the file would have had.
+    private static func renamed(_ errors: JSON?, _ candidate: AccountFile?) -> JSON {
+        .array(
+            (errors?.array ?? []).map { entry in
+                guard let candidate, var object = entry.object, object["file"]?.string == candidate.candidatePath else {
+                    return entry
+                }
+                object["file"] = .string(candidate.path)
+                return .object(object)
+            })
+    }
+}

@@ -1,0 +1,41 @@
+import RingbackClient
+
+/// What a browser does in a sign-in: it loads pages on loopback, fills in a plain form, follows redirects one by one.
+struct DemoBrowser {
+    /// An answer, as far as a browser looks at it.
+    struct Page {
+        let url: LoopbackURL
+        let head: HTTPExchange.Head
+        let text: String
+
+        var status: Int { head.status }
+        /// Where the answer sends the browser.
+        var destination: LoopbackURL? { head.field("location").flatMap { url.following($0) } }
+    }
+
+    let interruption: Interruption
+
+    /// Loads a page; with a form, by POST.
+    func load(_ url: LoopbackURL, form: [(String, String)]? = nil, token: String? = nil) throws(RingbackError) -> Page {
+        let connection = try SocketConnection(
+            loopbackPort: url.port, isIPv6: url.isIPv6, deadline: .now + .seconds(30), interruption: interruption)
+        let exchange = HTTPExchange(connection)
+        var fields = [
+            ("Host", url.authority), ("User-Agent", "ringback-demo"), ("Accept", "text/html, application/json"),
+            ("Connection", "close"),
+        ]
+        if let token {
+            fields.append(("Authorization", "Bearer \(token)"))
+        } else {
+            // What every browser says of a page that a person goes to.
+            fields += [
+                ("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document"), ("Sec-Fetch-Site", "cross-site"),
+            ]
+        }
+        if form != nil { fields.append(("Content-Type", "application/x-www-form-urlencoded")) }
+        let body = form.map { Array(RequestTarget.form($0).utf8) }
+        try exchange.send(body == nil ? "GET" : "POST", url.target, fields: fields, body: body)
+        let head = try exchange.readHead()
+        return Page(url: url, head: head, text: String(decoding: try exchange.readBody(limit: 1 << 20), as: UTF8.self))
+    }
+}

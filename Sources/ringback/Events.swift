@@ -1,0 +1,51 @@
+import ArgumentParser
+import RingbackClient
+import StrictJSON
+import Terminal
+
+struct Events: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Print what happens, a line an event, until Ctrl-C.",
+        discussion: "Begins with an initial_session for each account. Exit status 2: the daemon ended.")
+
+    @Argument(help: "One account alone.")
+    var account: String?
+
+    @Flag(name: .customLong("json"), help: "Print a JSON object a line.")
+    var isJSON = false
+
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        try present(account: account) { () throws(RingbackError) in
+            do throws(RingbackError) {
+                // The path first: an impossible name is told as such.
+                if let account { _ = try RequestTarget.account(account) }
+                let events = try daemon.calls(try Signals.interruption()).openEvents(account: account)
+                while let event = try events.next() { try show(event) }
+            } catch {
+                if error.kind == .cancelled { return }
+                throw error
+            }
+            throw RingbackError(.noDaemon, "The daemon ended the stream of events.", recovery: .retry)
+        }
+    }
+
+    private func show(_ event: ServerSentEvents.Event) throws(RingbackError) {
+        guard let data = try? JSON(parsing: event.data.utf8) else {
+            throw RingbackError(.badAnswer, "An event's data is not valid JSON.")
+        }
+        guard !isJSON else {
+            var object = JSONObject([.init("event", .string(event.name))])
+            if let id = event.id { object["id"] = .string(id) }
+            for member in data.object?.members ?? [] { object[member.name] = member.value }
+            return Output.json(.object(object))
+        }
+        let words = [
+            TimeText.timeOfDay(data["at"]?.integer ?? TimeText.now()), data["account"]?.string, event.name,
+            data["state"]?.string, data["user"]?["email"]?.string ?? data["subject"]?.string,
+            RingbackError(reading: data["error"])?.detail,
+        ]
+        Output.line(words.compactMap { $0.map { Sanitizer.line($0) } }.joined(separator: "  "))
+    }
+}

@@ -1,0 +1,20 @@
+import RingbackClient
+
+/// What a verb ends with (CONTRACT section 8). Codes of a newer daemon are failures like any other: 1.
+enum ExitStatus {
+    static let failed: Int32 = 1
+    static let usage: Int32 = 64
+    static let badConfiguration: Int32 = 78
+
+    static func of(_ error: RingbackError) -> Int32 {
+        switch error.kind {
+        case .noDaemon, .shuttingDown: 2
+        case .signInRequired, .sessionExpired: 3
+        case .accessDenied, .policyDenied, .cancelled, "consent_required", "consent_timeout": 4
+        case .providerUnreachable, .rateLimited, .invalidProviderResponse: 5
+        case .timeout, .timedOut, .flowExpired: 6
+        case .invalidConfiguration: badConfiguration
+        default: failed
+        }
+    }
+}

@@ -1,0 +1,34 @@
+import Glibc
+
+/// A directory of our own making, read and removed. Links are removed, never followed.
+enum FileTree {
+    static func remove(_ path: String) {
+        if unsafe unlink(path) == 0 || errno == ENOENT { return }
+        for name in names(in: path) { remove("\(path)/\(name)") }
+        unsafe rmdir(path)
+    }
+
+    /// The last lines of a file that is not long.
+    static func lastLines(of path: String, _ count: Int) -> [String] {
+        let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return [] }
+        defer { close(file) }
+        lseek(file, max(0, lseek(file, 0, SEEK_END) - 8_192), SEEK_SET)
+        var bytes = [UInt8](repeating: 0, count: 8_192)
+        let read = max(0, unsafe Glibc.read(file, &bytes, bytes.count))
+        return String(decoding: bytes[..<read], as: UTF8.self).split(separator: "\n").suffix(count).map(String.init)
+    }
+
+    private static func names(in path: String) -> [String] {
+        guard let directory = unsafe opendir(path) else { return [] }
+        defer { unsafe closedir(directory) }
+        var names: [String] = []
+        while let entry = unsafe readdir(directory) {
+            let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+                unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+        return names
+    }
+}

@@ -1,0 +1,85 @@
+import Glibc
+import RingbackClient
+
+/// Ringback's other programs: beside this one, as they are installed and built, or else in PATH.
+enum Programs {
+    static func path(_ name: String) -> String {
+        if let own = own {
+            let sibling = own.prefix(upTo: own.lastIndex(of: "/") ?? own.startIndex) + "/" + name
+            if unsafe access(String(sibling), X_OK) == 0 { return String(sibling) }
+        }
+        return name
+    }
+
+    /// This program's file, by the kernel's word.
+    private static var own: String? {
+        var buffer = [CChar](repeating: 0, count: 4_096)
+        let count = unsafe readlink("/proc/self/exe", &buffer, buffer.count)
+        guard count > 0, count < buffer.count else { return nil }
+        return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// Runs a program and gives its exit status and standard output, which may have 1 MiB and take 30 s; its standard
+    /// error is this one's.
+    static func run(_ arguments: [String]) throws(RingbackError) -> (status: Int32, output: [UInt8]) {
+        let pipe = try Pipe()
+        guard let pid = Subprocess.start(arguments, output: .descriptor(pipe.writeEnd)) else {
+            throw RingbackError(
+                "program_missing", "\(arguments.first ?? "") cannot be started: install it beside ringback, or in PATH."
+            )
+        }
+        pipe.closeWriteEnd()
+        let end = ContinuousClock.now + .seconds(30)
+        var output: [UInt8] = []
+        while let piece = pipe.read(until: end), output.count <= 1 << 20 {
+            guard !piece.isEmpty else { return (Subprocess.wait(pid), output) }
+            output += piece
+        }
+        kill(pid, SIGKILL)
+        Subprocess.wait(pid)
+        throw RingbackError(.timedOut, "\(arguments.first ?? "") did not finish.")
+    }
+}
+
+/// A pipe from a child, whose reads have a bound.
+final class Pipe {
+    let readEnd: Int32
+    private(set) var writeEnd: Int32
+
+    init() throws(RingbackError) {
+        var ends: [Int32] = [-1, -1]
+        guard unsafe pipe(&ends) == 0 else { throw RingbackError(.systemError, "No pipe can be made.") }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        readEnd = ends[0]
+        writeEnd = ends[1]
+    }
+
+    deinit {
+        closeWriteEnd()
+        close(readEnd)
+    }
+
+    func closeWriteEnd() {
+        if writeEnd >= 0 { close(writeEnd) }
+        writeEnd = -1
+    }
+
+    /// What has come; empty at the end, nil if nothing came in time or a signal wants an end.
+    func read(until end: ContinuousClock.Instant, _ interruption: Interruption? = nil) -> [UInt8]? {
+        while true {
+            let left = end - ContinuousClock.now
+            let milliseconds = Int32(max(0, min(left / .milliseconds(1), 60_000)))
+            var entries = [pollfd(fd: readEnd, events: Int16(POLLIN), revents: 0)]
+            if let interruption {
+                entries.append(pollfd(fd: interruption.descriptor, events: Int16(POLLIN), revents: 0))
+            }
+            let ready = unsafe poll(&entries, nfds_t(entries.count), milliseconds)
+            if entries.count > 1, entries[1].revents != 0 { return nil }
+            if ready > 0 { break }
+            if ready == 0, milliseconds == 0 { return nil }
+        }
+        var buffer = [UInt8](repeating: 0, count: 4_096)
+        let count = unsafe Glibc.read(readEnd, &buffer, 4_096)
+        return Array(buffer[..<max(0, count)])
+    }
+}

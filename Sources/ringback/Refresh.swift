@@ -1,0 +1,27 @@
+import ArgumentParser
+import RingbackClient
+import StrictJSON
+import Terminal
+
+struct Refresh: ParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Renew an account's tokens now.")
+
+    @Argument(help: "The account.")
+    var account: String
+
+    @Flag(help: "Even if a refresh has just ended.")
+    var force = false
+
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        try present(account: account) { () throws(RingbackError) in
+            let answer = try daemon.calls().call(
+                "POST", try RequestTarget.account(account, "/refresh"), body: force ? ["force": true] : [:])
+            guard !json.isWanted else { return Output.json(answer) }
+            let validity = TimeText.validity(until: answer["expires_at"]?.integer, now: TimeText.now())
+            Output.line("Refreshed \(account), token valid: \(validity)")
+        }
+    }
+}

@@ -1,0 +1,23 @@
+import ArgumentParser
+
+/// The table of verbs. A verb is one file that asks the daemon and presents the answer: what to decide is decided in
+/// the daemon.
+struct Ringback: ParsableCommand {
+    static let version = "0.1.0"
+
+    static let configuration = CommandConfiguration(
+        commandName: "ringback",
+        abstract: "Signs in once for every app of yours, and hands out short-lived access tokens.",
+        discussion: """
+            Results go to standard output, everything else to standard error.
+
+            Exit status: 0 done; 1 failed; 2 no daemon answers; 3 a sign-in is needed; 4 denied or cancelled; \
+            5 the provider cannot be reached or answers badly; 6 timed out; 64 usage; 78 bad configuration.
+            """,
+        version: "ringback \(version)",
+        subcommands: [
+            AccountVerbs.self, Login.self, Token.self, ShowSession.self, ShowAccounts.self, ShowStatus.self,
+            Events.self, Refresh.self, Logout.self, Complete.self, Open.self, ConfigVerbs.self, Reload.self,
+            Demo.self,
+        ])
+}

@@ -1,0 +1,54 @@
+import ArgumentParser
+import RingbackClient
+import StrictJSON
+import Terminal
+
+struct ShowSession: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "session", abstract: "Show an account's session: whose it is, what for, how long.",
+        discussion: "The token itself is only in the JSON form; `ringback token` prints it.")
+
+    @Argument(help: "The account.")
+    var account: String
+
+    @Option(help: ArgumentHelp("Seconds the token must still be valid.", valueName: "seconds"))
+    var minValid: Int?
+
+    @Option(help: "A token narrowed to these scopes, space-separated.")
+    var scope: String?
+
+    @Option(help: "A token for this audience.")
+    var audience: String?
+
+    @Option(help: "A token for this resource (RFC 8707).")
+    var resource: String?
+
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+
+    func validate() throws {
+        if let minValid, minValid < 0 { throw ValidationError("Seconds are 0 or more.") }
+    }
+
+    func run() throws {
+        try present(account: account) { () throws(RingbackError) in
+            var request = SessionRequest(account: account)
+            request.minValid = minValid
+            request.scope = scope
+            request.audience = audience
+            request.resource = resource
+            request.include = "user"
+            let answer = try daemon.calls().session(request)
+            guard !json.isWanted else { return Output.json(answer) }
+            let session = try Session(reading: answer)
+            Output.field("Account", session.account.isEmpty ? account : session.account)
+            Output.field("Subject", session.subject)
+            Output.field("Name", session.user?.name)
+            Output.field("E-mail", session.user?.email)
+            Output.field("Issuer", session.issuer)
+            Output.field("Scope", session.scope)
+            let validity = TimeText.validity(until: session.expiresAt, now: TimeText.now())
+            Output.field("Token", "\(session.tokenType), valid: \(validity)")
+        }
+    }
+}

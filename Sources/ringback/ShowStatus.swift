@@ -1,0 +1,38 @@
+import ArgumentParser
+import RingbackClient
+import StrictJSON
+import Terminal
+
+struct ShowStatus: ParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "status", abstract: "Show how the daemon is.")
+
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        try present { () throws(RingbackError) in
+            let calls = try daemon.calls()
+            let answer = try calls.call("GET", "/v1/status")
+            guard !json.isWanted else { return Output.json(answer) }
+            let status = try DaemonStatus(reading: answer)
+            Output.field("Daemon", "ringbackd \(status.version), pid \(status.pid), up \(TimeText.span(status.uptime))")
+            Output.field("Socket", calls.socket)
+            Output.field("Vault", ShowStatus.vault(answer["vault"]))
+            let counts = status.accounts.filter { $0.value > 0 }.sorted { $0.key.rawValue < $1.key.rawValue }
+            let text = counts.map { "\($0.value) \($0.key.rawValue)" }.joined(separator: ", ")
+            Output.field("Accounts", text.isEmpty ? "none" : text)
+            let listeners = answer["listeners"]?.array?.compactMap(\.string) ?? []
+            Output.field(
+                "Listeners", listeners.isEmpty ? "none (no sign-in is pending)" : listeners.joined(separator: ", "))
+        }
+    }
+
+    private static func vault(_ vault: JSON?) -> String? {
+        guard let kind = vault?["kind"]?.string else { return nil }
+        let details = [
+            vault?["locked"]?.bool == true ? "locked" : nil, vault?["key_source"]?.string.map { "key: \($0)" },
+            vault?["protects"]?.string,
+        ]
+        return ([kind] + details.compactMap { $0 }).joined(separator: ", ")
+    }
+}

@@ -1,0 +1,116 @@
+import ArgumentParser
+import RingbackClient
+import StrictJSON
+
+/// What `ringback token` was asked for.
+struct TokenOptions {
+    var request = SessionRequest(account: nil)
+    var socket: String?
+    var format = TokenFormat.raw
+    var signsIn = false
+}
+
+/// Asks for the token and prints it; both parsers end here.
+enum TokenVerb {
+    /// The exit status.
+    static func run(_ options: TokenOptions) -> Int32 {
+        do throws(RingbackError) {
+            var request = options.request
+            if options.format == .xoauth2 { request.include = "user" }
+            let answer = try answer(request, options)
+            Output.line(try options.format.line(answer, kind: request.kind))
+            return 0
+        } catch {
+            Failure(error, account: options.request.account).show()
+            return ExitStatus.of(error)
+        }
+    }
+
+    private static func answer(_ request: SessionRequest, _ options: TokenOptions) throws(RingbackError) -> JSON {
+        let calls = try Daemon.calls(socket: options.socket)
+        do throws(RingbackError) {
+            return try calls.session(request)
+        } catch {
+            guard options.signsIn, ExitStatus.of(error) == 3, let account = request.account else { throw error }
+            let run = SignInRun(account: account, opensBrowser: true)
+            let signedIn = try run.finish(Daemon.calls(socket: options.socket, try Signals.interruption()))
+            Output.note(SignInRun.result(account, signedIn))
+            return try calls.session(request)
+        }
+    }
+}
+
+struct Token: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Print an account's access token.",
+        discussion: "Opens nothing unless --sign-in is given.")
+
+    @Argument(help: "The account (or --issuer).")
+    var account: String?
+
+    @Option(help: ArgumentHelp("Seconds the token must still be valid.", valueName: "seconds"))
+    var minValid: Int?
+
+    @Option(help: ArgumentHelp("Seconds to wait at most.", valueName: "seconds"))
+    var timeout: Int?
+
+    @Option(help: "A token narrowed to these scopes, space-separated.")
+    var scope: String?
+
+    @Option(help: "A token for this audience.")
+    var audience: String?
+
+    @Option(help: "A token for this resource (RFC 8707).")
+    var resource: String?
+
+    @Option(help: ArgumentHelp("The account of this issuer, instead of a name.", valueName: "url"))
+    var issuer: String?
+
+    @Option(help: "Fail if the session is somebody else's.")
+    var subject: String?
+
+    @Option(help: "access_token or id_token.")
+    var kind: String?
+
+    @Option(help: "raw, header, xoauth2 or json.")
+    var format: TokenFormat = .raw
+
+    @Flag(help: "Sign in first, if need be.")
+    var signIn = false
+
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+
+    func validate() throws {
+        guard (account == nil) != (issuer == nil) else {
+            throw ValidationError("Name an account, or an issuer by --issuer.")
+        }
+        if signIn, account == nil { throw ValidationError("--sign-in needs an account's name.") }
+        for seconds in [minValid, timeout] where (seconds ?? 0) < 0 {
+            throw ValidationError("Seconds are 0 or more.")
+        }
+        guard [nil, "access_token", "id_token"].contains(kind) else {
+            throw ValidationError("--kind is access_token or id_token.")
+        }
+    }
+
+    func run() throws {
+        var options = TokenOptions()
+        options.request.account = account
+        options.request.issuer = issuer
+        options.request.minValid = minValid
+        options.request.timeout = timeout
+        options.request.scope = scope
+        options.request.audience = audience
+        options.request.resource = resource
+        options.request.subject = subject
+        options.request.kind = kind == "access_token" ? nil : kind
+        options.socket = daemon.socket
+        options.format = json.isWanted ? .json : format
+        options.signsIn = signIn
+        let status = TokenVerb.run(options)
+        if status != 0 { throw ExitCode(status) }
+    }
+}
+
+extension TokenFormat: ExpressibleByArgument {}

@@ -1,0 +1,63 @@
+import BrokerCore
+import Configuration
+import Glibc
+import HTTPMessages
+import Launcher
+import OAuth
+import Secrets
+
+extension Account {
+    /// A configured account as the broker takes it. Nil for a name that the configuration would have refused.
+    init?(_ account: AccountConfiguration, helper: HelperConnection) {
+        guard let name = AccountName(account.name) else { return nil }
+        self.init(
+            name: name, provider: account.provider.word, source: account.source.description,
+            endpoints: Endpoints(account.provider), clientID: account.clientID,
+            clientAuthentication: account.clientAuthentication, clientSecret: SecretSource(account, helper),
+            scopes: account.scopes, redirectURI: account.redirectURI,
+            authorizationParameters: account.additionalParameters, flowTimeout: account.flowTimeout,
+            trust: account.trust, headers: account.headers.map { ($0.name, $0.value) })
+    }
+}
+
+extension Account.Endpoints {
+    init(_ provider: AccountProvider) {
+        if let issuer = provider.issuer {
+            self = .issuer(issuer)
+        } else if let endpoints = provider.endpoints {
+            self = .fixed(endpoints)
+        } else {
+            self = .unsupported("Sign-in with provider \(provider.word) is not part of this version of Ringback.")
+        }
+    }
+}
+
+extension Account.SecretSource {
+    /// Nil for a public client.
+    init?(_ account: AccountConfiguration, _ helper: HelperConnection) {
+        switch account.clientSecret {
+        case .none: return nil
+        case .inline(let secret): self.init { () throws(BrokerError) in secret }
+        case .file:
+            // Read at every use: a secret that was exchanged on disk needs no reload.
+            self.init { () throws(BrokerError) in
+                do throws(ConfigurationError) {
+                    if let secret = try account.readClientSecret(user: geteuid()) { return secret }
+                } catch {
+                    throw .misconfigured(error.description)
+                }
+                throw .misconfigured("\(account.name) has no client secret.")
+            }
+        case .command:
+            let name = account.name
+            self.init { () async throws(BrokerError) in
+                do throws(HelperError) {
+                    return try await helper.clientSecret(account: name)
+                } catch {
+                    throw error == .cancelled
+                        ? .cancelled : .misconfigured("The client secret of \(name) cannot be had: \(error).")
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+import APIServer
+import BrokerCore
+import CallbackListener
+import Configuration
+import CurlTransport
+import Glibc
+import Launcher
+import LocalHTTP
+import Logging
+import ServiceLifecycle
+import SessionVault
+import UnixSignals
+
+/// The daemon. Its first lines run in one thread and in this order: crash signals, dumps, environment, the helper
+/// process, the configuration, the state lock; only then anything that makes threads.
+@main
+enum Main {
+    static let version = "0.1.0"
+
+    static func main() async {
+        Hardening.apply()
+        let options = Options.read(CommandLine.arguments, version: version)
+        let place = ConfigurationPlace.standard(option: options.configuration, environment: environmentVariables())
+        if options.isHelper { exit(runHelper(place)) }
+        if options.checksConfiguration { exit(checkConfiguration(place, options)) }
+
+        let helper = startHelper(options)
+        let configuration = loadConfiguration(place)
+        let (lock, places, activated) = claimPlaces(options)
+        guard CurlClient.prepare() else { stop("libcurl cannot be used", ExitStatus.failed) }
+
+        let logger = makeLogger(options)
+        let http = CurlClient(version: version)
+        let peers = PeerUIDs()
+        let arrivals = Arrivals()
+        let listener = LoopbackListener { await arrivals.deliver($0) }
+        let broker = Broker(vault: MemoryVault(), http: http, door: CallbackDoor(listener) { peers.of($0) })
+        arrivals.connect(broker)
+        let reloader = Reloader(place: place, broker: broker, helper: helper, peers: peers, logger: logger)
+        await reloader.apply(configuration)
+
+        let daemon = SocketAPI.Daemon(version: version, startedAt: BrokerClock.system.now()) { await reloader.reload() }
+        let server = SocketAPI(broker: broker, policy: Policy(owner: getuid()), daemon: daemon).server()
+        listen(server, places, activated)
+        ServiceManager.notify("READY=1")
+        logger.info("Listening at \(places.socket)", metadata: ["accounts": "\(configuration.accounts.count)"])
+
+        // The last is shut down first: waiting programs are answered before anything they wait for ends.
+        var group = ServiceGroupConfiguration(
+            services: [
+                LastOut(broker: broker, http: http), LeaseKeeper(lock: lock, logger: logger),
+                ReloadOnSignal(reloader: reloader), listener, server,
+            ],
+            gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+        group.maximumGracefulShutdownDuration = Duration.milliseconds(4_500)
+        do {
+            try await ServiceGroup(configuration: group).run()
+        } catch {
+            logger.error("Ended by a failure: \(error)")
+        }
+        ServiceManager.notify("STOPPING=1")
+        if activated == nil { unsafe unlink(places.socket) }
+        lock.release()
+    }
+
+    // MARK: The steps
+
+    private static func startHelper(_ options: Options) -> HelperConnection {
+        // The helper reads the configuration itself: the daemon can name an account, not a program.
+        let arguments = ["--helper"] + (options.configuration.map { ["--config", $0] } ?? [])
+        do throws(HelperError) {
+            return try HelperConnection.start(arguments: arguments)
+        } catch {
+            stop("\(error)", ExitStatus.failed)
+        }
+    }
+
+    private static func runHelper(_ place: ConfigurationPlace) -> Int32 {
+        Helper.run { account in
+            (try? DaemonConfiguration.load(place))?[account]?.clientSecretCommand
+        }
+    }
+
+    /// Needs no running daemon: 0, or 78 with every mistake.
+    private static func checkConfiguration(_ place: ConfigurationPlace, _ options: Options) -> Int32 {
+        var place = place
+        place.candidate = options.candidate
+        let report = ConfigurationReport(of: place)
+        if options.isJSON {
+            print(report.json)
+        } else if report.isValid {
+            print(report.text, terminator: "")
+        } else {
+            complain(report.text)
+        }
+        return report.isValid ? 0 : ExitStatus.badConfiguration
+    }
+
+    private static func loadConfiguration(_ place: ConfigurationPlace) -> DaemonConfiguration {
+        do throws(ConfigurationErrors) {
+            return try DaemonConfiguration.load(place)
+        } catch {
+            stop("the configuration has mistakes:\n\(error)", ExitStatus.badConfiguration)
+        }
+    }
+
+    private static func claimPlaces(_ options: Options) -> (StateLock, Places, Int32?) {
+        let places: Places
+        let activated: Int32?
+        do throws(PlaceError) {
+            places = try Places(options)
+            activated = try ServiceManager.takeSocket()
+            if activated == nil { try places.prepareSocketDirectory() }
+        } catch {
+            stop(error.reason, ExitStatus.failed)
+        }
+        do throws(StateLockError) {
+            return (try StateLock(directory: places.state), places, activated)
+        } catch {
+            if case .held = error { stop("\(error)", ExitStatus.stateHeld) }
+            stop("\(error)", ExitStatus.failed)
+        }
+    }
+
+    private static func listen(_ server: HTTPServer, _ places: Places, _ activated: Int32?) {
+        do throws(ServerError) {
+            _ = try server.listen(at: activated.map { .descriptor($0) } ?? .unix(path: places.socket))
+        } catch {
+            switch error {
+            case .pathOccupied(let path): stop("\(path) is not a socket of yours. Remove it.", ExitStatus.failed)
+            case .pathTooLong(let path):
+                stop("the socket's path is too long: \(path). Choose a shorter one with --socket.", ExitStatus.failed)
+            default: stop("cannot listen at \(places.socket): \(error)", ExitStatus.failed)
+            }
+        }
+    }
+
+    private static func makeLogger(_ options: Options) -> Logger {
+        var logger = Logger(label: "ringbackd") { StreamLogHandler.standardError(label: $0) }
+        guard let level = Logger.Level(rawValue: options.logLevel) else {
+            let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
+            stop("--log-level is one of: \(levels)", ExitStatus.usage)
+        }
+        logger.logLevel = level
+        return logger
+    }
+
+    private static func stop(_ reason: String, _ status: Int32) -> Never {
+        complain(reason)
+        exit(status)
+    }
+}
+
+/// Joins the listener, which must exist before the broker, to the broker, which must know the listener.
+final class Arrivals: Sendable {
+    private let broker = OnceBox<Broker>()
+
+    func connect(_ broker: Broker) { self.broker.set(broker) }
+
+    func deliver(_ arrival: CallbackArrival) async -> CallbackOutcome {
+        guard let broker = broker.value else { return .unknown }
+        return CallbackOutcome(await broker.receive(arrival.url, form: arrival.form))
+    }
+}

@@ -1,0 +1,76 @@
+import Glibc
+
+/// The daemon's command line. Read by hand: a daemon has few options, and starts often.
+struct Options {
+    var configuration: String?
+    var socket: String?
+    var state: String?
+    var checksConfiguration = false
+    /// A drop-in that is not in its place yet, for `ringback account add`.
+    var candidate: String?
+    var isJSON = false
+    var logLevel = "info"
+    /// This process is the helper (see ``Launcher``).
+    var isHelper = false
+
+    static let usage = """
+        usage: ringbackd [--config FILE] [--socket PATH] [--state DIRECTORY] [--log-level LEVEL]
+               ringbackd --check-config [--config FILE] [--candidate FILE] [--json]
+               ringbackd --version | --help
+
+        The Ringback daemon: signs in, keeps sessions fresh, and hands short-lived access tokens to local programs.
+        LEVEL is trace, debug, info, notice, warning, error or critical.
+        """
+
+    /// Reads the arguments, or prints what is wrong and exits: 0 for --help and --version, else 64.
+    static func read(_ arguments: [String], version: String) -> Options {
+        var options = Options()
+        var rest = arguments.dropFirst()
+        while let argument = rest.popFirst() {
+            let parts = argument.split(separator: "=", maxSplits: 1).map(String.init)
+            let name = argument.hasPrefix("--") ? parts[0] : argument
+            func value() -> String {
+                if parts.count == 2 { return parts[1] }
+                guard let next = rest.popFirst() else { fail("\(name) needs a value") }
+                return next
+            }
+            switch name {
+            case "--config": options.configuration = value()
+            case "--socket": options.socket = value()
+            case "--state": options.state = value()
+            case "--candidate": options.candidate = value()
+            case "--log-level": options.logLevel = value()
+            case "--check-config": options.checksConfiguration = true
+            case "--json": options.isJSON = true
+            case "--helper": options.isHelper = true
+            case "--version":
+                print("ringbackd \(version)")
+                exit(0)
+            case "--help", "-h":
+                print(usage)
+                exit(0)
+            default: fail("unknown argument \(argument)")
+            }
+        }
+        return options
+    }
+
+    private static func fail(_ reason: String) -> Never {
+        complain("\(reason)\n\(usage)")
+        exit(ExitStatus.usage)
+    }
+}
+
+/// CONTRACT section 8.
+enum ExitStatus {
+    static let failed: Int32 = 1
+    static let usage: Int32 = 64
+    static let stateHeld: Int32 = 69
+    static let badConfiguration: Int32 = 78
+}
+
+/// Says something on standard error.
+func complain(_ text: String) {
+    let bytes = Array("ringbackd: \(text)\n".utf8)
+    _ = unsafe write(STDERR_FILENO, bytes, bytes.count)
+}

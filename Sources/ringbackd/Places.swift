@@ -1,0 +1,75 @@
+import Glibc
+
+/// Where the daemon's files are (CONTRACT section 2).
+struct Places {
+    var socket: String
+    var state: String
+
+    /// Options come first, then `RINGBACK_*`, then the XDG directories.
+    init(_ options: Options) throws(PlaceError) {
+        if let socket = options.socket ?? environment("RINGBACK_SOCK") {
+            self.socket = socket
+        } else if let runtime = environment("XDG_RUNTIME_DIR") {
+            socket = "\(runtime)/ringback/ringback.sock"
+        } else {
+            throw PlaceError(
+                reason: "there is no place for the socket: XDG_RUNTIME_DIR is not set. "
+                    + "Log in through systemd-logind, or say where: --socket PATH or RINGBACK_SOCK=PATH")
+        }
+        if let state = options.state ?? environment("RINGBACK_STATE") {
+            self.state = state
+        } else if let base = environment("XDG_STATE_HOME") ?? environment("HOME").map({ "\($0)/.local/state" }) {
+            state = "\(base)/ringback"
+        } else {
+            throw PlaceError(reason: "there is no place for the state: HOME is not set. Use --state DIRECTORY")
+        }
+    }
+
+    /// Makes the socket's directory if it is missing, and refuses one that is not the user's alone.
+    func prepareSocketDirectory() throws(PlaceError) {
+        guard let slash = socket.lastIndex(of: "/") else {
+            throw PlaceError(reason: "the socket's path must name its directory: \(socket)")
+        }
+        let directory = slash == socket.startIndex ? "/" : String(socket[..<slash])
+        if unsafe mkdir(directory, 0o700) == 0 { return }
+        let code = errno
+        guard code == EEXIST else {
+            throw PlaceError(reason: "cannot make \(directory): \(unsafe String(cString: strerror(code)))")
+        }
+        var status = stat()
+        guard unsafe lstat(directory, &status) == 0 else { throw PlaceError(reason: "cannot look at \(directory)") }
+        guard status.st_mode & S_IFMT == S_IFDIR else {
+            throw PlaceError(reason: "\(directory) is not a directory (a symbolic link is refused). Remove it")
+        }
+        guard status.st_uid == getuid() else {
+            throw PlaceError(reason: "\(directory) belongs to another user. Choose another with --socket PATH")
+        }
+        guard status.st_mode & 0o077 == 0 else {
+            throw PlaceError(reason: "\(directory) is open to others. Run: chmod 700 \(directory)")
+        }
+    }
+}
+
+/// A place that cannot be used, and what to do.
+struct PlaceError: Error {
+    let reason: String
+}
+
+/// A variable that is set and not empty.
+func environment(_ name: String) -> String? {
+    guard let value = unsafe getenv(name) else { return nil }
+    let text = unsafe String(cString: value)
+    return text.isEmpty ? nil : text
+}
+
+/// Every variable.
+func environmentVariables() -> [String: String] {
+    var variables: [String: String] = [:]
+    var entry = unsafe environ
+    while let text = unsafe entry.pointee {
+        let parts = unsafe String(cString: text).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        if parts.count == 2 { variables[String(parts[0])] = String(parts[1]) }
+        unsafe entry += 1
+    }
+    return variables
+}

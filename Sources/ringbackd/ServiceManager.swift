@@ -1,0 +1,83 @@
+import Glibc
+
+/// What systemd gives a service and hears from it: a listening socket (sd_listen_fds(3)) and a word when it is ready
+/// (sd_notify(3)). Both are a few lines of protocol.
+enum ServiceManager {
+    /// The socket that systemd opened for us, if it did, close-on-exec; the variables are removed either way.
+    static func takeSocket() throws(PlaceError) -> Int32? {
+        defer {
+            for name in ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"] { unsafe unsetenv(name) }
+        }
+        guard let pid = environment("LISTEN_PID").flatMap(Int32.init), pid == getpid(),
+            let count = environment("LISTEN_FDS").flatMap(Int.init), count > 0
+        else { return nil }
+        guard count == 1 else { throw PlaceError(reason: "systemd passed \(count) sockets; one is expected") }
+        let descriptor: Int32 = 3
+        let flags = fcntl(descriptor, F_GETFD)
+        guard flags >= 0, fcntl(descriptor, F_SETFD, flags | FD_CLOEXEC) == 0, isListeningUnixStream(descriptor) else {
+            throw PlaceError(reason: "the socket that systemd passed is not a listening Unix stream socket")
+        }
+        let path = try path(of: descriptor)
+        try checkDirectory(of: path)
+        return descriptor
+    }
+
+    private static func isListeningUnixStream(_ descriptor: Int32) -> Bool {
+        option(SO_DOMAIN, of: descriptor) == AF_UNIX && option(SO_TYPE, of: descriptor) == Int32(SOCK_STREAM.rawValue)
+            && option(SO_ACCEPTCONN, of: descriptor) == 1
+    }
+
+    private static func option(_ name: Int32, of descriptor: Int32) -> Int32? {
+        var value: Int32 = 0
+        var length = socklen_t(MemoryLayout<Int32>.size)
+        return unsafe getsockopt(descriptor, SOL_SOCKET, name, &value, &length) == 0 ? value : nil
+    }
+
+    /// The socket's file name; an abstract or unnamed socket has no mode that would keep others out.
+    private static func path(of descriptor: Int32) throws(PlaceError) -> String {
+        var address = sockaddr_un()
+        var length = socklen_t(MemoryLayout<sockaddr_un>.size)
+        let result = unsafe withUnsafeMutablePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe getsockname(descriptor, $0, &length)
+            }
+        }
+        let name = unsafe withUnsafeBytes(of: &address.sun_path) { unsafe Array($0.prefix { $0 != 0 }) }
+        guard result == 0, name.first == UInt8(ascii: "/") else {
+            throw PlaceError(reason: "the socket that systemd passed has no file name")
+        }
+        return String(decoding: name, as: UTF8.self)
+    }
+
+    private static func checkDirectory(of path: String) throws(PlaceError) {
+        var places = stat()
+        let directory = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
+        guard unsafe lstat(directory, &places) == 0, places.st_mode & S_IFMT == S_IFDIR, places.st_uid == getuid(),
+            places.st_mode & 0o077 == 0
+        else {
+            throw PlaceError(
+                reason: "the directory of systemd's socket must be yours and closed to others: chmod 700 \(directory)")
+        }
+    }
+
+    /// Tells systemd how it stands; nothing without systemd.
+    static func notify(_ state: String) {
+        guard let path = environment("NOTIFY_SOCKET"), path.hasPrefix("/") || path.hasPrefix("@") else { return }
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        var name = Array(path.utf8)
+        guard name.count < MemoryLayout.size(ofValue: address.sun_path) else { return }
+        if name[0] == UInt8(ascii: "@") { name[0] = 0 }
+        unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: name) }
+        let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | O_CLOEXEC, 0)
+        guard descriptor >= 0 else { return }
+        defer { close(descriptor) }
+        let length = socklen_t(MemoryLayout<sa_family_t>.size + name.count)
+        let bytes = Array(state.utf8)
+        _ = unsafe withUnsafePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe sendto(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL), $0, length)
+            }
+        }
+    }
+}

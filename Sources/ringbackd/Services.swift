@@ -1,0 +1,121 @@
+import APIServer
+import BrokerCore
+import Configuration
+import CurlTransport
+import Glibc
+import Launcher
+import LocalHTTP
+import Logging
+import ServiceLifecycle
+import SessionVault
+import StrictJSON
+import Synchronization
+import UnixSignals
+
+/// The configuration that is in force, and the one way to replace it: whole, or not at all.
+final class Reloader: Sendable {
+    private let place: ConfigurationPlace
+    private let broker: Broker
+    private let helper: HelperConnection
+    private let peers: PeerUIDs
+    private let logger: Logger
+
+    init(place: ConfigurationPlace, broker: Broker, helper: HelperConnection, peers: PeerUIDs, logger: Logger) {
+        self.place = place
+        self.broker = broker
+        self.helper = helper
+        self.peers = peers
+        self.logger = logger
+    }
+
+    /// Re-reads everything. The mistakes as members of a problem document; none if it is in force now.
+    func reload() async -> [JSON] {
+        ServiceManager.notify("RELOADING=1\nMONOTONIC_USEC=\(monotonicMicroseconds())")
+        defer { ServiceManager.notify("READY=1") }
+        do throws(ConfigurationErrors) {
+            await apply(try DaemonConfiguration.load(place))
+            logger.info("Configuration reloaded")
+            return []
+        } catch {
+            logger.error("Configuration not reloaded: \(error)")
+            return error.errors.map { mistake in
+                var object = JSONObject([.init("file", .string(mistake.file))])
+                object["line"] = mistake.line.map { .integer($0) }
+                object["key"] = mistake.key.map { .string($0) }
+                object["message"] = .string(mistake.message)
+                return .object(object)
+            }
+        }
+    }
+
+    func apply(_ configuration: DaemonConfiguration) async {
+        peers.replace(with: configuration)
+        await broker.configure(configuration.accounts.compactMap { Account($0, helper: helper) })
+    }
+
+    private func monotonicMicroseconds() -> Int {
+        var time = timespec()
+        _ = unsafe clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int(time.tv_sec) * 1_000_000 + Int(time.tv_nsec) / 1_000
+    }
+}
+
+/// Whose browsers may bring an account's callback, beside the user's own.
+final class PeerUIDs: Sendable {
+    private let uids = Mutex<[String: Set<UInt32>]>([:])
+
+    func replace(with configuration: DaemonConfiguration) {
+        let accounts = configuration.accounts.map { ($0.name, Set($0.callbackPeerUIDs)) }
+        uids.withLock { $0 = Dictionary(uniqueKeysWithValues: accounts) }
+    }
+
+    func of(_ account: AccountName) -> Set<UInt32> { uids.withLock { $0[account.rawValue] ?? [] } }
+}
+
+/// SIGHUP re-reads the configuration.
+struct ReloadOnSignal: Service {
+    let reloader: Reloader
+
+    func run() async throws {
+        let signals = await UnixSignalsSequence(trapping: .sighup)
+        await cancelWhenGracefulShutdown {
+            for await _ in signals { _ = await reloader.reload() }
+        }
+    }
+}
+
+/// Keeps the lease on the state directory fresh, so that another host on the same home directory stays away.
+struct LeaseKeeper: Service {
+    let lock: StateLock
+    let logger: Logger
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            while (try? await Task.sleep(for: StateLock.renewalInterval)) != nil {
+                do {
+                    try lock.renew()
+                } catch {
+                    // Two daemons with the same refresh tokens would end the sessions of both.
+                    logger.critical("\(error)")
+                    kill(getpid(), SIGTERM)
+                    return
+                }
+            }
+        }
+    }
+}
+
+/// Shut down last: lets changes under way finish, then ends what talks to the network.
+struct LastOut: Service {
+    let broker: Broker
+    let http: CurlClient
+
+    /// A rotated refresh token that is on its way to us is worth this wait.
+    private static let drainTimeout: Duration = .seconds(2)
+
+    func run() async throws {
+        try? await gracefulShutdown()
+        await broker.drain(atMost: LastOut.drainTimeout)
+        http.shutdown()
+    }
+}

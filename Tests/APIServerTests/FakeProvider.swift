@@ -1,0 +1,156 @@
+import BrokerCore
+import Cryptography
+import HTTPMessages
+import Secrets
+import StrictJSON
+import Synchronization
+
+/// A small honest OpenID provider with words that must never be seen on the socket. It lies only as scripted.
+final class FakeProvider: HTTPClient {
+    /// The next answer of the token endpoint.
+    struct Turn: Sendable {
+        var status = 200
+        var body = ""
+        var retryAfter: Int?
+    }
+    private struct State {
+        var nonces: [String: String] = [:]
+        var turns: [Turn] = []
+        var gate: Promise<Void>?
+        var secrets: Set<String> = ["canary-client-secret"]
+        var tokenRequests = 0
+        var subject = "alice"
+        var isDown = false
+    }
+    private let state = Mutex(State())
+    private let key: PrivateKey
+    private let clock: TestClock
+    static let origin = "https://id.example"
+
+    init(clock: TestClock) throws {
+        self.clock = clock
+        key = try PrivateKey.generate(.p256)
+    }
+
+    /// Every refresh token, verifier and client secret that this provider has given or seen.
+    var secrets: Set<String> { state.withLock { $0.secrets } }
+    var tokenRequests: Int { state.withLock { $0.tokenRequests } }
+
+    func answerNext(_ turns: Turn...) { state.withLock { $0.turns += turns } }
+    func goAway(_ isDown: Bool = true) { state.withLock { $0.isDown = isDown } }
+    func hold() { state.withLock { $0.gate = Promise() } }
+    func release() {
+        state.withLock { state in
+            defer { state.gate = nil }
+            return state.gate
+        }?.fulfil(())
+    }
+
+    /// The person at the browser says yes, as `subject`: the callback URL.
+    func consent(_ authorizationURL: String, as subject: String = "alice") throws -> String {
+        let query = try FormEncoding.parse(try WebURL(parsing: authorizationURL).query ?? "")
+        func value(_ name: String) -> String { query.first { $0.name == name }?.value ?? "" }
+        state.withLock { state in
+            state.nonces["code"] = value("nonce")
+            state.subject = subject
+        }
+        let answer = [("code", "code"), ("state", value("state")), ("iss", FakeProvider.origin)]
+        return "\(value("redirect_uri"))?\(FormEncoding.encode(answer))"
+    }
+
+    func send(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse {
+        if state.withLock({ $0.isDown }) { throw .unreachable(host: "id.example", reason: "connection refused") }
+        switch request.url.dropFirst(FakeProvider.origin.count) {
+        case "/.well-known/openid-configuration":
+            let origin = FakeProvider.origin
+            return answer([
+                "issuer": .string(origin), "authorization_endpoint": .string("\(origin)/authorize"),
+                "token_endpoint": .string("\(origin)/token"), "jwks_uri": .string("\(origin)/keys"),
+                "revocation_endpoint": .string("\(origin)/revoke"),
+                "id_token_signing_alg_values_supported": ["ES256"],
+            ])
+        case "/keys": return answer(["keys": [jwk]])
+        case "/revoke": return answer([:])
+        default: return await token(request)
+        }
+    }
+
+    private func answer(_ json: JSON, status: Int = 200) -> HTTPResponse {
+        HTTPResponse(status: status, body: Secret(bytes: json.serialized()))
+    }
+
+    private func token(_ request: HTTPRequest) async -> HTTPResponse {
+        let form = (try? FormEncoding.parse(request.body?.revealedBytes() ?? [])) ?? []
+        let gate = state.withLock { state in
+            for pair in form where ["code_verifier", "refresh_token", "client_secret"].contains(pair.name) {
+                state.secrets.insert(pair.value)
+            }
+            state.tokenRequests += 1
+            return state.gate
+        }
+        _ = await gate?.wait()
+        let (turn, number, subject, nonce) = state.withLock { state in
+            let isExchange = form.contains { $0.name == "code" }
+            state.secrets.insert("canary-refresh-\(state.tokenRequests)")
+            return (
+                state.turns.isEmpty ? nil : state.turns.removeFirst(), state.tokenRequests, state.subject,
+                isExchange ? state.nonces["code"] : nil
+            )
+        }
+        if let turn {
+            let fields = turn.retryAfter.map { [("Retry-After", String($0))] } ?? []
+            return HTTPResponse(status: turn.status, fields: HTTPFields(fields), body: Secret(turn.body))
+        }
+        return answer([
+            "access_token": .string("access-\(number)"), "token_type": "Bearer", "expires_in": 3_600,
+            "refresh_token": .string("canary-refresh-\(number)"), "scope": "openid email",
+            "id_token": .string((try? idToken(subject, nonce)) ?? ""),
+        ])
+    }
+
+    private func idToken(_ subject: String, _ nonce: String?) throws -> String {
+        var claims = JSONObject([
+            .init("iss", .string(FakeProvider.origin)), .init("sub", .string(subject)), .init("aud", "ringback"),
+            .init("iat", .integer(clock.now)), .init("exp", .integer(clock.now + 3_600)),
+            .init("email", .string("\(subject)@example.org")),
+        ])
+        claims["nonce"] = nonce.map { .string($0) }
+        let header: JSON = ["alg": "ES256", "kid": "k1"]
+        let payload = JSON.object(claims).serialized()
+        let signed = "\(Base64URL.encode(header.serialized())).\(Base64URL.encode(payload))"
+        return "\(signed).\(Base64URL.encode(try key.sign(message: Array(signed.utf8), algorithm: .es256)))"
+    }
+
+    private var jwk: JSON {
+        guard case .ellipticCurve(let curve, let x, let y) = key.publicKey.parts else { return .null }
+        return [
+            "kty": "EC", "crv": .string(curve.rawValue), "x": .string(Base64URL.encode(x)),
+            "y": .string(Base64URL.encode(y)), "kid": "k1",
+        ]
+    }
+}
+
+/// Time that passes when the test says so; a sleep lasts until its sleeper is cancelled.
+final class TestClock: Sendable {
+    private let seconds = Mutex(1_800_000_000)
+    var now: Int { seconds.withLock { $0 } }
+    func advance(by passed: Int) { seconds.withLock { $0 += passed } }
+    var clock: BrokerClock {
+        BrokerClock(
+            now: { self.now },
+            sleep: { _ in guard await Promise<Void>().wait() != nil else { throw CancellationError() } })
+    }
+}
+
+/// Waits for what other tasks bring about; false if it does not come within ten seconds.
+func eventually(_ condition: () async -> Bool) async -> Bool {
+    let end = ContinuousClock.now + .seconds(10)
+    while await !condition() {
+        guard ContinuousClock.now < end else { return false }
+        await Task.yield()
+    }
+    return true
+}
+
+/// A case that must not be.
+struct Unexpected: Error {}

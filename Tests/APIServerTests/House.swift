@@ -1,0 +1,100 @@
+@testable import APIServer
+@testable import BrokerCore
+import HTTPMessages
+import LocalHTTP
+import RingbackAPI
+import Secrets
+import SessionVault
+import StrictJSON
+import Synchronization
+import Testing
+
+/// The socket API with everything behind it. Every answer is held against the OpenAPI document, and searched for what
+/// must never leave the daemon.
+struct House: Sendable {
+    let clock = TestClock()
+    let provider: FakeProvider
+    let broker: Broker
+    let api: SocketAPI
+    let mistakes = Mistakes()
+
+    static let version = "1.2.3"
+
+    init(secret: Bool = false) async throws {
+        provider = try FakeProvider(clock: clock)
+        let door = CallbackDoor(
+            open: { template, account throws(BrokerError) in
+                if template == "http://127.0.0.1:1/" { throw .portInUse(1, reason: "another program has it.") }
+                return template ?? "http://127.0.0.1:4711/callback/\(account)"
+            }, close: { _ in }, listeners: { ["127.0.0.1:4711"] })
+        broker = Broker(vault: MemoryVault(), http: provider, door: door, clock: clock.clock)
+        var account = try House.account("work")
+        account.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("canary-client-secret") }
+        account.clientAuthentication = .clientSecretPost
+        await broker.configure([account])
+        let mistakes = mistakes
+        api = SocketAPI(
+            broker: broker, policy: Policy(owner: 1_000),
+            daemon: SocketAPI.Daemon(version: House.version, startedAt: 0, reload: { mistakes.found }))
+    }
+
+    static func account(_ name: String) throws -> Account {
+        Account(
+            name: try #require(AccountName(name)), provider: "oidc", source: "test",
+            endpoints: .issuer(FakeProvider.origin), clientID: "ringback", scopes: ["openid", "email"])
+    }
+
+    /// An answer of the API.
+    struct Answer: Sendable {
+        let response: ServerResponse
+        let text: String
+        let json: JSON
+        var status: Int { response.status }
+        var code: String? { json["code"]?.string }
+        subscript(name: String) -> JSON? { json[name] }
+    }
+
+    /// Asks, and examines the answer. `immediate`: the hot path may answer, as it does behind a real socket.
+    @discardableResult
+    func ask(
+        _ method: String, _ target: String, _ body: String? = nil, fields: [(String, String)] = [],
+        peer: Peer = .local(uid: 1_000, pid: 4_711), immediate: Bool = true,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) async -> Answer {
+        var fields = HTTPFields(fields)
+        if body != nil, !fields.contains("Content-Type") { fields.append("Content-Type", "application/json") }
+        let request = ServerRequest(
+            method: method, target: target, fields: fields, body: Array((body ?? "").utf8), peer: peer)
+        var response = immediate ? api.immediate(request) : nil
+        if response == nil { response = await api.respond(request) }
+        guard let response else { return Answer(response: ServerResponse(status: 0), text: "", json: .null) }
+        var text = ""
+        if case .bytes(let bytes) = response.body { text = String(decoding: bytes, as: UTF8.self) }
+        let examiner = SchemaExaminer(document: OpenAPIDocument.document(version: House.version))
+        for mistake in examiner.mistakes(of: response, to: method, request.path) {
+            Issue.record("\(method) \(target): \(mistake) in \(text)", sourceLocation: sourceLocation)
+        }
+        for secret in provider.secrets where text.contains(secret) {
+            Issue.record("\(method) \(target) shows \(secret)", sourceLocation: sourceLocation)
+        }
+        return Answer(response: response, text: text, json: (try? JSON(parsing: Array(text.utf8))) ?? .null)
+    }
+
+    /// The whole walk through the API; the flow's last view.
+    @discardableResult
+    func signIn(_ account: String = "work", as subject: String = "alice", _ body: String = "{}") async throws -> JSON {
+        let flow = await ask("POST", "/v1/accounts/\(account)/sign-in", body)
+        #expect(flow.status == 201)
+        let callback = try provider.consent(try #require(flow["authorization_url"]?.string), as: subject)
+        let delivery = await ask("POST", "/v1/callbacks", JSON.object(JSONObject([.init("url", .string(callback))])).text)
+        #expect(delivery.status == 200)
+        return try #require(delivery["flow"])
+    }
+}
+
+/// What the next reload finds wrong.
+final class Mistakes: Sendable {
+    private let state = Mutex<[JSON]>([])
+    var found: [JSON] { state.withLock { $0 } }
+    func plant(_ mistakes: [JSON]) { state.withLock { $0 = mistakes } }
+}

@@ -1,0 +1,241 @@
+import BrokerCore
+import Cryptography
+import HTTPMessages
+import Secrets
+import StrictJSON
+import Synchronization
+
+/// A small honest OpenID provider. It holds requests until told, counts them, rotates refresh tokens, refuses used
+/// ones, and lies only as scripted, once per line of the script.
+final class FakeProvider: Sendable {
+    enum Endpoint: String, Sendable, CaseIterable { case metadata, keys, token, userinfo, revocation }
+
+    struct Request: Sendable {
+        let endpoint: Endpoint
+        let url: String
+        let form: [String: String]
+    }
+
+    /// One answer that is not the honest one.
+    enum Turn: Sendable {
+        case fail(HTTPClientError)
+        case answer(Int, String, [(String, String)])
+        /// The honest answer's object, changed.
+        case change(@Sendable (JSON) throws -> JSON)
+
+        static func status(_ status: Int, _ body: String = "", retryAfter: Int? = nil) -> Turn {
+            .answer(status, body, retryAfter.map { [("Retry-After", String($0))] } ?? [])
+        }
+        static func setting(_ name: String, _ value: JSON?) -> Turn { .change { $0.setting(name, value) } }
+        static let invalidGrant = status(400, #"{"error":"invalid_grant"}"#)
+    }
+
+    /// What the provider does unless scripted.
+    struct Manners {
+        var lifetime: Int? = 3_600
+        var givesRefreshToken = true
+        var rotates = true
+        var idTokenOnRefresh = true
+        var mint: TokenMint
+        var metadata: [String: JSON?] = [:]
+        var userinfo: [String: JSON] = [:]
+    }
+
+    private struct Grant {
+        var subject: String
+        var nonce: String?
+        var challenge: String
+        var redirectURI: String
+        var hasOpenID: Bool
+    }
+    private struct State {
+        var requests: [Request] = []
+        var turns: [Endpoint: [Turn]] = [:]
+        var gates: [Endpoint: Promise<Void>] = [:]
+        var codes: [String: Grant] = [:]
+        var refreshTokens: [String: Grant] = [:]
+        var subject = "alice"
+        var serial = 0
+    }
+
+    let origin: String
+    private let manners: Mutex<Manners>
+    private let state = Mutex(State())
+    private let clock: TestClock
+
+    init(_ origin: String = "https://id.example", clock: TestClock) throws {
+        self.origin = origin
+        self.clock = clock
+        manners = Mutex(Manners(mint: try TokenMint()))
+    }
+
+    // MARK: What tests say
+
+    func behave(_ change: (inout sending Manners) -> Void) { manners.withLock { change(&$0) } }
+
+    func script(_ endpoint: Endpoint, _ turns: Turn...) {
+        state.withLock { $0.turns[endpoint, default: []] += turns }
+    }
+
+    /// Requests to the endpoint wait from now on until ``release(_:)``.
+    func hold(_ endpoint: Endpoint) {
+        state.withLock { $0.gates[endpoint] = Promise() }
+    }
+
+    func release(_ endpoint: Endpoint) {
+        state.withLock { $0.gates.removeValue(forKey: endpoint) }?.fulfil(())
+    }
+
+    /// The person at the browser says yes: the callback URL.
+    func consent(_ authorizationURL: String, as subject: String = "alice") throws -> String {
+        let url = try WebURL(parsing: authorizationURL)
+        let query = Dictionary(try FormEncoding.parse(url.query ?? "").map { ($0.name, $0.value) }) { $1 }
+        let code = state.withLock { state in
+            state.serial += 1
+            let code = "code-\(state.serial)"
+            state.codes[code] = Grant(
+                subject: subject, nonce: query["nonce"], challenge: query["code_challenge"] ?? "",
+                redirectURI: query["redirect_uri"] ?? "", hasOpenID: query["scope"]?.contains("openid") ?? false)
+            return code
+        }
+        let answer = [("code", code), ("state", query["state"] ?? ""), ("iss", origin)]
+        return "\(query["redirect_uri"] ?? "")?\(FormEncoding.encode(answer))"
+    }
+
+    // MARK: What tests see
+
+    var requests: [Request] { state.withLock { $0.requests } }
+    func count(_ endpoint: Endpoint) -> Int { requests.count { $0.endpoint == endpoint } }
+    /// The refresh tokens that were presented, in order.
+    var presented: [String] { requests.compactMap { $0.endpoint == .token ? $0.form["refresh_token"] : nil } }
+    var revoked: [String] { requests.compactMap { $0.endpoint == .revocation ? $0.form["token"] : nil } }
+    func arrived(_ endpoint: Endpoint, _ count: Int) async -> Bool {
+        await eventually { self.count(endpoint) >= count }
+    }
+
+    // MARK: The provider
+
+    func answer(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse {
+        let path = String(request.url.dropFirst(origin.count))
+        let endpoint: Endpoint =
+            switch path {
+            case let path where path.hasPrefix("/.well-known/"): .metadata
+            case "/keys": .keys
+            case "/userinfo": .userinfo
+            case "/revoke": .revocation
+            default: .token
+            }
+        let pairs = (try? FormEncoding.parse(request.body?.revealedBytes() ?? [])) ?? []
+        let form = Dictionary(pairs.map { ($0.name, $0.value) }) { $1 }
+        let gate = state.withLock { state in
+            state.requests.append(Request(endpoint: endpoint, url: request.url, form: form))
+            return state.gates[endpoint]
+        }
+        if let gate, await gate.wait() == nil { throw .cancelled }
+        let turn = state.withLock { state -> Turn? in
+            guard state.turns[endpoint]?.isEmpty == false else { return nil }
+            return state.turns[endpoint]?.removeFirst()
+        }
+        switch turn {
+        case .fail(let error): throw error
+        case .answer(let status, let body, let fields):
+            return HTTPResponse(status: status, fields: HTTPFields(fields), body: Secret(body))
+        case nil, .change:
+            let (status, honest) = honestAnswer(endpoint, form)
+            var body = honest
+            if case .change(let change) = turn { body = (try? change(honest)) ?? .null }
+            return HTTPResponse(
+                status: status, fields: HTTPFields([("Content-Type", "application/json")]),
+                body: Secret(bytes: body.serialized()))
+        }
+    }
+
+    private func honestAnswer(_ endpoint: Endpoint, _ form: [String: String]) -> (Int, JSON) {
+        let manners = manners.withLock { $0 }
+        switch endpoint {
+        case .metadata:
+            var metadata: JSON = [
+                "issuer": .string(origin), "authorization_endpoint": .string("\(origin)/authorize"),
+                "token_endpoint": .string("\(origin)/token"), "jwks_uri": .string("\(origin)/keys"),
+                "userinfo_endpoint": .string("\(origin)/userinfo"), "revocation_endpoint": .string("\(origin)/revoke"),
+                "id_token_signing_alg_values_supported": ["ES256"],
+                "authorization_response_iss_parameter_supported": true,
+            ]
+            for (name, value) in manners.metadata { metadata = metadata.setting(name, value) }
+            return (200, metadata)
+        case .keys: return (200, ["keys": [manners.mint.jwk]])
+        case .revocation: return (200, [:])
+        case .userinfo:
+            var claims: JSON = ["sub": .string(state.withLock { $0.subject })]
+            for (name, value) in manners.userinfo { claims = claims.setting(name, value) }
+            return (200, claims)
+        case .token: return token(form, manners)
+        }
+    }
+
+    private func token(_ form: [String: String], _ manners: Manners) -> (Int, JSON) {
+        let isRefresh = form["grant_type"] == "refresh_token"
+        let found = state.withLock { state -> (Grant, Int, String?)? in
+            let grant: Grant?
+            if isRefresh {
+                let held = form["refresh_token"] ?? ""
+                grant = state.refreshTokens[held]
+                if manners.rotates { state.refreshTokens[held] = nil }
+            } else {
+                let verifier = Array((form["code_verifier"] ?? "").utf8)
+                grant = state.codes.removeValue(forKey: form["code"] ?? "").flatMap { grant in
+                    let isProven = Base64URL.encode(Digest.sha256(verifier)) == grant.challenge
+                    return isProven && form["redirect_uri"] == grant.redirectURI ? grant : nil
+                }
+            }
+            guard let grant else { return nil }
+            state.subject = grant.subject
+            state.serial += 1
+            let isGiven = manners.givesRefreshToken && (!isRefresh || manners.rotates)
+            let refreshToken = isGiven ? "refresh-\(state.serial)" : nil
+            if let refreshToken { state.refreshTokens[refreshToken] = grant }
+            return (grant, state.serial, refreshToken)
+        }
+        guard let (grant, serial, refreshToken) = found else { return (400, ["error": "invalid_grant"]) }
+        var answer: JSON = ["access_token": .string("access-\(serial)"), "token_type": "Bearer"]
+        answer = answer.setting("expires_in", manners.lifetime.map { .integer($0) })
+        answer = answer.setting("refresh_token", refreshToken.map { .string($0) })
+        answer = answer.setting("scope", form["scope"].map { .string($0) })
+        if grant.hasOpenID, !isRefresh || manners.idTokenOnRefresh {
+            let claims = claims(of: grant.subject, nonce: isRefresh ? nil : grant.nonce, manners.lifetime ?? 3_600)
+            answer = answer.setting("id_token", (try? manners.mint.token(claims)).map { .string($0) })
+        }
+        return (200, answer)
+    }
+
+    /// The claims of an ID token.
+    func claims(of subject: String, nonce: String? = nil, _ lifetime: Int = 3_600) -> JSON {
+        let claims: JSON = [
+            "iss": .string(origin), "sub": .string(subject), "aud": "ringback", "iat": .integer(clock.now),
+            "exp": .integer(clock.now + lifetime), "email": .string("\(subject)@example.org"),
+        ]
+        return claims.setting("nonce", nonce.map { .string($0) })
+    }
+}
+
+/// Providers by origin; whoever else is asked does not exist.
+final class FakeNetwork: HTTPClient {
+    private let providers: [FakeProvider]
+    private let strays = Mutex<[String]>([])
+
+    init(_ providers: [FakeProvider]) { self.providers = providers }
+
+    func provider(_ origin: String) -> FakeProvider? { providers.first { $0.origin == origin } }
+
+    /// URLs of nobody that were asked.
+    var strayURLs: [String] { strays.withLock { $0 } }
+
+    func send(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse {
+        let origin = (try? WebURL(parsing: request.url))?.origin ?? ""
+        guard let provider = providers.first(where: { $0.origin == origin }) else {
+            strays.withLock { $0.append(request.url) }
+            throw .unreachable(host: origin, reason: "no such host")
+        }
+        return try await provider.answer(request)
+    }
+}

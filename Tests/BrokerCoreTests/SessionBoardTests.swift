@@ -1,0 +1,50 @@
+import Secrets
+import Testing
+
+@testable import BrokerCore
+
+@Suite(.timeLimit(.minutes(1))) struct `The session board` {
+    @Test func `shows what may be handed out at this instant, and nothing else`() async throws {
+        let house = try await House()
+        let board = house.broker.board
+        #expect(board.current("work") == nil)
+        try await house.signIn()
+        let first = try #require(board.current("work"))
+        #expect(first.entry.handOut.token.value == Secret("access-2"))
+        #expect(first.now == house.clock.now)
+        #expect(board.current("other") == nil)
+        // Where a minute is not left, a refresh is due.
+        house.clock.advance(by: 3_541)
+        #expect(board.current("work") == nil)
+        _ = try await house.token()
+        let second = try #require(board.current("work"))
+        #expect(second.entry.generation > first.entry.generation)
+        _ = try await house.broker.signOut(House.name)
+        #expect(board.current("work") == nil)
+    }
+
+    @Test func `shows nothing from the first instant of a sign-out`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        await house.vault.hold()
+        let closing = Task { _ = try await house.broker.signOut(House.name) }
+        #expect(await eventually { await house.vault.log.contains("remove") })
+        #expect(house.broker.board.current("work") == nil)
+        await house.vault.release()
+        try await closing.value
+    }
+}
+
+@Suite struct `The policy` {
+    @Test func `lets the owner and root in, until it is asked anew`() {
+        let policy = Policy(owner: 1_000)
+        for (uid, isAllowed) in [(1_000, true), (0, true), (1_001, false), (65_534, false)] as [(UInt32, Bool)] {
+            let decision = policy.decide(PolicyPeer(uid: uid, pid: 1), account: "work", operation: "token")
+            #expect(decision.isAllowed == isAllowed)
+            #expect(decision.generation == policy.generation)
+        }
+        let before = policy.generation
+        policy.invalidate()
+        #expect(policy.generation > before)
+    }
+}

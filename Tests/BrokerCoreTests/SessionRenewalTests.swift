@@ -1,0 +1,229 @@
+import Cryptography
+import HTTPMessages
+import Secrets
+import SessionVault
+import StrictJSON
+import Testing
+
+@testable import BrokerCore
+
+@Suite(.timeLimit(.minutes(1))) struct `Renewing a session` {
+    // MARK: What ends a session, and what does not
+
+    static let passing: [FakeProvider.Turn] =
+        [
+            .fail(.unreachable(host: "id.example", reason: "refused")), .fail(.timedOut(host: "id.example")),
+            .fail(.untrusted(host: "id.example", reason: "expired")), .fail(.tooLarge(host: "id.example")),
+            .fail(.malformed(host: "id.example")), .fail(.refusedURL), .fail(.cancelled),
+            .status(200, "<html>Sign in to the hotel's network</html>"), .status(400), .status(401, "no"),
+            .status(403, #"{"message":"blocked"}"#), .status(302), .status(200), .status(200, "{}"), .status(200, "[]"),
+            .status(404, #"{"error":"invalid_grant"}"#), .status(400, #"{"error":"invalid_client"}"#),
+            .status(400, #"{"error":"temporarily_unavailable"}"#), .status(400, #"{"error":["invalid_grant"]}"#),
+            .status(400, #"{"error":"invalid_request","error_description":"invalid_grant"}"#),
+            .status(400, #"{"error":"invalid_client","error":"invalid_grant"}"#), .status(200, #"{"access_token":""}"#),
+            .status(200, #"{"access_token":"a","token_type":"DPoP"}"#),
+        ]
+        + [408, 425, 429, 500, 502, 503, 504, 520, 599].flatMap { status -> [FakeProvider.Turn] in
+            [.status(status), .status(status, #"{"error":"invalid_grant"}"#)]
+        }
+
+    @Test(arguments: passing.indices)
+    func `a failure that proves nothing keeps the session`(index: Int) async throws {
+        let house = try await House.expired()
+        let held = await house.vault.sessions
+        house.provider.script(.token, `Renewing a session`.passing[index])
+        #expect(await house.failure() != nil)
+        let view = try await house.view
+        #expect(view.state == .authenticated)
+        #expect(view.isStale)
+        #expect(view.subject == "alice")
+        #expect(view.error != nil)
+        #expect(await house.vault.sessions == held)
+        house.clock.advance(by: 86_400)
+        _ = try await house.token()
+        #expect(house.provider.presented.count == 2)
+        #expect(Set(house.provider.presented).count == 1)
+        #expect(try await house.view.error == nil)
+    }
+
+    @Test(arguments: [200, 400, 401, 403])
+    func `invalid_grant ends the session`(status: Int) async throws {
+        let house = try await House.expired()
+        house.provider.script(.token, .status(status, #"{"error":"invalid_grant"}"#))
+        #expect(await house.failure() == .sessionExpired(House.name))
+        // The reason stays until the next sign-in.
+        #expect(await house.failure() == .sessionExpired(House.name))
+        #expect(try await house.view.state == .unauthenticated)
+        #expect(try await house.view.error == .sessionExpired(House.name))
+        #expect(await house.vault.sessions.isEmpty)
+        #expect(house.provider.presented.count == 1)
+        try await house.signIn()
+        #expect(await house.failure() == nil)
+    }
+
+    // MARK: Rotation
+
+    @Test func `a rotated refresh token is in the vault before the rest of the answer is looked at`() async throws {
+        let house = try await House.expired()
+        house.provider.script(.token, .setting("access_token", nil))
+        #expect(await house.failure() != nil)
+        #expect(await house.vault.log == ["store refresh-2", "store refresh-2 > refresh-3"])
+        house.clock.advance(by: 600)
+        _ = try await house.token()
+        #expect(house.provider.presented == ["refresh-2", "refresh-3"])
+        #expect(await house.vault.log.suffix(2) == ["store refresh-3 > refresh-4", "store refresh-4"])
+    }
+
+    /// Lies that a refreshed ID token may tell.
+    enum Lie: String, CaseIterable {
+        case issuer, subject, audience, signature, authorizedParty, expired, algorithm
+    }
+
+    @Test(arguments: Lie.allCases)
+    func `a lying ID token serves no token and keeps both refresh tokens`(lie: Lie) async throws {
+        let house = try await House.expired()
+        let provider = house.provider
+        let mint = try TokenMint()
+        provider.behave { $0.mint = mint }
+        try await house.signIn()
+        let before = try await house.token()
+        house.clock.advance(by: 3_600)
+        let other = try TokenMint()
+        let claims = provider.claims(of: "alice")
+        let lying: String =
+            switch lie {
+            case .issuer: try mint.token(claims.setting("iss", "https://evil.example"))
+            case .subject: try mint.token(claims.setting("sub", "mallory"))
+            case .audience: try mint.token(claims.setting("aud", "another-client"))
+            case .signature: try other.token(claims)
+            case .authorizedParty: try mint.token(claims.setting("azp", "another-client"))
+            case .expired: try mint.token(claims.setting("exp", .integer(house.clock.now - 3_600)))
+            case .algorithm:
+                Base64URL.encode(Array(#"{"alg":"none"}"#.utf8)) + "." + Base64URL.encode(claims.serialized()) + "."
+            }
+        provider.script(.token, .setting("id_token", .string(lying)))
+        guard case .provider(.invalidAnswer) = await house.failure() else { throw Unexpected() }
+        let session = try #require(await house.vault.sessions.first)
+        #expect(session.tokens[.own]?.value.revealed() == before)
+        #expect(session.refreshTokens.map { $0.revealed() } == ["refresh-5", "refresh-4"])
+        #expect(session.subject == "alice")
+        guard case .provider(.invalidAnswer) = try await house.view.error else { throw Unexpected() }
+
+        // The newer one goes first, and the older one only after invalid_grant.
+        house.clock.advance(by: 600)
+        provider.script(.token, .status(503), .invalidGrant, .setting("refresh_token", "refresh-9"))
+        #expect(await house.failure() == .provider(.unavailable(status: 503, retryAfter: nil)))
+        #expect(provider.presented.suffix(1) == ["refresh-5"])
+        house.clock.advance(by: 600)
+        // The honest provider has forgotten the older one: it refuses both, and the session is dead.
+        #expect(await house.failure() == .sessionExpired(House.name))
+        #expect(provider.presented.suffix(2) == ["refresh-5", "refresh-4"])
+    }
+
+    @Test func `the older refresh token saves a session whose newer one was never good`() async throws {
+        let house = try await House()
+        house.provider.behave { $0.rotates = false }
+        try await house.signIn()
+        house.clock.advance(by: 3_600)
+        house.provider.script(.token, .status(200, #"{"refresh_token":"never-good"}"#), .invalidGrant)
+        #expect(await house.failure() != nil)
+        house.clock.advance(by: 600)
+        _ = try await house.token()
+        #expect(house.provider.presented == ["refresh-2", "never-good", "refresh-2"])
+        let session = try #require(await house.vault.sessions.first)
+        #expect(session.refreshTokens.map { $0.revealed() } == ["refresh-2"])
+    }
+
+    @Test func `an answer that repeats the refresh token has no successor`() async throws {
+        let house = try await House()
+        house.provider.behave { $0.rotates = false }
+        try await house.signIn()
+        house.clock.advance(by: 3_600)
+        house.provider.script(.token, .setting("refresh_token", "refresh-2"))
+        _ = try await house.token()
+        #expect(await house.vault.log == ["store refresh-2", "store refresh-2"])
+    }
+
+    @Test func `a vault that cannot write loses nothing while the daemon lives, and says so`() async throws {
+        let house = try await House.expired()
+        await house.vault.fail(with: .unwritable(reason: "no space left on device"))
+        _ = try await house.token()
+        #expect(try await house.view.error == .vaultFailed("no space left on device"))
+        await house.vault.fail(with: nil)
+        house.clock.advance(by: 3_600)
+        _ = try await house.token()
+        #expect(house.provider.presented == ["refresh-2", "refresh-3"])
+        #expect(try await house.view.error == nil)
+        #expect(await house.vault.sessions.first?.refreshToken == Secret("refresh-4"))
+    }
+
+    @Test func `userinfo's subject binds a later ID token`() async throws {
+        let house = try await House()
+        await house.broker.configure([House.account(scopes: ["email"])])
+        try await house.signIn()
+        #expect(try await house.view.subject == "alice")
+        house.clock.advance(by: 3_600)
+        let mint = try TokenMint()
+        house.provider.behave { $0.mint = mint }
+        let foreign = try mint.token(house.provider.claims(of: "mallory"))
+        house.provider.script(.token, .setting("id_token", .string(foreign)))
+        guard case .provider(.invalidAnswer) = await house.failure() else { throw Unexpected() }
+        #expect(try await house.view.subject == "alice")
+    }
+
+    @Test func `a refresh token does not follow a token endpoint that moved to another origin`() async throws {
+        let house = try await House.expired()
+        house.provider.behave { $0.metadata["token_endpoint"] = "https://elsewhere.example/token" }
+        guard case .conflict = await house.failure() else { throw Unexpected() }
+        #expect(house.provider.presented.isEmpty)
+        #expect(house.network.strayURLs.isEmpty)
+        #expect(try await house.view.subject == "alice")
+        // Nor does it go there to be revoked.
+        _ = try await house.broker.signOut(House.name)
+        #expect(house.network.strayURLs.isEmpty)
+        #expect(house.provider.revoked.isEmpty)
+    }
+
+    @Test func `dead narrowed tokens are not kept`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        for scope in ["a", "b", "c"] {
+            var query = SessionQuery()
+            query.key = TokenKey(scopes: [scope])
+            _ = try await house.broker.session(House.name, query)
+        }
+        #expect(await house.vault.sessions.first?.tokens.count == 4)
+        house.clock.advance(by: 3_600)
+        _ = try await house.token()
+        #expect(await house.vault.sessions.first?.tokens.count == 1)
+    }
+}
+
+@Suite struct `Back-off` {
+    let down = BrokerError.provider(.unavailable(status: 500, retryAfter: nil))
+
+    @Test func `grows to five minutes and no further`() {
+        var backoff = Backoff()
+        for failures in 1...40 {
+            backoff.note(down, at: 1_000)
+            #expect(backoff.refusal(at: 1_000) == down)
+            #expect(backoff.refusal(at: 1_000 + 301) == nil)
+            if failures > 9 { #expect(backoff.refusal(at: 1_000 + 149) == down) }
+        }
+    }
+
+    @Test func `a clock that was set back does not prolong it`() {
+        var backoff = Backoff()
+        backoff.note(.provider(.rateLimited(retryAfter: 60)), at: 1_000_000)
+        #expect(backoff.refusal(at: 1_000_030) == .provider(.rateLimited(retryAfter: 30)))
+        #expect(backoff.refusal(at: 900_000) == nil)
+        #expect(backoff.refusalByProvider(at: 900_000) == nil)
+    }
+
+    @Test func `the provider's word counts down`() {
+        var backoff = Backoff()
+        backoff.note(.provider(.unavailable(status: 503, retryAfter: 600)), at: 0)
+        #expect(backoff.refusal(at: 400) == .provider(.unavailable(status: 503, retryAfter: 200)))
+        #expect(backoff.refusalByProvider(at: 600) == nil)
+    }
+}

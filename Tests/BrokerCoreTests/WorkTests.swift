@@ -1,0 +1,69 @@
+import Testing
+
+@testable import BrokerCore
+
+@Suite(.timeLimit(.minutes(1))) struct `The daemon's own work` {
+    @Test func `goes on when its caller is cancelled`() async {
+        let work = Work()
+        let gate = Promise<Void>()
+        let started = Promise<Promise<Int>>()
+        let caller = Task {
+            let promise = work.start { () -> Int in
+                _ = await gate.wait()
+                return Task.isCancelled ? 0 : 1
+            }
+            started.fulfil(promise)
+            return await promise.wait()
+        }
+        let promise = await started.wait()
+        caller.cancel()
+        #expect(await caller.value == nil)
+        gate.fulfil(())
+        #expect(await promise?.wait() == 1)
+    }
+
+    @Test func `is waited for at shutdown, while timers are cancelled`() async {
+        let work = Work()
+        let gate = Promise<Void>()
+        let isDone = Promise<Void>()
+        let isTimerOver = Promise<Bool>()
+        work.start {
+            _ = await gate.wait()
+            isDone.fulfil(())
+        }
+        work.startTimer { isTimerOver.fulfil((try? await Task.sleep(for: .seconds(3_600))) == nil) }
+        let draining = Task { await work.drain(atMost: .seconds(30)) }
+        #expect(await isTimerOver.wait(atMost: .seconds(10)) == true)
+        #expect(isDone.value == nil)
+        gate.fulfil(())
+        await draining.value
+        #expect(isDone.value != nil)
+    }
+
+    @Test func `is cancelled when the shutdown's bound has passed`() async {
+        let work = Work()
+        let gate = Promise<Void>()
+        let promise = work.start { await gate.wait() == nil }
+        await work.drain(atMost: .milliseconds(20))
+        #expect(await promise.wait(atMost: .seconds(10)) == true)
+    }
+
+    @Test func `that ends at once is not kept`() async {
+        let work = Work()
+        let promises = (0..<1_000).map { number in work.start { number } }
+        for (number, promise) in promises.enumerated() { #expect(await promise.wait() == number) }
+        await work.drain(atMost: .seconds(10))
+    }
+
+    @Test func `of a refresh is finished before the daemon ends`() async throws {
+        let house = try await House.expired()
+        house.provider.hold(.token)
+        let reading = Task { await house.failure() }
+        #expect(await house.provider.arrived(.token, 2))
+        reading.cancel()
+        let draining = Task { await house.broker.drain(atMost: .seconds(30)) }
+        house.provider.release(.token)
+        await draining.value
+        #expect(await house.vault.log.last == "store refresh-3")
+    }
+}

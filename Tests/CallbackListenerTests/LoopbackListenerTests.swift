@@ -1,0 +1,275 @@
+import CallbackListener
+import Glibc
+import LocalHTTP
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct `The loopback listener` {
+    // MARK: The walk
+
+    @Test func `a callback is delivered and ends at the last page`() async throws {
+        try await withListener { listener, deliveries in
+            let port = try listener.openPort()
+            let answer = await Visitor.get("/callback/work?code=c%2B1&state=s", at: port)
+            #expect(answer.status == 303)
+            #expect(answer.fields["location"] == "/done")
+            #expect(answer.body.isEmpty)
+            #expect(deliveries.urls == ["http://127.0.0.1:\(port)/callback/work?code=c%2B1&state=s"])
+            let done = await Visitor.get("/done", at: port)
+            #expect(done.status == 200)
+            #expect(done.body.contains("You can close this tab"))
+        }
+    }
+
+    @Test func `a sign-in that failed ends at the other page`() async throws {
+        try await withListener(.failed) { listener, _ in
+            let port = try listener.openPort()
+            #expect(await Visitor.get("/callback/work?error=x&state=s", at: port).fields["location"] == "/failed")
+            #expect(await Visitor.get("/failed", at: port).body.contains("Sign-in failed"))
+        }
+    }
+
+    @Test func `a form is delivered with its body`() async throws {
+        try await withListener { listener, deliveries in
+            let port = try listener.openPort(acceptsPost: true)
+            let answer = await Visitor.send(
+                """
+                POST /callback/work HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\nOrigin: https://id.example\r
+                Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 14\r\n\r\ncode=c&state=s
+                """, to: port)
+            #expect(answer.status == 303)
+            #expect(deliveries.forms == ["code=c&state=s"])
+        }
+    }
+
+    // MARK: What is refused
+
+    @Test func `LB-05: whatever is not a callback gets one and the same answer`() async throws {
+        try await withListener(.unknown) { listener, _ in
+            let port = try listener.openPort()
+            let unknown = await Visitor.get("/callback/work?state=guess", at: port)
+            #expect(unknown.status == 404)
+            for path in ["/", "/favicon.ico", "/callback", "/callback/work/", "/authorize", "/robots.txt"] {
+                #expect(await Visitor.get(path, at: port) == unknown)
+            }
+        }
+    }
+
+    @Test func `every answer forbids what a page could be used for`() async throws {
+        try await withListener { listener, _ in
+            let port = try listener.openPort(acceptsPost: true)
+            let host = "Host: 127.0.0.1:\(port)\r\n"
+            let path = "/callback/work"
+            let requests = [
+                (303, "GET \(path) HTTP/1.1\r\n\(host)\r\n"), (200, "GET /done HTTP/1.1\r\n\(host)\r\n"),
+                (200, "GET /failed HTTP/1.1\r\n\(host)\r\n"), (404, "GET /x HTTP/1.1\r\n\(host)\r\n"),
+                (405, "OPTIONS \(path) HTTP/1.1\r\n\(host)\r\n"), (421, "GET \(path) HTTP/1.1\r\nHost: evil\r\n\r\n"),
+                (415, "POST \(path) HTTP/1.1\r\n\(host)Content-Length: 0\r\n\r\n"),
+                (400, "GET \(path) HTTP/1.1\r\n\(host)Transfer-Encoding: chunked\r\n\r\n"),
+                (400, "GET \(path) HTTP/1.1\r\n\(host)Upgrade: websocket\r\n\r\n"),
+                (400, "POST \(path) HTTP/1.1\r\n\(host)Expect: 100-continue\r\nContent-Length: 1\r\n\r\nx"),
+                (400, "\u{16}\u{3}\u{1} junk\r\n\r\n"),
+                (431, "GET /\(String(repeating: "x", count: 17_000)) HTTP/1.1\r\n\(host)\r\n"),
+                (
+                    413,
+                    "POST \(path) HTTP/1.1\r\n\(host)Content-Length: 65537\r\n\r\n"
+                        + String(repeating: "x", count: 65_537)
+                ),
+            ]
+            for (status, text) in requests {
+                let answer = await Visitor.send(text, to: port)
+                #expect(answer.status == status, "\(text.prefix(60))")
+                #expect(
+                    answer.fields["content-security-policy"]
+                        == "default-src 'none'; frame-ancestors 'none'; form-action 'none'; base-uri 'none'")
+                #expect(answer.fields["cache-control"] == "no-store")
+                #expect(answer.fields["referrer-policy"] == "no-referrer")
+                #expect(answer.fields["x-content-type-options"] == "nosniff")
+                #expect(answer.fields["x-frame-options"] == "DENY")
+                #expect(answer.fields["connection"] == "close")
+                #expect(!answer.fields.keys.contains { $0.hasPrefix("access-control") })
+                #expect(!answer.body.contains("<script"))
+            }
+        }
+    }
+
+    @Test func `LB-23: nothing that was sent comes back`() async throws {
+        try await withListener(.failed) { listener, _ in
+            let port = try listener.openPort()
+            let plain = await Visitor.get("/failed", at: port)
+            #expect(await Visitor.get("/failed?error_description=%3Cscript%3E", at: port) == plain)
+            let answer = await Visitor.get("/callback/work?error=%3Cscript%3E&state=//evil.example", at: port)
+            #expect(answer.fields["location"] == "/failed")
+            #expect(!answer.text.contains("script") && !answer.text.contains("evil"))
+        }
+    }
+
+    @Test func `LB-19: one request per connection`() async throws {
+        try await withListener(.unknown) { listener, deliveries in
+            let port = try listener.openPort()
+            let request = "GET /callback/work?n=1 HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\r\n"
+            let answer = await Visitor.send(request + request, to: port)
+            #expect(answer.text.ranges(of: "HTTP/1.1 ").count == 1)
+            #expect(deliveries.urls.count == 1)
+        }
+    }
+
+    @Test func `another user's connection counts for nothing`() async throws {
+        try await withListener(ownerOf: { _ in getuid() + 1 }) { listener, deliveries in
+            let port = try listener.openPort()
+            #expect(await Visitor.get("/callback/work?code=c&state=s", at: port).status == 404)
+            #expect(await Visitor.get("/done", at: port).status == 404)
+            #expect(deliveries.urls.isEmpty)
+        }
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "only root can act as somebody else"))
+    func `LB-10: the kernel's word on who connects is taken, also when they are gone at once`() async throws {
+        try await withListener { listener, deliveries in
+            let port = try listener.openPort()
+            let request = "GET /callback/work?code=c&state=s HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\r\n"
+            let answer = await Visitor.asNobody {
+                guard let socket = Visitor.connected(to: port) else { return Answer("") }
+                defer { close(socket) }
+                Visitor.write(request, to: socket)
+                return Answer(Visitor.readAll(socket))
+            }
+            #expect(answer.status == 404)
+            for _ in 0..<50 {
+                await Visitor.asNobody {
+                    guard let socket = Visitor.connected(to: port) else { return }
+                    Visitor.write(request, to: socket)
+                    close(socket)
+                }
+            }
+            #expect(deliveries.urls.isEmpty)
+            #expect(await Visitor.send(request, to: port).status == 303)
+            #expect(deliveries.urls.count == 1)
+        }
+    }
+
+    @Test func `LB-16: a genuine callback gets through a crowd that says nothing`() async throws {
+        try await withListener { listener, _ in
+            let port = try listener.openPort()
+            let crowd = (0..<200).compactMap { _ in Visitor.connected(to: port) }
+            defer { for socket in crowd { close(socket) } }
+            for socket in crowd { Visitor.write("GET /", to: socket) }
+            let start = ContinuousClock.now
+            #expect(await Visitor.get("/callback/work?code=c&state=s", at: port).status == 303)
+            #expect(ContinuousClock.now - start < .seconds(1))
+        }
+    }
+
+    // MARK: Ports
+
+    @Test func `flows share a free port, and the port outlives each of them but the last`() async throws {
+        try await withListener(linger: .milliseconds(20)) { listener, _ in
+            #expect(listener.listeners.isEmpty)
+            let first = try listener.open(CallbackBinding(path: "/callback/a"))
+            let second = try listener.open(CallbackBinding(path: "/callback/b"))
+            let again = try listener.open(CallbackBinding(path: "/callback/b"))
+            let port = portOf(first)
+            #expect(second == "http://127.0.0.1:\(port)/callback/b" && again == second)
+            #expect(listener.listeners == ["127.0.0.1:\(port)"])
+            listener.close(first)
+            listener.close(second)
+            #expect(await Visitor.get("/callback/a", at: port).status == 404)
+            #expect(await Visitor.get("/callback/b", at: port).status == 303)
+            listener.close(again)
+            listener.close(again)
+            #expect(await Visitor.sawClosed(port, of: listener))
+            #expect(listener.listeners.isEmpty)
+        }
+    }
+
+    @Test func `the last page stands for a while after the last flow`() async throws {
+        try await withListener { listener, _ in
+            let redirectURI = try listener.open(CallbackBinding(path: "/callback/a"))
+            let port = portOf(redirectURI)
+            listener.close(redirectURI)
+            #expect(await Visitor.get("/done", at: port).status == 200)
+            #expect(await Visitor.get("/callback/a?state=s", at: port).status == 404)
+            // A flow that starts now finds the port as it stands.
+            #expect(try listener.openPort("/callback/b") == port)
+            #expect(await Visitor.get("/callback/b?state=s", at: port).status == 303)
+        }
+    }
+
+    @Test func `a flow that starts while a port waits to close keeps it open`() async throws {
+        try await withListener(linger: .milliseconds(20)) { listener, _ in
+            for round in 0..<20 {
+                let redirectURI = try listener.open(CallbackBinding(path: "/callback/\(round)"))
+                #expect(await Visitor.get("/callback/\(round)", at: portOf(redirectURI)).status == 303)
+                listener.close(redirectURI)
+            }
+        }
+    }
+
+    @Test func `LB-06: a port that is taken fails at once and names the holder`() async throws {
+        let taken = try #require(Visitor.occupy())
+        defer { close(taken.descriptor) }
+        try await withListener { listener, _ in
+            let binding = try CallbackBinding(parsing: "http://127.0.0.1:\(taken.port)/cb")
+            #expect(throws: CallbackListenerError.portInUse(port: taken.port, holder: getuid())) {
+                try listener.open(binding)
+            }
+            #expect(listener.listeners.isEmpty)
+        }
+    }
+
+    @Test func `LB-07: localhost is both families or nothing`() async throws {
+        try await withListener { listener, _ in
+            let redirectURI = try listener.open(CallbackBinding(parsing: "http://localhost:{port}"))
+            let port = portOf(redirectURI)
+            #expect(redirectURI == "http://localhost:\(port)")
+            #expect(listener.listeners == ["127.0.0.1:\(port)", "[::1]:\(port)"])
+            let request = "GET /?code=c HTTP/1.1\r\nHost: localhost:\(port)\r\n\r\n"
+            #expect(await Visitor.send(request, to: port, over: AF_INET).status == 303)
+            #expect(await Visitor.send(request, to: port, over: AF_INET6).status == 303)
+            #expect(await Visitor.get("/?code=c", at: port).status == 421)
+
+            let taken = try #require(Visitor.occupy(over: AF_INET6))
+            defer { close(taken.descriptor) }
+            let binding = try CallbackBinding(parsing: "http://localhost:\(taken.port)/cb")
+            #expect(throws: CallbackListenerError.portInUse(port: taken.port, holder: getuid())) {
+                try listener.open(binding)
+            }
+            #expect(await Visitor.sawClosed(taken.port, of: listener))
+        }
+    }
+
+    @Test func `the IPv6 literal has its own socket and name`() async throws {
+        try await withListener { listener, deliveries in
+            let redirectURI = try listener.open(CallbackBinding(parsing: "http://[::1]:{port}/cb"))
+            let port = portOf(redirectURI)
+            let request = "GET /cb?code=c HTTP/1.1\r\nHost: [::1]:\(port)\r\n\r\n"
+            #expect(await Visitor.send(request, to: port, over: AF_INET6).status == 303)
+            #expect(deliveries.urls == ["http://[::1]:\(port)/cb?code=c"])
+            #expect(!Visitor.canConnect(to: port))
+        }
+    }
+
+    @Test func `a fixed port can be opened again after it was closed`() async throws {
+        let free = try #require(Visitor.occupy())
+        close(free.descriptor)
+        try await withListener(linger: .zero) { listener, _ in
+            for _ in 0..<3 {
+                let redirectURI = try listener.open(CallbackBinding(parsing: "http://127.0.0.1:\(free.port)/cb"))
+                #expect(await Visitor.get("/cb?code=c", at: free.port).status == 303)
+                listener.close(redirectURI)
+                #expect(await Visitor.sawClosed(free.port, of: listener))
+            }
+        }
+    }
+
+    @Test func `the end of the service closes everything`() async throws {
+        let listener = LoopbackListener { _ in .unknown }
+        let port = try listener.openPort()
+        let running = Task { try await listener.run() }
+        #expect(await Visitor.get("/callback/work", at: port).status == 404)
+        running.cancel()
+        try await running.value
+        #expect(await Visitor.sawClosed(port, of: listener))
+        #expect(listener.listeners.isEmpty)
+        #expect(throws: CallbackListenerError.shuttingDown) { try listener.openPort() }
+    }
+}

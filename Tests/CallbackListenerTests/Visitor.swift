@@ -1,0 +1,226 @@
+// What connects to a listener in these tests: plain sockets, and on threads of their own, since they block.
+
+import CLinux
+import CallbackListener
+import Glibc
+import LocalHTTP
+import Synchronization
+
+/// An answer, taken apart.
+struct Answer: Sendable, Equatable {
+    let status: Int
+    /// Names lower-cased.
+    let fields: [String: String]
+    let body: String
+    let text: String
+
+    init(_ text: String) {
+        self.text = text
+        let end = text.firstRange(of: "\r\n\r\n")
+        let lines = text[..<(end?.lowerBound ?? text.endIndex)].split(separator: "\r\n")
+        status = lines.first?.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
+        var fields: [String: String] = [:]
+        for line in lines.dropFirst() {
+            guard let colon = line.firstIndex(of: ":") else { continue }
+            fields[line[..<colon].lowercased()] = String(line[line.index(after: colon)...].drop { $0 == " " })
+        }
+        self.fields = fields
+        body = String(text[(end?.upperBound ?? text.endIndex)...])
+    }
+}
+
+enum Visitor {
+    /// Sends the text over a connection of its own and reads to its end.
+    static func send(_ text: String, to port: Int, over family: Int32 = AF_INET) async -> Answer {
+        await onThread {
+            guard let socket = connected(to: port, over: family) else { return Answer("") }
+            defer { close(socket) }
+            write(text, to: socket)
+            return Answer(readAll(socket))
+        }
+    }
+
+    /// A GET as a browser sends it. `fields`: whole lines.
+    static func get(_ target: String, at port: Int, host: String? = nil, fields: String = "") async -> Answer {
+        await send("GET \(target) HTTP/1.1\r\nHost: \(host ?? "127.0.0.1:\(port)")\r\n\(fields)\r\n", to: port)
+    }
+
+    /// True if somebody listens.
+    static func canConnect(to port: Int, over family: Int32 = AF_INET) -> Bool {
+        guard let socket = connected(to: port, over: family) else { return false }
+        close(socket)
+        return true
+    }
+
+    /// Returns once the listener has given the port up and nobody listens at it any more; false if that takes more
+    /// than ten seconds.
+    static func sawClosed(_ port: Int, of listener: LoopbackListener) async -> Bool {
+        let start = ContinuousClock.now
+        // In this order: a storm of connections would fill the queue of the socket that is to be closed.
+        while listener.listeners.contains("127.0.0.1:\(port)") || canConnect(to: port) {
+            guard ContinuousClock.now - start < .seconds(10) else { return false }
+            await Task.yield()
+        }
+        return true
+    }
+
+    static func connected(to port: Int, over family: Int32 = AF_INET) -> Int32? {
+        let descriptor = socket(family, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
+        var bound = timeval(tv_sec: 10, tv_usec: 0)
+        unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &bound, socklen_t(MemoryLayout<timeval>.size))
+        let result = unsafe withLoopback(family, port) { unsafe connect(descriptor, $0, $1) }
+        guard result == 0 else {
+            close(descriptor)
+            return nil
+        }
+        return descriptor
+    }
+
+    /// A socket that listens at a port of ours (0: a free one), and the port.
+    static func occupy(_ port: Int = 0, over family: Int32 = AF_INET) -> (descriptor: Int32, port: Int)? {
+        let descriptor = socket(family, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
+        var yes: Int32 = 1
+        unsafe setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, 4)
+        if family == AF_INET6 { unsafe setsockopt(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &yes, 4) }
+        guard unsafe withLoopback(family, port, { unsafe bind(descriptor, $0, $1) }) == 0, listen(descriptor, 8) == 0
+        else {
+            close(descriptor)
+            return nil
+        }
+        return (descriptor, localPort(descriptor))
+    }
+
+    /// Runs with the file system uid of nobody, which is whose the sockets are that it makes. Of the thread alone.
+    static func asNobody<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
+        await onThread {
+            typealias SetFileSystemUID = @convention(c) (UInt32) -> Int32
+            if let function = unsafe dlsym(nil, "setfsuid") {
+                _ = unsafe unsafeBitCast(function, to: SetFileSystemUID.self)(65_534)
+            }
+            return body()
+        }
+    }
+
+    static func localPort(_ descriptor: Int32) -> Int {
+        var storage = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        _ = unsafe withUnsafeMutablePointer(to: &storage) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe getsockname(descriptor, $0, &length)
+            }
+        }
+        return unsafe withUnsafeBytes(of: &storage) { Int(unsafe $0[2]) << 8 | Int(unsafe $0[3]) }
+    }
+
+    static func write(_ text: String, to socket: Int32) {
+        let bytes = Array(text.utf8)
+        _ = unsafe bytes.withUnsafeBytes {
+            unsafe Glibc.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+        }
+    }
+
+    static func readAll(_ socket: Int32) -> String {
+        var text: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 4_096)
+        while true {
+            let count = unsafe buffer.withUnsafeMutableBytes { unsafe recv(socket, $0.baseAddress, $0.count, 0) }
+            guard count > 0 else { return String(decoding: text, as: UTF8.self) }
+            text += buffer[..<count]
+        }
+    }
+
+    private static func withLoopback(
+        _ family: Int32, _ port: Int, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
+    ) -> Int32 {
+        if family == AF_INET {
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_port = in_port_t(port).bigEndian
+            address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+            return unsafe withUnsafePointer(to: &address) { pointer in
+                unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    unsafe body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                }
+            }
+        }
+        var address = sockaddr_in6()
+        address.sin6_family = sa_family_t(AF_INET6)
+        address.sin6_port = in_port_t(port).bigEndian
+        address.sin6_addr = in6addr_loopback
+        return unsafe withUnsafePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe body($0, socklen_t(MemoryLayout<sockaddr_in6>.size))
+            }
+        }
+    }
+}
+
+private final class ThreadBody: Sendable {
+    let run: @Sendable () -> Void
+    init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+}
+
+/// Runs what blocks on a thread of its own.
+func onThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
+    await withCheckedContinuation { continuation in
+        var thread = pthread_t()
+        let context = unsafe Unmanaged.passRetained(ThreadBody { continuation.resume(returning: body()) }).toOpaque()
+        let entry: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { context in
+            if let context = unsafe context {
+                unsafe Unmanaged<ThreadBody>.fromOpaque(context).takeRetainedValue().run()
+            }
+            return nil
+        }
+        if unsafe pthread_create(&thread, nil, entry, context) == 0 { pthread_detach(thread) }
+    }
+}
+
+/// What was delivered, and what is answered.
+final class Deliveries: Sendable {
+    let outcome: CallbackOutcome
+    private let arrivals = Mutex<[CallbackArrival]>([])
+
+    init(_ outcome: CallbackOutcome) {
+        self.outcome = outcome
+    }
+
+    var urls: [String] { arrivals.withLock { $0.map(\.url) } }
+    var forms: [String?] { arrivals.withLock { $0.map { $0.form.map { String(decoding: $0, as: UTF8.self) } } } }
+
+    func take(_ arrival: CallbackArrival) -> CallbackOutcome {
+        arrivals.withLock { $0.append(arrival) }
+        return outcome
+    }
+}
+
+/// Runs a listener for the time of a test.
+func withListener(
+    _ outcome: CallbackOutcome = .completed, linger: Duration = .seconds(5),
+    ownerOf: @escaping @Sendable (Peer) -> UInt32? = SocketOwner.uid(of:),
+    _ body: (LoopbackListener, Deliveries) async throws -> Void
+) async throws {
+    let deliveries = Deliveries(outcome)
+    let listener = LoopbackListener(linger: linger, ownerOf: ownerOf) { deliveries.take($0) }
+    let running = Task { try await listener.run() }
+    do {
+        try await body(listener, deliveries)
+    } catch {
+        running.cancel()
+        throw error
+    }
+    running.cancel()
+    try await running.value
+}
+
+extension LoopbackListener {
+    /// The port of a new redirect URI.
+    func openPort(_ path: String = "/callback/work", acceptsPost: Bool = false) throws -> Int {
+        let redirectURI = try open(CallbackBinding(path: path, acceptsPost: acceptsPost))
+        return portOf(redirectURI)
+    }
+}
+
+func portOf(_ redirectURI: String) -> Int {
+    let authority = redirectURI.dropFirst("http://".count).prefix { $0 != "/" && $0 != "?" }
+    return authority.split(separator: ":").last.flatMap { Int($0) } ?? 0
+}

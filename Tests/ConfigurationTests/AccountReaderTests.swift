@@ -1,0 +1,130 @@
+import Configuration
+import HTTPMessages
+import OAuth
+import Secrets
+import Testing
+
+@Suite struct `An account` {
+    private static let oidc = "issuer = \"https://id.example.org\"\nclient_id = \"c\"\n"
+
+    @Test func `of an OpenID provider asks for an ID token unless told otherwise`() throws {
+        #expect(try account(Self.oidc)?.scopes == ["openid"])
+        #expect(try account(Self.oidc + "scopes = []")?.scopes == [])
+        #expect(try account("provider = \"github\"\nclient_id = \"c\"")?.scopes == [])
+    }
+
+    @Test func `takes plain http for loopback issuers only`() throws {
+        for issuer in ["http://127.0.0.1:8080", "http://localhost:8080/realm", "http://[::1]:8080"] {
+            #expect(try account("issuer = \"\(issuer)\"\nclient_id = \"c\"")?.provider == .oidc(issuer: issuer))
+        }
+        #expect(try !mistakes("issuer = \"http://10.0.0.1\"\nclient_id = \"c\"").isEmpty)
+    }
+
+    @Test func `keeps the issuer byte for byte`() throws {
+        let issuer = "https://ID.example.org:443/Realm%2F/"
+        #expect(try account("issuer = \"\(issuer)\"\nclient_id = \"c\"")?.provider.issuer == issuer)
+    }
+
+    @Test func `of a preset has what the preset knows`() throws {
+        let tenant = "11111111-2222-3333-4444-555555555555"
+        let microsoft = try account("provider = \"microsoft\"\ntenant = \"\(tenant)\"\nclient_id = \"c\"")
+        #expect(microsoft?.provider.issuer == "https://login.microsoftonline.com/\(tenant)/v2.0")
+        #expect(microsoft?.redirectURIsToRegister == ["http://localhost:{port}"])
+        #expect(microsoft?.redirect == .loopback(host: "localhost", port: nil, path: ""))
+        let gitlab = try account("provider = \"gitlab\"\nhost = \"git.example.org\"\nclient_id = \"c\"")
+        #expect(gitlab?.provider.issuer == "https://git.example.org")
+        #expect(gitlab?.clientAuthentication == ClientAuthentication.none)
+        let github = try account("provider = \"github\"\nclient_id = \"c\"")
+        #expect(github?.provider.endpoints?.tokenEndpoint == "https://github.com/login/oauth/access_token")
+        #expect(github?.provider.issuer == nil)
+    }
+
+    @Test func `overrules the preset's parameters by name`() throws {
+        let lines =
+            "provider = \"google\"\nclient_id = \"c\"\n"
+            + "authorization_params = { access_type = \"online\", prompt = \"\" }"
+        let expected = [FormEncoding.Pair("access_type", "online"), FormEncoding.Pair("prompt", "")]
+        #expect(try account(lines)?.authorizationParameters == expected)
+    }
+
+    @Test func `with a secret leaves the authentication to the metadata`() throws {
+        let command = "client_secret_command = [\"pass\", \"show\", \"x\"]\n"
+        let stated = try account(Self.oidc + command)
+        #expect(stated?.clientAuthentication == nil)
+        #expect(stated?.clientSecretCommand == ["pass", "show", "x"])
+        let post = try account(Self.oidc + command + "client_authentication = \"client_secret_post\"")
+        #expect(post?.clientAuthentication == .clientSecretPost)
+        #expect(try account(Self.oidc)?.clientAuthentication == ClientAuthentication.none)
+        #expect(try account(Self.oidc)?.clientSecret == ClientSecretSource.none)
+    }
+
+    @Test func `may hold its secret in a file that is closed to others`() throws {
+        let inline = try account(Self.oidc + "client_secret = \"hush\"")
+        #expect(inline?.clientSecret == .inline(Secret("hush")))
+        #expect("\(String(describing: inline))".contains("hush") == false)
+        var dumped = ""
+        dump(inline, to: &dumped)
+        #expect(!dumped.contains("hush"))
+        #expect(throws: ConfigurationErrors.self) { try account(Self.oidc + "client_secret = \"hush\"", mode: 0o640) }
+    }
+
+    @Test func `expands the home directory in paths and programs`() throws {
+        let folder = try Folder()
+        try folder.write("x\n", to: "secret")
+        try folder.write("[accounts.mail]\n\(Self.oidc)client_secret_command = [\"~/bin/secret\", \"~/x\"]\n")
+        let configuration = try folder.load()
+        #expect(configuration["mail"]?.clientSecretCommand == ["\(folder.path)/bin/secret", "~/x"])
+    }
+
+    @Test func `reads numbers, users and headers`() throws {
+        let lines =
+            Self.oidc + """
+                flow_timeout = 10
+                refresh_margin = 0
+                session_warnings = [60, 600]
+                callback_peer_uids = [0, 1001]
+                headers = { X-Tenant = "a b", "x_y" = "" }
+                policy = "same-uid"
+                """
+        let account = try #require(try account(lines))
+        #expect(account.flowTimeout == 10)
+        #expect(account.refreshMargin == 0)
+        #expect(account.sessionWarnings == [600, 60])
+        #expect(account.callbackPeerUIDs == [0, 1_001])
+        #expect(account.headers == [FormEncoding.Pair("X-Tenant", "a b"), FormEncoding.Pair("x_y", "")])
+    }
+
+    @Test func `reads its certificates when the configuration is read`() throws {
+        let folder = try Folder()
+        let pem = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+        try folder.write(pem, to: "ca.pem", mode: 0o644)
+        let pin = "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+        try folder.write("[accounts.mail]\n\(Self.oidc)ca_file = \"~/ca.pem\"\npinned_public_keys = [\"\(pin)\"]\n")
+        let trust = try folder.load()["mail"]?.trust
+        #expect(trust == ServerTrust(certificateAuthorities: Array(pem.utf8), pinnedPublicKeys: [pin]))
+        try folder.write("-----BEGIN PRIVATE KEY-----\n", to: "ca.pem")
+        #expect(throws: ConfigurationErrors.self) { try folder.load() }
+    }
+
+    @Test func `of Supabase needs no client, and lists what to allow`() throws {
+        let lines = "provider = \"supabase\"\nurl = \"https://abc.supabase.co\"\napi_key = \"k\"\n"
+        let loopback = try #require(try account(lines))
+        #expect(loopback.redirectURIsToRegister == ["http://127.0.0.1:*/callback/mail/*"])
+        #expect(loopback.clientID.isEmpty)
+        let none = try account(lines + "redirect_uri = \"app://cb\"\nredirect_flow_key = \"none\"")
+        #expect(none?.redirectURIsToRegister == ["app://cb"])
+    }
+
+    @Test func `of Apple works with an https redirect`() throws {
+        let lines =
+            "issuer = \"https://appleid.apple.com\"\nclient_id = \"c\"\nredirect_uri = \"https://example.org/cb\""
+        #expect(try account(lines)?.redirect == .https(uri: "https://example.org/cb"))
+    }
+
+    @Test func `may have any name the contract allows`() throws {
+        let folder = try Folder()
+        let names = ["a", "0", "a-b_c.d", String(repeating: "a", count: 64)]
+        try folder.write(names.map { "[accounts.\"\($0)\"]\n\(Self.oidc)" }.joined())
+        #expect(try folder.load().accounts.map(\.name) == names.sorted())
+    }
+}

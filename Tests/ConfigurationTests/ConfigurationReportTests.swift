@@ -1,0 +1,67 @@
+import Configuration
+import StrictJSON
+import Testing
+
+@Suite struct `The report on the configuration` {
+    @Test func `lists accounts with what to register`() throws {
+        let folder = try Folder()
+        try folder.write(
+            """
+            [accounts.work]
+            issuer = "https://id.example.org"
+            client_id = "c"
+
+            [accounts.fixed]
+            issuer = "https://id.example.org"
+            client_id = "c"
+            client_authentication = "client_secret_basic"
+            redirect_uri = "http://localhost:8400/cb"
+            """)
+        let report = folder.report()
+        #expect(report.isValid)
+        #expect(
+            report.text == """
+                fixed: oidc, redirect URI to register: http://localhost:8400/cb
+                    localhost is bound as 127.0.0.1 and as [::1]; if one of them is taken, the sign-in fails.
+                    client_secret_basic needs client_secret_file or client_secret_command: set one.
+                work: oidc, redirect URI to register: http://127.0.0.1:{port}/callback/work
+
+                """)
+        let json = try JSON(parsing: Array(report.json.utf8))
+        #expect(json["valid"] == true)
+        #expect(json["errors"] == [])
+        #expect(
+            json["accounts"]?.array?.last == [
+                "name": "work", "provider": "oidc", "source": .string("\(folder.path)/config.toml:1"),
+                "redirect_uri": "http://127.0.0.1:{port}/callback/work", "notes": [],
+            ])
+    }
+
+    @Test func `lists mistakes as editors read them`() throws {
+        let folder = try Folder()
+        try folder.write("[accounts.mail]\nprovider = \"google\"\nclient_idd = \"c\"\n")
+        let report = folder.report()
+        #expect(!report.isValid)
+        let file = "\(folder.path)/config.toml"
+        #expect(report.text.hasPrefix("\(file):3: accounts.mail.client_idd: unknown key; did you mean client_id? "))
+        #expect(report.text.hasSuffix("The configuration has 1 mistake.\n"))
+        let json = try JSON(parsing: Array(report.json.utf8))
+        #expect(json["valid"] == false)
+        #expect(json["accounts"] == [])
+        let error = json["errors"]?.array?.first
+        #expect(error?.object?.names == ["file", "line", "key", "message"])
+        #expect(error?["line"] == 3)
+    }
+
+    @Test func `says how to begin`() throws {
+        let report = try Folder().report(isExplicit: false)
+        #expect(report.isValid)
+        #expect(report.text.contains("ringback account add"))
+    }
+
+    @Test func `leaves out what is not known`() throws {
+        let report = try Folder().report()
+        let json = try JSON(parsing: Array(report.json.utf8))
+        #expect(json["errors"]?.array?.first?.object?.names == ["file", "message"])
+    }
+}

@@ -1,0 +1,30 @@
+import Testing
+
+@testable import Configuration
+
+@Suite struct `The key table` {
+    @Test func `has every key once, with a meaning in one line`() {
+        let names = Key.all.map { "\($0.section.rawValue).\($0.name)" }
+        #expect(Set(names).count == names.count)
+        #expect(Key.all.allSatisfy { !$0.meaning.isEmpty && !$0.meaning.contains("\n") })
+    }
+
+    @Test func `knows the keys that the documentation shows`() {
+        let shown = [
+            "issuer", "client_id", "scopes", "provider", "tenant", "client_secret_file", "client_secret_command",
+            "client_secret", "origins", "url", "api_key", "redirect_uri", "redirect_flow_key", "client_authentication",
+            "authorization_params", "endpoints", "ca_file", "pinned_public_keys", "headers", "flow_timeout",
+            "refresh_margin", "session_warnings", "callback_peer_uids", "policy",
+        ]
+        #expect(Set(shown).isSubset(of: Key.allowed(in: .account).keys))
+    }
+
+    @Test func `lets drop-ins offer accounts and nothing else`() {
+        #expect(Key.allowed(in: .file).values.filter(\.isForDropIns).map(\.name) == ["accounts"])
+    }
+
+    @Test func `writes paths as TOML does`() {
+        #expect(KeyCheck.display(["accounts", "org.example", "url"]) == "accounts.\"org.example\".url")
+        #expect(KeyCheck.display(["a\"\\\u{1B}[31m\u{202E}\n", ""]) == "\"a\\\"\\\\\\u{1b}[31m\\u{202e}\\u{a}\".\"\"")
+    }
+}

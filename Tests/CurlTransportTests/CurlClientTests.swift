@@ -1,0 +1,238 @@
+import CurlTransport
+import Glibc
+import HTTPMessages
+import Secrets
+import Synchronization
+import Testing
+
+private func text(_ response: HTTPResponse) -> String { response.body.revealed() }
+
+/// The error of a request, nil if there is an answer.
+private func failure(_ client: CurlClient, _ request: HTTPRequest) async -> HTTPClientError? {
+    do throws(HTTPClientError) {
+        _ = try await client.send(request)
+        return nil
+    } catch {
+        return error
+    }
+}
+
+/// What a server says, with a name for the test's output.
+private struct Answer: CustomTestStringConvertible, Sendable {
+    let testDescription: String
+    let text: String
+
+    init(_ name: String, _ text: String) {
+        testDescription = name
+        self.text = text
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `The curl client` {
+    let client = CurlClient(version: "0.1-test")
+
+    // MARK: What is sent
+
+    @Test func `sends a request and returns the whole answer`() async throws {
+        let seen = Mutex("")
+        let server = TestServer { connection in
+            let request = connection.readRequest() ?? ""
+            seen.withLock { $0 = request }
+            connection.answer("201 Created", fields: "X-One: a\r\nx-one:  b \r\nEmpty:\r\n", body: "hello")
+        }
+        var request = HTTPRequest(
+            url: server.url("/a/../b?x=%2F"), fields: HTTPFields([("Accept", "application/json")]))
+        request.authorization = Secret("Bearer s3cret")
+        let response = try await client.send(request)
+        #expect(response.status == 201)
+        #expect(text(response) == "hello")
+        #expect(response.fields[all: "X-ONE"] == ["a", "b"])
+        #expect(response.fields["empty"] == "")
+        let sent = seen.withLock { $0 }
+        #expect(sent.hasPrefix("GET /a/../b?x=%2F HTTP/1.1\r\n"))
+        #expect(sent.contains("\r\nUser-Agent: ringback/0.1-test\r\n"))
+        #expect(sent.contains("\r\nAuthorization: Bearer s3cret\r\n"))
+        #expect(sent.contains("\r\nAccept: application/json\r\n"))
+        #expect(!sent.lowercased().contains("accept-encoding"))
+        #expect(!sent.lowercased().contains("cookie"))
+    }
+
+    @Test(arguments: [0, 1, 200_000, 1_500_000])
+    func `posts a body as it is, without asking for leave`(length: Int) async throws {
+        let body = String(repeating: "x", count: length)
+        let seen = Mutex("")
+        let server = TestServer { connection in
+            let request = connection.readRequest() ?? ""
+            seen.withLock { $0 = request }
+            connection.answer()
+        }
+        let form = HTTPFields([("Content-Type", "application/x-www-form-urlencoded")])
+        _ = try await client.send(HTTPRequest(method: "POST", url: server.url(), fields: form, body: Secret(body)))
+        let sent = seen.withLock { $0 }
+        #expect(sent.hasPrefix("POST / HTTP/1.1\r\n"))
+        #expect(sent.hasSuffix("\r\n\r\n\(body)"))
+        #expect(sent.contains("\r\nContent-Length: \(body.utf8.count)\r\n"))
+        #expect(!sent.lowercased().contains("expect"))
+    }
+
+    @Test(arguments: ["PUT", "DELETE", "HEAD"])
+    func `sends the method it was given`(method: String) async throws {
+        let server = TestServer { connection in
+            let request = connection.readRequest() ?? ""
+            connection.write(
+                "HTTP/1.1 200 OK\r\nX-Method: \(request.prefix { $0 != " " })\r\nContent-Length: 0\r\n\r\n")
+        }
+        #expect(try await client.send(HTTPRequest(method: method, url: server.url())).fields["x-method"] == method)
+    }
+
+    @Test(arguments: [
+        "file:///etc/hostname", "ftp://127.0.0.1/", "http://example.com/", "http://127.0.0.1.example.com/",
+        "http://10.0.0.1/", "gopher://127.0.0.1/", "https://user:word@example.com/", "https:///x", "", "localhost",
+    ])
+    func `refuses a URL that secrets must not go to`(url: String) async {
+        #expect(await failure(client, HTTPRequest(url: url)) == .refusedURL)
+    }
+
+    @Test(arguments: [("X-A", "1\r\nX-B: 2"), ("X-A", "a\nb"), ("X A", "1"), ("", "1"), ("X-A", "\u{0}")])
+    func `refuses a header field that would be two`(name: String, value: String) async {
+        let server = TestServer { $0.waitUntilClosed() }
+        let request = HTTPRequest(url: server.url(), fields: HTTPFields([(name, value)]))
+        guard case .unreachable = await failure(client, request) else {
+            Issue.record("sent")
+            return
+        }
+        var secret = HTTPRequest(url: server.url())
+        secret.authorization = Secret("Bearer \(value)\n")
+        #expect(await failure(client, secret) != nil)
+        #expect(server.connectionCount == 0)
+    }
+
+    /// In processes of their own: the environment is not for changing while threads run.
+    @Test func `goes past the environment's proxy`() async {
+        await #expect(processExitsWith: .success) {
+            let proxy = TestServer { connection in
+                _ = connection.readRequest()
+                connection.answer(body: "proxy")
+            }
+            let server = TestServer { connection in
+                _ = connection.readRequest()
+                connection.answer(body: "server")
+            }
+            for name in ["http_proxy", "all_proxy", "ALL_PROXY"] {
+                unsafe setenv(name, "http://127.0.0.1:\(proxy.port)", 1)
+            }
+            let response = try await CurlClient(version: "0.1-test").send(HTTPRequest(url: server.url()))
+            #expect(response.body.revealed() == "server")
+            #expect(proxy.connectionCount == 0)
+        }
+    }
+
+    @Test func `preparing keeps connection keys out of SSLKEYLOGFILE`() async {
+        await #expect(processExitsWith: .success) {
+            unsafe setenv("SSLKEYLOGFILE", "/nonexistent/keys", 1)
+            #expect(CurlClient.prepare())
+            #expect(unsafe getenv("SSLKEYLOGFILE") == nil)
+        }
+    }
+
+    // MARK: What comes back
+
+    @Test(arguments: [301, 302, 303, 307, 308])
+    func `a redirect is an answer`(status: Int) async throws {
+        let other = TestServer { connection in
+            _ = connection.readRequest()
+            connection.answer()
+        }
+        let location = other.url("/stolen")
+        let server = TestServer { connection in
+            _ = connection.readRequest()
+            connection.answer("\(status) Elsewhere", fields: "Location: \(location)\r\n")
+        }
+        let request = HTTPRequest(method: "POST", url: server.url(), body: Secret("refresh_token=R"))
+        let response = try await client.send(request)
+        #expect(response.status == status)
+        #expect(response.fields["location"] == location)
+        #expect(other.connectionCount == 0)
+    }
+
+    @Test func `sets no cookie`() async throws {
+        let cookies = Mutex<[Bool]>([])
+        let server = TestServer { connection in
+            while let request = connection.readRequest() {
+                cookies.withLock { $0.append(request.lowercased().contains("cookie")) }
+                connection.answer(fields: "Set-Cookie: a=b\r\nAlt-Svc: h2=\":1\"\r\n")
+            }
+        }
+        for _ in 0..<2 { _ = try await client.send(HTTPRequest(url: server.url())) }
+        #expect(cookies.withLock { $0 } == [false, false])
+    }
+
+    @Test(arguments: [
+        Answer(
+            "one byte over", "HTTP/1.1 200 OK\r\nContent-Length: 1001\r\n\r\n" + String(repeating: "x", count: 1_001)),
+        Answer("a length that lies", "HTTP/1.1 200 OK\r\nContent-Length: 100000000000\r\n\r\nx"),
+        Answer("no length", "HTTP/1.1 200 OK\r\n\r\n" + String(repeating: "x", count: 5_000)),
+        Answer(
+            "chunks",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                + String(repeating: "10\r\n0123456789abcdef\r\n", count: 99)),
+    ])
+    private func `a body over the limit ends the transfer`(answer: Answer) async {
+        let server = TestServer { connection in
+            _ = connection.readRequest()
+            connection.write(answer.text)
+            connection.waitUntilClosed()
+        }
+        let limits = HTTPLimits(timeout: .seconds(10), maxBody: 1_000)
+        #expect(
+            await failure(client, HTTPRequest(url: server.url(), limits: limits)) == .tooLarge(host: "127.0.0.1"))
+    }
+
+    @Test func `a body of exactly the limit is taken`() async throws {
+        let body = String(repeating: "x", count: 100_000)
+        let server = TestServer { connection in
+            _ = connection.readRequest()
+            connection.answer(body: body)
+        }
+        let limits = HTTPLimits(timeout: .seconds(10), maxBody: 100_000)
+        #expect(text(try await client.send(HTTPRequest(url: server.url(), limits: limits))) == body)
+    }
+
+    @Test func `an endless head ends the transfer`() async {
+        let server = TestServer { connection in
+            _ = connection.readRequest()
+            connection.write("HTTP/1.1 200 OK\r\n")
+            while connection.write("X-More: \(String(repeating: "x", count: 1_000))\r\n") {}
+        }
+        #expect(await failure(client, HTTPRequest(url: server.url())) == .tooLarge(host: "127.0.0.1"))
+    }
+
+    @Test(arguments: [
+        Answer("short of its length", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort"),
+        Answer("no last chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n"),
+        Answer("bad chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"),
+        Answer("bad length", "HTTP/1.1 200 OK\r\nContent-Length: pear\r\n\r\n"),
+        Answer("HTML", "<html>not HTTP at all</html>"),
+        Answer("another protocol", "SSH-2.0-OpenSSH_9.2\r\n"),
+    ])
+    private func `an answer that breaks HTTP or ends early is malformed`(answer: Answer) async {
+        let server = TestServer { connection in
+            _ = connection.readRequest()
+            connection.write(answer.text)
+        }
+        #expect(await failure(client, HTTPRequest(url: server.url())) == .malformed(host: "127.0.0.1"))
+    }
+
+    @Test func `interim answers and trailers are passed over`() async throws {
+        let server = TestServer { connection in
+            _ = connection.readRequest()
+            connection.write("HTTP/1.1 103 Early Hints\r\nX-Early: 1\r\n\r\n")
+            connection.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-Final: 1\r\n\r\n2\r\nok\r\n0\r\n")
+            connection.write("X-Trailer: 1\r\n\r\n")
+        }
+        let response = try await client.send(HTTPRequest(url: server.url()))
+        #expect(response.status == 200)
+        #expect(response.fields.lines.map(\.name) == ["Transfer-Encoding", "X-Final"])
+        #expect(text(response) == "ok")
+    }
+}

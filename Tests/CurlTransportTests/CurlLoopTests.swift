@@ -1,0 +1,173 @@
+import Glibc
+import HTTPMessages
+import Secrets
+import Synchronization
+import Testing
+
+@testable import CurlTransport
+
+@Suite(.timeLimit(.minutes(1))) struct `The curl loop` {
+    let client = CurlClient(version: "0.1-test")
+
+    private func failure(_ request: HTTPRequest) async -> HTTPClientError? {
+        do throws(HTTPClientError) {
+            _ = try await client.send(request)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test(arguments: 0...2) func `a server that stops midway meets the time limit`(step: Int) async {
+        let start = ["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx"][step]
+        let server = TestServer { connection in
+            _ = connection.readRequest()
+            connection.write(start)
+            connection.waitUntilClosed()
+        }
+        let begin = ContinuousClock.now
+        let request = HTTPRequest(url: server.url(), limits: HTTPLimits(timeout: .milliseconds(200)))
+        #expect(await failure(request) == .timedOut(host: "127.0.0.1"))
+        #expect(ContinuousClock.now - begin < .seconds(5))
+    }
+
+    @Test func `a server that hangs does not slow another`() async throws {
+        let arrived = Event()
+        let hanging = TestServer { connection in
+            _ = connection.readRequest()
+            arrived.happen()
+            connection.waitUntilClosed()
+        }
+        let working = TestServer { connection in
+            while connection.readRequest() != nil { connection.answer(body: "ok") }
+        }
+        let waiting = Task { await failure(HTTPRequest(url: hanging.url())) }
+        #expect(await arrived.happened())
+        for _ in 0..<5 { #expect(try await client.send(HTTPRequest(url: working.url())).status == 200) }
+        waiting.cancel()
+        #expect(await waiting.value == .cancelled)
+    }
+
+    @Test func `many transfers run at once`() async throws {
+        // No answer before all have arrived.
+        let arrived = Mutex(0)
+        let server = TestServer { connection in
+            _ = connection.readRequest()
+            arrived.withLock { $0 += 1 }
+            while arrived.withLock({ $0 }) < 40 { usleep(1_000) }
+            connection.answer(body: "ok")
+        }
+        let client = client
+        let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+            for index in 0..<40 {
+                group.addTask { try await client.send(HTTPRequest(url: server.url("/\(index)"))).status }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(statuses == Array(repeating: 200, count: 40))
+    }
+
+    @Test func `a refused connection is unreachable`() async {
+        let request = HTTPRequest(url: "http://127.0.0.1:\(TestServer.unusedPort())/")
+        #expect(await failure(request) == .unreachable(host: "127.0.0.1", reason: "the connection was refused"))
+    }
+
+    @Test func `a server that says nothing is unreachable`() async {
+        let server = TestServer { connection in _ = connection.readRequest() }
+        let expected = "the server closed the connection without an answer"
+        #expect(await failure(HTTPRequest(url: server.url())) == .unreachable(host: "127.0.0.1", reason: expected))
+    }
+
+    @Test func `cancelling the caller closes the connection`() async {
+        let arrived = Event()
+        let closed = Event()
+        let server = TestServer { connection in
+            _ = connection.readRequest()
+            arrived.happen()
+            connection.waitUntilClosed()
+            closed.happen()
+        }
+        let task = Task { await failure(HTTPRequest(url: server.url())) }
+        #expect(await arrived.happened())
+        task.cancel()
+        #expect(await task.value == .cancelled)
+        #expect(await closed.happened())
+    }
+
+    @Test func `a caller cancelled before the start sends nothing`() async {
+        let server = TestServer { $0.waitUntilClosed() }
+        let task = Task {
+            while !Task.isCancelled { await Task.yield() }
+            return await failure(HTTPRequest(url: server.url()))
+        }
+        task.cancel()
+        #expect(await task.value == .cancelled)
+        #expect(server.connectionCount == 0)
+    }
+
+    @Test func `reads share a connection, a request with a body gets its own`() async throws {
+        let requests = Mutex<[String]>([])
+        let server = TestServer { connection in
+            while let request = connection.readRequest() {
+                requests.withLock { $0.append(String(request.prefix { $0 != " " })) }
+                connection.answer()
+            }
+        }
+        for _ in 0..<3 { _ = try await client.send(HTTPRequest(url: server.url())) }
+        #expect(server.connectionCount == 1)
+        _ = try await client.send(HTTPRequest(method: "POST", url: server.url(), body: Secret("a=1")))
+        #expect(server.connectionCount == 2)
+        #expect(requests.withLock { $0 } == ["GET", "GET", "GET", "POST"])
+    }
+
+    @Test func `a request with a body is never sent twice`() async throws {
+        let posts = Mutex(0)
+        let server = TestServer { connection in
+            while let request = connection.readRequest() {
+                guard request.hasPrefix("GET") else {
+                    // The token was rotated here, and the answer is lost.
+                    posts.withLock { $0 += 1 }
+                    return
+                }
+                connection.answer()
+            }
+        }
+        _ = try await client.send(HTTPRequest(url: server.url()))
+        guard case .unreachable = await failure(HTTPRequest(method: "POST", url: server.url(), body: Secret("r=1")))
+        else {
+            Issue.record("answered")
+            return
+        }
+        #expect(posts.withLock { $0 } == 1)
+    }
+
+    @Test func `shutting down fails what is pending and what comes later`() async {
+        let arrived = Event()
+        let server = TestServer { connection in
+            _ = connection.readRequest()
+            arrived.happen()
+            connection.waitUntilClosed()
+        }
+        let task = Task { await failure(HTTPRequest(url: server.url())) }
+        #expect(await arrived.happened())
+        client.shutdown()
+        #expect(await task.value == .cancelled)
+        #expect(await failure(HTTPRequest(url: server.url())) == .cancelled)
+        #expect(!client.isRunning)
+    }
+
+    @Test func `the thread exists only while there is something to send`() async throws {
+        let server = TestServer { connection in
+            while connection.readRequest() != nil { connection.answer() }
+        }
+        let client = CurlClient(version: "0.1-test", restsAfter: .milliseconds(20))
+        #expect(!client.isRunning)
+        for _ in 0..<3 {
+            #expect(try await client.send(HTTPRequest(url: server.url())).status == 200)
+            let start = ContinuousClock.now
+            while client.isRunning, ContinuousClock.now - start < .seconds(10) { await Task.yield() }
+            #expect(!client.isRunning)
+        }
+        #expect(server.connectionCount == 3)
+    }
+}

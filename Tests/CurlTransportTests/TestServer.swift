@@ -1,0 +1,168 @@
+// A server as small as a test needs it: plain sockets, a thread per connection, and a script that says what happens.
+
+import Glibc
+import Synchronization
+
+/// Listens on a free port of 127.0.0.1 and runs the script for every connection, until it goes.
+final class TestServer: Sendable {
+    let port: Int
+    private let listener: Int32
+    private let connections = Mutex(0)
+
+    init(_ script: @escaping @Sendable (TestConnection) -> Void) {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
+        listener = descriptor
+        port = bindToLoopback(descriptor)
+        listen(descriptor, 64)
+        runThread { [weak self] in
+            while true {
+                let accepted = accept(descriptor, nil, nil)
+                guard accepted >= 0 else { break }
+                guard let self else {
+                    close(accepted)
+                    break
+                }
+                connections.withLock { $0 += 1 }
+                runThread {
+                    script(TestConnection(accepted))
+                    // Ends the connection even if a child process of another test holds a copy of the descriptor.
+                    shutdown(accepted, Int32(SHUT_RDWR))
+                    close(accepted)
+                }
+            }
+            close(descriptor)
+        }
+    }
+
+    deinit {
+        // Wakes the accept that waits.
+        shutdown(listener, Int32(SHUT_RDWR))
+    }
+
+    var connectionCount: Int { connections.withLock { $0 } }
+
+    func url(_ path: String = "/") -> String { "http://127.0.0.1:\(port)\(path)" }
+
+    /// A port where nobody listens.
+    static func unusedPort() -> Int {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
+        defer { close(descriptor) }
+        return bindToLoopback(descriptor)
+    }
+}
+
+/// The server's end of a connection. Blocking calls: scripts have threads of their own.
+struct TestConnection: Sendable {
+    private let descriptor: Int32
+
+    init(_ descriptor: Int32) {
+        self.descriptor = descriptor
+    }
+
+    /// The next request, head and body (by Content-Length); nil if the client closed.
+    func readRequest() -> String? {
+        var text = ""
+        while true {
+            if let end = text.firstRange(of: "\r\n\r\n") {
+                let length = text[..<end.lowerBound].split(separator: "\r\n")
+                    .first { $0.lowercased().hasPrefix("content-length:") }
+                    .flatMap { Int($0.dropFirst(15).drop { $0 == " " }) }
+                if text[end.upperBound...].utf8.count >= length ?? 0 { return text }
+            }
+            guard let piece = readSome() else { return nil }
+            text += piece
+        }
+    }
+
+    /// Sends; false if the client has gone.
+    @discardableResult
+    func write(_ text: String) -> Bool {
+        var bytes = Array(text.utf8)[...]
+        while !bytes.isEmpty {
+            let count = unsafe bytes.withUnsafeBytes {
+                unsafe send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            }
+            guard count > 0 else { return false }
+            bytes = bytes.dropFirst(count)
+        }
+        return true
+    }
+
+    /// Answers the next request with a whole message.
+    func answer(_ status: String = "200 OK", fields: String = "", body: String = "") {
+        write("HTTP/1.1 \(status)\r\n\(fields)Content-Length: \(body.utf8.count)\r\n\r\n\(body)")
+    }
+
+    /// Returns when the client has closed the connection.
+    func waitUntilClosed() {
+        while readSome() != nil {}
+    }
+
+    private func readSome() -> String? {
+        var buffer = [UInt8](repeating: 0, count: 4_096)
+        let count = unsafe buffer.withUnsafeMutableBytes { unsafe recv(descriptor, $0.baseAddress, $0.count, 0) }
+        return count > 0 ? String(decoding: buffer[..<count], as: UTF8.self) : nil
+    }
+}
+
+/// Something that happens once, for a test to wait for.
+final class Event: Sendable {
+    private let stream: AsyncStream<Void>
+    private let continuation: AsyncStream<Void>.Continuation
+
+    init() {
+        (stream, continuation) = AsyncStream.makeStream()
+    }
+
+    func happen() {
+        continuation.yield()
+        continuation.finish()
+    }
+
+    /// True if it happened within ten seconds.
+    func happened() async -> Bool {
+        await withTaskGroup(of: Bool.self) { group in
+            group.addTask { [stream] in
+                for await _ in stream { return true }
+                return !Task.isCancelled
+            }
+            group.addTask {
+                try? await Task.sleep(for: .seconds(10))
+                return false
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? false
+        }
+    }
+}
+
+private func bindToLoopback(_ descriptor: Int32) -> Int {
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+    var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+    return unsafe withUnsafeMutablePointer(to: &address) { pointer in
+        unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            _ = unsafe bind(descriptor, $0, length)
+            _ = unsafe getsockname(descriptor, $0, &length)
+        }
+        return unsafe Int(UInt16(bigEndian: pointer.pointee.sin_port))
+    }
+}
+
+private final class ThreadBody: Sendable {
+    let run: @Sendable () -> Void
+    init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+}
+
+func runThread(_ body: @escaping @Sendable () -> Void) {
+    var thread = pthread_t()
+    let context = unsafe Unmanaged.passRetained(ThreadBody(body)).toOpaque()
+    let entry: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { context in
+        if let context = unsafe context {
+            unsafe Unmanaged<ThreadBody>.fromOpaque(context).takeRetainedValue().run()
+        }
+        return nil
+    }
+    if unsafe pthread_create(&thread, nil, entry, context) == 0 { pthread_detach(thread) }
+}

@@ -1,0 +1,174 @@
+import StrictJSON
+import Testing
+
+/// A callback that is not the genuine one: made from it, by somebody who may know all of it.
+private struct Forgery: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    let make: @Sendable (LocalURL) throws -> String
+
+    init(_ name: String, _ make: @escaping @Sendable (LocalURL) throws -> String) {
+        testDescription = name
+        self.make = make
+    }
+
+    static let all = [
+        Forgery("an unknown state") { try $0.setting("state", to: String(repeating: "A", count: 43)).text },
+        Forgery("a state that is cut") { try $0.setting("state", to: String(($0["state"] ?? "").dropLast())).text },
+        Forgery("no state") { try $0.setting("state", to: nil).text },
+        Forgery("an empty state") { try $0.setting("state", to: "").text },
+        Forgery("two states") { $0.text + "&state=\($0["state"] ?? "")" },
+        Forgery("two codes") { $0.text + "&code=another" },
+        Forgery("an empty code") { try $0.setting("code", to: "").text },
+        Forgery("no code and no error") { try $0.setting("code", to: nil).text },
+        Forgery("a code and an error") { $0.text + "&error=access_denied" },
+        Forgery("the wrong iss") { try $0.setting("iss", to: "https%3A%2F%2Fevil.example").text },
+        Forgery("an iss with one slash more") { try $0.setting("iss", to: ($0["iss"] ?? "") + "%2F").text },
+        Forgery("no iss, though the provider announces one") { try $0.setting("iss", to: nil).text },
+        Forgery("two iss") { $0.text + "&iss=\($0["iss"] ?? "")" },
+        Forgery("another path") { $0.text.replacing("/callback/work", with: "/callback/home") },
+        Forgery("a longer path") { $0.text.replacing("/callback/work", with: "/callback/work/") },
+        Forgery("an error without a state") { try $0.with([("error", "access_denied"), ("iss", $0["iss"] ?? "")]).text },
+        Forgery("an error with an unknown state") { url in
+            try url.with([("error", "access_denied"), ("state", "unknown"), ("iss", url["iss"] ?? "")]).text
+        },
+        Forgery("an error with the wrong iss") { url in
+            try url.with([("error", "access_denied"), ("state", url["state"] ?? ""), ("iss", "https%3A%2F%2Fevil")]).text
+        },
+        Forgery("tokens (implicit flow)") { $0.text + "&access_token=at-from-the-front" },
+        Forgery("a broken escape") { $0.text + "&more=%zz" },
+    ]
+}
+
+@Suite struct `A callback` {
+    @Test func `that is not the genuine one changes nothing, by either way`() async throws {
+        try await Stage.play { stage in
+            let flow = try await stage.begin()
+            let genuine = try await Browser.signIn(at: flow.authorizationURL)
+            for forgery in Forgery.all {
+                let forged = try forgery.make(genuine)
+                let answer = try await Browser.load(LocalURL(forged))
+                #expect(answer.status == 404 && answer.location == nil, "\(forgery.testDescription): \(answer)")
+                let delivered = try await stage.api("POST", "/v1/callbacks", ["url": .string(forged)])
+                #expect(delivered.status == 400, "\(forgery.testDescription): \(delivered)")
+                #expect(delivered.code == "invalid_callback", "\(forgery.testDescription)")
+                #expect(delivered["user_message"]?.string == "Sign in failed. Please try again.")
+            }
+            #expect(try await stage.api("GET", "/v1/flows/\(flow.id)")["status"]?.string == "pending")
+            #expect(try await stage.sandbox.counters().requests("token") == 0)
+            #expect(try await stage.account()["error"] == nil)
+            // The genuine one still counts.
+            #expect(try await Browser.deliver(genuine).answer.location == "/done")
+            #expect(try await stage.account()["subject"]?.string == "alice")
+        }
+    }
+
+    @Test func `with a fragment that carries tokens is refused with an explanation`() async throws {
+        try await Stage.play { stage in
+            let flow = try await stage.begin()
+            let url = flow.redirectURI + "#access_token=secret-of-the-front&state=x"
+            let output = try await stage.ringback("complete", url)
+            #expect(output.status == 1 && output.err.contains("implicit flow"), "\(output)")
+            #expect(!output.err.contains("secret-of-the-front"))
+        }
+    }
+
+    @Test func `without iss counts where the provider announces none`() async throws {
+        try await Stage.play { stage in
+            try await stage.sandbox.control(["perturb": ["metadata_no_iss_parameter", "callback_no_iss"]])
+            try await stage.signIn()
+        }
+    }
+
+    @Test(arguments: [
+        ("server_error", "provider_unreachable"), ("temporarily_unavailable", "provider_unreachable"),
+        ("access_denied", "access_denied"), ("invalid_scope", "provider_error"),
+        ("%3Cscript%3Ealert(1)%3C/script%3E%0d%0a", "provider_error"),
+    ]) func `with an error and the valid state ends the flow`(error: String, code: String) async throws {
+        try await Stage.play { stage in
+            let flow = try await stage.begin()
+            let genuine = try await Browser.signIn(at: flow.authorizationURL)
+            let failed = try genuine.setting("code", to: nil).setting("error", to: error)
+                .setting("error_description", to: "%1b%5b31mred")
+            let (answer, page) = try await Browser.deliver(failed)
+            #expect(answer.status == 303 && answer.location == "/failed")
+            #expect(page?.text.contains("script") == false && page?.text.contains("red") == false)
+            let ended = try await stage.api("GET", "/v1/flows/\(flow.id)")
+            #expect(ended["status"]?.string == "failed")
+            #expect(ended["error"]?["code"]?.string == code)
+            for control in ["\\u001b", "\\r", "\\n"] { #expect(!ended.text.contains(control), "\(ended)") }
+            // The flow is over: its code comes too late.
+            #expect(try await Browser.load(genuine).status == 404)
+            #expect(try await stage.api("POST", "/v1/callbacks", ["url": .string(genuine.text)]).status == 410)
+            #expect(try await stage.sandbox.counters().requests("token") == 0)
+            try await stage.expectNothingHeld(error: code)
+        }
+    }
+
+    @Test func `that comes twenty times at once is exchanged once, and each copy is answered`() async throws {
+        try await Stage.play { stage in
+            let flow = try await stage.begin()
+            let callback = try await Browser.signIn(at: flow.authorizationURL)
+            try await stage.sandbox.control(["faults": [["endpoint": "token", "kind": "gate", "count": 1]]])
+            let answers = try await withThrowingTaskGroup(of: Answer.self) { group in
+                for _ in 0..<20 { group.addTask { try await Browser.load(callback) } }
+                try await stage.sandbox.wait("token")
+                try await stage.sandbox.control(["release": true])
+                return try await group.reduce(into: [Answer]()) { $0.append($1) }
+            }
+            #expect(answers.count == 20)
+            #expect(answers.allSatisfy { $0.status == 303 && $0.location == "/done" }, "\(answers)")
+            let counters = try await stage.sandbox.counters()
+            #expect(counters.requests("token") == 1 && counters["code_reuses"] == 0, "\(counters)")
+            // Within five seconds after, by the other way too.
+            let again = try await stage.api("POST", "/v1/callbacks", ["url": .string(callback.text)])
+            #expect(again.status == 200 && again["flow"]?["status"]?.string == "completed")
+            #expect(try await stage.sandbox.counters().requests("token") == 1)
+        }
+    }
+
+    @Test func `that comes again later is nobody's`() async throws {
+        let third = Stage.twoAccounts + "\n[accounts.play]\nissuer = \"{sandbox}/tenant-b\"\nclient_id = \"ringback-demo\"\n"
+        try await Stage.play(third) { stage in
+            let waiting = try await stage.begin("play")
+            let flow = try await stage.begin()
+            let callback = try await Browser.signIn(at: flow.authorizationURL)
+            #expect(try await Browser.deliver(callback).answer.location == "/done")
+            // Seven seconds, by the daemon's own clock: another flow's deadline.
+            let clock = try await stage.begin("home", ["timeout": 7])
+            #expect(try await stage.ended(clock)["status"]?.string == "expired")
+            // The port is still open, since somebody waits.
+            #expect(try LocalURL(waiting.redirectURI).port == callback.port)
+            #expect(try await Browser.load(callback).status == 404)
+            let late = try await stage.api("POST", "/v1/callbacks", ["url": .string(callback.text)])
+            #expect(late.status == 410 && late.code == "flow_expired")
+            #expect(try await stage.sandbox.counters().requests("token") == 1)
+            #expect(try await stage.account()["state"]?.string == "authenticated")
+        }
+    }
+
+    @Test func `of a withdrawn flow is nobody's`() async throws {
+        try await Stage.play { stage in
+            let flow = try await stage.begin()
+            let callback = try await Browser.signIn(at: flow.authorizationURL)
+            #expect(try await stage.api("DELETE", "/v1/flows/\(flow.id)")["status"]?.string == "cancelled")
+            #expect(try await Browser.load(callback).status == 404)
+            #expect(try await stage.api("POST", "/v1/callbacks", ["url": .string(callback.text)]).status == 410)
+            #expect(try await stage.sandbox.counters().requests("token") == 0)
+        }
+    }
+
+    @Test func `is finished though the browser leaves`() async throws {
+        try await Stage.play { stage in
+            let flow = try await stage.begin()
+            let callback = try await Browser.signIn(at: flow.authorizationURL)
+            try await stage.sandbox.control(["faults": [["endpoint": "token", "kind": "gate", "count": 1]]])
+            let connection = try Connection(to: callback.place)
+            try await connection.send("GET \(callback.target) HTTP/1.1\r\nHost: \(callback.authority)\r\n\r\n")
+            try await stage.sandbox.wait("token")
+            connection.close()
+            try await stage.sandbox.control(["release": true])
+            #expect(try await stage.ended(flow)["status"]?.string == "completed")
+            #expect(try await stage.account()["subject"]?.string == "alice")
+        }
+    }
+}

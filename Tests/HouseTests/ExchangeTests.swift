@@ -1,0 +1,146 @@
+import StrictJSON
+import Testing
+
+/// What a provider does wrong between the callback and the session.
+private struct Mistake: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    let switches: JSON
+    let code: String
+
+    private init(_ name: String, _ switches: JSON, _ code: String = "invalid_provider_response") {
+        testDescription = name
+        self.switches = switches
+        self.code = code
+    }
+
+    private init(fault kind: JSON, _ name: String, _ code: String = "invalid_provider_response") {
+        var fault = kind.object ?? JSONObject()
+        if fault["endpoint"] == nil { fault["endpoint"] = "token" }
+        self.init(name, ["faults": [.object(fault)]], code)
+    }
+
+    private init(lie: String) {
+        self.init(lie, ["perturb": [.string(lie)]])
+    }
+
+    /// What is told from the provider's answer itself.
+    static let all =
+        [
+            Mistake(fault: ["kind": "html"], "a web page"),
+            Mistake(fault: ["kind": "status", "status": 500], "500", "provider_unreachable"),
+            Mistake(fault: ["kind": "status", "status": 503], "503", "provider_unreachable"),
+            Mistake(fault: ["kind": "status", "status": 429, "retry_after": 7], "429", "rate_limited"),
+            Mistake(fault: ["kind": "redirect", "to": "http://127.0.0.1:9/steal"], "a redirect"),
+            Mistake(fault: ["kind": "invalid_json"], "broken JSON"),
+            Mistake(fault: ["kind": "duplicate_members"], "members twice"),
+            Mistake(fault: ["kind": "oversize"], "four megabytes"),
+            Mistake(fault: ["kind": "truncated"], "half an answer"),
+            Mistake(fault: ["kind": "empty", "status": 200], "nothing"),
+            Mistake(fault: ["kind": "error", "error": "invalid_client", "status": 401], "a refusal", "provider_error"),
+            Mistake(fault: ["endpoint": "jwks", "kind": "html"], "a web page in place of keys"),
+            Mistake(
+                fault: ["endpoint": "jwks", "kind": "status", "status": 500], "500 in place of keys",
+                "provider_unreachable"),
+        ]
+        + [
+            "token_no_access_token", "token_no_id_token", "token_wrong_type", "id_token_wrong_issuer",
+            "id_token_no_subject", "id_token_wrong_audience", "id_token_extra_audience", "id_token_wrong_azp",
+            "id_token_wrong_nonce", "id_token_no_nonce", "id_token_expired", "id_token_wrong_signature",
+            "id_token_alg_none", "id_token_alg_hs256", "id_token_wrong_at_hash", "id_token_repeated_claim",
+            "id_token_unknown_kid", "userinfo_wrong_subject",
+        ].map { Mistake(lie: $0) }
+
+    /// CONTRACT section 8.
+    var exitStatus: Int32 { code == "provider_error" ? 1 : 5 }
+}
+
+@Suite struct `A provider's mistake at the exchange` {
+    @Test func `fails the sign-in with its code, and nothing is held`() async throws {
+        try await Stage.play { stage in
+            for mistake in Mistake.all {
+                let login = try stage.start("ringback", ["login", "work", "--no-browser"])
+                let callback = try await Browser.signIn(at: login.line())
+                try await stage.sandbox.control(mistake.switches)
+                let (answer, page) = try await Browser.deliver(callback)
+                #expect(answer.status == 303 && answer.location == "/failed", "\(mistake): \(answer)")
+                #expect(page?.status == 200)
+                let ended = try await login.end()
+                #expect(ended.status == mistake.exitStatus && ended.lines.count == 1, "\(mistake): \(ended)")
+                let account = try await stage.account()
+                #expect(account["error"]?["code"]?.string == mistake.code, "\(mistake): \(account.text)")
+                try await stage.expectNothingHeld(error: mistake.code)
+                let text = ended.err + account.text
+                #expect(!text.contains("at-") && !text.contains("rt-") && !text.contains("code-"), "\(mistake): \(text)")
+                // Each stage has one set of keys; what was refused is not tried again.
+                try await stage.sandbox.control(["clear": true])
+            }
+            try await stage.signIn()
+        }
+    }
+
+    @Test func `of the subject is noticed before anything is held`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            let token = try await stage.token()
+            let flow = try await stage.begin()
+            let callback = try await Browser.signIn(at: flow.authorizationURL)
+            try await stage.sandbox.control(["perturb": ["id_token_other_subject"]])
+            #expect(try await Browser.deliver(callback).answer.location == "/failed")
+            let ended = try await stage.ended(flow)
+            #expect(ended["status"]?.string == "failed")
+            #expect(try await stage.account()["subject"]?.string == "alice")
+            #expect(try await stage.token() == token)
+        }
+    }
+
+    @Test func `a hang ends after twenty seconds, and slows no other account`() async throws {
+        try await Stage.play { stage in
+            let login = try stage.start("ringback", ["login", "work", "--no-browser"])
+            let callback = try await Browser.signIn(at: login.line())
+            try await stage.sandbox.control(["faults": [["endpoint": "token", "kind": "hang"]]])
+            async let answer = Browser.load(callback)
+            try await stage.sandbox.wait("token")
+            // Another account goes all the way meanwhile.
+            try await stage.signIn("home", as: "bob")
+            #expect(try await stage.token("home") != nil)
+            #expect(login.endedStatus == nil)
+            #expect(try await answer.location == "/failed")
+            let ended = try await login.end()
+            #expect(ended.status == 5, "\(ended)")
+            #expect(ended.err.contains("no answer within the time allowed"), "\(ended)")
+            try await stage.expectNothingHeld(error: "provider_unreachable")
+        }
+    }
+
+    @Test func `a provider that cannot be reached, or is no provider, starts no flow`() async throws {
+        let configuration = """
+            [accounts.gone]
+            issuer = "http://127.0.0.1:1"
+            client_id = "ringback-demo"
+
+            [accounts.page]
+            issuer = "{sandbox}/sandbox"
+            client_id = "ringback-demo"
+
+            [accounts.liar]
+            issuer = "{sandbox}"
+            client_id = "ringback-demo"
+
+            """
+        try await Stage.play(configuration) { stage in
+            try await stage.sandbox.control(["perturb": ["metadata_wrong_issuer"]])
+            let expected = [
+                ("gone", 503, "provider_unreachable"), ("page", 502, "invalid_provider_response"),
+                ("liar", 502, "invalid_provider_response"),
+            ]
+            for (account, status, code) in expected {
+                let answer = try await stage.api("POST", "/v1/accounts/\(account)/sign-in", [:])
+                #expect(answer.status == status && answer.code == code, "\(answer)")
+                let login = try await stage.ringback("login", account, "--no-browser")
+                #expect(login.status == 5 && login.out.isEmpty, "\(login)")
+            }
+            #expect(try await stage.api("GET", "/v1/flows")["flows"]?.array == [])
+            #expect(try await stage.api("GET", "/v1/status")["listeners"]?.array == [])
+        }
+    }
+}

@@ -1,0 +1,122 @@
+import Glibc
+import StrictJSON
+import Testing
+
+@Suite struct `The daemon's life` {
+    @Test func `ends within five seconds of SIGTERM, and everybody who waits is answered`() async throws {
+        try await Stage.play { stage in
+            try await stage.signInExpired("home", issuer: "/tenant-a", as: "bob")
+            try await stage.sandbox.control(["faults": [["endpoint": "token", "kind": "hang"]]], issuer: "/tenant-a")
+            let login = try stage.start("ringback", ["login", "work", "--no-browser"])
+            let url = try await login.line()
+            let id = try await stage.api("GET", "/v1/flows")["flows"]?.array?.first?["id"]?.string ?? ""
+            let events = try stage.connect()
+            try await events.send(Stage.request("GET", "/v1/events"))
+            _ = try await events.read(through: "initial_session")
+            async let poll = stage.api("GET", "/v1/flows/\(id)?wait=600")
+            async let waiting = stage.api("GET", "/v1/accounts/work/session?sign_in=wait&timeout=600")
+            async let refreshing = stage.api("GET", "/v1/accounts/home/session")
+            try await stage.sandbox.wait("token", issuer: "/tenant-a")
+
+            stage.daemon?.send(SIGTERM)
+            let daemon = try await stage.daemon?.end(within: .seconds(5))
+            #expect(daemon?.status == 0, "\(daemon?.description ?? "")")
+            let ended = try await login.end()
+            #expect(ended.status == 2 && ended.out == url + "\n", "\(ended)")
+            for answer in [try await poll, try await waiting, try await refreshing] {
+                #expect(answer.status == 503 && answer.code == "shutting_down", "\(answer)")
+            }
+            _ = try await events.readToEnd()
+            // Nothing is left that would fool the next client.
+            #expect(FileTree.names(in: "\(stage.directory)/run") == [])
+            #expect(throws: SystemError.self) { try Connection(to: .loopback(LocalURL(url.redirectPort).port)) }
+            try await stage.startDaemon()
+            #expect(try await stage.api("GET", "/v1/status").status == 200)
+        }
+    }
+
+    @Test func `tells its service manager when it is ready, reloads and stops`() async throws {
+        try await Stage.play { stage in
+            #expect(try await stage.ringback("reload").status == 0)
+            try await stage.notices.wait(for: "RELOADING=1", after: 1)
+            try await stage.notices.wait(for: "READY=1", after: 2)
+            #expect(try await stage.stopDaemon().status == 0)
+            try await stage.notices.wait(for: "STOPPING=1", after: 3)
+        }
+    }
+
+    @Test func `a second daemon on the same state names the holder and goes`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            let holder = try #require(stage.daemon)
+            for socket in [stage.socket, "\(stage.directory)/run/other.sock"] {
+                let second = try await stage.run(
+                    "ringbackd", ["--config", stage.configuration, "--socket", socket, "--state", stage.state])
+                #expect(second.status == 69 && second.out.isEmpty, "\(second)")
+                #expect(second.err.contains("pid \(holder.pid)"), "\(second)")
+            }
+            // The first is not disturbed.
+            #expect(FileTree.names(in: "\(stage.directory)/run") == ["ringback.sock"])
+            #expect(try await stage.token() != nil)
+        }
+    }
+
+    @Test func `a killed daemon's socket and lock are taken over`() async throws {
+        try await Stage.play { stage in
+            let first = try #require(stage.daemon)
+            first.send(SIGKILL)
+            #expect(try await first.end().status == 128 + SIGKILL)
+            #expect(FileTree.names(in: "\(stage.directory)/run") == ["ringback.sock"])
+            #expect(try await stage.ringback("status").status == 2)
+            try await stage.startDaemon()
+            #expect(try await stage.ringback("status").status == 0)
+        }
+    }
+
+    @Test func `its places are closed to others`() async throws {
+        try await Stage.play { stage in
+            #expect(FileTree.mode(of: stage.socket) == 0o600)
+            #expect(FileTree.mode(of: "\(stage.directory)/run") == 0o700)
+            #expect(FileTree.mode(of: stage.state) == 0o700)
+            for name in FileTree.names(in: stage.state) {
+                #expect(FileTree.mode(of: "\(stage.state)/\(name)") == 0o600, "\(name)")
+            }
+        }
+    }
+
+    @Test func `refuses places that others could reach, and says what to do`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            for name in ["run", "state"] {
+                unsafe mkdir("\(stage.directory)/\(name)", 0o700)
+                chmod("\(stage.directory)/\(name)", 0o755)
+                let open = try await stage.run("ringbackd", ["--state", stage.state])
+                #expect(open.status == 1 && open.err.contains("chmod 700 \(stage.directory)/\(name)"), "\(open)")
+                chmod("\(stage.directory)/\(name)", 0o700)
+            }
+            chmod(stage.configuration, 0o666)
+            let writable = try await stage.run("ringbackd", ["--state", stage.state])
+            #expect(writable.status == 78 && writable.err.contains(stage.configuration), "\(writable)")
+            chmod(stage.configuration, 0o600)
+            let nowhere = try await stage.run(
+                "ringbackd", ["--state", stage.state], environment: ["RINGBACK_SOCK": "", "XDG_RUNTIME_DIR": ""])
+            #expect(nowhere.status == 1 && nowhere.err.contains("XDG_RUNTIME_DIR"), "\(nowhere)")
+        }
+    }
+
+    @Test func `knows who asks, by the kernel's word`() async throws {
+        try await Stage.play { stage in
+            let peer = try await stage.api("GET", "/v1/peer")
+            #expect(peer["uid"]?.integer == Int(getuid()) && peer["pid"]?.integer == Int(getpid()))
+            #expect(peer["policy"]?.string == "same-uid")
+            #expect(peer["operations"]?.array?.contains("token") == true)
+        }
+    }
+}
+
+extension String {
+    /// The redirect URI that an authorization URL names, unescaped as far as it is needed here.
+    fileprivate var redirectPort: String {
+        let escaped = (try? LocalURL(self))?["redirect_uri"] ?? ""
+        return escaped.replacing("%3A", with: ":").replacing("%2F", with: "/")
+    }
+}

@@ -1,0 +1,160 @@
+import Glibc
+import StrictJSON
+import Testing
+
+@Suite struct `ringback login` {
+    @Test func `opens the browser, says what it waits for, and who is signed in`() async throws {
+        try await Stage.play { stage in
+            let (browser, opened) = try stage.recordingBrowser()
+            let login = try stage.start("ringback", ["login", "work"], environment: ["BROWSER": browser])
+            let url = try await opened.line()
+            let flow = try await stage.api("GET", "/v1/flows")["flows"]?.array?.first
+            #expect(flow?["authorization_url"]?.string == url)
+            _ = try await Browser.deliver(Browser.signIn(at: url))
+            let ended = try await login.end()
+            #expect(ended.status == 0)
+            #expect(ended.out == "Signed in to work as alice@example.org\n")
+            #expect(ended.err.contains("Waiting for the sign-in to work at 127.0.0.1"), "\(ended)")
+            #expect(ended.err.contains("left"))
+        }
+    }
+
+    @Test func `with a browser that fails it shows the page's address`() async throws {
+        try await Stage.play { stage in
+            let login = try stage.start("ringback", ["login", "work"], environment: ["BROWSER": "/bin/false"])
+            let line = try await login.errorLine("the address") { $0.contains("http://") }
+            let url = line.split(separator: " ").last.map(String.init) ?? ""
+            _ = try await Browser.deliver(Browser.signIn(at: url))
+            #expect(try await login.end().out == "Signed in to work as alice@example.org\n")
+        }
+    }
+
+    @Test func `with --json it prints the flow, then the account`() async throws {
+        try await Stage.play { stage in
+            let login = try stage.start("ringback", ["login", "work", "--no-browser", "--json"])
+            let flow = try JSON(parsing: try await login.line("the flow").utf8)
+            #expect(flow["status"]?.string == "pending")
+            #expect(flow["waiting_for"]?.string == "callback")
+            _ = try await Browser.deliver(Browser.signIn(at: flow["authorization_url"]?.string ?? ""))
+            let ended = try await login.end()
+            #expect(ended.status == 0 && ended.lines.count == 2)
+            let account = try JSON(parsing: (ended.lines.last ?? "").utf8)
+            #expect(account["name"]?.string == "work")
+            #expect(account["state"]?.string == "authenticated")
+            #expect(account["user"]?["email"]?.string == "alice@example.org")
+        }
+    }
+
+    @Test func `of an unknown account lists the known ones and how to add it`() async throws {
+        try await Stage.play { stage in
+            let output = try await stage.ringback("login", "play", "--no-browser")
+            #expect(output.status == 1 && output.out.isEmpty)
+            #expect(output.err.contains("Known: home, work."), "\(output)")
+            #expect(output.err.contains("ringback account add play --issuer URL"))
+            try stage.write(configuration: "")
+            #expect(try await stage.ringback("reload").status == 0)
+            let none = try await stage.ringback("login", "play", "--no-browser")
+            #expect(none.status == 1)
+            #expect(none.err.contains("ringback account add play"))
+        }
+    }
+
+    @Test func `that is denied at the provider ends with 4`() async throws {
+        try await Stage.play { stage in
+            let login = try stage.start("ringback", ["login", "work", "--no-browser"])
+            let callback = try await Browser.deny(at: login.line())
+            let (answer, page) = try await Browser.deliver(callback)
+            #expect(answer.status == 303 && answer.location == "/failed")
+            #expect(page?.status == 200)
+            let ended = try await login.end()
+            #expect(ended.status == 4, "\(ended)")
+            #expect(ended.err.contains("refused at the provider"))
+            try await stage.expectNothingHeld(error: "access_denied")
+            #expect(try await stage.sandbox.counters().requests("token") == 0)
+        }
+    }
+
+    @Test func `that takes too long ends with 6`() async throws {
+        try await Stage.play { stage in
+            let login = try stage.start("ringback", ["login", "work", "--no-browser", "--timeout", "1"])
+            let callback = try await Browser.signIn(at: login.line())
+            let flows = try await stage.api("GET", "/v1/flows")["flows"]?.array
+            let id = flows?.first?["id"]?.string ?? ""
+            let ended = try await login.end()
+            #expect(ended.status == 6, "\(ended)")
+            let flow = try await stage.api("GET", "/v1/flows/\(id)")
+            #expect(flow["status"]?.string == "expired")
+            #expect(flow["error"]?["code"]?.string == "flow_expired")
+            #expect(flow["error"]?["detail"]?.string?.contains("/callback/work") == true)
+            // Too late: the listener knows nothing of it, the API says that it is over.
+            #expect(try await Browser.load(callback).status == 404)
+            let late = try await stage.ringback("complete", callback.text)
+            #expect(late.status == 6, "\(late)")
+            try await stage.expectNothingHeld(error: "flow_expired")
+            #expect(try await stage.sandbox.counters().requests("token") == 0)
+        }
+    }
+
+    @Test func `that is interrupted withdraws`() async throws {
+        try await Stage.play { stage in
+            let login = try stage.start("ringback", ["login", "work", "--no-browser"])
+            let callback = try await Browser.signIn(at: login.line())
+            let id = try await stage.api("GET", "/v1/flows")["flows"]?.array?.first?["id"]?.string ?? ""
+            login.send(SIGINT)
+            let ended = try await login.end()
+            #expect(ended.status == 4, "\(ended)")
+            #expect(try await stage.api("GET", "/v1/flows/\(id)")["status"]?.string == "cancelled")
+            #expect(try await Browser.load(callback).status == 404)
+            #expect(try await stage.api("POST", "/v1/callbacks", ["url": .string(callback.text)]).status == 410)
+            try await stage.expectNothingHeld(error: nil)
+        }
+    }
+
+    @Test func `that is interrupted leaves another's sign-in alone`() async throws {
+        try await Stage.play { stage in
+            let first = try stage.start("ringback", ["login", "work", "--no-browser"])
+            let second = try stage.start("ringback", ["login", "work", "--no-browser"])
+            let url = try await first.line()
+            #expect(try await second.line() == url)
+            first.send(SIGINT)
+            #expect(try await first.end().status == 4)
+            _ = try await Browser.deliver(Browser.signIn(at: url))
+            let ended = try await second.end()
+            #expect(ended.status == 0 && ended.lines.last == "Signed in to work as alice@example.org", "\(ended)")
+        }
+    }
+
+    @Test func `of another person changes nothing without --switch`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn(as: "alice")
+            let token = try await stage.token()
+            let login = try stage.start("ringback", ["login", "work", "--no-browser"])
+            let (answer, _) = try await Browser.deliver(Browser.signIn(at: login.line(), as: "bob"))
+            #expect(answer.location == "/failed")
+            let ended = try await login.end()
+            #expect(ended.status == 1, "\(ended)")
+            #expect(ended.err.contains("ringback login work --switch"))
+            #expect(ended.err.contains("alice@example.org") && ended.err.contains("bob@example.org"))
+            #expect(try await stage.account()["subject"]?.string == "alice")
+            #expect(try await stage.account()["error"]?["code"]?.string == "state_conflict")
+            #expect(try await stage.token() == token)
+
+            let switching = try stage.start("ringback", ["login", "work", "--no-browser", "--switch"])
+            _ = try await Browser.deliver(Browser.signIn(at: switching.line(), as: "bob"))
+            #expect(try await switching.end().lines.last == "Signed in to work as bob@example.org")
+            #expect(try await stage.account()["subject"]?.string == "bob")
+            #expect(try await stage.account()["error"] == nil)
+            #expect(try await stage.token() != token)
+        }
+    }
+
+    @Test func `without a daemon ends with 2`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            for arguments in [["login", "work"], ["token", "work"], ["status"], ["accounts"], ["logout", "--all"]] {
+                let output = try await stage.run("ringback", arguments)
+                #expect(output.status == 2 && output.out.isEmpty, "\(arguments): \(output)")
+                #expect(output.err.contains("ringbackd"))
+            }
+        }
+    }
+}

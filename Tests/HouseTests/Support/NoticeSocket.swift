@@ -1,0 +1,83 @@
+// Stands for systemd: the datagram socket that a service tells how it stands (sd_notify(3)).
+
+import Glibc
+
+final class NoticeSocket: Sendable {
+    let path: String
+    private let descriptor: Int32
+    private let messages = Watched<[String]>([])
+
+    init(path: String) throws {
+        self.path = path
+        descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        let code: Int32 = unsafe Connection.withAddress(of: .unix(path)) { [descriptor] address, length in
+            unsafe bind(descriptor, address, length) == 0 ? 0 : errno
+        }
+        guard code == 0 else { throw SystemError(call: "bind", code: code) }
+        startThread { [descriptor, messages] in
+            var buffer = [UInt8](repeating: 0, count: 4_096)
+            while true {
+                let count = unsafe recv(descriptor, &buffer, buffer.count, 0)
+                if count < 0, errno == EINTR { continue }
+                guard count > 0 else { break }
+                let text = String(decoding: buffer[..<count], as: UTF8.self)
+                messages.change { $0.append(text) }
+            }
+            Glibc.close(descriptor)
+        }
+    }
+
+    /// How many messages have come.
+    var count: Int { messages.value.count }
+
+    /// Waits for a message after the first `count` ones.
+    func wait(for message: String, after count: Int) async throws {
+        _ = try await messages.first("the notice \(message)") { messages in
+            messages.dropFirst(count).contains { $0.split(separator: "\n").contains { $0 == message } } ? true : nil
+        }
+    }
+
+    func close() { shutdown(descriptor, Int32(SHUT_RDWR)) }
+}
+
+/// A directory and what is in it.
+enum FileTree {
+    static func remove(_ path: String) {
+        for name in names(in: path) { remove("\(path)/\(name)") }
+        if unsafe rmdir(path) != 0 { unsafe unlink(path) }
+    }
+
+    /// The names in a directory, sorted; none if it is none, a link to one included.
+    static func names(in path: String) -> [String] {
+        var status = stat()
+        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR, let directory = unsafe opendir(path)
+        else { return [] }
+        defer { unsafe closedir(directory) }
+        var names: [String] = []
+        while let entry = unsafe readdir(directory) {
+            let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+                unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+        return names.sorted()
+    }
+
+    static func text(of path: String) -> String? {
+        let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var text: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 4_096)
+        while true {
+            let count = unsafe read(file, &buffer, buffer.count)
+            guard count > 0 else { return String(decoding: text, as: UTF8.self) }
+            text += buffer[..<count]
+        }
+    }
+
+    static func mode(of path: String) -> mode_t? {
+        var status = stat()
+        return unsafe lstat(path, &status) == 0 ? status.st_mode & 0o7777 : nil
+    }
+}

@@ -1,0 +1,35 @@
+// Where the real executables are.
+
+import Glibc
+
+/// The three programs that are driven.
+enum Programs {
+    /// `RINGBACK_TEST_BIN`, else the directory that this test program was built into.
+    static let directory: String = {
+        if let stated = variable("RINGBACK_TEST_BIN"), !stated.isEmpty { return stated }
+        var buffer = [CChar](repeating: 0, count: 4_096)
+        let count = unsafe readlink("/proc/self/exe", &buffer, buffer.count)
+        let own = String(decoding: buffer[..<max(count, 0)].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return String(own[..<(own.lastIndex(of: "/") ?? own.startIndex)])
+    }()
+
+    static func path(_ name: String) -> String { name.contains("/") ? name : "\(directory)/\(name)" }
+
+    static func variable(_ name: String) -> String? {
+        guard let value = unsafe getenv(name) else { return nil }
+        return unsafe String(cString: value)
+    }
+}
+
+/// What a program has left behind.
+struct Output: Sendable, CustomStringConvertible {
+    /// The exit status; 128 and the signal's number for one that a signal ended.
+    let status: Int32
+    let out: String
+    let err: String
+
+    /// The lines of standard output.
+    var lines: [String] { out.split(separator: "\n").map(String.init) }
+
+    var description: String { "status \(status)\n--- out\n\(out)--- err\n\(err)---" }
+}

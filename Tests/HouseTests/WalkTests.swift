@@ -1,0 +1,158 @@
+import StrictJSON
+import Testing
+
+/// How a callback gets to the daemon.
+private enum Way: String, CaseIterable {
+    case loopback
+    case open = "ringback open"
+    case complete = "ringback complete, by argument"
+    case completeFromInput = "ringback complete, by standard input"
+}
+
+/// What is left after a sign-in, without what differs from one to the next.
+private struct Ending: Equatable {
+    let login: Output
+    let account: JSON
+    let session: JSON
+    let flow: JSON
+    let exchanges: Int
+
+    static func == (left: Ending, right: Ending) -> Bool {
+        left.login.status == right.login.status && left.login.lines.dropFirst() == right.login.lines.dropFirst()
+            && left.account == right.account && left.session == right.session && left.flow == right.flow
+            && left.exchanges == right.exchanges
+    }
+}
+
+@Suite struct `The whole walk` {
+    @Test func `the three ways of a callback end the same`() async throws {
+        var endings: [(Way, Ending)] = []
+        for way in Way.allCases {
+            try await Stage.play { endings.append((way, try await walk(way, $0))) }
+        }
+        let first = try #require(endings.first?.1)
+        #expect(first.exchanges == 1)
+        #expect(first.flow["status"]?.string == "completed")
+        #expect(first.account["state"]?.string == "authenticated")
+        for (way, ending) in endings { #expect(ending == first, "\(way.rawValue)") }
+    }
+
+    private func walk(_ way: Way, _ stage: Stage) async throws -> Ending {
+        let login = try stage.start("ringback", ["login", "work", "--no-browser"])
+        let url = try await login.line("the authorization URL")
+        let callback = try await Browser.signIn(at: url)
+        let flows = try await stage.api("GET", "/v1/flows")["flows"]?.array ?? []
+        #expect(flows.count == 1)
+        switch way {
+        case .loopback:
+            let (answer, page) = try await Browser.deliver(callback)
+            #expect(answer.status == 303 && answer.location == "/done")
+            #expect(page?.status == 200)
+        case .open: try await check(stage.ringback("open", callback.text))
+        case .complete: try await check(stage.ringback("complete", callback.text))
+        case .completeFromInput: try await check(stage.ringback("complete", stdin: " \(callback)\n"))
+        }
+        let ended = try await login.end()
+        #expect(ended.status == 0, "\(ended)")
+        #expect(ended.lines == [url, "Signed in to work as alice@example.org"])
+        let token = try await stage.ringback("token", "work")
+        #expect(token.status == 0 && token.err.isEmpty)
+        #expect(token.out == "\(try await stage.token() ?? "")\n")
+        let id = flows.first?["id"]?.string ?? ""
+        return Ending(
+            login: ended, account: lasting(try await stage.account()),
+            session: lasting(try await stage.api("GET", "/v1/accounts/work/session?include=user").json),
+            flow: lasting(try await stage.api("GET", "/v1/flows/\(id)").json),
+            exchanges: try await stage.sandbox.counters().tokenRequests("authorization_code"))
+    }
+
+    private func check(_ output: Output) {
+        #expect(output.status == 0 && output.out == "Signed in to work as alice@example.org\n", "\(output)")
+    }
+
+    /// Without what names a time, a place or a secret of one run.
+    private func lasting(_ json: JSON) -> JSON {
+        var object = json.object ?? JSONObject()
+        for name in ["expires_at", "expires_in", "source", "access_token", "id", "issuer", "redirect_uri"] {
+            object[name] = nil
+        }
+        return .object(object)
+    }
+
+    @Test func `a custom scheme's callback is handed over by its handler`() async throws {
+        let scheme = "org.example.ringback-test://auth-callback"
+        let configuration = Stage.twoAccounts.replacing(
+            "[accounts.home]", with: "redirect_uri = \"\(scheme)\"\n\n[accounts.home]")
+        try await Stage.play(configuration, sandboxArguments: ["--redirect-uri", scheme]) { stage in
+            let login = try stage.start("ringback", ["login", "work", "--no-browser"])
+            let url = try await login.line("the authorization URL")
+            let callback = try await Browser.location(after: "user=bob&decision=allow", at: url)
+            #expect(callback.hasPrefix(scheme + "?"))
+            #expect(try await stage.api("GET", "/v1/status")["listeners"]?.array == [])
+            let opened = try await stage.ringback("open", callback)
+            #expect(opened.status == 0 && opened.out == "Signed in to work as bob@example.org\n", "\(opened)")
+            #expect(try await login.end().lines.last == "Signed in to work as bob@example.org")
+        }
+    }
+
+    @Test func `two accounts of two issuers sign in through one port`() async throws {
+        try await Stage.play { stage in
+            let work = try await stage.begin("work")
+            let home = try await stage.begin("home")
+            let (workURL, homeURL) = (try LocalURL(work.redirectURI), try LocalURL(home.redirectURI))
+            #expect(workURL.authority == homeURL.authority)
+            #expect(workURL.path == "/callback/work" && homeURL.path == "/callback/home")
+            let status = try await stage.api("GET", "/v1/status")
+            #expect(status["listeners"] == [.string("127.0.0.1:\(workURL.port)")])
+
+            let workCallback = try await Browser.signIn(at: work.authorizationURL, as: "alice")
+            let homeCallback = try await Browser.signIn(at: home.authorizationURL, as: "bob")
+            // One flow's answer at the other's address is nobody's.
+            let crossed = try LocalURL(homeURL.text + "?" + workCallback.target.split(separator: "?")[1])
+            #expect(try await Browser.load(crossed).status == 404)
+            #expect(try await Browser.deliver(homeCallback).answer.location == "/done")
+            #expect(try await Browser.deliver(workCallback).answer.location == "/done")
+            #expect(try await stage.account("work")["subject"]?.string == "alice")
+            #expect(try await stage.account("home")["subject"]?.string == "bob")
+            #expect(try await stage.token("work") != stage.token("home"))
+        }
+    }
+
+    @Test func `no secret is in the daemon's log, at any level, nor in what the API shows`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            try await stage.startDaemon(["--log-level", "trace"])
+            let flow = try await stage.signIn()
+            #expect(try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true]).status == 200)
+            let token = try #require(try await stage.token())
+            var shown = ""
+            for path in ["accounts", "accounts/work", "flows", "flows/\(flow.id)", "status", "peer"] {
+                shown += try await stage.api("GET", "/v1/\(path)").text
+            }
+            shown += try await stage.api("GET", "/v1/accounts/work/session?include=user,id_token,profile").text
+            let output = try await stage.stopDaemon()
+            #expect(output.status == 0)
+            let said = output.out + output.err
+            // The sandbox's secrets are recognised by their beginnings.
+            for secret in [token, "at-", "rt-", "code-", try LocalURL(flow.authorizationURL)["state"] ?? "?"] {
+                #expect(!said.contains(secret), "\(secret) in \(said)")
+            }
+            for request in try await stage.sandbox.log() {
+                for name in ["code", "code_verifier", "refresh_token"] {
+                    guard let secret = request["parameters"]?[name]?.string else { continue }
+                    #expect(!shown.contains(secret), "\(name)")
+                    #expect(!said.contains(secret), "\(name)")
+                }
+            }
+        }
+    }
+
+    @Test func `the demo passes, and leaves nothing`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            let output = try await stage.run(
+                "ringback", ["demo"], environment: ["TMPDIR": stage.directory], within: Bound.seconds(60))
+            #expect(output.status == 0, "\(output)")
+            #expect(output.lines.last == "Every step was as it should be, and nothing is left of it.")
+            #expect(FileTree.names(in: stage.directory).filter { $0.hasPrefix("ringback-demo") } == [])
+        }
+    }
+}

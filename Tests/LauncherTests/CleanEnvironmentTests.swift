@@ -1,0 +1,26 @@
+import Testing
+
+@testable import Launcher
+
+@Suite struct `The environment of a command` {
+    @Test func `keeps where the person's things are`() {
+        let lines = [
+            "PATH=/bin", "HOME=/home/ada", "USER=ada", "LANG=C.UTF-8", "XDG_RUNTIME_DIR=/run/user/1000",
+            "DBUS_SESSION_BUS_ADDRESS=unix:path=/run/bus", "DISPLAY=:0", "WAYLAND_DISPLAY=wayland-0",
+            "SSH_AUTH_SOCK=/run/agent", "GPG_TTY=/dev/pts/0", "GNUPGHOME=/home/ada/.gnupg", "PASSWORD_STORE_DIR=/p",
+        ]
+        #expect(CleanEnvironment.clean(lines) == lines)
+    }
+
+    @Test func `loses everything else`() {
+        let lines = [
+            "PATH=/bin", "LD_PRELOAD=/evil.so", "https_proxy=http://evil", "SSLKEYLOGFILE=/tmp/keys", "SECRET=1",
+            "SWIFT_BACKTRACE=enable=yes", "RINGBACK_CONFIG=/etc/x", "BASH_ENV=/evil", "=", "PATHS=1", "nonsense",
+        ]
+        #expect(CleanEnvironment.clean(lines) == ["PATH=/bin"])
+    }
+
+    @Test func `has a PATH in any case`() {
+        #expect(CleanEnvironment.clean([]) == ["PATH=/usr/local/bin:/usr/bin:/bin"])
+    }
+}

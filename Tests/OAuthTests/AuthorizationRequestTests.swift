@@ -1,0 +1,68 @@
+import HTTPMessages
+import Secrets
+import Testing
+
+@testable import OAuth
+
+private func request(
+    endpoint: String = "https://id.example.org/authorize", scopes: [String] = ["openid", "email"],
+    responseMode: String? = nil, resource: String? = nil, additional: [(String, String)] = []
+) throws(OAuthError) -> AuthorizationRequest {
+    try AuthorizationRequest(
+        endpoint: endpoint, clientID: "client & co", redirectURI: "http://127.0.0.1:8400/callback/work", scopes: scopes,
+        state: Secret("s1"), nonce: Secret("n1"), codeChallenge: "ch", responseMode: responseMode, resource: resource,
+        additionalParameters: additional)
+}
+
+@Suite struct `Authorization request` {
+    @Test func `the URL has every parameter once, escaped`() throws {
+        let url = try request(
+            responseMode: "form_post", resource: "https://api.example/", additional: [("prompt", "consent & more")]
+        ).url()
+        #expect(
+            url == "https://id.example.org/authorize?response_type=code&client_id=client%20%26%20co"
+                + "&redirect_uri=http%3A%2F%2F127.0.0.1%3A8400%2Fcallback%2Fwork&scope=openid%20email&state=s1&nonce=n1"
+                + "&code_challenge=ch&code_challenge_method=S256&response_mode=form_post"
+                + "&resource=https%3A%2F%2Fapi.example%2F&prompt=consent%20%26%20more")
+        let pairs = try FormEncoding.parse(WebURL(parsing: url).query ?? "")
+        #expect(Set(pairs.map(\.name)).count == pairs.count)
+    }
+
+    @Test(arguments: [
+        (
+            "https://id.example.org/authorize?p=policy%20x",
+            "https://id.example.org/authorize?p=policy%20x&response_type="
+        ),
+        ("https://id.example.org/authorize?", "https://id.example.org/authorize?response_type="),
+        ("https://id.example.org/authorize?p=1&", "https://id.example.org/authorize?p=1&response_type="),
+        ("https://id.example.org", "https://id.example.org?response_type="),
+    ])
+    func `a query of the endpoint stays as it is`(endpoint: String, start: String) throws {
+        #expect(try request(endpoint: endpoint).url().hasPrefix(start))
+    }
+
+    @Test func `a nonce is sent with openid only, no empty scope`() throws {
+        let plain = try request(scopes: ["email"])
+        #expect(plain.nonce == nil)
+        #expect(!plain.url().contains("nonce="))
+        #expect(try !request(scopes: []).url().contains("scope="))
+    }
+
+    @Test func `the reserved parameters are those of the contract`() {
+        #expect(
+            AuthorizationRequest.reservedParameters == [
+                "client_id", "client_secret", "redirect_uri", "redirect_to", "response_type", "response_mode", "state",
+                "nonce", "scope", "scopes", "code_challenge", "code_challenge_method", "code_verifier", "request",
+                "request_uri", "resource",
+            ])
+    }
+
+    @Test(arguments: AuthorizationRequest.reservedParameters.sorted() + [""])
+    func `a reserved or nameless parameter is refused`(name: String) {
+        #expect(throws: OAuthError.self) { try request(additional: [(name, "x")]) }
+    }
+
+    @Test func `a repeated parameter is refused`() {
+        #expect(throws: OAuthError.self) { try request(additional: [("prompt", "a"), ("prompt", "b")]) }
+    }
+}

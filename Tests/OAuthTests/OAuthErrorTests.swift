@@ -1,0 +1,14 @@
+import Testing
+
+@testable import OAuth
+
+@Suite struct `OAuth error` {
+    @Test(arguments: [
+        (200, OAuthError.Remedy.signInAgain), (400, .signInAgain), (401, .signInAgain), (403, .signInAgain),
+        (0, .reportToProvider), (404, .reportToProvider), (418, .reportToProvider),
+    ])
+    func `only the token endpoint's own invalid_grant ends a grant`(status: Int, remedy: OAuthError.Remedy) {
+        let error = OAuthError.refused(.init(code: "invalid_grant", message: nil, status: status))
+        #expect(error.remedy == remedy)
+    }
+}

@@ -1,0 +1,78 @@
+import HTTPMessages
+import Secrets
+import StrictJSON
+import Testing
+
+@testable import OAuth
+
+private func answer(_ body: String, status: Int = 200, type: String = "application/json") -> HTTPResponse {
+    HTTPResponse(status: status, fields: HTTPFields([("Content-Type", type)]), body: Secret(body))
+}
+
+@Suite struct `Userinfo answers and requests` {
+    @Test func `the token goes into its field, never into the URL (NAT-26)`() {
+        let request = UserinfoRequest.build(endpoint: "https://id.example.org/userinfo", accessToken: Secret("a1"))
+        #expect(request.method == "GET")
+        #expect(request.url == "https://id.example.org/userinfo")
+        #expect(request.authorization?.revealed() == "Bearer a1")
+        #expect(request.fields["Accept"] == "application/json")
+        #expect(request.body == nil)
+    }
+
+    @Test func `claims of the same subject are read`() throws {
+        let userinfo = try Userinfo(parsing: answer(#"{"sub":"u1","email":"a@example.org"}"#), subject: "u1")
+        #expect(userinfo.subject == "u1")
+        #expect(userinfo.claims["email"]?.string == "a@example.org")
+    }
+
+    @Test func `without an ID token the subject may be anyone or unnamed`() throws {
+        #expect(try Userinfo(parsing: answer(#"{"sub":"u2"}"#), subject: nil).subject == "u2")
+        #expect(try Userinfo(parsing: answer(#"{"login":"octocat"}"#), subject: nil).subject == nil)
+    }
+
+    @Test(arguments: [
+        #"{"sub":"u1invalid"}"#, #"{"sub":"U1"}"#, #"{"sub":""}"#, #"{"sub":null}"#, #"{"sub":1}"#, #"{"sub":["u1"]}"#,
+        #"{"email":"a@example.org"}"#, #"{"sub":"u1","sub":"u1"}"#, #"["u1"]"#, "", "<html></html>",
+    ])
+    func `OIDF-11 and NAT-54: another subject or none is refused`(body: String) {
+        do throws(OAuthError) {
+            _ = try Userinfo(parsing: answer(body), subject: "u1")
+            Issue.record("accepted")
+        } catch {
+            guard case .invalid(.userinfo, _) = error else {
+                Issue.record("\(error)")
+                return
+            }
+        }
+    }
+
+    @Test func `subjects that only look equal are not`() {
+        #expect(throws: OAuthError.self) { try Userinfo(parsing: answer(#"{"sub":"e\u0301"}"#), subject: "\u{E9}") }
+    }
+
+    @Test func `errors are told in our words and never end a grant`() {
+        for (status, code) in [(401, "invalid_token"), (403, "insufficient_scope")] {
+            let expected = OAuthError.refused(.init(code: code, message: nil, status: status))
+            #expect(throws: expected) {
+                try Userinfo(parsing: answer(#"{"error":"invalid_grant"}"#, status: status), subject: "u1")
+            }
+            #expect(expected.remedy == .reportToProvider)
+        }
+        #expect(throws: OAuthError.unavailable(.userinfo, status: 503, retryAfter: nil)) {
+            try Userinfo(parsing: answer("", status: 503), subject: "u1")
+        }
+        #expect(throws: OAuthError.invalid(.userinfo, reason: "redirect refused (HTTP 302)")) {
+            try Userinfo(parsing: answer("", status: 302), subject: "u1")
+        }
+        #expect(throws: OAuthError.invalid(.userinfo, reason: "HTTP 404")) {
+            try Userinfo(parsing: answer("{}", status: 404), subject: nil)
+        }
+    }
+
+    @Test(arguments: ["application/jwt", "Application/JWT; charset=utf-8"])
+    func `signed userinfo is refused by name`(type: String) {
+        #expect(throws: OAuthError.invalid(.userinfo, reason: "signed userinfo is not supported")) {
+            try Userinfo(parsing: answer("h.p.s", type: type), subject: "u1")
+        }
+    }
+}

@@ -1,0 +1,119 @@
+import RingbackAPI
+import StrictJSON
+import Testing
+
+@testable import RingbackClient
+
+@Suite(.timeLimit(.minutes(1))) struct `Broker calls` {
+    @Test func `a call sends one request and gives the answer's JSON`() throws {
+        let daemon = try FakeDaemon { _ in .json(200, #"{"version":"1"}"#) }
+        var calls = BrokerCalls(daemon)
+        calls.language = "ru"
+        #expect(try calls.call("POST", "/v1/reload", body: ["a": 1])["version"]?.string == "1")
+        let request = try #require(daemon.requests.first)
+        #expect(request.hasPrefix("POST /v1/reload HTTP/1.1\r\nHost: ringback\r\n"))
+        #expect(request.contains("Ringback-Application: test\r\n"))
+        #expect(request.contains("Accept-Language: ru\r\n"))
+        #expect(request.hasSuffix("Content-Length: 7\r\n\r\n{\"a\":1}"))
+    }
+
+    @Test func `a problem document becomes the error, with the wait from the header if it has none`() throws {
+        let body =
+            #"{"code":"rate_limited","status":429,"title":"t","detail":"d","recovery":"retry","user_message":"u"}"#
+        let daemon = try FakeDaemon { _ in
+            .bytes("HTTP/1.1 429 X\r\nRetry-After: 7\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
+        }
+        do throws(RingbackError) {
+            _ = try BrokerCalls(daemon).call("GET", "/v1/status")
+            Issue.record("no error")
+        } catch {
+            #expect(error.kind == .rateLimited)
+            #expect(error.detail == "d")
+            #expect(error.userMessage == "u")
+            #expect(error.recovery == .retry)
+            #expect(error.retryAfter == 7)
+        }
+    }
+
+    @Test func `a code of a newer daemon is kept as it is`() throws {
+        let daemon = try FakeDaemon { _ in .json(418, #"{"code":"teapot","recovery":"brew"}"#) }
+        #expect(kind { () throws(RingbackError) in try BrokerCalls(daemon).call("GET", "/v1/status") } == "teapot")
+    }
+
+    @Test func `every code of the API is a kind of the same name`() {
+        for code in ErrorCode.table.keys {
+            #expect(RingbackError(Problem(code)).kind.rawValue == code.rawValue)
+        }
+    }
+
+    @Test(arguments: [
+        "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnope", "HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{}",
+        "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n{}", "SSH-2.0-x\r\n\r\n", "HTTP/1.1 20 OK\r\n\r\n{}",
+        "HTTP/1.1 200 OK\r\nno colon\r\n\r\n{}", "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n{}",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n", "HTTP/1.1 200 OK\r\nContent",
+        "HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{\"a\":1,\"a\":2}\n",
+    ])
+    func `an answer that is not what the API promises is a bad answer`(text: String) throws {
+        let daemon = try FakeDaemon { _ in .bytes(text) }
+        #expect(kind { () throws(RingbackError) in try BrokerCalls(daemon).call("GET", "/v1/status") } == .badAnswer)
+    }
+
+    @Test(arguments: [
+        "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n{\"a\":1}and more",
+        "HTTP/1.1 200 OK\r\n\r\n{\"a\":1}",
+        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length:7\r\n\r\n{\"a\":1}",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{\"a\r\n4;x=y\r\n\":1}\r\n0\r\nT: x\r\n\r\n",
+    ])
+    func `a body ends by its length, by its last chunk, or with the connection`(text: String) throws {
+        let daemon = try FakeDaemon { _ in .bytes(text) }
+        #expect(try BrokerCalls(daemon).call("GET", "/v1/status") == ["a": 1])
+    }
+
+    @Test func `without a daemon the kind is no_daemon`() {
+        let calls = BrokerCalls(socket: "/tmp/there-is-no-such-directory/s", application: "test")
+        #expect(kind { () throws(RingbackError) in try calls.call("GET", "/v1/status") } == .noDaemon)
+        let long = BrokerCalls(socket: "/" + String(repeating: "x", count: 200), application: "test")
+        #expect(kind { () throws(RingbackError) in try long.call("GET", "/v1/status") } == .noDaemon)
+    }
+
+    @Test func `a connection closed without a byte is no daemon`() throws {
+        let daemon = try FakeDaemon { _ in .bytes("") }
+        #expect(kind { () throws(RingbackError) in try BrokerCalls(daemon).call("GET", "/v1/status") } == .noDaemon)
+    }
+
+    @Test func `a daemon that does not answer costs the bound and no more`() throws {
+        let daemon = try FakeDaemon { _ in .hold("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{") }
+        let start = ContinuousClock.now
+        let kind = kind { () throws(RingbackError) in
+            try BrokerCalls(daemon).call("GET", "/v1/status", timeout: .milliseconds(50))
+        }
+        #expect(kind == .timedOut)
+        #expect(ContinuousClock.now - start < .seconds(10))
+    }
+
+    @Test func `an interruption ends a call that waits, and every later one`() throws {
+        let interruption = try Interruption()
+        let daemon = try FakeDaemon { _ in
+            interruption.interrupt()
+            return .hold("")
+        }
+        let calls = BrokerCalls(daemon, interruption)
+        for _ in 0..<2 {
+            #expect(kind { () throws(RingbackError) in try calls.call("GET", "/v1/status") } == .cancelled)
+        }
+    }
+
+    @Test func `what an app calls itself cannot become a header`() {
+        #expect(BrokerCalls.fieldText("a\r\nX: y") == "a??X: y")
+        #expect(BrokerCalls.fieldText(String(repeating: "x", count: 100)).utf8.count == 64)
+    }
+
+    @Test(
+        arguments: [
+            (["LANG": "ru_RU.UTF-8"], "ru"), (["LANG": "ru_RU", "LC_ALL": "en_GB"], "en"), (["LANG": "C"], nil),
+            (["LANG": "C.UTF-8"], nil), ([:], nil),
+        ] as [([String: String], String?)])
+    func `the person's language comes from the environment`(environment: [String: String], expected: String?) {
+        #expect(BrokerCalls.language { environment[$0] } == expected)
+    }
+}

@@ -1,0 +1,48 @@
+import Testing
+
+@testable import RingbackClient
+
+@Suite struct `Opening a browser` {
+    private let url = "https://id.example.org/a?b=%20c"
+
+    @Test func `BROWSER is a list of templates, and xdg-open stands in for it`() {
+        #expect(Browser.commands(for: url, nil) == [["xdg-open", url]])
+        #expect(Browser.commands(for: url, "") == [["xdg-open", url]])
+        #expect(Browser.commands(for: url, "firefox") == [["firefox", url]])
+        #expect(
+            Browser.commands(for: url, "my-browser --new %s:lynx")
+                == [["my-browser", "--new", url], ["lynx", url]])
+        #expect(Browser.commands(for: url, "b 100%% --url=%s") == [["b", "100%", "--url=\(url)"]])
+    }
+
+    @Test func `no shell reads the URL`() {
+        let hostile = "https://x.example/$(id)';`id`"
+        #expect(Browser.commands(for: hostile, "sh-like '%s'") == [["sh-like", "'\(hostile)'"]])
+    }
+
+    @Test(arguments: [
+        "https://id.example.org/authorize?a=b", "http://127.0.0.1:80/x", "http://localhost:3000/", "http://[::1]:9/",
+    ])
+    func `https, and http on loopback, may be opened`(url: String) { #expect(LoopbackURL.isSafeToOpen(url)) }
+
+    @Test(arguments: [
+        "", "file:///etc/passwd", "javascript:alert(1)", "http://example.org/", "--new-window", "https://",
+        "https:///x",
+        "https://user@host/", "http://127.0.0.1@evil.example/", "http://127.0.0.1.evil.example/", "https://a b/",
+        "https://a/\n", "https://a/\u{1B}", "https://a/\"", "https://a\\b/", "HTTPS://a/", "http://localhost:x/",
+        "http://127.0.0.1:70000/", "https://é/",
+    ])
+    func `nothing else may be opened`(url: String) { #expect(!LoopbackURL.isSafeToOpen(url)) }
+
+    @Test func `a location leads on from where it was given, and never off loopback`() throws {
+        let page = try #require(LoopbackURL("http://127.0.0.1:81/a/b?c=d#e"))
+        #expect(page.target == "/a/b?c=d")
+        #expect(page.following("/done")?.target == "/done")
+        #expect(page.following("/done")?.port == 81)
+        #expect(page.following("?x=y")?.target == "/a/b?x=y")
+        #expect(page.following("http://[::1]:82/z") == LoopbackURL("http://[::1]:82/z"))
+        #expect(page.following("//evil.example/") == nil)
+        #expect(page.following("http://evil.example/") == nil)
+        #expect(LoopbackURL("http://localhost")?.port == 80)
+    }
+}

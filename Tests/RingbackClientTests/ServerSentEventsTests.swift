@@ -1,0 +1,39 @@
+import Testing
+
+@testable import RingbackClient
+
+@Suite struct `Server-sent events` {
+    private let stream =
+        ": hello\n\nid: 7\nevent: signed_in\ndata: {\"a\":\ndata: 1}\n\ndata:x\r\n\r\nevent: empty\n\nid\ndata: y\r\r"
+
+    private let expected: [ServerSentEvents.Event] = [
+        .init(id: "7", name: "signed_in", data: "{\"a\":\n1}"), .init(id: "7", data: "x"), .init(id: "", data: "y"),
+    ]
+
+    @Test func `events are the same however the bytes are cut`() throws {
+        for size in [1, 2, 3, 7, 1_000] {
+            var parser = ServerSentEvents()
+            var events: [ServerSentEvents.Event] = []
+            var rest = Array(stream.utf8)[...]
+            while !rest.isEmpty {
+                events += try parser.append(Array(rest.prefix(size)))
+                rest = rest.dropFirst(size)
+            }
+            #expect(events == expected, "pieces of \(size)")
+        }
+    }
+
+    @Test func `an event that has not ended is not an event`() throws {
+        var parser = ServerSentEvents()
+        #expect(try parser.append(Array("data: x\n".utf8)).isEmpty)
+    }
+
+    @Test func `a line without end is refused`() {
+        let bytes = [UInt8](repeating: 0x61, count: ServerSentEvents.limit + 1)
+        let kind = kind { () throws(RingbackError) in
+            var parser = ServerSentEvents()
+            return try parser.append(bytes)
+        }
+        #expect(kind == .badAnswer)
+    }
+}

@@ -1,0 +1,21 @@
+import Glibc
+import Testing
+
+@testable import Terminal
+
+@Suite struct `The console` {
+    @Test(arguments: [
+        ([:], true), (["NO_COLOR": ""], true), (["NO_COLOR": "1"], false), (["TERM": "dumb"], false),
+        (["TERM": "xterm"], true),
+    ])
+    func `NO_COLOR and a dumb terminal have no colour`(environment: [String: String], expected: Bool) {
+        #expect(Console.allowsColor { environment[$0] } == expected)
+    }
+
+    @Test func `a stream that takes no more is told`() {
+        let full = unsafe open("/dev/full", O_WRONLY)
+        defer { close(full) }
+        #expect(!Console.write(Array("x".utf8), to: full))
+        #expect(!Console.write(Array("x".utf8), to: -1))
+    }
+}
