@@ -10,7 +10,7 @@ RELEASE := .build/release
 FORMAT_FLAGS := --configuration .swift-format --recursive Sources Tests Package.swift \
     $(wildcard Examples/*/Package.swift Examples/*/Sources)
 
-.PHONY: help demo test test-tsan bench lint format build release install uninstall clean
+.PHONY: help demo test test-tsan test-browser bench lint format build release install uninstall clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -29,6 +29,11 @@ test: ## set up, build and run every test; the last line says "N passed, N faile
 test-tsan: ## the tests of shared state under ThreadSanitizer
 	@Scripts/needs test
 	@Scripts/test-tsan
+
+test-browser: ## sign in with a real browser: headless Chromium, through the sandbox's page and the real callback
+	@Scripts/needs browser
+	@Scripts/release >/dev/null
+	@Scripts/test-browser $(RELEASE)
 
 bench: ## measure against the floor (a bare epoll echo in C) and print medians and ratios
 	@Scripts/needs bench

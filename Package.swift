@@ -47,7 +47,7 @@ let package = Package(
     ],
     targets: [
         // Level 0: what the C libraries show, and values without behaviour.
-        .systemLibrary(name: "CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .target(name: "CCurl"),
         .systemLibrary(name: "COpenSSL", providers: [.apt(["libssl-dev"])]),
         .target(name: "CLinux"),
         library("Secrets"),

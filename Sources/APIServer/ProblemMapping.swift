@@ -44,9 +44,9 @@ extension Problem {
         case .rateLimited(let seconds):
             self.init(.rateLimited, "The provider asks to wait before the next request.", retryAfter: seconds)
         case .unavailable(let status, let seconds):
-            self.init(
-                .providerUnreachable, "The provider is not available for now (HTTP status \(status)).",
-                retryAfter: seconds)
+            // An authorization response says so without a status.
+            let cause = status > 0 ? " (HTTP status \(status))" : ""
+            self.init(.providerUnreachable, "The provider is not available for now\(cause).", retryAfter: seconds)
         case .invalidAnswer(let reason): self.init(.invalidProviderResponse, reason)
         case .refused(let code, let message):
             let detail = "The provider answered “\(code)”\(message.map { ": \($0)" } ?? "")."

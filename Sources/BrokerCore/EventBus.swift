@@ -35,6 +35,9 @@ public final class EventBus: Sendable {
     }
     private let state: Mutex<State>
 
+    /// How many listen now.
+    var listenerCount: Int { state.withLock { $0.listeners.count } }
+
     /// Enough for a client that reconnects after a moment.
     private static let memory = 256
 

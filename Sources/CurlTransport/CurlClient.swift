@@ -13,13 +13,11 @@ public final class CurlClient: HTTPClient {
 
     /// Creates a client that calls itself `ringback/VERSION`. Costs nothing: the thread starts with the first request.
     public init(version: String) {
-        _ = CurlClient.isPrepared
         loop = CurlLoop(userAgent: "ringback/\(version)", restsAfter: .seconds(60))
     }
 
     /// For tests: a client whose thread ends after another time without requests.
     init(version: String, restsAfter: Duration) {
-        _ = CurlClient.isPrepared
         loop = CurlLoop(userAgent: "ringback/\(version)", restsAfter: restsAfter)
     }
 
@@ -27,21 +25,24 @@ public final class CurlClient: HTTPClient {
         loop.shutdown()
     }
 
-    /// Initializes libcurl and OpenSSL, once per process. `main` calls it before it starts a thread, since parts of
-    /// it read the environment. False if libcurl cannot be used.
+    /// Loads and initializes libcurl, once per process; the first request does it otherwise. Takes some milliseconds of
+    /// its thread. False if libcurl cannot be loaded: then every request fails and says so.
+    ///
+    /// Other threads may be at work meanwhile: nothing else in the process uses libcurl, and of what it initializes, only
+    /// OpenSSL is shared, which guards itself. `main` has cleaned the environment by then.
     @discardableResult
     public static func prepare() -> Bool { isPrepared }
 
     private static let isPrepared: Bool = {
         // libcurl would write the keys of every connection to the file that this names.
         unsafe unsetenv("SSLKEYLOGFILE")
-        return ccurl_global_init_erasing() == CURLE_OK
+        return ccurl_load()
     }()
 
     /// Sends the request and returns the whole answer, whatever its status. Cancelling the task ends the transfer.
     public func send(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse {
         guard let url = try? WebURL(parsing: request.url), url.isSecure, let host = url.host else { throw .refusedURL }
-        guard CurlClient.isPrepared else { throw .unreachable(host: host, reason: "libcurl cannot be used") }
+        guard CurlClient.isPrepared else { throw .unreachable(host: host, reason: "libcurl cannot be loaded") }
         guard RequestFields.areSendable(request) else {
             throw .unreachable(host: host, reason: "the request has a header field that cannot be sent")
         }

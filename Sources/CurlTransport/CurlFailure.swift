@@ -35,7 +35,7 @@ extension HTTPClientError {
         case CURLE_SSL_PINNEDPUBKEYNOTMATCH: "the server's key is none of the pinned ones"
         case CURLE_SSL_CACERT_BADFILE: "the certificate authorities cannot be read"
         // libcurl's own sentence: it has no address, URL or header in it.
-        default: unsafe String(cString: curl_easy_strerror(result))
+        default: unsafe String(cString: ccurl_easy_strerror(result))
         }
     }
 }

@@ -52,10 +52,10 @@ final class CurlLoop: Sendable {
             case .stopped: return .cancelled
             case .running(let multi):
                 box.jobs.append(job)
-                unsafe curl_multi_wakeup(multi)
+                unsafe ccurl_multi_wakeup(multi)
                 return nil
             case .resting:
-                guard let multi = unsafe curl_multi_init() else {
+                guard let multi = unsafe ccurl_multi_init() else {
                     return .unreachable(host: job.host, reason: "out of memory")
                 }
                 box.phase = unsafe .running(multi)
@@ -63,7 +63,7 @@ final class CurlLoop: Sendable {
                 guard unsafe startThread(owning: multi) else {
                     box.phase = .resting
                     box.jobs = []
-                    unsafe curl_multi_cleanup(multi)
+                    unsafe ccurl_multi_cleanup(multi)
                     return .unreachable(host: job.host, reason: "no thread could be started")
                 }
                 return nil
@@ -77,14 +77,14 @@ final class CurlLoop: Sendable {
         mailbox.withLock { box in
             guard case .running(let multi) = box.phase else { return }
             box.hasCancellations = true
-            unsafe curl_multi_wakeup(multi)
+            unsafe ccurl_multi_wakeup(multi)
         }
     }
 
     /// Ends the thread; it fails what is pending.
     func shutdown() {
         mailbox.withLock { box in
-            if case .running(let multi) = box.phase { unsafe curl_multi_wakeup(multi) }
+            if case .running(let multi) = box.phase { unsafe ccurl_multi_wakeup(multi) }
             box.phase = .stopped
         }
     }

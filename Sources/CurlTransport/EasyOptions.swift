@@ -121,11 +121,7 @@ internal import Secrets
     }
 
     /// True if libcurl was built with a file of certificate authorities; elsewhere there is only a directory.
-    private static let hasAuthorityFile: Bool = {
-        // The seventh version of the structure is the first with this member.
-        guard let version = unsafe curl_version_info(CURLVERSION_SEVENTH) else { return false }
-        return unsafe version.pointee.cainfo != nil
-    }()
+    private static let hasAuthorityFile = unsafe ccurl_authority_file() != nil
 
     private mutating func note(_ result: CURLcode) {
         if result != CURLE_OK { areAllSet = false }

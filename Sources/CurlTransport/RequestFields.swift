@@ -31,15 +31,15 @@ enum RequestFields {
             lines.append(field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)")
         }
         for line in lines {
-            guard let longer = unsafe curl_slist_append(list, line) else {
-                unsafe curl_slist_free_all(list)
+            guard let longer = unsafe ccurl_slist_append(list, line) else {
+                unsafe ccurl_slist_free_all(list)
                 return nil
             }
             unsafe list = longer
         }
         guard let authorization = request.authorization else { return unsafe list }
         guard let longer = unsafe append(authorization, to: list) else {
-            unsafe curl_slist_free_all(list)
+            unsafe ccurl_slist_free_all(list)
             return nil
         }
         return unsafe longer
@@ -63,7 +63,7 @@ enum RequestFields {
             }
         }
         unsafe line[count] = 0
-        return unsafe curl_slist_append(list, line.baseAddress?.assumingMemoryBound(to: CChar.self))
+        return unsafe ccurl_slist_append(list, line.baseAddress?.assumingMemoryBound(to: CChar.self))
     }
 
     private static func isValueByte(_ byte: UInt8) -> Bool { byte >= 0x20 && byte != 0x7F || byte == 0x09 }

@@ -17,7 +17,7 @@ internal import Secrets
 
     /// Prepares an easy handle; nil if libcurl refuses an option.
     init?(_ job: CurlLoop.Job, userAgent: String) {
-        guard let easy = unsafe curl_easy_init() else { return nil }
+        guard let easy = unsafe ccurl_easy_init() else { return nil }
         unsafe self.easy = easy
         host = job.host
         reply = job.reply
@@ -35,8 +35,8 @@ internal import Secrets
     }
 
     deinit {
-        unsafe curl_easy_cleanup(easy)
-        unsafe curl_slist_free_all(fieldList)
+        unsafe ccurl_easy_cleanup(easy)
+        unsafe ccurl_slist_free_all(fieldList)
     }
 
     /// What the caller gets when libcurl is done.

@@ -23,7 +23,7 @@ internal import HTTPMessages
         guard let transfer = Transfer(job, userAgent: userAgent) else {
             return job.reply.give(.failure(.unreachable(host: job.host, reason: "libcurl refused the request")))
         }
-        guard unsafe curl_multi_add_handle(multi, transfer.easy) == CURLM_OK else {
+        guard unsafe ccurl_multi_add_handle(multi, transfer.easy) == CURLM_OK else {
             return job.reply.give(.failure(.unreachable(host: job.host, reason: "libcurl refused the transfer")))
         }
         unsafe transfers[transfer.easy] = transfer
@@ -37,9 +37,9 @@ internal import HTTPMessages
     /// Does what can be done without waiting, and hands out what is finished.
     func advance() {
         var running: Int32 = 0
-        guard unsafe curl_multi_perform(multi, &running) == CURLM_OK else { return failAll() }
+        guard unsafe ccurl_multi_perform(multi, &running) == CURLM_OK else { return failAll() }
         var left: Int32 = 0
-        while let message = unsafe curl_multi_info_read(multi, &left) {
+        while let message = unsafe ccurl_multi_info_read(multi, &left) {
             guard unsafe message.pointee.msg == CURLMSG_DONE, let easy = unsafe message.pointee.easy_handle,
                 let transfer = unsafe transfers[easy]
             else { continue }
@@ -55,7 +55,7 @@ internal import HTTPMessages
     func wait(atMost bound: Duration) {
         let (seconds, attoseconds) = bound.components
         let milliseconds = seconds * 1_000 + attoseconds / 1_000_000_000_000_000
-        unsafe curl_multi_poll(multi, nil, 0, Int32(clamping: milliseconds), nil)
+        unsafe ccurl_multi_poll(multi, Int32(clamping: milliseconds))
     }
 
     /// Fails what is left and destroys the handle.
@@ -64,7 +64,7 @@ internal import HTTPMessages
             remove(transfer)
             transfer.reply.give(.failure(.cancelled))
         }
-        unsafe curl_multi_cleanup(multi)
+        unsafe ccurl_multi_cleanup(multi)
     }
 
     /// libcurl lost its footing (out of memory, an internal fault): everybody gets an answer and may try again.
@@ -76,7 +76,7 @@ internal import HTTPMessages
     }
 
     private func remove(_ transfer: Transfer) {
-        unsafe curl_multi_remove_handle(multi, transfer.easy)
+        unsafe ccurl_multi_remove_handle(multi, transfer.easy)
         unsafe transfers[transfer.easy] = nil
     }
 }

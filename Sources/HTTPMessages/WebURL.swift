@@ -99,11 +99,19 @@ public struct WebURL: Sendable, Equatable {
         if host == "localhost" || host == "::1" { return true }
         let parts = host.split(separator: ".", omittingEmptySubsequences: false)
         return parts.count == 4 && parts[0] == "127"
-            && parts.allSatisfy { $0.utf8.count <= 3 && $0.utf8.allSatisfy(WebURL.isDigit) && (Int($0) ?? 256) < 256 }
+            && parts.allSatisfy(WebURL.isDecimalByte)
     }
 
     /// True for a URL that secrets may be sent to: https, or http on loopback.
     public var isSecure: Bool { scheme == "https" || (scheme == "http" && isLoopback) }
+
+    /// 0 to 255 without leading zeros, which some readers take for octal.
+    private static func isDecimalByte(_ text: Substring) -> Bool {
+        guard (1...3).contains(text.utf8.count), text.utf8.allSatisfy(isDigit), let number = Int(text) else {
+            return false
+        }
+        return number < 256 && (number == 0 ? text.utf8.count == 1 : text.utf8.first != UInt8(ascii: "0"))
+    }
 
     private static func isLetter(_ byte: UInt8) -> Bool { (byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x7A }
     private static func isDigit(_ byte: UInt8) -> Bool { byte >= 0x30 && byte <= 0x39 }

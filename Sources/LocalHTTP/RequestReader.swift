@@ -18,7 +18,7 @@ struct RequestReader {
     enum Stage { case none, head, body }
 
     private let limits: ServerLimits
-    private var buffer: ByteBuffer?
+    private(set) var buffer: ByteBuffer?
     /// How much of the buffer was searched for the head's end.
     private var searched = 0
     /// A head whose body is still coming.

@@ -23,13 +23,28 @@ package enum RequestTarget {
 
     /// The path with those of the pairs that have a value.
     package static func query(_ path: String, _ pairs: [(String, String?)]) -> String {
-        let text = form(pairs.compactMap { pair in pair.1.map { (pair.0, $0) } })
-        return text.isEmpty ? path : "\(path)?\(text)"
+        var text = path
+        var separator = "?"
+        for (name, value) in pairs {
+            guard let value else { continue }
+            append(name, value, to: &text, after: separator)
+            separator = "&"
+        }
+        return text
     }
 
     /// Pairs as a query or as a form (a space is `%20`, which both read the same).
     package static func form(_ pairs: [(String, String)]) -> String {
-        pairs.map { "\(escape($0.0))=\(escape($0.1))" }.joined(separator: "&")
+        var text = ""
+        for (name, value) in pairs { append(name, value, to: &text, after: text.isEmpty ? "" : "&") }
+        return text
+    }
+
+    private static func append(_ name: String, _ value: String, to text: inout String, after separator: String) {
+        text += separator
+        text += escape(name)
+        text += "="
+        text += escape(value)
     }
 
     /// Everything but the unreserved characters of RFC 3986 escaped.

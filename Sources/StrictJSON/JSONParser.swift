@@ -96,7 +96,7 @@ private struct JSONParser {
         guard depth <= maxDepth else { throw failure(.tooDeep) }
         try expect(UInt8(ascii: "{"))
         var object = JSONObject()
-        var names: Set<String> = []
+        var names = MemberNames()
         skipSpace()
         if current == UInt8(ascii: "}") {
             position += 1
@@ -109,7 +109,7 @@ private struct JSONParser {
             }
             let start = position
             let name = try parseString()
-            guard names.insert(name).inserted else { throw JSONError(reason: .duplicateMember, offset: start) }
+            guard names.insert(name) else { throw JSONError(reason: .duplicateMember, offset: start) }
             skipSpace()
             try expect(UInt8(ascii: ":"))
             skipSpace()
@@ -254,5 +254,20 @@ private struct JSONParser {
             position += 1
         }
         return value
+    }
+}
+
+/// The names of an object so far. Most objects have few members, and comparing those costs less than a hash table.
+private struct MemberNames {
+    private var few: [String] = []
+    private var many: Set<String> = []
+
+    /// False if the name was there.
+    mutating func insert(_ name: String) -> Bool {
+        guard many.isEmpty else { return many.insert(name).inserted }
+        guard !few.contains(name) else { return false }
+        few.append(name)
+        if few.count == 16 { many = Set(few) }
+        return true
     }
 }

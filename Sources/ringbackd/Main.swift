@@ -27,7 +27,6 @@ enum Main {
         let helper = startHelper(options)
         let configuration = loadConfiguration(place)
         let (lock, places, activated) = claimPlaces(options)
-        guard CurlClient.prepare() else { stop("libcurl cannot be used", ExitStatus.failed) }
 
         let logger = makeLogger(options)
         let http = CurlClient(version: version)
@@ -48,8 +47,11 @@ enum Main {
         // The last is shut down first: waiting programs are answered before anything they wait for ends.
         var group = ServiceGroupConfiguration(
             services: [
-                LastOut(broker: broker, http: http), LeaseKeeper(lock: lock, logger: logger),
-                ReloadOnSignal(reloader: reloader), listener, server,
+                // Named, since a name made by reflection would walk through everything that a service holds.
+                .init(service: LastOut(broker: broker, http: http, logger: logger), serviceName: "last out"),
+                .init(service: LeaseKeeper(lock: lock, logger: logger), serviceName: "lease"),
+                .init(service: ReloadOnSignal(reloader: reloader), serviceName: "reload"),
+                .init(service: listener, serviceName: "callbacks"), .init(service: server, serviceName: "socket API"),
             ],
             gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
         group.maximumGracefulShutdownDuration = Duration.milliseconds(4_500)
@@ -114,12 +116,19 @@ enum Main {
         } catch {
             stop(error.reason, ExitStatus.failed)
         }
+        let lock: StateLock
         do throws(StateLockError) {
-            return (try StateLock(directory: places.state), places, activated)
+            lock = try StateLock(directory: places.state)
         } catch {
             if case .held = error { stop("\(error)", ExitStatus.stateHeld) }
             stop("\(error)", ExitStatus.failed)
         }
+        do throws(PlaceError) {
+            if activated == nil { try places.refuseLiveSocket() }
+        } catch {
+            stop(error.reason, ExitStatus.failed)
+        }
+        return (lock, places, activated)
     }
 
     private static func listen(_ server: HTTPServer, _ places: Places, _ activated: Int32?) {

@@ -50,6 +50,32 @@ struct Places {
     }
 }
 
+extension Places {
+    /// Refuses a socket that somebody answers at. The state lock keeps out a second daemon of the same state only: one
+    /// of another state would take the socket away from under the first one's clients, who would then be signed out.
+    func refuseLiveSocket() throws(PlaceError) {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let name = Array(socket.utf8)
+        // A longer name is nobody's, and refused where it is to be used.
+        guard name.count < MemoryLayout.size(ofValue: address.sun_path) else { return }
+        unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: name) }
+        let descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC | O_NONBLOCK, 0)
+        guard descriptor >= 0 else { return }
+        defer { close(descriptor) }
+        let code = unsafe withUnsafePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0 ? 0 : errno
+            }
+        }
+        // EAGAIN: somebody listens, and has more callers than it takes.
+        guard code == 0 || code == EAGAIN else { return }
+        throw PlaceError(
+            reason: "another program answers at \(socket), perhaps a ringbackd with another state directory. "
+                + "Stop it, or choose another place with --socket PATH")
+    }
+}
+
 /// A place that cannot be used, and what to do.
 struct PlaceError: Error {
     let reason: String

@@ -2,6 +2,7 @@ import APIServer
 import BrokerCore
 import Configuration
 import CurlTransport
+import Dispatch
 import Glibc
 import Launcher
 import LocalHTTP
@@ -109,11 +110,17 @@ struct LeaseKeeper: Service {
 struct LastOut: Service {
     let broker: Broker
     let http: CurlClient
+    let logger: Logger
 
     /// A rotated refresh token that is on its way to us is worth this wait.
     private static let drainTimeout: Duration = .seconds(2)
 
     func run() async throws {
+        // Loading libcurl takes as long as all of the start before: readiness did not wait for it, no thread of the
+        // pool does, and the first sign-in finds it done.
+        DispatchQueue.global().async { [logger] in
+            if !CurlClient.prepare() { logger.critical("libcurl cannot be loaded: no provider can be reached") }
+        }
         try? await gracefulShutdown()
         await broker.drain(atMost: LastOut.drainTimeout)
         http.shutdown()

@@ -1,8 +1,9 @@
-@testable import APIServer
-@testable import BrokerCore
 import OAuth
 import StrictJSON
 import Testing
+
+@testable import APIServer
+@testable import BrokerCore
 
 @Suite(.timeLimit(.minutes(1))) struct `Accounts on the socket` {
     @Test func `an account shows its state through a session's life`() async throws {
@@ -38,10 +39,10 @@ import Testing
 
     @Test func `all accounts come in one object, by name`() async throws {
         let house = try await House()
-        await house.broker.configure([try House.account("b"), try House.account("a"), try House.account("a.1")])
+        try await house.configure([try House.account("b"), try House.account("a"), try House.account("a.1")])
         let answer = await house.ask("GET", "/v1/accounts")
         #expect(answer["accounts"]?.array?.compactMap { $0["name"]?.string } == ["a", "a.1", "b"])
-        await house.broker.configure([])
+        try await house.configure([])
         #expect(await house.ask("GET", "/v1/accounts").text == #"{"accounts":[]}"#)
     }
 
@@ -129,17 +130,17 @@ import Testing
 
         var fixed = try House.account("work")
         fixed.redirectURI = "http://127.0.0.1:1/"
-        await house.broker.configure([fixed])
+        try await house.configure([fixed])
         let taken = await house.ask("POST", target)
         #expect(taken.status == 409)
         #expect(taken.code == "port_in_use")
         fixed.clientSecret = Account.SecretSource { () throws(BrokerError) in
             throw .misconfigured("The command `pass` ended with status 1.")
         }
-        await house.broker.configure([fixed])
+        try await house.configure([fixed])
         #expect(await house.ask("POST", target).code == "invalid_configuration")
         fixed.endpoints = .unsupported("Supabase accounts come later.")
-        await house.broker.configure([fixed])
+        try await house.configure([fixed])
         #expect(await house.ask("POST", target).code == "method_unsupported")
     }
 

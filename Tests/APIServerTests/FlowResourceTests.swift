@@ -1,7 +1,8 @@
-@testable import APIServer
 import BrokerCore
 import StrictJSON
 import Testing
+
+@testable import APIServer
 
 @Suite(.timeLimit(.minutes(1))) struct `Flows on the socket` {
     private func deliver(_ house: House, _ url: String) async -> House.Answer {
@@ -93,6 +94,16 @@ import Testing
         #expect(answer["flow"]?["error"]?["status"] == 403)
         #expect(answer["flow"]?["user_message"] == nil)
         #expect(!answer.text.contains("script"))
+    }
+
+    @Test func `a provider that has no time says so through the browser`() async throws {
+        let house = try await House()
+        let flow = await house.ask("POST", "/v1/accounts/work/sign-in")
+        let callback = try house.provider.consent(try #require(flow["authorization_url"]?.string))
+        let answer = await deliver(house, callback.replacing("code=code", with: "error=temporarily_unavailable"))
+        #expect(answer["flow"]?["error"]?["code"] == "provider_unreachable")
+        #expect(answer["flow"]?["error"]?["detail"] == "The provider is not available for now.")
+        #expect(answer["flow"]?["user_message"] == "Service temporarily unavailable. Please try again later.")
     }
 
     @Test func `the provider's refusal comes with its words`() async throws {

@@ -1,13 +1,15 @@
-@testable import APIServer
-@testable import BrokerCore
 import HTTPMessages
 import LocalHTTP
+import OAuth
 import RingbackAPI
 import Secrets
 import SessionVault
 import StrictJSON
 import Synchronization
 import Testing
+
+@testable import APIServer
+@testable import BrokerCore
 
 /// The socket API with everything behind it. Every answer is held against the OpenAPI document, and searched for what
 /// must never leave the daemon.
@@ -20,7 +22,7 @@ struct House: Sendable {
 
     static let version = "1.2.3"
 
-    init(secret: Bool = false) async throws {
+    init() async throws {
         provider = try FakeProvider(clock: clock)
         let door = CallbackDoor(
             open: { template, account throws(BrokerError) in
@@ -31,11 +33,17 @@ struct House: Sendable {
         var account = try House.account("work")
         account.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("canary-client-secret") }
         account.clientAuthentication = .clientSecretPost
-        await broker.configure([account])
         let mistakes = mistakes
         api = SocketAPI(
             broker: broker, policy: Policy(owner: 1_000),
             daemon: SocketAPI.Daemon(version: House.version, startedAt: 0, reload: { mistakes.found }))
+        try await configure([account])
+    }
+
+    /// Takes over other accounts, and waits until they are loaded.
+    func configure(_ accounts: [Account]) async throws {
+        await broker.configure(accounts)
+        broker.stopListening(try await broker.events(of: nil, after: nil).live)
     }
 
     static func account(_ name: String) throws -> Account {
@@ -86,7 +94,8 @@ struct House: Sendable {
         let flow = await ask("POST", "/v1/accounts/\(account)/sign-in", body)
         #expect(flow.status == 201)
         let callback = try provider.consent(try #require(flow["authorization_url"]?.string), as: subject)
-        let delivery = await ask("POST", "/v1/callbacks", JSON.object(JSONObject([.init("url", .string(callback))])).text)
+        let delivery = await ask(
+            "POST", "/v1/callbacks", JSON.object(JSONObject([.init("url", .string(callback))])).text)
         #expect(delivery.status == 200)
         return try #require(delivery["flow"])
     }

@@ -1,8 +1,9 @@
-@testable import APIServer
 import HTTPMessages
 import LocalHTTP
 import RingbackAPI
 import StrictJSON
+
+@testable import APIServer
 
 /// Holds an answer against the OpenAPI document: the status must be documented for the route, the media type must be
 /// the documented one, the body must fit its schema and have no member that the schema does not name.
@@ -14,7 +15,8 @@ struct SchemaExaminer {
         let type = response.fields["Content-Type"] ?? "none"
         guard case .route(let route, _) = Route.match(method: method, path: path) else {
             guard response.status == 404 || response.status == 405 else { return ["an answer without a route"] }
-            return type == "application/problem+json" ? problem(body(response), response.status) : ["media type \(type)"]
+            return type == "application/problem+json"
+                ? problem(body(response), response.status) : ["media type \(type)"]
         }
         guard let operation = document["paths"]?[route.path]?[route.method.lowercased()],
             let described = operation["responses"]?[String(response.status)]
@@ -53,7 +55,9 @@ struct SchemaExaminer {
             return check(value, target, path)
         }
         var mistakes: [String] = []
-        if let type = schema["type"]?.string, !SchemaExaminer.isOf(type, value) { mistakes.append("\(path): no \(type)") }
+        if let type = schema["type"]?.string, !SchemaExaminer.isOf(type, value) {
+            mistakes.append("\(path): no \(type)")
+        }
         if let words = schema["enum"]?.array, !words.contains(value) { mistakes.append("\(path): \(value.text)") }
         for name in schema["required"]?.array?.compactMap(\.string) ?? [] where value[name] == nil {
             mistakes.append("\(path): \(name) is missing")
@@ -73,7 +77,9 @@ struct SchemaExaminer {
             }
         }
         if let inner = schema["additionalProperties"] {
-            for member in value.object?.members ?? [] { mistakes += check(member.value, inner, "\(path).\(member.name)") }
+            for member in value.object?.members ?? [] {
+                mistakes += check(member.value, inner, "\(path).\(member.name)")
+            }
         }
         return mistakes
     }

@@ -1,12 +1,16 @@
-@testable import APIServer
+import BrokerCore
 import HTTPMessages
 import LocalHTTP
 import RingbackAPI
 import StrictJSON
 import Testing
 
+@testable import APIServer
+
 @Suite(.timeLimit(.minutes(1))) struct `The way of a request` {
-    @Test(arguments: ["/", "", "/v1", "/v2/status", "/v1/statu", "/v1/status/", "/v1/accounts//session", "/v1/Accounts", "*"])
+    @Test(arguments: [
+        "/", "", "/v1", "/v2/status", "/v1/statu", "/v1/status/", "/v1/accounts//session", "/v1/Accounts", "*",
+    ])
     func `what leads nowhere is not found`(path: String) async throws {
         let answer = try await House().ask("GET", path)
         #expect(answer.status == 404)
@@ -38,14 +42,17 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        .local(uid: 1_001, pid: 1), .local(uid: 65_534, pid: 1),
-        .network(client: [127, 0, 0, 1], clientPort: 1, server: [127, 0, 0, 1], serverPort: 2),
-    ] as [Peer])
+    @Test(
+        arguments: [
+            .local(uid: 1_001, pid: 1), .local(uid: 65_534, pid: 1),
+            .network(client: [127, 0, 0, 1], clientPort: 1, server: [127, 0, 0, 1], serverPort: 2),
+        ] as [Peer])
     func `a peer that the policy does not know gets nothing`(peer: Peer) async throws {
         let house = try await House()
         try await house.signIn()
-        for target in ["/v1/accounts/work/session", "/v1/accounts/work/session?min_valid=1", "/v1/accounts", "/v1/peer"] {
+        for target in [
+            "/v1/accounts/work/session", "/v1/accounts/work/session?min_valid=1", "/v1/accounts", "/v1/peer",
+        ] {
             let answer = await house.ask("GET", target, peer: peer)
             #expect(answer.status == 403)
             #expect(answer.code == "policy_denied")
@@ -128,6 +135,19 @@ import Testing
             let code = [413: "payload_too_large", 503: "shutting_down"][status] ?? "invalid_request"
             #expect(json["code"]?.string == code)
         }
+    }
+
+    @Test func `the words that every answer is searched for are the ones that went to the provider`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        await house.ask("POST", "/v1/accounts/work/refresh")
+        // Client secret, verifier, and the refresh tokens of two answers.
+        #expect(house.provider.secrets.count == 4)
+        #expect(house.provider.secrets.contains { $0.utf8.count == 43 })
+        for target in ["/v1/accounts", "/v1/flows", "/v1/status", "/v1/accounts/work/session?include=user,id_token"] {
+            await house.ask("GET", target)
+        }
+        await house.ask("DELETE", "/v1/accounts/work/session")
     }
 
     @Test func `no answer may be kept`() async throws {

@@ -67,6 +67,14 @@ import Testing
         #expect(try await house.view.subject == "alice")
     }
 
+    @Test func `a provider that promises no iss may leave it out, and may not give another`() async throws {
+        let house = try await House()
+        house.provider.behave { $0.metadata["authorization_response_iss_parameter_supported"] = false }
+        let (flow, callback) = try await pending(house)
+        guard case .ignored = await house.broker.receive(try forge(callback, .otherIssuer)) else { throw Unexpected() }
+        #expect(await house.broker.receive(try forge(callback, .noIssuer)) == .completed(flow: flow.id))
+    }
+
     @Test func `a form_post callback is read from its body alone`() async throws {
         let house = try await House()
         let (flow, callback) = try await pending(house)

@@ -84,6 +84,19 @@ import Testing
                 == .accountNotFound("nobody"))
     }
 
+    @Test func `nothing is served or told before the vault has it`() async throws {
+        let house = try await House.expired()
+        let (_, live) = try await house.broker.events(of: nil, after: nil)
+        await house.vault.hold()
+        let reading = Task { try await house.token() }
+        #expect(await eventually { await house.vault.log.last == "store refresh-2 > refresh-3" })
+        #expect(house.broker.board.current("work") == nil)
+        guard case .quiet = await live.next(within: .zero) else { throw Unexpected() }
+        await house.vault.release()
+        #expect(try await reading.value == "access-3")
+        #expect(await drain(live).map(\.event.kind) == [.tokenRefreshed])
+    }
+
     @Test func `a stream of one account hears nothing of others`() async {
         let bus = EventBus()
         let live = bus.subscribe(to: House.name, after: nil)

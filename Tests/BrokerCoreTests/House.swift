@@ -27,6 +27,8 @@ struct House: Sendable {
         network = FakeNetwork(try [provider] + others(clock))
         broker = Broker(vault: vault, http: network, door: doors.door, work: work, clock: clock.clock)
         await broker.configure([House.account()])
+        // Until the vault has been asked, every account is loading.
+        broker.stopListening(try await broker.events(of: nil, after: nil).live)
     }
 
     static func account(

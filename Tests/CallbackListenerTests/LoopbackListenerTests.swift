@@ -153,9 +153,9 @@ import Testing
             let crowd = (0..<200).compactMap { _ in Visitor.connected(to: port) }
             defer { for socket in crowd { close(socket) } }
             for socket in crowd { Visitor.write("GET /", to: socket) }
-            let start = ContinuousClock.now
             #expect(await Visitor.get("/callback/work?code=c&state=s", at: port).status == 303)
-            #expect(ContinuousClock.now - start < .seconds(1))
+            // It did not wait for the crowd's time to run out: some of the crowd still may speak.
+            #expect(crowd.contains { Visitor.isOpen($0) })
         }
     }
 

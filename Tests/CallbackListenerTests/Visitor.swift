@@ -64,6 +64,13 @@ enum Visitor {
         return true
     }
 
+    /// True while the other end has neither spoken nor closed.
+    static func isOpen(_ socket: Int32) -> Bool {
+        var byte: UInt8 = 0
+        let count = unsafe recv(socket, &byte, 1, Int32(MSG_DONTWAIT))
+        return count < 0 && errno == EAGAIN
+    }
+
     static func connected(to port: Int, over family: Int32 = AF_INET) -> Int32? {
         let descriptor = socket(family, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
         var bound = timeval(tv_sec: 10, tv_usec: 0)

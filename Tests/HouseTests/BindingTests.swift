@@ -5,7 +5,8 @@ import Testing
     /// The refresh token that a sandbox has seen last. Refreshes keep it, since these stages do not rotate.
     private func refreshToken(_ stage: Stage) async throws -> String {
         let log = try await stage.sandbox.log()
-        return try #require(log.last { $0["parameters"]?["refresh_token"] != nil }?["parameters"]?["refresh_token"]?.string)
+        return try #require(
+            log.last { $0["parameters"]?["refresh_token"] != nil }?["parameters"]?["refresh_token"]?.string)
     }
 
     private func configuration(_ issuer: String, client: String = "ringback-demo") -> String {

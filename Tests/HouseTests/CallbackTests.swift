@@ -27,12 +27,15 @@ private struct Forgery: Sendable, CustomTestStringConvertible {
         Forgery("two iss") { $0.text + "&iss=\($0["iss"] ?? "")" },
         Forgery("another path") { $0.text.replacing("/callback/work", with: "/callback/home") },
         Forgery("a longer path") { $0.text.replacing("/callback/work", with: "/callback/work/") },
-        Forgery("an error without a state") { try $0.with([("error", "access_denied"), ("iss", $0["iss"] ?? "")]).text },
+        Forgery("an error without a state") {
+            try $0.with([("error", "access_denied"), ("iss", $0["iss"] ?? "")]).text
+        },
         Forgery("an error with an unknown state") { url in
             try url.with([("error", "access_denied"), ("state", "unknown"), ("iss", url["iss"] ?? "")]).text
         },
         Forgery("an error with the wrong iss") { url in
-            try url.with([("error", "access_denied"), ("state", url["state"] ?? ""), ("iss", "https%3A%2F%2Fevil")]).text
+            try url.with([("error", "access_denied"), ("state", url["state"] ?? ""), ("iss", "https%3A%2F%2Fevil")])
+                .text
         },
         Forgery("tokens (implicit flow)") { $0.text + "&access_token=at-from-the-front" },
         Forgery("a broken escape") { $0.text + "&more=%zz" },
@@ -127,7 +130,8 @@ private struct Forgery: Sendable, CustomTestStringConvertible {
     }
 
     @Test func `that comes again later is nobody's`() async throws {
-        let third = Stage.twoAccounts + "\n[accounts.play]\nissuer = \"{sandbox}/tenant-b\"\nclient_id = \"ringback-demo\"\n"
+        let third =
+            Stage.twoAccounts + "\n[accounts.play]\nissuer = \"{sandbox}/tenant-b\"\nclient_id = \"ringback-demo\"\n"
         try await Stage.play(third) { stage in
             let waiting = try await stage.begin("play")
             let flow = try await stage.begin()

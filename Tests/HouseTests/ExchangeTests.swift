@@ -70,7 +70,8 @@ private struct Mistake: Sendable, CustomTestStringConvertible {
                 #expect(account["error"]?["code"]?.string == mistake.code, "\(mistake): \(account.text)")
                 try await stage.expectNothingHeld(error: mistake.code)
                 let text = ended.err + account.text
-                #expect(!text.contains("at-") && !text.contains("rt-") && !text.contains("code-"), "\(mistake): \(text)")
+                #expect(
+                    !text.contains("at-") && !text.contains("rt-") && !text.contains("code-"), "\(mistake): \(text)")
                 // Each stage has one set of keys; what was refused is not tried again.
                 try await stage.sandbox.control(["clear": true])
             }
@@ -98,7 +99,7 @@ private struct Mistake: Sendable, CustomTestStringConvertible {
             let login = try stage.start("ringback", ["login", "work", "--no-browser"])
             let callback = try await Browser.signIn(at: login.line())
             try await stage.sandbox.control(["faults": [["endpoint": "token", "kind": "hang"]]])
-            async let answer = Browser.load(callback)
+            async let answer = Browser.load(callback, within: Bound.seconds(60))
             try await stage.sandbox.wait("token")
             // Another account goes all the way meanwhile.
             try await stage.signIn("home", as: "bob")

@@ -9,7 +9,7 @@ import Testing
             try await stage.sandbox.control(["faults": [["endpoint": "token", "kind": "hang"]]], issuer: "/tenant-a")
             let login = try stage.start("ringback", ["login", "work", "--no-browser"])
             let url = try await login.line()
-            let id = try await stage.api("GET", "/v1/flows")["flows"]?.array?.first?["id"]?.string ?? ""
+            let id = try await stage.account()["flow"]?["id"]?.string ?? ""
             let events = try stage.connect()
             try await events.send(Stage.request("GET", "/v1/events"))
             _ = try await events.read(through: "initial_session")
@@ -87,16 +87,16 @@ import Testing
     @Test func `refuses places that others could reach, and says what to do`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             for name in ["run", "state"] {
-                unsafe mkdir("\(stage.directory)/\(name)", 0o700)
-                chmod("\(stage.directory)/\(name)", 0o755)
+                FileTree.makeDirectory("\(stage.directory)/\(name)")
+                FileTree.setMode(0o755, of: "\(stage.directory)/\(name)")
                 let open = try await stage.run("ringbackd", ["--state", stage.state])
                 #expect(open.status == 1 && open.err.contains("chmod 700 \(stage.directory)/\(name)"), "\(open)")
-                chmod("\(stage.directory)/\(name)", 0o700)
+                FileTree.setMode(0o700, of: "\(stage.directory)/\(name)")
             }
-            chmod(stage.configuration, 0o666)
+            FileTree.setMode(0o666, of: stage.configuration)
             let writable = try await stage.run("ringbackd", ["--state", stage.state])
             #expect(writable.status == 78 && writable.err.contains(stage.configuration), "\(writable)")
-            chmod(stage.configuration, 0o600)
+            FileTree.setMode(0o600, of: stage.configuration)
             let nowhere = try await stage.run(
                 "ringbackd", ["--state", stage.state], environment: ["RINGBACK_SOCK": "", "XDG_RUNTIME_DIR": ""])
             #expect(nowhere.status == 1 && nowhere.err.contains("XDG_RUNTIME_DIR"), "\(nowhere)")

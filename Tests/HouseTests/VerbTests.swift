@@ -17,7 +17,8 @@ import Testing
             ]
             for (arguments, line) in expected {
                 let output = try await stage.run("ringback", arguments)
-                #expect(output.status == 0 && output.out == line + "\n" && output.err.isEmpty, "\(arguments): \(output)")
+                #expect(
+                    output.status == 0 && output.out == line + "\n" && output.err.isEmpty, "\(arguments): \(output)")
             }
             let mail = try await stage.ringback("token", "work", "--format", "xoauth2")
             let plain = "user=alice@example.org\u{1}auth=Bearer \(token)\u{1}\u{1}"
@@ -104,7 +105,8 @@ import Testing
 
             let status = try await stage.ringback("status")
             #expect(status.status == 0, "\(status)")
-            for text in ["pid \(stage.daemon?.pid ?? 0)", stage.socket, "memory", "1 authenticated, 1 unauthenticated"] {
+            for text in ["pid \(stage.daemon?.pid ?? 0)", stage.socket, "memory", "1 authenticated, 1 unauthenticated"]
+            {
                 #expect(status.out.contains(text), "\(text) in \(status)")
             }
             let json = try JSON(parsing: await stage.ringback("status", "--json").out.utf8)
@@ -204,7 +206,8 @@ import Testing
             for verb in verbs {
                 #expect(overview.out.contains(verb[0]))
                 let help = try await stage.run("ringback", verb + ["--help"])
-                #expect(help.status == 0 && help.out.contains("USAGE: ringback \(verb.joined(separator: " "))"), "\(help)")
+                #expect(
+                    help.status == 0 && help.out.contains("USAGE: ringback \(verb.joined(separator: " "))"), "\(help)")
             }
         }
     }

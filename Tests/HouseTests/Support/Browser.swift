@@ -9,7 +9,8 @@ struct Browser: Sendable {
 
     /// Loads a page; with a form, by POST.
     static func load(
-        _ url: LocalURL, form: String? = nil, fields: [(String, String)] = navigation
+        _ url: LocalURL, form: String? = nil, fields: [(String, String)] = navigation,
+        within bound: Duration = Bound.usual
     ) async throws -> Answer {
         var head = "\(form == nil ? "GET" : "POST") \(url.target) HTTP/1.1\r\nHost: \(url.authority)\r\n"
         for (name, value) in fields { head += "\(name): \(value)\r\n" }
@@ -18,7 +19,7 @@ struct Browser: Sendable {
         }
         let connection = try Connection(to: url.place)
         try await connection.send(head + "Connection: close\r\n\r\n" + (form ?? ""))
-        return try await connection.answer()
+        return try await connection.answer(within: bound)
     }
 
     /// Opens a flow's page and answers its form. Gives the callback URL, which nobody has followed yet.
@@ -37,7 +38,8 @@ struct Browser: Sendable {
         let page = try await load(url)
         if let location = page.location { return location }
         guard page.status == 200, let action = value(of: "action", in: page.text),
-            let interaction = page.text.split(separator: "name=\"interaction\" value=\"", maxSplits: 1).dropFirst().first
+            let interaction = page.text.split(separator: "name=\"interaction\" value=\"", maxSplits: 1).dropFirst()
+                .first
         else { throw Late(what: "a sign-in page, not \(page)") }
         let form = "interaction=\(interaction.prefix { $0 != "\"" })&\(decision)"
         let answer = try await load(url.following(action), form: form)

@@ -1,0 +1,107 @@
+#define _GNU_SOURCE
+#include "CCurl.h"
+#include <dlfcn.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+// What is used of libcurl, by the types of its own header: a door that does not fit does not compile.
+#define FUNCTIONS(EACH)                                                                                                \
+    EACH(global_init_mem)                                                                                              \
+    EACH(version_info)                                                                                                 \
+    EACH(easy_init)                                                                                                    \
+    EACH(easy_cleanup)                                                                                                 \
+    EACH(easy_setopt)                                                                                                  \
+    EACH(easy_getinfo)                                                                                                 \
+    EACH(easy_strerror)                                                                                                \
+    EACH(slist_append)                                                                                                 \
+    EACH(slist_free_all)                                                                                               \
+    EACH(multi_init)                                                                                                   \
+    EACH(multi_cleanup)                                                                                                \
+    EACH(multi_add_handle)                                                                                             \
+    EACH(multi_remove_handle)                                                                                          \
+    EACH(multi_perform)                                                                                                \
+    EACH(multi_poll)                                                                                                   \
+    EACH(multi_wakeup)                                                                                                 \
+    EACH(multi_info_read)
+
+static struct {
+#define MEMBER(name) __typeof__(curl_##name) *name;
+    FUNCTIONS(MEMBER)
+#undef MEMBER
+} curl;
+
+// Every block that libcurl gives back is zeroed first.
+static void erasing_free(void *block) {
+    if (block == NULL) return;
+    explicit_bzero(block, malloc_usable_size(block));
+    free(block);
+}
+
+static void *erasing_realloc(void *block, size_t size) {
+    if (block == NULL) return malloc(size);
+    size_t old = malloc_usable_size(block);
+    if (size != 0 && size <= old && size >= old / 2) return block;
+    void *moved = size == 0 ? NULL : malloc(size);
+    if (moved == NULL && size != 0) return NULL;
+    if (moved != NULL) memcpy(moved, block, old < size ? old : size);
+    erasing_free(block);
+    return moved;
+}
+
+bool ccurl_load(void) {
+    // The version 4 of its binary interface has stood since 2006. Never unloaded.
+    void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) return false;
+#define LOAD(name)                                                                                                     \
+    curl.name = (__typeof__(curl.name))dlsym(library, "curl_" #name);                                                  \
+    if (curl.name == NULL) return false;
+    FUNCTIONS(LOAD)
+#undef LOAD
+    return curl.global_init_mem(CURL_GLOBAL_DEFAULT, malloc, erasing_free, erasing_realloc, strdup, calloc) == CURLE_OK;
+}
+
+CURL *ccurl_easy_init(void) { return curl.easy_init(); }
+void ccurl_easy_cleanup(CURL *easy) { curl.easy_cleanup(easy); }
+const char *ccurl_easy_strerror(CURLcode code) { return curl.easy_strerror(code); }
+
+const char *ccurl_authority_file(void) {
+    const curl_version_info_data *version = curl.version_info(CURLVERSION_SEVENTH);
+    // The seventh version of the structure is the first with this member.
+    return version != NULL && version->age >= CURLVERSION_SEVENTH ? version->cainfo : NULL;
+}
+
+CURLcode ccurl_set_long(CURL *easy, CURLoption option, long value) { return curl.easy_setopt(easy, option, value); }
+CURLcode ccurl_set_string(CURL *easy, CURLoption option, const char *value) {
+    return curl.easy_setopt(easy, option, value);
+}
+CURLcode ccurl_set_pointer(CURL *easy, CURLoption option, void *value) {
+    return curl.easy_setopt(easy, option, value);
+}
+CURLcode ccurl_set_list(CURL *easy, CURLoption option, struct curl_slist *value) {
+    return curl.easy_setopt(easy, option, value);
+}
+CURLcode ccurl_set_blob(CURL *easy, CURLoption option, void *bytes, size_t count) {
+    struct curl_blob blob = {.data = bytes, .len = count, .flags = CURL_BLOB_COPY};
+    return curl.easy_setopt(easy, option, &blob);
+}
+CURLcode ccurl_set_data_callback(CURL *easy, CURLoption option, ccurl_data_callback callback) {
+    return curl.easy_setopt(easy, option, callback);
+}
+CURLcode ccurl_get_long(CURL *easy, CURLINFO info, long *value) { return curl.easy_getinfo(easy, info, value); }
+
+struct curl_slist *ccurl_slist_append(struct curl_slist *list, const char *text) {
+    return curl.slist_append(list, text);
+}
+void ccurl_slist_free_all(struct curl_slist *list) { curl.slist_free_all(list); }
+
+CURLM *ccurl_multi_init(void) { return curl.multi_init(); }
+CURLMcode ccurl_multi_cleanup(CURLM *multi) { return curl.multi_cleanup(multi); }
+CURLMcode ccurl_multi_add_handle(CURLM *multi, CURL *easy) { return curl.multi_add_handle(multi, easy); }
+CURLMcode ccurl_multi_remove_handle(CURLM *multi, CURL *easy) { return curl.multi_remove_handle(multi, easy); }
+CURLMcode ccurl_multi_perform(CURLM *multi, int *running) { return curl.multi_perform(multi, running); }
+CURLMcode ccurl_multi_poll(CURLM *multi, int milliseconds) {
+    return curl.multi_poll(multi, NULL, 0, milliseconds, NULL);
+}
+CURLMcode ccurl_multi_wakeup(CURLM *multi) { return curl.multi_wakeup(multi); }
+CURLMsg *ccurl_multi_info_read(CURLM *multi, int *left) { return curl.multi_info_read(multi, left); }

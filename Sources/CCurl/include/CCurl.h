@@ -1,0 +1,41 @@
+// libcurl as Swift can call it. Its setters and getters are variadic: one typed door per argument type. And it is loaded
+// when it is first needed instead of when the program starts: libcurl and the thirty libraries behind it take longer to
+// load than the daemon takes to be ready, and the helper process never needs them.
+#pragma once
+#include <curl/curl.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/// Loads libcurl and initializes it with an allocator that erases what it frees: libcurl copies codes, verifiers, tokens
+/// and client secrets through many small buffers and frees them as they are. False if there is no libcurl, or one that
+/// lacks something. To be called once, before anything else of this file.
+bool ccurl_load(void);
+
+CURL *ccurl_easy_init(void);
+void ccurl_easy_cleanup(CURL *easy);
+const char *ccurl_easy_strerror(CURLcode code);
+/// The file of certificate authorities that libcurl was built with, or NULL.
+const char *ccurl_authority_file(void);
+
+CURLcode ccurl_set_long(CURL *easy, CURLoption option, long value);
+CURLcode ccurl_set_string(CURL *easy, CURLoption option, const char *value);
+CURLcode ccurl_set_pointer(CURL *easy, CURLoption option, void *value);
+CURLcode ccurl_set_list(CURL *easy, CURLoption option, struct curl_slist *value);
+CURLcode ccurl_set_blob(CURL *easy, CURLoption option, void *bytes, size_t count);
+typedef size_t (*ccurl_data_callback)(char *bytes, size_t size, size_t count, void *context);
+CURLcode ccurl_set_data_callback(CURL *easy, CURLoption option, ccurl_data_callback callback);
+CURLcode ccurl_get_long(CURL *easy, CURLINFO info, long *value);
+
+struct curl_slist *ccurl_slist_append(struct curl_slist *list, const char *text);
+void ccurl_slist_free_all(struct curl_slist *list);
+
+CURLM *ccurl_multi_init(void);
+CURLMcode ccurl_multi_cleanup(CURLM *multi);
+CURLMcode ccurl_multi_add_handle(CURLM *multi, CURL *easy);
+CURLMcode ccurl_multi_remove_handle(CURLM *multi, CURL *easy);
+CURLMcode ccurl_multi_perform(CURLM *multi, int *running);
+CURLMcode ccurl_multi_poll(CURLM *multi, int milliseconds);
+CURLMcode ccurl_multi_wakeup(CURLM *multi);
+CURLMsg *ccurl_multi_info_read(CURLM *multi, int *left);
+/// The union member of a finished transfer, which Swift cannot name.
+static inline CURLcode ccurl_message_result(const CURLMsg *message) { return message->data.result; }

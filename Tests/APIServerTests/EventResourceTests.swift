@@ -1,0 +1,128 @@
+import HTTPMessages
+import LocalHTTP
+import StrictJSON
+import Testing
+
+@testable import APIServer
+@testable import BrokerCore
+
+@Suite(.timeLimit(.minutes(1))) struct `Events on the socket` {
+    /// One server-sent event.
+    private struct Event {
+        var name = ""
+        var id: String?
+        var data = JSON.null
+    }
+
+    private func stream(_ house: House, _ query: String = "", last: String? = nil) async throws -> AsyncStream<[UInt8]>
+    {
+        let fields = last.map { [("Last-Event-ID", $0)] } ?? []
+        let answer = await house.ask("GET", "/v1/events\(query)", fields: fields)
+        #expect(answer.response.fields["Content-Type"] == "text/event-stream")
+        guard case .stream(let stream) = answer.response.body else { throw Unexpected() }
+        return stream
+    }
+
+    /// What a piece of the stream says; comments say nothing.
+    private func events(_ piece: [UInt8]?) throws -> [Event] {
+        let text = String(decoding: try #require(piece), as: UTF8.self)
+        #expect(text.hasSuffix("\n\n"))
+        return try text.split(separator: "\n\n").filter { !$0.hasPrefix(":") }.map { block in
+            var event = Event()
+            for line in block.split(separator: "\n") {
+                let parts = line.split(separator: ": ", maxSplits: 1).map(String.init)
+                switch parts[0] {
+                case "event": event.name = parts[1]
+                case "id": event.id = parts[1]
+                case "data": event.data = try JSON(parsing: Array(parts[1].utf8))
+                default: Issue.record("a line \(line)")
+                }
+            }
+            return event
+        }
+    }
+
+    @Test func `a stream tells the accounts, then what happens, without tokens`() async throws {
+        let house = try await House()
+        try await house.configure([try House.account("work"), try House.account("second")])
+        var pieces = try await stream(house).makeAsyncIterator()
+        let initial = try events(await pieces.next())
+        #expect(initial.map(\.name) == ["initial_session", "initial_session"])
+        #expect(initial.map(\.id) == [nil, nil])
+        #expect(initial.map { $0.data["account"] } == ["second", "work"])
+        #expect(initial.map { $0.data["state"] } == ["unauthenticated", "unauthenticated"])
+        try await house.signIn()
+        house.provider.answerNext(.init(status: 503))
+        await house.ask("POST", "/v1/accounts/work/refresh")
+        let bytes = await pieces.next()
+        let lines = try events(bytes)
+        #expect(lines.map(\.name) == ["signed_in", "refresh_failed"])
+        #expect(lines.allSatisfy { $0.id.flatMap(UInt64.init) != nil })
+        #expect(lines[0].data["subject"] == "alice")
+        #expect(lines[0].data["user"]?["email"] == "alice@example.org")
+        #expect(lines[0].data["expires_at"] == 1_800_003_600)
+        #expect(lines[0].data["at"] == 1_800_000_000)
+        #expect(lines[1].data["error"]?["code"] == "provider_unreachable")
+        let text = String(decoding: bytes ?? [], as: UTF8.self)
+        for secret in house.provider.secrets.union(["access-1"]) { #expect(!text.contains(secret)) }
+    }
+
+    @Test func `a stream of one account, from where it was left`() async throws {
+        let house = try await House()
+        try await house.configure([try House.account("work"), try House.account("second")])
+        var first = try await stream(house, "?account=work").makeAsyncIterator()
+        _ = await first.next()
+        try await house.signIn("second")
+        try await house.signIn()
+        let seen = try events(await first.next())
+        #expect(seen.map { $0.data["account"] } == ["work"])
+        await house.ask("POST", "/v1/accounts/work/refresh")
+        var back = try await stream(house, "?account=work", last: seen[0].id).makeAsyncIterator()
+        #expect(try events(await back.next()).map(\.name) == ["initial_session"])
+        #expect(try events(await back.next()).map(\.name) == ["token_refreshed"])
+        // An identifier that is none is as good as absent.
+        var other = try await stream(house, last: "x").makeAsyncIterator()
+        #expect(try events(await other.next()).count == 2)
+    }
+
+    @Test func `without accounts the stream says at once that it stands`() async throws {
+        let house = try await House()
+        try await house.configure([])
+        var pieces = try await stream(house).makeAsyncIterator()
+        #expect(try events(await pieces.next()).isEmpty)
+        #expect(await house.ask("GET", "/v1/events?account=work").code == "account_not_found")
+    }
+
+    @Test func `a reader that is too slow hears it last`() async throws {
+        let house = try await House()
+        var pieces = try await stream(house).makeAsyncIterator()
+        for number in 0..<600 {
+            house.broker.bus.post(
+                BrokerEvent(
+                    kind: .userUpdated, account: try #require(AccountName("work")), state: .authenticated, at: number))
+        }
+        _ = await pieces.next()
+        #expect(try events(await pieces.next()).count == 512)
+        #expect(try events(await pieces.next()).map(\.name) == ["dropped"])
+        #expect(await pieces.next() == nil)
+    }
+
+    @Test func `who stops reading is forgotten, in whichever way it stops`() async throws {
+        let house = try await House()
+        func listen() async throws {
+            var pieces = try await stream(house).makeAsyncIterator()
+            _ = await pieces.next()
+            #expect(house.broker.bus.listenerCount == 1)
+        }
+        try await listen()
+        #expect(house.broker.bus.listenerCount == 0)
+        let reader = Task {
+            var pieces = try await stream(house).makeAsyncIterator()
+            while await pieces.next() != nil {}
+        }
+        #expect(await eventually { house.broker.bus.listenerCount == 1 })
+        reader.cancel()
+        try await reader.value
+        #expect(house.broker.bus.listenerCount == 0)
+    }
+}

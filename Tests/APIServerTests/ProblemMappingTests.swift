@@ -1,0 +1,81 @@
+import RingbackAPI
+import StrictJSON
+import Testing
+
+@testable import APIServer
+@testable import BrokerCore
+
+@Suite struct `Problems` {
+    private static func name() -> AccountName {
+        guard let name = AccountName("work") else { preconditionFailure("a good name") }
+        return name
+    }
+
+    /// Every failure of the broker, the code it becomes, and what a person is told.
+    static let table: [(BrokerError, ErrorCode, String?)] = [
+        (.accountNotFound("x"), .accountNotFound, nil), (.flowNotFound, .flowNotFound, nil),
+        (.signInRequired(name()), .signInRequired, nil),
+        (.sessionExpired(name()), .sessionExpired, "Session expired. Please sign in again."),
+        (.accessDenied(name()), .accessDenied, nil), (.conflict("x"), .stateConflict, nil),
+        (.invalid(field: "x", reason: "y"), .validationFailed, nil), (.methodUnsupported("x"), .methodUnsupported, nil),
+        (.portInUse(1, reason: "x"), .portInUse, nil),
+        (.invalidCallback("x"), .invalidCallback, "Sign in failed. Please try again."),
+        (.flowEnded, .flowExpired, nil), (.flowExpired("x"), .flowExpired, "Sign in failed. Please try again."),
+        (.flowCancelled("x"), .flowExpired, nil), (.vaultLocked("x"), .vaultLocked, nil),
+        (.vaultFailed("x"), .internalError, nil), (.misconfigured("x"), .invalidConfiguration, nil),
+        (.timedOut, .timeout, nil), (.cancelled, .shuttingDown, nil),
+        (
+            .provider(.unreachable(host: "x", reason: "y")), .providerUnreachable,
+            "Connection failed. Please check your internet and try again."
+        ),
+        (
+            .provider(.unavailable(status: 500, retryAfter: 3)), .providerUnreachable,
+            "Service temporarily unavailable. Please try again later."
+        ),
+        (
+            .provider(.rateLimited(retryAfter: nil)), .rateLimited, "Too many attempts. Please wait a few minutes."
+        ),
+        (.provider(.invalidAnswer("x")), .invalidProviderResponse, "Sign in failed. Please try again."),
+        (
+            .provider(.refused(code: "x", message: nil)), .providerError, "Sign in failed. Please try again."
+        ),
+    ]
+
+    @Test(arguments: table.indices)
+    func `each failure has one code, and the person is told by cause in two languages`(index: Int) {
+        let (error, code, message) = Problems.table[index]
+        let english = Problem(error, language: .english)
+        #expect(english.code == code)
+        #expect(english.status == ErrorCode.table[code]?.status)
+        #expect(english.userMessage == message)
+        let russian = Problem(error, language: .russian)
+        #expect((russian.userMessage == nil) == (message == nil))
+        if let text = russian.userMessage {
+            let isCyrillic = text.unicodeScalars.contains { (0x400...0x4FF).contains($0.value) }
+            #expect(isCyrillic && text != message)
+        }
+        // What a program reads is the same in every language.
+        #expect(russian.detail == english.detail)
+    }
+
+    @Test(
+        arguments: [
+            (nil, false), ("", false), ("en", false), ("ru", true), ("RU", true), ("ru-RU,ru;q=0.9,en;q=0.8", true),
+            ("de, ru;q=0.5", true), ("en-GB,ru", false), ("de", false), ("rue", false), (" ru ", true), ("*", false),
+        ] as [(String?, Bool)])
+    func `the person's language is the first that we speak`(header: String?, isRussian: Bool) {
+        #expect((Language(accepting: header) == .russian) == isRussian)
+    }
+
+    @Test func `a Russian-speaking caller reads Russian`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        house.clock.advance(by: 3_600)
+        house.provider.goAway()
+        let answer = await house.ask(
+            "GET", "/v1/accounts/work/session", fields: [("Accept-Language", "ru-RU,ru;q=0.9")])
+        #expect(answer["user_message"] == "Нет соединения. Проверьте интернет и попробуйте снова.")
+        let view = await house.ask("GET", "/v1/accounts/work", fields: [("Accept-Language", "ru")])
+        #expect(view["error"]?["user_message"] == answer["user_message"])
+    }
+}

@@ -1,0 +1,55 @@
+import BrokerCore
+import Glibc
+import LocalHTTP
+import StrictJSON
+import Testing
+
+@testable import APIServer
+
+@Suite(.timeLimit(.minutes(1))) struct `The daemon on the socket` {
+    @Test func `its status counts the accounts by state`() async throws {
+        let house = try await House()
+        try await house.configure([try House.account("work"), try House.account("second")])
+        try await house.signIn()
+        let status = await house.ask("GET", "/v1/status")
+        #expect(status["version"]?.string == House.version)
+        #expect(status["pid"]?.integer == Int(getpid()))
+        #expect(status["vault"]?["kind"] == "memory")
+        #expect(status["vault"]?["locked"] == false)
+        #expect(status["listeners"] == ["127.0.0.1:4711"])
+        let counts = try #require(status["accounts"]?.object)
+        #expect(counts.names == AccountState.allCases.map(\.rawValue))
+        #expect(counts["authenticated"] == 1)
+        #expect(counts["unauthenticated"] == 1)
+        #expect(counts["loading"] == 0)
+    }
+
+    @Test func `the peer is told what is seen of it`() async throws {
+        let house = try await House()
+        let own = await house.ask("GET", "/v1/peer", peer: .local(uid: 1_000, pid: getpid()))
+        #expect(own["uid"] == 1_000)
+        #expect(own["pid"]?.integer == Int(getpid()))
+        #expect(own["executable"]?.string?.hasPrefix("/") == true)
+        #expect(own["policy"] == "same-uid")
+        #expect(own["operations"]?.array?.contains("token") == true)
+        // A process that is gone has no executable, and root is let in.
+        let gone = await house.ask("GET", "/v1/peer", peer: .local(uid: 0, pid: Int32.max))
+        #expect(gone.status == 200)
+        #expect(gone["executable"] == nil && gone["unit"] == nil)
+    }
+
+    @Test func `a reload answers with the accounts, or with every mistake`() async throws {
+        let house = try await House()
+        let good = await house.ask("POST", "/v1/reload")
+        #expect(good.text == #"{"reloaded":true,"accounts":["work"]}"#)
+        let mistake: JSON = [
+            "file": "/x/config.toml", "line": 3, "key": "accounts.work.isuer", "message": "unknown key",
+        ]
+        house.mistakes.plant([mistake, mistake])
+        let bad = await house.ask("POST", "/v1/reload", "{}")
+        #expect(bad.status == 400)
+        #expect(bad.code == "invalid_configuration")
+        #expect(bad["recovery"] == "fix_configuration")
+        #expect(bad["errors"] == [mistake, mistake])
+    }
+}

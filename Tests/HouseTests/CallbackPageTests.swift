@@ -1,0 +1,103 @@
+import StrictJSON
+import Testing
+
+@Suite struct `The callback's pages` {
+    private static let payloads = [
+        "%3Cscript%3Ealert(1)%3C/script%3E", "<script>alert(1)</script>", "\"><img/src=x/onerror=alert(1)>",
+        "%22%3E%3Csvg/onload=alert(1)%3E", "javascript:alert(1)", "%0d%0aSet-Cookie:%20a=b",
+        "%0d%0a%0d%0a%3Chtml%3E", "'-alert(1)-'", "%26lt;script%26gt;", "%00%3Cscript%3E", "%C0%BCscript%C0%BE",
+        "{{7*7}}", "${7*7}", "%E2%80%AE", "%1b%5b31m",
+    ]
+    private static let parameters = ["error", "error_description", "error_uri", "iss", "state", "code", "x"]
+
+    @Test func `LB-23: say the same, whatever is sent to them`() async throws {
+        try await CallbackPort.attack { port in
+            let constant = try await port.send(port.request("GET", "/nothing"))
+            for payload in `The callback's pages`.payloads {
+                for name in `The callback's pages`.parameters {
+                    // Alone, and in the place of the genuine value.
+                    let targets = [
+                        "\(port.genuine.path)?\(name)=\(payload)",
+                        try port.genuine.setting("state", to: "x").setting(name, to: payload).target,
+                    ]
+                    for target in targets {
+                        let answer = try await port.send(port.request("GET", target))
+                        #expect(answer.status == 404 && answer.body == constant.body, "\(target): \(answer)")
+                        CallbackPort.expectFields(of: answer, to: target)
+                    }
+                }
+                for page in ["/done", "/failed"] {
+                    let plain = try await port.send(port.request("GET", page))
+                    let answer = try await port.send(port.request("GET", "\(page)?error=\(payload)"))
+                    #expect(answer.status == 200 && answer.body == plain.body && answer.fields == plain.fields)
+                }
+            }
+        }
+    }
+
+    @Test func `LB-23: of a sign-in that failed do not say what the provider said`() async throws {
+        try await Stage.play { stage in
+            var pages: Set<String> = []
+            // As browsers send them: what may not stand in a URL is escaped, and is UTF-8.
+            for payload in [
+                "%3Cscript%3Ealert(1)%3C/script%3E", "%22%3E%3Csvg/onload=alert(1)%3E", "javascript:alert(1)",
+                "%0d%0aSet-Cookie:%20alert=1", "%0d%0a%0d%0a%3Chtml%3Ealert", "'-alert(1)-'", "%1b%5b31malert",
+            ] {
+                let port = try await CallbackPort(stage)
+                var failed = try port.genuine.setting("code", to: nil).setting("error", to: "access_denied")
+                for name in ["error_description", "error_uri"] { failed = try failed.setting(name, to: payload) }
+                let (answer, page) = try await Browser.deliver(failed)
+                #expect(answer.status == 303 && answer.location == "/failed" && answer.body.isEmpty, "\(answer)")
+                CallbackPort.expectFields(of: answer, to: "the provider's no")
+                let text = try #require(page?.text)
+                pages.insert(text)
+                #expect(page?.status == 200 && !text.contains("alert"), "\(text)")
+            }
+            #expect(pages.count == 1)
+        }
+    }
+
+    @Test func `LB-24: lead nowhere but to each other`() async throws {
+        try await Stage.play { stage in
+            let names = [
+                "redirect", "redirect_uri", "redirect_to", "redirect_url", "next", "url", "uri", "return", "return_to",
+                "returnTo", "continue", "target", "dest", "destination", "go", "goto", "RelayState", "callback", "to",
+                "post_logout_redirect_uri",
+            ]
+            let targets = [
+                "https://evil.example", "//evil.example", "/%5Cevil.example", "https:evil.example",
+                "%2F%2Fevil.example", "javascript:alert(1)", "%0d%0aLocation:%20https://evil.example", "/failed",
+                "@evil.example", "data:text/html,x",
+            ]
+            for target in targets {
+                let port = try await CallbackPort(stage)
+                let query = names.map { "&\($0)=\(target)" }.joined()
+                let (answer, page) = try await Browser.deliver(LocalURL(port.genuine.text + query))
+                #expect(answer.status == 303 && answer.location == "/done", "\(target): \(answer)")
+                #expect(page?.status == 200 && page?.location == nil && page?.text.contains("evil") == false)
+                for path in ["/done", "/failed", "/nothing"] {
+                    let answer = try await port.send(port.request("GET", "\(path)?\(query.dropFirst())"))
+                    #expect(answer.location == nil && answer.fields["refresh"] == nil, "\(target): \(answer)")
+                }
+            }
+        }
+    }
+
+    @Test func `LB-25, LB-29: are read at an address without a code, and kept nowhere`() async throws {
+        try await Stage.play { stage in
+            let port = try await CallbackPort(stage)
+            let (answer, page) = try await Browser.deliver(port.genuine)
+            let code = try #require(port.genuine["code"])
+            #expect(answer.location == "/done" && answer.body.isEmpty, "\(answer)")
+            for text in ["\(answer)", "\(page ?? .nothing)"] { #expect(!text.contains(code)) }
+            for answer in [answer, page ?? .nothing] {
+                CallbackPort.expectFields(of: answer, to: "the callback and its page")
+                #expect(answer.fields["x-frame-options"] == "DENY")
+                #expect(answer.fields["etag"] == nil && answer.fields["last-modified"] == nil)
+            }
+            // A page for people: its language and its words are there without styles and scripts.
+            let text = page?.text ?? ""
+            #expect(text.contains("<html lang=\"en\">") && text.contains("<h1>Signed in</h1>"))
+        }
+    }
+}

@@ -1,0 +1,180 @@
+import StrictJSON
+import Testing
+
+/// A request that is not a visit of a person with a genuine callback, though it carries one.
+private struct Trick: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    /// What it may be answered with; nothing at all counts as 0.
+    let statuses: Set<Int>
+    let make: @Sendable (CallbackPort) throws -> String
+
+    init(_ name: String, _ statuses: Set<Int>, _ make: @escaping @Sendable (CallbackPort) throws -> String) {
+        testDescription = name
+        self.statuses = statuses
+        self.make = make
+    }
+}
+
+@Suite struct `The callback port` {
+    private func expectAllRefused(_ tricks: [Trick]) async throws {
+        try await CallbackPort.attack { port in
+            for trick in tricks {
+                let answer = try await port.send(trick.make(port))
+                let name = trick.testDescription
+                #expect(trick.statuses.contains(answer.status) && answer.location == nil, "\(name): \(answer)")
+                guard answer.status != 0 else { continue }
+                CallbackPort.expectFields(of: answer, to: name)
+                let mayHaveText = answer.status == 404
+                #expect(mayHaveText || answer.body.isEmpty, "\(name): \(answer)")
+            }
+        }
+    }
+
+    @Test func `LB-01: answers to no other name than the one in the redirect URI`() async throws {
+        let names: [@Sendable (CallbackPort) -> String] = [
+            { "evil.example:\($0.number)" }, { "localhost:\($0.number)" }, { _ in "127.0.0.1" },
+            { "127.1:\($0.number)" }, { "0.0.0.0:\($0.number)" }, { "127.0.0.1.evil:\($0.number)" },
+            { "[::1]:\($0.number)" }, { "127.0.0.1:\($0.number)." }, { "127.0.0.1.:\($0.number)" },
+            { "127.0.0.1:0\($0.number)" }, { "x@127.0.0.1:\($0.number)" }, { "127.0.0.1:\($0.number + 1)" },
+            { "127.0.0.1:\($0.number)/" }, { "127.0.0.1:\($0.number), evil.example" }, { _ in "" },
+            { "2130706433:\($0.number)" }, { "0x7f.0.0.1:\($0.number)" }, { _ in "ringback" },
+        ]
+        var tricks = names.enumerated().map { index, name in
+            Trick("name \(index)", [421]) { $0.request(host: name($0)) }
+        }
+        tricks += [
+            Trick("two Host fields", [400]) { $0.request(fields: [("Host", $0.genuine.authority)]) },
+            Trick("another Host first", [400]) {
+                $0.request(host: "evil.example", fields: [("Host", $0.genuine.authority)])
+            },
+            Trick("no Host", [400]) { "GET \($0.genuine.target) HTTP/1.1\r\n\r\n" },
+            Trick("no Host, HTTP/1.0", [421]) { "GET \($0.genuine.target) HTTP/1.0\r\n\r\n" },
+            Trick("absolute form with another authority", [400]) {
+                $0.request("GET", "http://evil.example\($0.genuine.target)")
+            },
+            Trick("absolute form", [400]) { $0.request("GET", $0.genuine.text) },
+            Trick("X-Forwarded-Host", [421]) {
+                $0.request(host: "evil.example", fields: [("X-Forwarded-Host", $0.genuine.authority)])
+            },
+            Trick("a fold", [400]) {
+                "GET \($0.genuine.target) HTTP/1.1\r\nHost: evil.example\r\n \($0.genuine.authority)\r\n\r\n"
+            },
+        ]
+        try await expectAllRefused(tricks)
+    }
+
+    @Test func `LB-28: is asked by GET alone`() async throws {
+        let methods = ["POST", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH", "TRACE", "CONNECT", "get", "PROPFIND"]
+        try await expectAllRefused(
+            methods.map { method in Trick(method, [405]) { $0.request(method) } } + [
+                Trick("a form", [405]) {
+                    let form = $0.genuine.target.split(separator: "?")[1]
+                    let fields = [
+                        ("Content-Type", "application/x-www-form-urlencoded"), ("Content-Length", "\(form.utf8.count)"),
+                    ]
+                    return $0.request("POST", $0.genuine.path, fields: fields) + form
+                },
+                Trick("a preflight", [405]) {
+                    $0.request(
+                        "OPTIONS",
+                        fields: [
+                            ("Origin", "https://evil.example"), ("Access-Control-Request-Method", "GET"),
+                            ("Access-Control-Request-Private-Network", "true"),
+                        ])
+                },
+            ])
+    }
+
+    @Test func `LB-02, LB-26, LB-29: takes a person's visit only`() async throws {
+        let kinds: [[(String, String)]] = [
+            [("Sec-Fetch-Mode", "cors"), ("Sec-Fetch-Dest", "empty"), ("Origin", "https://evil.example")],
+            [("Sec-Fetch-Mode", "no-cors"), ("Sec-Fetch-Dest", "image")],
+            [("Sec-Fetch-Mode", "no-cors"), ("Sec-Fetch-Dest", "script")],
+            [("Sec-Fetch-Mode", "no-cors"), ("Sec-Fetch-Dest", "style")],
+            [("Sec-Fetch-Mode", "no-cors"), ("Sec-Fetch-Dest", "empty")],
+            [("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "iframe")],
+            [("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "frame")],
+            [("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "object")],
+            [("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "embed")],
+            [("Sec-Fetch-Mode", "same-origin")], [("Sec-Fetch-Mode", "websocket")], [("Sec-Fetch-Dest", "worker")],
+            [("Sec-Fetch-Mode", "")], [("sec-fetch-mode", "navigate"), ("SEC-FETCH-MODE", "cors")],
+            [("Sec-Purpose", "prefetch")], [("Sec-Purpose", "prefetch;prerender")], [("Purpose", "prefetch")],
+            [("X-Purpose", "preview")], [("X-Moz", "prefetch")], [("Service-Worker", "script")],
+        ]
+        try await expectAllRefused(kinds.map { fields in Trick("\(fields)", [404]) { $0.request(fields: fields) } })
+    }
+
+    @Test func `LB-22, LB-27: compares the path byte for byte`() async throws {
+        let paths = [
+            "//callback/work", "/callback/work/", "/callback/./work", "/./callback/work", "/x/../callback/work",
+            "/callback//work", "/%63allback/work", "/callback%2Fwork", "/callback/work;x", "/callback/work%00",
+            "/CALLBACK/work", "/callback/Work", "/callback/work.html", "/callback\\work", "/callback", "/callback/home",
+            "/favicon.ico", "/robots.txt", "/", "/sw.js", "/v1/status", "/.well-known/openid-configuration",
+        ]
+        try await expectAllRefused(
+            paths.map { path in
+                Trick(path, [404]) { $0.request("GET", "\(path)?\($0.genuine.target.split(separator: "?")[1])") }
+            } + [
+                Trick("a fragment", [404]) {
+                    $0.request("GET", $0.genuine.target.replacing("/work?", with: "/work#?"))
+                },
+                Trick("no slash", [400]) { $0.request("GET", "callback/work") },
+                Trick("an asterisk", [400]) { $0.request("OPTIONS", "*") },
+            ])
+    }
+
+    @Test func `LB-05: says the same to whoever looks around`() async throws {
+        try await CallbackPort.attack { port in
+            let constant = try await port.send(port.request("GET", "/nothing"))
+            let words = ["callback", "work", "state", "authorize", "login", "flow", "status", "api", "debug", "env"]
+            for path in words.flatMap({ word in words.map { "/\(word)/\($0)" } }) where path != "/callback/work" {
+                let answer = try await port.send(port.request("GET", path))
+                #expect(answer.status == 404 && answer.body == constant.body, "\(path): \(answer)")
+            }
+            #expect(!constant.text.contains("work"))
+        }
+    }
+
+    @Test func `LB-17: refuses a bomb of fields`() async throws {
+        let filler = String(repeating: "a", count: 1 << 20)
+        try await expectAllRefused([
+            Trick("a line of a MiB", [431, 0]) { $0.request("GET", $0.genuine.target + "&x=\(filler)") },
+            Trick("a field of a MiB", [431, 0]) { $0.request(fields: [("X-Filler", filler)]) },
+            Trick("a field of 16 KiB", [431]) { $0.request(fields: [("X-Filler", String(filler.prefix(16_384)))]) },
+            Trick("a thousand fields", [431]) {
+                $0.request(fields: (0..<1_000).map { ("X-\($0)", "a") })
+            },
+            Trick("a hundred thousand fields", [431, 0]) {
+                $0.request(fields: (0..<100_000).map { ("X-\($0)", "a") })
+            },
+        ])
+    }
+
+    @Test func `LB-18, LB-19, LB-20: reads a request as RFC 9112 writes it, and one only`() async throws {
+        let extra: [(String, [(String, String)])] = [
+            ("chunked", [("Transfer-Encoding", "chunked")]),
+            ("chunked and a length", [("Transfer-Encoding", "chunked"), ("Content-Length", "4")]),
+            ("an unknown coding", [("Transfer-Encoding", "identity")]),
+            ("two lengths", [("Content-Length", "0"), ("Content-Length", "0")]),
+            ("a list of lengths", [("Content-Length", "0, 0")]), ("a length below zero", [("Content-Length", "-1")]),
+            ("a length with a sign", [("Content-Length", "+0")]),
+            ("a length beyond numbers", [("Content-Length", "18446744073709551616")]),
+            ("Expect", [("Expect", "100-continue")]), ("Upgrade", [("Upgrade", "h2c"), ("Connection", "Upgrade")]),
+            ("a name with a space", [("X-Field ", "a")]), ("an empty name", [("", "a")]),
+        ]
+        var tricks = extra.map { name, fields in Trick(name, [400]) { $0.request(fields: fields) } }
+        tricks += [
+            Trick("a body over 64 KiB", [413]) { $0.request(fields: [("Content-Length", "65537")]) },
+            Trick("bare LF", [400]) { $0.request().replacing("\r\n", with: "\n") },
+            Trick("bare CR", [400]) { $0.request().replacing("\r\n", with: "\r") },
+            Trick("NUL", [400]) { $0.request(fields: [("X-Field", "a\0b")]) },
+            Trick("HTTP/2's preface", [400, 505]) { _ in "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" },
+            Trick("HTTP/2.0", [505]) { $0.request().replacing("HTTP/1.1", with: "HTTP/2.0") },
+            Trick("HTTP/0.9", [400]) { "GET \($0.genuine.target)\r\n\r\n" },
+            Trick("a TLS hello", [400]) { _ in "\u{16}\u{3}\u{1}\u{1}\u{0}\u{1}\u{0}" },
+            Trick("an empty line first", [400]) { "\r\n" + $0.request() },
+            Trick("a refused request before the genuine one", [404]) { $0.request("GET", "/nothing") + $0.request() },
+        ]
+        try await expectAllRefused(tricks)
+    }
+}

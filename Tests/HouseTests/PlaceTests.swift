@@ -1,0 +1,197 @@
+import Glibc
+import StrictJSON
+import Testing
+
+@Suite struct `The daemon's places` {
+    /// A start that must not succeed.
+    private func refused(
+        _ stage: Stage, _ arguments: [String], environment: [String: String] = [:]
+    ) async throws -> Output {
+        let ended = try await stage.run("ringbackd", arguments, environment: environment)
+        #expect(ended.out.isEmpty && ended.err.hasPrefix("ringbackd: "), "\(ended)")
+        return ended
+    }
+
+    private func link(_ path: String, to target: String) { unsafe symlink(target, path) }
+    private func give(_ path: String, to uid: UInt32) { unsafe chown(path, uid, uid) }
+
+    @Test func `a socket that another daemon answers at is not taken from it`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            let second = try await refused(stage, ["--state", "\(stage.directory)/other-state"])
+            #expect(second.status == 1 && second.err.contains(stage.socket), "\(second)")
+            #expect(second.err.contains("--socket PATH"), "\(second)")
+            // The first one's clients did not notice, and the second keeps nothing.
+            #expect(try await stage.token() != nil)
+            #expect(try await stage.api("GET", "/v1/status")["pid"]?.integer == stage.daemon.map { Int($0.pid) })
+            let third = try stage.start(
+                "ringbackd", ["--state", "\(stage.directory)/other-state", "--socket", "\(stage.directory)/run/2.sock"],
+                environment: ["NOTIFY_SOCKET": stage.notices.path])
+            try await stage.notices.wait(for: "READY=1", after: 1)
+            let status = try await stage.run(
+                "ringback", ["status", "--json"], environment: ["RINGBACK_SOCK": "\(stage.directory)/run/2.sock"])
+            #expect(try JSON(parsing: status.out.utf8)["pid"]?.integer == Int(third.pid), "\(status)")
+        }
+    }
+
+    @Test func `a socket that a killed daemon of another state left is replaced`() async throws {
+        try await Stage.play { stage in
+            stage.daemon?.send(SIGKILL)
+            _ = try await stage.daemon?.end()
+            #expect(FileTree.names(in: "\(stage.directory)/run") == ["ringback.sock"])
+            try await stage.startDaemon(["--state", "\(stage.directory)/other-state"])
+            #expect(try await stage.ringback("status").status == 0)
+            #expect(FileTree.mode(of: stage.socket) == 0o600)
+        }
+    }
+
+    @Test func `what stands at the socket's path and is none is left there`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            try stage.write("somebody's file", to: stage.socket)
+            let file = try await refused(stage, ["--state", stage.state])
+            #expect(file.status == 1 && file.err.contains("\(stage.socket) is not a socket of yours"), "\(file)")
+            #expect(FileTree.text(of: stage.socket) == "somebody's file")
+            FileTree.remove(stage.socket)
+            link(stage.socket, to: "\(stage.directory)/elsewhere.sock")
+            let symbolic = try await refused(stage, ["--state", stage.state])
+            #expect(symbolic.status == 1 && symbolic.err.contains(stage.socket), "\(symbolic)")
+            #expect(FileTree.names(in: stage.directory).contains("elsewhere.sock") == false)
+            let long = "\(stage.directory)/run/" + String(repeating: "s", count: 100)
+            let tooLong = try await refused(stage, ["--state", stage.state, "--socket", long])
+            #expect(tooLong.status == 1 && tooLong.err.contains("--socket"), "\(tooLong)")
+        }
+    }
+
+    @Test func `a socket directory that is a link, missing its parent, or open to others is refused`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            let run = "\(stage.directory)/run"
+            link("\(stage.directory)/link", to: run)
+            let linked = try await refused(stage, ["--state", stage.state, "--socket", "\(stage.directory)/link/s"])
+            #expect(linked.status == 1 && linked.err.contains("symbolic link"), "\(linked)")
+            for mode: mode_t in [0o710, 0o701, 0o777, 0o1777] {
+                FileTree.setMode(mode, of: run)
+                let open = try await refused(stage, ["--state", stage.state])
+                #expect(open.status == 1 && open.err.contains("chmod 700 \(run)"), "\(open)")
+            }
+            FileTree.setMode(0o700, of: run)
+            let shared = try await refused(stage, ["--state", stage.state, "--socket", "/tmp/ringback-test.sock"])
+            #expect(shared.status == 1 && shared.err.contains("/tmp"), "\(shared)")
+            let parentless = try await refused(stage, ["--state", stage.state, "--socket", "\(run)/a/b/ringback.sock"])
+            #expect(parentless.status == 1 && parentless.err.contains("\(run)/a/b"), "\(parentless)")
+            let relative = try await refused(stage, ["--state", stage.state, "--socket", "ringback.sock"])
+            #expect(relative.status == 1 && relative.err.contains("directory"), "\(relative)")
+            #expect(FileTree.names(in: run) == [])
+            // The directory itself is made, for the user alone.
+            try await stage.startDaemon(["--socket", "\(run)/new/ringback.sock"])
+            #expect(FileTree.mode(of: "\(run)/new") == 0o700)
+            #expect(FileTree.mode(of: "\(run)/new/ringback.sock") == 0o600)
+        }
+    }
+
+    @Test func `a state directory that is a link, a file, or open to others is refused`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            FileTree.makeDirectory(stage.state)
+            let link = "\(stage.directory)/link"
+            self.link(link, to: stage.state)
+            for path in [link, "\(link)/"] {
+                let linked = try await refused(stage, ["--state", path])
+                #expect(linked.status == 1 && linked.err.contains("--state"), "\(linked)")
+            }
+            let file = try await refused(stage, ["--state", stage.configuration])
+            #expect(file.status == 1 && file.err.contains(stage.configuration), "\(file)")
+            for mode: mode_t in [0o710, 0o701, 0o755] {
+                FileTree.setMode(mode, of: stage.state)
+                let open = try await refused(stage, ["--state", stage.state])
+                #expect(open.status == 1 && open.err.contains("chmod 700 \(stage.state)"), "\(open)")
+            }
+            FileTree.setMode(0o700, of: stage.state)
+            #expect(FileTree.names(in: "\(stage.directory)/run") == [])
+            // Made with its parents, each for the user alone.
+            try await stage.startDaemon(["--state", "\(stage.directory)/a/b"])
+            for path in ["a", "a/b"] { #expect(FileTree.mode(of: "\(stage.directory)/\(path)") == 0o700) }
+        }
+    }
+
+    @Test(.enabled(if: Stranger.isPossible, Stranger.reason))
+    func `what belongs to another user is refused, and they are named`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            let run = "\(stage.directory)/run"
+            FileTree.makeDirectory(stage.state)
+            give(run, to: Stranger.uid)
+            let socket = try await refused(stage, ["--state", stage.state])
+            #expect(socket.status == 1 && socket.err.contains("\(run) belongs to another user"), "\(socket)")
+            give(run, to: 0)
+            give(stage.state, to: Stranger.uid)
+            let state = try await refused(stage, ["--state", stage.state])
+            #expect(state.status == 1 && state.err.contains("uid \(Stranger.uid)"), "\(state)")
+            give(stage.state, to: 0)
+            for path in [stage.configuration, "\(stage.directory)/config"] {
+                give(path, to: Stranger.uid)
+                let configuration = try await refused(stage, ["--state", stage.state])
+                #expect(configuration.status == 78, "\(configuration)")
+                #expect(configuration.err.contains("chown 0 \(path)"), "\(configuration)")
+                give(path, to: 0)
+            }
+        }
+    }
+
+    @Test func `what others can write is no configuration`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            let directory = "\(stage.directory)/config"
+            FileTree.makeDirectory(stage.dropIns)
+            let dropIn = "\(stage.dropIns)/play.toml"
+            try stage.write(
+                "[accounts.play]\nissuer = \"https://id.example.org\"\nclient_id = \"c\"\n", to: dropIn)
+            #expect(try await stage.ringback("config", "check").status == 0)
+            for (path, wrong, right) in [
+                (stage.configuration, 0o620, 0o600), (stage.configuration, 0o602, 0o600), (directory, 0o770, 0o700),
+                (directory, 0o1777, 0o700), (dropIn, 0o666, 0o600), (stage.dropIns, 0o775, 0o700),
+            ] as [(String, mode_t, mode_t)] {
+                FileTree.setMode(wrong, of: path)
+                let daemon = try await refused(stage, ["--state", stage.state])
+                #expect(daemon.status == 78 && daemon.err.contains("chmod go-w \(path)"), "\(path): \(daemon)")
+                let check = try await stage.ringback("config", "check")
+                #expect(check.status == 78 && check.err.contains("chmod go-w \(path)"), "\(path): \(check)")
+                FileTree.setMode(right, of: path)
+            }
+            // Others may read what holds no secret.
+            FileTree.setMode(0o644, of: stage.configuration)
+            #expect(try await stage.ringback("config", "check").status == 0)
+        }
+    }
+
+    @Test func `without XDG_RUNTIME_DIR the socket's place must be named`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            let nothing = ["RINGBACK_SOCK": "", "XDG_RUNTIME_DIR": ""]
+            let daemon = try await refused(stage, ["--state", stage.state], environment: nothing)
+            #expect(daemon.status == 1 && daemon.err.contains("XDG_RUNTIME_DIR"), "\(daemon)")
+            #expect(daemon.err.contains("--socket PATH") && daemon.err.contains("RINGBACK_SOCK"), "\(daemon)")
+            let client = try await stage.run("ringback", ["status"], environment: nothing)
+            #expect(client.status == 2 && client.err.contains("XDG_RUNTIME_DIR"), "\(client)")
+
+            let named = ["RINGBACK_SOCK": stage.socket, "XDG_RUNTIME_DIR": ""]
+            let program = try stage.start(
+                "ringbackd", ["--state", stage.state],
+                environment: named.merging(["NOTIFY_SOCKET": stage.notices.path]) { first, _ in first })
+            try await stage.notices.wait(for: "READY=1", after: 0)
+            #expect(try await stage.run("ringback", ["status"], environment: named).status == 0)
+            program.send(SIGTERM)
+            #expect(try await program.end().status == 0)
+
+            // The usual place, below the directory of the session.
+            let usual = ["RINGBACK_SOCK": "", "NOTIFY_SOCKET": stage.notices.path]
+            _ = try stage.start("ringbackd", ["--state", stage.state], environment: usual)
+            try await stage.notices.wait(for: "READY=1", after: stage.notices.count)
+            #expect(FileTree.mode(of: "\(stage.directory)/run/ringback") == 0o700)
+            #expect(FileTree.mode(of: "\(stage.directory)/run/ringback/ringback.sock") == 0o600)
+            #expect(try await stage.run("ringback", ["status"], environment: usual).status == 0)
+        }
+    }
+
+    @Test func `without a home the state's place must be named`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            let daemon = try await refused(stage, [], environment: ["XDG_STATE_HOME": "", "HOME": ""])
+            #expect(daemon.status == 1 && daemon.err.contains("--state DIRECTORY"), "\(daemon)")
+        }
+    }
+}

@@ -1,0 +1,108 @@
+import LocalHTTP
+import Testing
+
+/// Who is let in, and who gives way.
+@Suite(.timeLimit(.minutes(1))) struct `The crowd at a server` {
+    private static func limits(_ count: Int, single: Bool = true) -> ServerLimits {
+        var limits = ServerLimits()
+        limits.maxConnections = count
+        limits.isSingleRequest = single
+        return limits
+    }
+
+    /// LB-16: a genuine callback gets through within a second.
+    @Test(arguments: [true, false]) func `does not keep a genuine request out by dribbling`(overTCP: Bool) async throws
+    {
+        let server = HTTPServer(
+            limits: Self.limits(64), immediate: { _ in .text("genuine") }, handler: { _ in .text("") })
+        let check: @Sendable (TestServer) async throws -> Void = { test in
+            try await offPool {
+                let crowd = try (0..<1_000).map { _ in
+                    let client = try test.client()
+                    client.send("GET / HT")
+                    return client
+                }
+                let clock = ContinuousClock()
+                let start = clock.now
+                let client = try test.client()
+                client.get("/callback")
+                #expect(try client.answer().text == "genuine")
+                #expect(clock.now - start < .seconds(1))
+                // The first ones were told to go, the last ones are still there.
+                #expect(try crowd[0].readToEnd().isEmpty)
+                #expect(crowd[999].send("TP/1.1\r\nHost: a\r\n\r\n"))
+                #expect(try crowd[999].answer().text == "genuine")
+            }
+        }
+        if overTCP { try await TestServer.runTCP(server, check) } else { try await TestServer.run(server, check) }
+    }
+
+    @Test func `makes the oldest give way that has no request under way`() async throws {
+        let (started, release) = (Event(), Event())
+        let server = HTTPServer(limits: Self.limits(3, single: false)) { request in
+            guard request.path == "/wait" else { return .text("quick") }
+            started.happen()
+            await release.wait()
+            return .text("waited")
+        }
+        try await TestServer.run(server) { test in
+            let busy = try test.client()
+            busy.get("/wait")
+            await started.wait()
+            let idle = try test.client()
+            idle.get("/")
+            #expect(try await offPool { try idle.answer().status } == 200)
+            let younger = try test.client()
+            younger.get("/")
+            #expect(try await offPool { try younger.answer().status } == 200)
+            let newest = try test.client()
+            newest.get("/")
+            #expect(try await offPool { try newest.answer().status } == 200)
+            #expect(try await offPool { try idle.readToEnd().isEmpty })
+            younger.get("/")
+            #expect(try await offPool { try younger.answer().status } == 200)
+            release.happen()
+            #expect(try await offPool { try busy.answer().text } == "waited")
+        }
+    }
+
+    @Test func `waits outside when every place is taken by a request under way`() async throws {
+        let (release, both) = (Event(), Event())
+        let count = Counter()
+        let server = HTTPServer(limits: Self.limits(2)) { _ in
+            if count.increment() == 2 { both.happen() }
+            await release.wait()
+            return .text("done")
+        }
+        try await TestServer.run(server) { test in
+            let clients = try [test.client(), test.client()]
+            for client in clients { client.get("/") }
+            await both.wait()
+            let late = try test.client()
+            #expect(try await offPool { try late.readToEnd().isEmpty })
+            release.happen()
+            for client in clients { #expect(try await offPool { try client.answer().text } == "done") }
+            // The places are free again.
+            #expect(try await test.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").text == "done")
+        }
+    }
+
+    @Test func `does not hold a place by being refused`() async throws {
+        let server = HTTPServer(limits: Self.limits(8)) { _ in .text("genuine") }
+        try await TestServer.runTCP(server) { test in
+            try await offPool {
+                var refused: [RawClient] = []
+                for _ in 0..<50 {
+                    let client = try test.client()
+                    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 999999\r\n\r\n")
+                    #expect(try client.answer().status == 413)
+                    refused.append(client)
+                }
+                let client = try test.client()
+                client.get("/")
+                #expect(try client.answer().text == "genuine")
+                withExtendedLifetime(refused) {}
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+import FoundationEssentials
+import Glibc
+import LocalHTTP
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct `A listening socket` {
+    private static func server() -> HTTPServer { HTTPServer { _ in .text("here") } }
+
+    private static func mode(_ path: String) -> UInt32 {
+        var status = stat()
+        guard unsafe lstat(path, &status) == 0 else { return 0 }
+        return status.st_mode
+    }
+
+    @Test func `is the owner's alone`() async throws {
+        try await TestServer.run(Self.server()) { test in
+            guard case .unix(let path) = test.place else { return }
+            #expect(Self.mode(path) == S_IFSOCK | 0o600)
+        }
+    }
+
+    @Test func `replaces one that a crash left behind`() async throws {
+        try await TestServer.withDirectory { directory in
+            let path = directory + "/test.sock"
+            try #require(Self.leaveSocket(at: path))
+            #expect(throws: RawClient.Failure.self) { try RawClient(.unix(path)) }
+            let server = Self.server()
+            _ = try server.listen(at: .unix(path: path))
+            let running = Task { try await server.run() }
+            #expect(
+                try await TestServer(server: server, place: .unix(path)).ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").text
+                    == "here")
+            running.cancel()
+            try await running.value
+        }
+    }
+
+    /// Binds a socket and forgets it, as a killed daemon does.
+    private static func leaveSocket(at path: String) -> Bool {
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(descriptor) }
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: path.utf8) }
+        return unsafe withUnsafePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
+            }
+        }
+    }
+
+    @Test(arguments: ["file", "directory", "link to a file", "link to a socket", "dangling link"])
+    func `touches nothing else at its path`(kind: String) async throws {
+        try await TestServer.withDirectory { directory in
+            let (path, target) = (directory + "/test.sock", directory + "/target")
+            let files = FileManager.default
+            switch kind {
+            case "file": #expect(files.createFile(atPath: path, contents: Data("precious".utf8)))
+            case "directory": try files.createDirectory(atPath: path, withIntermediateDirectories: false)
+            default:
+                if kind == "link to a file" {
+                    #expect(files.createFile(atPath: target, contents: Data("precious".utf8)))
+                }
+                if kind == "link to a socket" { #expect(Self.leaveSocket(at: target)) }
+                try files.createSymbolicLink(atPath: path, withDestinationPath: target)
+            }
+            let before = (Self.mode(path), Self.mode(target))
+            #expect(throws: ServerError.pathOccupied(path)) { try Self.server().listen(at: .unix(path: path)) }
+            #expect((Self.mode(path), Self.mode(target)) == before)
+        }
+    }
+
+    @Test func `has a path that fits`() async throws {
+        try await TestServer.withDirectory { directory in
+            let path = directory + "/" + String(repeating: "x", count: 120)
+            #expect(throws: ServerError.pathTooLong(path)) { try Self.server().listen(at: .unix(path: path)) }
+            let nowhere = directory + "/missing/test.sock"
+            #expect(throws: ServerError.system(call: "bind", errno: ENOENT)) {
+                try Self.server().listen(at: .unix(path: nowhere))
+            }
+        }
+    }
+
+    @Test(arguments: ["127.0.0.1", "::1"]) func `says that its port is in use`(host: String) async throws {
+        try await TestServer.runTCP(Self.server(), host: host) { test in
+            let port =
+                switch test.place {
+                case .ipv4(let port), .ipv6(let port): port
+                case .unix: 0
+                }
+            #expect(port > 0)
+            #expect(throws: ServerError.portInUse(port)) {
+                try Self.server().listen(at: .loopback(host: host, port: port))
+            }
+            // The other family is another port.
+            let other = Self.server()
+            let otherHost = host == "::1" ? "127.0.0.1" : "::1"
+            if (try? other.listen(at: .loopback(host: otherHost, port: port))) != nil {
+                other.stopListening(port: port)
+            }
+        }
+    }
+
+    @Test(arguments: ["0.0.0.0", "::", "localhost", "192.168.0.1", "127.0.0.2", ""]) func `is on loopback only`(
+        host: String
+    ) {
+        #expect(throws: ServerError.system(call: "bind", errno: EADDRNOTAVAIL)) {
+            try Self.server().listen(at: .loopback(host: host, port: 0))
+        }
+    }
+
+    @Test(arguments: [-1, 65_536, .max]) func `has a port that exists`(port: Int) {
+        #expect(throws: ServerError.system(call: "bind", errno: EINVAL)) {
+            try Self.server().listen(at: .loopback(host: "127.0.0.1", port: port))
+        }
+    }
+
+    @Test func `may be one that somebody else opened`() async throws {
+        try await TestServer.withDirectory { directory in
+            let path = directory + "/activated.sock"
+            let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+            var address = sockaddr_un()
+            address.sun_family = sa_family_t(AF_UNIX)
+            unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: path.utf8) }
+            let isBound = unsafe withUnsafePointer(to: &address) { pointer in
+                unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    unsafe bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
+                }
+            }
+            try #require(isBound)
+            let server = Self.server()
+            // Bound, but not listening yet.
+            #expect(throws: ServerError.unsuitableDescriptor) { try server.listen(at: .descriptor(descriptor)) }
+            try #require(listen(descriptor, 10) == 0)
+            _ = try server.listen(at: .descriptor(descriptor))
+            #expect(fcntl(descriptor, F_GETFD) & FD_CLOEXEC != 0)
+            let running = Task { try await server.run() }
+            #expect(
+                try await TestServer(server: server, place: .unix(path)).ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").text
+                    == "here")
+            running.cancel()
+            try await running.value
+        }
+    }
+
+    @Test func `is neither a TCP socket nor a file that somebody else opened`() throws {
+        let tcp = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        let datagram = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
+        defer { for descriptor in [tcp, datagram] { close(descriptor) } }
+        try #require(listen(tcp, 1) == 0)
+        for descriptor in [tcp, datagram, STDERR_FILENO, -1, 9_999] {
+            #expect(throws: ServerError.unsuitableDescriptor) { try Self.server().listen(at: .descriptor(descriptor)) }
+        }
+    }
+
+    @Test func `closes one port and keeps its connections`() async throws {
+        let server = Self.server()
+        try await TestServer.runTCP(server) { test in
+            guard case .ipv4(let port) = test.place else { return }
+            let client = try test.client()
+            client.get("/")
+            #expect(try await offPool { try client.answer().status } == 200)
+            server.stopListening(port: port)
+            try await RawClient.waitUntilRefused(test.place)
+            client.get("/")
+            #expect(try await offPool { try client.answer().status } == 200)
+        }
+    }
+}

@@ -1,0 +1,180 @@
+import HTTPMessages
+import NIOCore
+import Testing
+
+@testable import LocalHTTP
+
+@Suite struct `The request reader` {
+    /// What became of some bytes.
+    private struct Outcome: Equatable {
+        struct Request: Equatable {
+            let method: String
+            let target: String
+            let fields: [String]
+            let body: [UInt8]
+            let keepsAlive: Bool
+        }
+        var requests: [Request] = []
+        var continues = 0
+        var refusal: Int?
+
+        var word: String {
+            if let refusal { return "\(refusal)" }
+            return requests.isEmpty ? (continues > 0 ? "continue" : "incomplete") : "ok"
+        }
+    }
+
+    /// Feeds the bytes in pieces of a size.
+    private static func read(_ bytes: [UInt8], by size: Int, limits: ServerLimits = ServerLimits()) -> Outcome {
+        var reader = RequestReader(limits: limits)
+        var outcome = Outcome()
+        for start in stride(from: 0, to: bytes.count, by: size) {
+            reader.append(ByteBuffer(bytes: bytes[start..<min(start + size, bytes.count)]))
+            steps: while true {
+                switch reader.next() {
+                case .incomplete: break steps
+                case .holdsBodyBack: outcome.continues += 1
+                case .refusal(let status):
+                    outcome.refusal = status
+                    return outcome
+                case .request(let head, let body):
+                    outcome.requests.append(
+                        .init(
+                            method: head.method, target: head.target,
+                            fields: head.fields.lines.map { "\($0.name): \($0.value)" },
+                            body: body, keepsAlive: head.keepsAlive))
+                }
+            }
+        }
+        return outcome
+    }
+
+    @Test func `has its vectors`() {
+        #expect(RequestVector.all.count > 90)
+    }
+
+    @Test(arguments: RequestVector.all, [false, true])
+    func `takes a head as RFC 9112 writes it and no other way`(vector: RequestVector, isSingleRequest: Bool) {
+        var limits = ServerLimits()
+        limits.isSingleRequest = isSingleRequest
+        let outcome = Self.read(vector.bytes, by: .max, limits: limits)
+        #expect(outcome.word == vector.expectation(isSingleRequest: isSingleRequest))
+        guard let first = outcome.requests.first else { return }
+        #expect(outcome.requests.count == vector["requests"].flatMap { Int($0) } ?? 1)
+        if let method = vector["method"] { #expect(first.method == method) }
+        if let target = vector["target"] { #expect(first.target == target) }
+        #expect(first.body == Array((vector["body"] ?? "").utf8))
+        if let keepsAlive = vector["keeps-alive"] { #expect(first.keepsAlive == (keepsAlive == "yes")) }
+    }
+
+    @Test(arguments: RequestVector.all, [1, 2, 3, 7])
+    func `makes nothing of where the pieces were cut`(vector: RequestVector, size: Int) {
+        var pieces = Self.read(vector.bytes, by: size)
+        var whole = Self.read(vector.bytes, by: .max)
+        // Whether the body was there already when the head was is the one thing that may differ.
+        if whole.word != "continue" { (pieces.continues, whole.continues) = (0, 0) }
+        #expect(pieces == whole)
+    }
+
+    @Test func `gives names and values without the space around them`() {
+        let outcome = Self.read(Array("GET / HTTP/1.1\r\nhost: \t a b \t\r\nX:\r\nx:y:z\r\n\r\n".utf8), by: .max)
+        #expect(outcome.requests.first?.fields == ["host: a b", "X: ", "x: y:z"])
+    }
+
+    @Test func `takes 64 fields and 32 letters of method, and no more`() {
+        func request(fields: Int, method: Int = 3) -> [UInt8] {
+            let lines = (1..<fields).map { "X-\($0): y\r\n" }.joined()
+            return Array("\(String(repeating: "M", count: method)) / HTTP/1.1\r\nHost: a\r\n\(lines)\r\n".utf8)
+        }
+        #expect(Self.read(request(fields: 64), by: .max).word == "ok")
+        #expect(Self.read(request(fields: 65), by: .max).word == "431")
+        #expect(Self.read(request(fields: 2, method: 32), by: .max).word == "ok")
+        #expect(Self.read(request(fields: 2, method: 33), by: .max).word == "400")
+    }
+
+    /// LB-17: a head of any length is never waited for.
+    @Test(arguments: [1_000, 4_096, .max]) func `takes a head of the longest length, and no longer one`(size: Int) {
+        var limits = ServerLimits()
+        limits.maxHead = 2_000
+        func request(length: Int) -> [UInt8] {
+            let start = "GET / HTTP/1.1\r\nHost: a\r\nX: "
+            return Array((start + String(repeating: "x", count: length - start.utf8.count - 4) + "\r\n\r\n").utf8)
+        }
+        #expect(Self.read(request(length: 2_000), by: size, limits: limits).word == "ok")
+        #expect(Self.read(request(length: 2_001), by: size, limits: limits).word == "431")
+        let line = Array("GET /".utf8) + [UInt8](repeating: 0x78, count: 1_000_000)
+        #expect(Self.read(line, by: size, limits: limits).word == "431")
+        // A body that comes along is not part of the head.
+        let post =
+            Array("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5000\r\n\r\n".utf8)
+            + [UInt8](repeating: 1, count: 5_000)
+        #expect(Self.read(post, by: size, limits: limits).word == "ok")
+    }
+
+    @Test func `takes a body of the largest size, and no larger one`() {
+        func request(_ length: Int) -> [UInt8] {
+            Array("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: \(length)\r\n\r\n".utf8)
+                + [UInt8](repeating: 7, count: length)
+        }
+        let outcome = Self.read(request(65_536), by: 4_096)
+        #expect(outcome.requests.first?.body.count == 65_536)
+        #expect(Self.read(request(65_537), by: 4_096).word == "413")
+    }
+
+    @Test func `keeps no more than what waits`() {
+        var reader = RequestReader(limits: ServerLimits())
+        let request = Array("GET / HTTP/1.1\r\nHost: a\r\n\r\n".utf8)
+        // There is always a part of the next request behind a whole one.
+        reader.append(ByteBuffer(bytes: request.prefix(5)))
+        for _ in 0..<2_000 {
+            reader.append(ByteBuffer(bytes: request.dropFirst(5) + request.prefix(5)))
+            guard case .request = reader.next() else {
+                Issue.record("no request")
+                return
+            }
+            #expect(reader.waitingBytes == 5)
+        }
+        #expect(reader.buffer.map { $0.storageCapacity < 64 * 1_024 } == true)
+    }
+
+    @Test func `knows how far a request has come`() {
+        var reader = RequestReader(limits: ServerLimits())
+        #expect(reader.stage == .none)
+        reader.append(ByteBuffer(string: "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n"))
+        _ = reader.next()
+        #expect(reader.stage == .head)
+        reader.append(ByteBuffer(string: "\r\nx"))
+        _ = reader.next()
+        #expect(reader.stage == .body)
+        reader.append(ByteBuffer(string: "y"))
+        guard case .request = reader.next() else {
+            Issue.record("no request")
+            return
+        }
+        #expect(reader.stage == .none)
+        #expect(reader.waitingBytes == 0)
+    }
+
+    /// LB-20: whatever the bytes, there is an answer, and it is the same for every way of cutting them.
+    @Test func `survives mutated requests`() {
+        var state: UInt64 = 1
+        func random(_ bound: Int) -> Int {
+            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            return Int(state >> 33) % bound
+        }
+        let seeds = RequestVector.all.map(\.bytes)
+        for _ in 0..<2_000 {
+            var bytes = seeds[random(seeds.count)]
+            for _ in 0..<(1 + random(4)) {
+                switch random(3) {
+                case 0: bytes[random(bytes.count)] = UInt8(random(256))
+                case 1: bytes.insert([0x0D, 0x0A, 0x20, 0x3A, 0x00][random(5)], at: random(bytes.count))
+                default: if bytes.count > 1 { bytes.remove(at: random(bytes.count)) }
+                }
+            }
+            var (whole, pieces) = (Self.read(bytes, by: .max), Self.read(bytes, by: 1 + random(5)))
+            (whole.continues, pieces.continues) = (0, 0)
+            #expect(whole == pieces, "\(String(decoding: bytes, as: UTF8.self).debugDescription)")
+        }
+    }
+}

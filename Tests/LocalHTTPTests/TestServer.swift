@@ -1,0 +1,98 @@
+import FoundationEssentials
+import Glibc
+import LocalHTTP
+import Synchronization
+
+/// A server that runs for the time of a test, at a place of its own.
+struct TestServer: Sendable {
+    enum Place: Sendable {
+        case unix(String)
+        case ipv4(Int)
+        case ipv6(Int)
+    }
+
+    let server: HTTPServer
+    let place: Place
+
+    func client() throws -> RawClient { try RawClient(place) }
+
+    /// Sends a request over a connection of its own.
+    func ask(_ request: String) async throws -> RawClient.Answer {
+        let place = place
+        return try await offPool {
+            let client = try RawClient(place)
+            client.send(request)
+            return try client.answer()
+        }
+    }
+
+    /// A new directory, gone afterwards.
+    static func withDirectory<Value>(_ body: (String) async throws -> Value) async throws -> Value {
+        let directory = FileManager.default.temporaryDirectory.appending(
+            path: "local-http-\(UInt64.random(in: 0 ... .max))")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        return try await body(directory.path())
+    }
+
+    /// Runs a server on a Unix socket.
+    static func run<Value>(_ server: HTTPServer, _ body: (TestServer) async throws -> Value) async throws -> Value {
+        try await withDirectory { directory in
+            let path = directory + "/test.sock"
+            _ = try server.listen(at: .unix(path: path))
+            return try await serve(TestServer(server: server, place: .unix(path)), body)
+        }
+    }
+
+    /// Runs a server on a free loopback port.
+    static func runTCP<Value>(
+        _ server: HTTPServer, host: String = "127.0.0.1", _ body: (TestServer) async throws -> Value
+    ) async throws -> Value {
+        let port = try server.listen(at: .loopback(host: host, port: 0))
+        return try await serve(TestServer(server: server, place: host == "::1" ? .ipv6(port) : .ipv4(port)), body)
+    }
+
+    private static func serve<Value>(_ test: TestServer, _ body: (TestServer) async throws -> Value) async throws
+        -> Value
+    {
+        let running = Task { try await test.server.run() }
+        let result: Result<Value, any Error>
+        do {
+            result = .success(try await body(test))
+        } catch {
+            result = .failure(error)
+        }
+        running.cancel()
+        try await running.value
+        return try result.get()
+    }
+}
+
+/// Something that happens once, and can be waited for by any number of tasks.
+final class Event: Sendable {
+    private let stream: AsyncStream<Void>
+    private let continuation: AsyncStream<Void>.Continuation
+
+    init() { (stream, continuation) = AsyncStream.makeStream() }
+
+    func happen() { continuation.finish() }
+
+    /// Returns when it has happened, or the task was cancelled.
+    func wait() async { for await _ in stream {} }
+}
+
+/// How often something happened.
+final class Counter: Sendable {
+    private let count = Atomic<Int>(0)
+
+    var value: Int { count.load(ordering: .relaxed) }
+
+    @discardableResult
+    func increment() -> Int { count.wrappingAdd(1, ordering: .relaxed).newValue }
+}
+
+extension ServerResponse {
+    static func text(_ text: String, status: Int = 200) -> ServerResponse {
+        ServerResponse(status: status, body: Array(text.utf8))
+    }
+}

@@ -1,0 +1,55 @@
+import RingbackAPI
+import Testing
+
+@Suite struct `The error codes` {
+    /// The contract's table, as far as this version sends it.
+    private static let contract: [(status: Int, codes: [ErrorCode])] = [
+        (
+            400,
+            ["invalid_request", "invalid_callback", "validation_failed", "method_unsupported", "invalid_configuration"]
+        ),
+        (401, ["sign_in_required", "session_expired"]),
+        (403, ["access_denied", "policy_denied"]),
+        (404, ["not_found", "account_not_found", "flow_not_found"]),
+        (405, ["method_not_allowed"]), (413, ["payload_too_large"]), (415, ["unsupported_media_type"]),
+        (409, ["state_conflict", "port_in_use"]), (410, ["flow_expired"]), (422, ["provider_error"]),
+        (423, ["vault_locked"]), (429, ["rate_limited"]), (500, ["internal_error"]),
+        (502, ["invalid_provider_response"]), (503, ["provider_unreachable", "shutting_down"]), (504, ["timeout"]),
+    ]
+
+    private static let named: [ErrorCode] = [
+        .invalidRequest, .invalidCallback, .validationFailed, .methodUnsupported, .invalidConfiguration,
+        .signInRequired,
+        .sessionExpired, .accessDenied, .policyDenied, .notFound, .accountNotFound, .flowNotFound, .methodNotAllowed,
+        .payloadTooLarge, .unsupportedMediaType, .stateConflict, .portInUse, .flowExpired, .providerError, .vaultLocked,
+        .rateLimited, .internalError, .invalidProviderResponse, .providerUnreachable, .shuttingDown, .timeout,
+    ]
+
+    @Test func `have the contract's status`() {
+        for (status, codes) in Self.contract {
+            for code in codes { #expect(ErrorCode.table[code]?.status == status, "\(code.rawValue)") }
+        }
+        #expect(Set(Self.contract.flatMap(\.codes)) == Set(ErrorCode.table.keys))
+    }
+
+    @Test func `all have a meaning`() {
+        for code in Self.named { #expect(ErrorCode.table[code] != nil, "\(code.rawValue)") }
+        #expect(Set(Self.named) == Set(ErrorCode.table.keys))
+    }
+
+    @Test func `have titles that are sentences of one line`() {
+        let titles = ErrorCode.table.values.map(\.title)
+        #expect(Set(titles).count == titles.count)
+        for title in titles { #expect(title.first?.isUppercase == true && !title.contains("\n") && title.last != ".") }
+    }
+
+    @Test func `stay open for a newer daemon's`() {
+        #expect(ErrorCode(rawValue: "never_heard_of") == "never_heard_of")
+        #expect(ErrorCode.table["never_heard_of"] == nil)
+    }
+
+    @Test func `recover by the contract's words`() {
+        let words = [Recovery.retry, .signIn, .link, .fixConfiguration, .none].map(\.rawValue)
+        #expect(words == ["retry", "sign_in", "link", "fix_configuration", "none"])
+    }
+}

@@ -1,0 +1,81 @@
+import RingbackAPI
+import Testing
+
+@Suite struct `The routes` {
+    @Test(
+        arguments: [
+            ("GET", "/v1/openapi.json", .getOpenAPI, [:]),
+            ("GET", "/v1/status", .getStatus, [:]),
+            ("GET", "/v1/peer", .getPeer, [:]),
+            ("GET", "/v1/accounts", .listAccounts, [:]),
+            ("GET", "/v1/accounts/work", .getAccount, ["account": "work"]),
+            ("GET", "/v1/accounts/org.swisscoin.app", .getAccount, ["account": "org.swisscoin.app"]),
+            ("POST", "/v1/accounts/work/sign-in", .signIn, ["account": "work"]),
+            ("GET", "/v1/accounts/work/session", .getSession, ["account": "work"]),
+            ("DELETE", "/v1/accounts/work/session", .signOut, ["account": "work"]),
+            ("POST", "/v1/accounts/work/refresh", .refresh, ["account": "work"]),
+            ("GET", "/v1/flows", .listFlows, [:]),
+            ("GET", "/v1/flows/f1", .getFlow, ["flow": "f1"]),
+            ("DELETE", "/v1/flows/f1", .withdrawFlow, ["flow": "f1"]),
+            ("POST", "/v1/callbacks", .deliverCallback, [:]),
+            ("GET", "/v1/session", .getSessionByIssuer, [:]),
+            ("GET", "/v1/events", .streamEvents, [:]),
+            ("POST", "/v1/reload", .reload, [:]),
+        ] as [(String, String, Route.ID, [String: String])])
+    func `lead where they say`(method: String, path: String, id: Route.ID, parameters: [String: String]) {
+        guard case .route(let route, let found) = Route.match(method: method, path: path) else {
+            Issue.record("\(method) \(path) leads nowhere")
+            return
+        }
+        #expect(route.id == id)
+        #expect(found == parameters)
+    }
+
+    @Test(arguments: [
+        ("POST", "/v1/status", ["GET"]), ("PUT", "/v1/accounts/work/session", ["DELETE", "GET"]),
+        ("get", "/v1/status", ["GET"]), ("HEAD", "/v1/accounts", ["GET"]), ("DELETE", "/v1/flows/f1/", []),
+        ("OPTIONS", "/v1/flows/f1", ["DELETE", "GET"]),
+    ]) func `name the other methods of an address`(method: String, path: String, methods: [String]) {
+        #expect(Route.match(method: method, path: path) == (methods.isEmpty ? .nothing : .otherMethods(methods)))
+    }
+
+    @Test(arguments: [
+        "", "/", "v1/status", "/v1", "/v1/", "/v1/status/", "//v1/status", "/v1//status", "/V1/status", "/v1/Status",
+        "/v1/./status", "/v1/x/../status", "/v1/%73tatus", "/v1/status;x", "/v1/accounts/", "/v1/accounts//session",
+        "/v1/accounts/work/session/", "/v1/accounts/work/sessions", "/v2/status", "/v1/vault/lock", "/v1/grants",
+        "/v1/accounts/work/user", "/v1/accounts/{account}/x", "/v1/status?x", "*",
+    ]) func `lead nowhere else`(path: String) {
+        #expect(Route.match(method: "GET", path: path) == .nothing)
+    }
+
+    @Test func `take a parameter as it stands`() {
+        guard case .route(_, let parameters) = Route.match(method: "GET", path: "/v1/accounts/%2e%2e") else {
+            Issue.record("no route")
+            return
+        }
+        #expect(parameters == ["account": "%2e%2e"])
+    }
+
+    @Test func `are sorted by path, then method, and stand once each`() {
+        let keys = Route.all.map { "\($0.path) \($0.method)" }
+        #expect(keys == keys.sorted())
+        #expect(Set(keys).count == keys.count)
+    }
+
+    @Test func `are one for each name`() {
+        #expect(Set(Route.all.map(\.id)) == Set(Route.ID.allCases))
+        #expect(Route.all.count == Route.ID.allCases.count)
+    }
+
+    @Test func `that only read are GET`() {
+        for route in Route.all where route.operation == .readState { #expect(route.method == "GET", "\(route.path)") }
+    }
+
+    @Test func `name operations by the words of the contract`() {
+        let words = [
+            "read_state", "token", "id_token", "provider_token", "sign_in", "sign_out", "user", "deliver_callback",
+            "deep_link", "manage",
+        ]
+        #expect(Operation.allCases.map(\.rawValue) == words)
+    }
+}
