@@ -6,6 +6,8 @@ PREFIX ?= /usr/local
 # Where systemd looks for user units: below /usr, /usr/local and ~/.local alike.
 UNITDIR ?= $(PREFIX)/$(if $(filter /usr%,$(PREFIX)),lib,share)/systemd/user
 INSTALL ?= install
+# Without symbols and debug information: half the size. `make install INSTALL_STRIP=` keeps them.
+INSTALL_STRIP ?= -s
 RELEASE := .build/release
 FORMAT_FLAGS := --configuration .swift-format --recursive Sources Tests Package.swift \
     $(wildcard Examples/*/Package.swift Examples/*/Sources)
@@ -59,7 +61,7 @@ release: ## the release executables, in .build/release
 install: ## copy the release executables, units and manual pages below PREFIX (default /usr/local); DESTDIR works
 	@test -x $(RELEASE)/ringbackd || { echo 'ringback: run `make release` first (as yourself, not as root)' >&2; exit 1; }
 	$(INSTALL) -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(UNITDIR) $(PREFIX)/share/ringback $(PREFIX)/share/man/man1)
-	$(INSTALL) -m 755 $(addprefix $(RELEASE)/,ringbackd ringback ringback-sandbox) $(DESTDIR)$(PREFIX)/bin/
+	$(INSTALL) $(INSTALL_STRIP) -m 755 $(addprefix $(RELEASE)/,ringbackd ringback ringback-sandbox) $(DESTDIR)$(PREFIX)/bin/
 	@for unit in ringback.socket ringback.service; do \
 	    sed 's|/usr/bin/|$(PREFIX)/bin/|' systemd/$$unit >$(DESTDIR)$(UNITDIR)/$$unit && \
 	    chmod 644 $(DESTDIR)$(UNITDIR)/$$unit && echo "$(DESTDIR)$(UNITDIR)/$$unit" || exit 1; done

@@ -30,6 +30,11 @@ let staticExecutable: (swift: [SwiftSetting], linker: [LinkerSetting]) = (
     [.unsafeFlags(["-static-executable"], .when(configuration: .release))]
 )
 
+/// Whatever the dynamic linker has filled in is read-only before the first line of the program runs.
+let hardened: [LinkerSetting] = [
+    .unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"], .when(configuration: .release))
+]
+
 let package = Package(
     name: "ringback",
     products: [
@@ -93,7 +98,8 @@ let package = Package(
                 "APIServer", "BrokerCore", "CallbackListener", "CLinux", "Configuration", "CurlTransport", "Launcher",
                 "LocalHTTP", "OAuth", "SessionVault", "StrictJSON", "Secrets", "HTTPMessages", log, lifecycle, signals,
             ],
-            swiftSettings: strict
+            swiftSettings: strict,
+            linkerSettings: hardened
         ),
         .executableTarget(
             name: "ringback",
@@ -104,7 +110,8 @@ let package = Package(
         .executableTarget(
             name: "ringback-sandbox",
             dependencies: ["Sandbox", "LocalHTTP", "Secrets", arguments, lifecycle, signals, log],
-            swiftSettings: strict
+            swiftSettings: strict,
+            linkerSettings: hardened
         ),
         tests("SecretsTests", ["Secrets"]),
         tests("StrictJSONTests", ["StrictJSON"]),
@@ -112,7 +119,13 @@ let package = Package(
         tests("RingbackAPITests", ["RingbackAPI", "StrictJSON"]),
         tests("CryptographyTests", ["Cryptography", "Secrets"]),
         tests("CurlTransportTests", ["CurlTransport", "HTTPMessages", "Secrets"]),
-        tests("LocalHTTPTests", ["LocalHTTP", "HTTPMessages", "CLinux", lifecycle]),
+        tests(
+            "LocalHTTPTests",
+            [
+                "LocalHTTP", "HTTPMessages", "CLinux", lifecycle, log,
+                .product(name: "NIOCore", package: "swift-nio"),
+            ]
+        ),
         tests("RingbackClientTests", ["RingbackClient", "RingbackAPI", "StrictJSON"]),
         tests("LauncherTests", ["Launcher", "Secrets", "StrictJSON", "CLinux"]),
         tests("TerminalTests", ["Terminal"]),

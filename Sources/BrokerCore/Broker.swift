@@ -74,7 +74,7 @@ public struct Broker: Sendable {
     }
 
     /// A token; if the account is signed out, a sign-in is started or joined and waited for. Nothing is opened here:
-    /// whoever shows the flow to the person does.
+    /// whoever shows the flow to the person does. A person who has just said no is not asked again (CONTRACT section 5).
     public func sessionAfterSignIn(_ name: AccountName, _ query: SessionQuery) async throws(BrokerError) -> HandOut {
         let end = ContinuousClock.now + query.timeout
         do {
@@ -88,6 +88,8 @@ public struct Broker: Sendable {
         let flow: FlowView
         if let pending = await desk.pending(name) {
             flow = pending
+        } else if await desk.wasRefused(name) {
+            throw .signInRequired(name)
         } else {
             flow = try await signIn(name, SignInRequest(), waitingAtMost: end - .now).flow
         }

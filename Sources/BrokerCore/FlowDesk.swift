@@ -53,6 +53,8 @@ actor FlowDesk {
     static let maxFlows = 16
     /// CONTRACT section 6: identical copies get the first one's answer this long (seconds).
     private static let repeatWindow = 5
+    /// CONTRACT section 5: a person who said no is left alone this long (seconds).
+    private static let quietTime = 300
     /// CONTRACT section 4: an ended flow stays readable (seconds).
     private static let memory = 600
 
@@ -239,6 +241,19 @@ actor FlowDesk {
         forget()
         return entries.values.sorted { ($0.flow.startedAt, $0.flow.id) < ($1.flow.startedAt, $1.flow.id) }
             .map { view(of: $0) }
+    }
+
+    /// True if the person denied or withdrew a sign-in of the account a moment ago: only an explicit one may ask again.
+    func wasRefused(_ account: AccountName) -> Bool {
+        entries.values.contains { entry in
+            guard entry.flow.account.name == account, let endedAt = entry.endedAt,
+                clock.now() - endedAt < FlowDesk.quietTime
+            else { return false }
+            switch entry.status {
+            case .cancelled, .failed(.accessDenied): return true
+            default: return false
+            }
+        }
     }
 
     /// The account's pending flow.

@@ -70,6 +70,8 @@ extension HTTPConnection {
 
     /// After the last bytes of an answer: the next request, or the end.
     private func finish() {
+        // The write itself may have found the client gone.
+        guard case .answering = phase else { return }
         if keepsAlive {
             phase = .reading
         } else if reader.stage == .none {

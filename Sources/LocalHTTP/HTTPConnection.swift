@@ -191,12 +191,13 @@ final class HTTPConnection: ChannelInboundHandler, ChannelOutboundHandler {
 
     /// Throws away what the client still sends; see ``Phase/lingering(_:)``.
     func linger() {
+        guard let context else { return }
         phase = .lingering(HTTPConnection.maxLingering)
         deadline = .now() + HTTPConnection.lingerTimeout
         registry.watch()
         reader = RequestReader(limits: server.limits)
         // Behind what is still to be written: the client sees the end of the answer.
-        context?.close(mode: .output, promise: nil)
+        context.close(mode: .output, promise: nil)
     }
 
     // MARK: Writing

@@ -24,7 +24,7 @@ enum Main {
         if options.isHelper { exit(runHelper(place)) }
         if options.checksConfiguration { exit(checkConfiguration(place, options)) }
 
-        let helper = startHelper(options)
+        let helper = startHelper(place)
         let configuration = loadConfiguration(place)
         let (lock, places, activated) = claimPlaces(options)
 
@@ -67,9 +67,11 @@ enum Main {
 
     // MARK: The steps
 
-    private static func startHelper(_ options: Options) -> HelperConnection {
-        // The helper reads the configuration itself: the daemon can name an account, not a program.
-        let arguments = ["--helper"] + (options.configuration.map { ["--config", $0] } ?? [])
+    private static func startHelper(_ place: ConfigurationPlace) -> HelperConnection {
+        // The helper reads the configuration itself: the daemon can name an account, not a program. A file that
+        // RINGBACK_CONFIG named is named to it here, since its environment is a clean one.
+        let named = place.isExplicit ? place.userFile : nil
+        let arguments = ["--helper"] + (named.map { ["--config", $0] } ?? [])
         do throws(HelperError) {
             return try HelperConnection.start(arguments: arguments)
         } catch {

@@ -188,6 +188,9 @@ import Testing
         await house.ask("POST", "/v1/callbacks", JSON.object(JSONObject([.init("url", .string(denial))])).text)
         #expect(await refused.value.status == 403)
         #expect(await refused.value.code == "access_denied")
+        // A person who said no is left alone for five minutes.
+        #expect(await house.ask("GET", target + "?sign_in=wait&timeout=0").code == "sign_in_required")
+        house.clock.advance(by: 301)
         #expect(await house.ask("GET", target + "?sign_in=wait&timeout=0").code == "timeout")
     }
 

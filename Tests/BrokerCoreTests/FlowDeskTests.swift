@@ -230,6 +230,23 @@ import Testing
         #expect(house.doors.opened == 0)
     }
 
+    @Test func `who has just said no is asked again only by an explicit sign-in`() async throws {
+        let house = try await House()
+        let first = try await house.broker.signIn(House.name, SignInRequest()).flow
+        _ = try await house.broker.withdraw(first.id, isForAll: true)
+        func waiting() async -> BrokerError? {
+            await error { () throws(BrokerError) in
+                try await house.broker.sessionAfterSignIn(House.name, SessionQuery())
+            }
+        }
+        #expect(await waiting() == .signInRequired(House.name))
+        #expect(await house.broker.flows().count == 1)
+        let second = try await house.broker.signIn(House.name, SignInRequest()).flow
+        let joined = Task { await waiting() }
+        _ = await house.broker.receive(try house.provider.consent(second.authorizationURL))
+        #expect(await joined.value == nil)
+    }
+
     @Test func `a session that waits for a sign-in starts or joins one and keeps its bound`() async throws {
         let house = try await House()
         let waiting = (0..<2).map { _ in

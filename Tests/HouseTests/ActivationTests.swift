@@ -59,8 +59,7 @@ private let hasActivator = unsafe access(activator, X_OK) == 0
     @Test(.enabled(if: hasActivator, "needs \(activator), of the package systemd"))
     func `that is not one of the user's own directory is refused`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
-            let trap = try Trap()
-            let name = "ringback-test-\(getpid())-\(trap.port)"
+            let name = String(stage.directory.dropFirst())
             let abstract = try await activate(stage, at: "@\(name)")
             let first = try await stage.run(
                 "/usr/bin/curl", ["-sS", "--abstract-unix-socket", name, "http://ringback/v1/status"])

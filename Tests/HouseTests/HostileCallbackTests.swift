@@ -27,7 +27,8 @@ private let crowdScript = """
         try await Stage.play(configuration) { stage in
             let home = try await CallbackPort(stage, "home")
             let refused = try await stage.run(
-                asUser: Stranger.namedUID, script: Stranger.asking, "\(home.number)", home.request(fields: Browser.navigation))
+                asUser: Stranger.namedUID, script: Stranger.asking, "\(home.number)",
+                home.request(fields: Browser.navigation))
             #expect(AnswerHead(refused.out).status == 404, "\(refused)")
             // They do not see the pages either that a flow leaves behind.
             for target in ["/done", "/failed", "/"] {
@@ -37,7 +38,8 @@ private let crowdScript = """
             }
             let work = try await CallbackPort(stage, "work")
             let taken = try await stage.run(
-                asUser: Stranger.namedUID, script: Stranger.asking, "\(work.number)", work.request(fields: Browser.navigation))
+                asUser: Stranger.namedUID, script: Stranger.asking, "\(work.number)",
+                work.request(fields: Browser.navigation))
             #expect(AnswerHead(taken.out).status == 303, "\(taken)")
             #expect(try await stage.account("work")["state"]?.string == "authenticated")
             #expect(try await stage.account("home")["state"]?.string == "authenticating")

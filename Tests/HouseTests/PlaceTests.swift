@@ -25,7 +25,8 @@ import Testing
             #expect(try await stage.token() != nil)
             #expect(try await stage.api("GET", "/v1/status")["pid"]?.integer == stage.daemon.map { Int($0.pid) })
             let third = try stage.start(
-                "ringbackd", ["--state", "\(stage.directory)/other-state", "--socket", "\(stage.directory)/run/2.sock"],
+                "ringbackd",
+                ["--state", "\(stage.directory)/other-state", "--socket", "\(stage.directory)/run/2.sock"],
                 environment: ["NOTIFY_SOCKET": stage.notices.path])
             try await stage.notices.wait(for: "READY=1", after: 1)
             let status = try await stage.run(
@@ -180,8 +181,9 @@ import Testing
 
             // The usual place, below the directory of the session.
             let usual = ["RINGBACK_SOCK": "", "NOTIFY_SOCKET": stage.notices.path]
+            let count = stage.notices.count
             _ = try stage.start("ringbackd", ["--state", stage.state], environment: usual)
-            try await stage.notices.wait(for: "READY=1", after: stage.notices.count)
+            try await stage.notices.wait(for: "READY=1", after: count)
             #expect(FileTree.mode(of: "\(stage.directory)/run/ringback") == 0o700)
             #expect(FileTree.mode(of: "\(stage.directory)/run/ringback/ringback.sock") == 0o600)
             #expect(try await stage.run("ringback", ["status"], environment: usual).status == 0)

@@ -82,7 +82,8 @@ import Testing
                 #expect(try await connection.readToEnd() == "", "\(name)")
             }
             let lines: [(String, Int)] = [
-                ("GET /v1/status HTTP/2.0\r\nHost: x\r\n\r\n", 505), ("GET /v1/status HTTP/1.2\r\nHost: x\r\n\r\n", 505),
+                ("GET /v1/status HTTP/2.0\r\nHost: x\r\n\r\n", 505),
+                ("GET /v1/status HTTP/1.2\r\nHost: x\r\n\r\n", 505),
                 ("GET /v1/status\r\n\r\n", 400), ("GET  /v1/status HTTP/1.1\r\nHost: x\r\n\r\n", 400),
                 ("GET http://ringback/v1/status HTTP/1.1\r\nHost: x\r\n\r\n", 400),
                 ("CONNECT ringback:80 HTTP/1.1\r\nHost: x\r\n\r\n", 400), ("GET /v1/status HTTP/1.1\r\n\r\n", 400),

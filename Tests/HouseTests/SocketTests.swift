@@ -112,7 +112,8 @@ import Testing
     @Test func `says which routes and methods there are not`() async throws {
         try await Stage.play { stage in
             let nowhere = [
-                "/", "/v1", "/v1/", "/v1/nothing", "/v2/status", "/V1/status", "/v1/status/", "/v1//status", "//v1/status",
+                "/", "/v1", "/v1/", "/v1/nothing", "/v2/status", "/V1/status", "/v1/status/", "/v1//status",
+                "//v1/status",
                 "/v1/accounts/", "/v1/accounts/work/", "/v1/accounts/work/nothing", "/v1/flows/", "/v1/../v1/status",
                 "/v1/%73tatus", "/v1/grants", "/v1/vault/lock", "/v1/audit", "/v1/accounts/work/session/x",
             ]

@@ -58,8 +58,10 @@ extension Stage {
     /// Starts a daemon of an ordinary user, with two accounts and more variables. It is ended with the stage.
     func startOrdinaryDaemon(environment added: [String: String]) async throws -> Ordinary {
         guard Stranger.isPossible else {
-            let daemon = try start("ringbackd", daemonArguments, environment: added.merging(readiness) { old, _ in old })
-            try await notices.wait(for: "READY=1", after: 0)
+            let environment = added.merging(["NOTIFY_SOCKET": notices.path]) { first, _ in first }
+            let count = notices.count
+            let daemon = try start("ringbackd", ["--state", state], environment: environment)
+            try await notices.wait(for: "READY=1", after: count)
             return Ordinary(daemon: daemon, socket: socket, prefix: ["/usr/bin/env"])
         }
         let theirs = "\(directory)/theirs"
@@ -71,7 +73,8 @@ extension Stage {
         // They must get to what is theirs, and to the socket that their daemon reports to.
         FileTree.setMode(0o711, of: directory)
         FileTree.setMode(0o777, of: notices.path)
-        var environment = added.merging(readiness) { old, _ in old }
+        var environment = added
+        environment["NOTIFY_SOCKET"] = notices.path
         environment["RINGBACK_CONFIG"] = "\(theirs)/config.toml"
         environment["RINGBACK_SOCK"] = "\(theirs)/run/ringback.sock"
         environment["RINGBACK_STATE"] = "\(theirs)/state"
@@ -84,9 +87,7 @@ extension Stage {
             throw Late(what: "readiness of nobody's ringbackd: \(daemon.errors.value.text)")
         }
         return Ordinary(
-            daemon: daemon, socket: "\(theirs)/run/ringback.sock", prefix: [Stranger.setpriv] + Stranger.becoming(Stranger.uid))
+            daemon: daemon, socket: "\(theirs)/run/ringback.sock",
+            prefix: [Stranger.setpriv] + Stranger.becoming(Stranger.uid))
     }
-
-    private var daemonArguments: [String] { ["--config", configuration, "--socket", socket, "--state", state] }
-    private var readiness: [String: String] { ["NOTIFY_SOCKET": notices.path] }
 }

@@ -1,0 +1,140 @@
+import StrictJSON
+import Testing
+
+/// Where a client's secret is, and how it is sent.
+private struct Way: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    let lines: String
+    let sends: String
+
+    static let all = [
+        Way(testDescription: "in a file", lines: "client_secret_file = \"{stage}/secret\"", sends: "basic"),
+        Way(
+            testDescription: "by a command", lines: "client_secret_command = [\"cat\", \"{stage}/secret\"]",
+            sends: "basic"),
+        Way(
+            testDescription: "in the configuration, by basic",
+            lines: "client_secret = \"\(secret)\"\nclient_authentication = \"client_secret_basic\"", sends: "basic"),
+        Way(
+            testDescription: "in a file, by post",
+            lines: "client_secret_file = \"{stage}/secret\"\nclient_authentication = \"client_secret_post\"",
+            sends: "post"),
+        Way(
+            testDescription: "by a command, by post",
+            lines: "client_secret_command = [\"{stage}/bin/secret\"]\nclient_authentication = \"client_secret_post\"",
+            sends: "post"),
+    ]
+    /// Everything that form encoding and Basic's colon could break.
+    static let secret = "s3:cr t+%41&=?é/~"
+}
+
+@Suite struct `A client's secret` {
+    private func configuration(_ lines: String) -> String {
+        "[accounts.work]\nissuer = \"{sandbox}\"\nclient_id = \"web client\"\n\(lines)\n"
+    }
+
+    /// A client that must prove itself, whose secret is in a file and printed by a program.
+    private func play(_ lines: String, _ test: (Stage) async throws -> Void) async throws {
+        let client = ["--client", "web client:\(Way.secret)"]
+        try await Stage.play(configuration(lines), sandboxArguments: client, startsDaemon: false) { stage in
+            try stage.write(Way.secret + "\n", to: "\(stage.directory)/secret")
+            try stage.write(
+                "#!/bin/sh\ncat '\(stage.directory)/secret'\n", to: "\(stage.directory)/bin/secret", mode: 0o700)
+            try await stage.startDaemon()
+            try await test(stage)
+        }
+    }
+
+    @Test(arguments: Way.all)
+    private func `is proved at exchange, refresh and revocation`(way: Way) async throws {
+        try await play(way.lines) { stage in
+            try await stage.signIn()
+            #expect(try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true]).status == 200)
+            #expect(try await stage.api("DELETE", "/v1/accounts/work/session").status == 200)
+            try await stage.sandbox.wait("revocation", count: 2, what: "seen")
+            let requests = try await stage.sandbox.log().filter {
+                ["token", "revocation"].contains($0["endpoint"]?.string ?? "")
+            }
+            #expect(requests.count == 4, "\(requests)")
+            for request in requests {
+                let isBasic = request["headers"]?["authorization"]?.string?.hasPrefix("Basic ") == true
+                let posted = request["parameters"]?["client_secret"]?.string
+                #expect(isBasic == (way.sends == "basic"), "\(request.text)")
+                #expect(posted == (way.sends == "post" ? Way.secret : nil), "\(request.text)")
+                #expect(request["status"]?.integer == 200, "\(request.text)")
+            }
+        }
+    }
+
+    @Test func `that was exchanged on disk counts at once`() async throws {
+        try await play("client_secret_file = \"{stage}/secret\"") { stage in
+            try await stage.signIn()
+            try await stage.sandbox.control(["clients": [["id": "web client", "secret": "newer"]]])
+            let refused = try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true])
+            #expect(refused.status == 422 && refused["provider_code"]?.string == "invalid_client", "\(refused)")
+            #expect(try await stage.account()["state"]?.string == "authenticated")
+            try stage.write("newer", to: "\(stage.directory)/secret")
+            #expect(try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true]).status == 200)
+        }
+    }
+
+    @Test(arguments: [
+        ("[\"{stage}/bin/fails\"]", "exited with status 3"), ("[\"false\"]", "exited with status 1"),
+        ("[\"true\"]", "printed nothing"), ("[\"{stage}/bin/none\"]", "could not be started"),
+        ("[\"no-such-program\"]", "could not be started"), ("[\"{stage}/secret\"]", "could not be started"),
+        ("[\"{stage}/bin/long\"]", "printed more than 65536 bytes"),
+        ("[\"{stage}/bin/dies\"]", "was ended by signal 9"),
+    ]) func `that cannot be had is said before any browser opens`(command: String, reason: String) async throws {
+        try await play("client_secret_command = \(command)") { stage in
+            for (name, body) in [
+                ("fails", "echo CANARY-out; echo CANARY-err >&2; exit 3"), ("long", "head -c 70000 /dev/zero"),
+                ("dies", "kill -9 $$"),
+            ] { try stage.write("#!/bin/sh\n\(body)\n", to: "\(stage.directory)/bin/\(name)", mode: 0o700) }
+            let (browser, _) = try stage.recordingBrowser()
+            let login = try await stage.run("ringback", ["login", "work"], environment: ["BROWSER": browser])
+            #expect(login.status == 78 && login.out.isEmpty, "\(login)")
+            #expect(login.err.contains("client_secret_command \(reason)"), "\(login)")
+            #expect(login.err.contains("work") && !login.err.contains("CANARY"), "\(login)")
+            let answer = try await stage.api("POST", "/v1/accounts/work/sign-in")
+            #expect(answer.status == 400 && answer.code == "invalid_configuration", "\(answer)")
+            #expect(answer["recovery"]?.string == "fix_configuration")
+            #expect(try await stage.api("GET", "/v1/flows")["flows"]?.array == [])
+            #expect(try await stage.api("GET", "/v1/status")["listeners"]?.array == [])
+            #expect(try await stage.sandbox.counters().requests("authorize") == 0)
+        }
+    }
+
+    @Test func `in a file that is not the user's alone is said with what to do`() async throws {
+        try await play("client_secret_file = \"{stage}/secret\"") { stage in
+            let file = "\(stage.directory)/secret"
+            // While the daemon runs: the next one who needs it is told.
+            let changes: [(String, () throws -> Void)] = [
+                ("chmod 600 \(file)", { FileTree.setMode(0o604, of: file) }),
+                ("chmod go-w \(file)", { FileTree.setMode(0o622, of: file) }),
+                ("does not exist", { FileTree.remove(file) }),
+                ("missing or empty", { try stage.write("\n", to: file) }),
+            ]
+            for (advice, change) in changes {
+                try change()
+                let answer = try await stage.api("POST", "/v1/accounts/work/sign-in")
+                // Root's own files may be read by others if root wants it.
+                let isRoots = advice.hasPrefix("chmod 600") && Stranger.isPossible
+                #expect(isRoots || (answer.status == 400 && answer.code == "invalid_configuration"), "\(answer)")
+                #expect(isRoots || answer["detail"]?.string?.contains(advice) == true, "\(advice): \(answer)")
+                if isRoots { _ = try await stage.api("DELETE", "/v1/flows/\(answer["id"]?.string ?? "")") }
+            }
+            try stage.write(Way.secret, to: file)
+            FileTree.setMode(0o600, of: file)
+            try await stage.signIn()
+        }
+    }
+
+    @Test func `of a client that has none is not sent`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            let request = try await stage.sandbox.log().last { $0["endpoint"]?.string == "token" }
+            #expect(request?["parameters"]?["client_id"]?.string == "ringback-demo")
+            #expect(request?["parameters"]?["client_secret"] == nil && request?["headers"]?["authorization"] == nil)
+        }
+    }
+}

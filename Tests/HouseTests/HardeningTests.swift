@@ -1,0 +1,188 @@
+import Glibc
+import StrictJSON
+import Testing
+
+/// Variables that would change how a program that uses TLS, proxies and shared libraries behaves.
+private func hostileEnvironment(_ stage: Stage, proxyPort: Int) -> [String: String] {
+    var variables = [
+        "SSLKEYLOGFILE": "\(stage.directory)/keys", "LD_LIBRARY_PATH": "\(stage.directory)/bin",
+        "LD_BIND_NOW": "1", "OPENSSL_CONF": "\(stage.directory)/none", "SSL_CERT_FILE": "/dev/null",
+        "CURL_CA_BUNDLE": "/dev/null", "SWIFT_BACKTRACE": "enable=yes", "GCONV_PATH": stage.directory,
+    ]
+    for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] {
+        variables[name] = "http://127.0.0.1:\(proxyPort)"
+    }
+    return variables
+}
+
+/// An account whose client secret a program of the stage prints.
+private let commandConfiguration = """
+    [accounts.work]
+    issuer = "{sandbox}"
+    client_id = "ringback-demo"
+    client_secret_command = ["{stage}/bin/secret"]
+
+    """
+
+private let openssl = "/usr/bin/openssl"
+private let hasOpenSSL = unsafe access(openssl, X_OK) == 0
+
+@Suite struct `The daemon's process` {
+    @Test func `takes no proxy from its environment, and hands none of it to what it starts`() async throws {
+        try await Stage.play(commandConfiguration, startsDaemon: false) { stage in
+            try await stage.sandbox.control(["clients": [["id": "ringback-demo", "secret": "s"]]])
+            let seen = "\(stage.directory)/seen"
+            try stage.write(
+                "#!/bin/sh\nenv >\(seen)\necho s\n", to: "\(stage.directory)/bin/secret", mode: 0o700)
+            let proxy = try Trap()
+            var environment = hostileEnvironment(stage, proxyPort: proxy.port)
+            // That there is somebody to fall for it is part of the proof.
+            let victim = try stage.start(
+                "/usr/bin/curl", ["-s", "\(stage.sandbox.origin)/"], environment: environment)
+            #expect(try await proxy.hasVisitor(within: Bound.usual))
+            _ = try await victim.end()
+
+            environment["NOTIFY_SOCKET"] = stage.notices.path
+            _ = try stage.start("ringbackd", ["--state", stage.state], environment: environment)
+            try await stage.notices.wait(for: "READY=1", after: 0)
+            try await stage.signIn()
+            #expect(try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true]).status == 200)
+            #expect(try await !proxy.hasVisitor())
+            let inherited = try #require(FileTree.text(of: seen))
+            for name in environment.keys { #expect(!inherited.contains("\(name)="), "\(inherited)") }
+            #expect(inherited.contains("HOME="))
+        }
+    }
+
+    @Test(.enabled(if: hasOpenSSL, "needs \(openssl)"))
+    func `writes no TLS keys, and believes the configured authority alone`() async throws {
+        try await Stage.play("", startsDaemon: false) { stage in
+            let (key, certificate) = ("\(stage.directory)/key.pem", "\(stage.directory)/ca.pem")
+            let made = try await stage.run(
+                openssl,
+                [
+                    "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                    "-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate,
+                ])
+            #expect(made.status == 0, "\(made)")
+            FileTree.setMode(0o600, of: certificate)
+            let server = try stage.start(
+                openssl, ["s_server", "-accept", "127.0.0.1:0", "-www", "-key", key, "-cert", certificate])
+            let line = try await server.line("the TLS server's port") { $0.hasPrefix("ACCEPT ") }
+            let origin = "https://127.0.0.1:\(line.split(separator: ":").last ?? "")"
+            try stage.write(
+                configuration: """
+                    [accounts.known]
+                    issuer = "\(origin)"
+                    client_id = "c"
+                    ca_file = "\(certificate)"
+
+                    [accounts.unknown]
+                    issuer = "\(origin)"
+                    client_id = "c"
+
+                    """)
+            let proxy = try Trap()
+            var environment = hostileEnvironment(stage, proxyPort: proxy.port)
+            // Named by the environment instead of the configuration, an authority is none.
+            for name in ["SSL_CERT_FILE", "CURL_CA_BUNDLE"] { environment[name] = certificate }
+            environment["NOTIFY_SOCKET"] = stage.notices.path
+            _ = try stage.start("ringbackd", ["--state", stage.state], environment: environment)
+            try await stage.notices.wait(for: "READY=1", after: 0)
+            // The handshake was done: what failed is what the server said then.
+            let answered = try await stage.api("POST", "/v1/accounts/known/sign-in")
+            #expect(answered.status == 502 && answered.code == "invalid_provider_response", "\(answered)")
+            let refused = try await stage.api("POST", "/v1/accounts/unknown/sign-in")
+            #expect(refused.status == 503 && refused.code == "provider_unreachable", "\(refused)")
+            #expect(try await !proxy.hasVisitor())
+            #expect(!FileTree.names(in: stage.directory).contains("keys"))
+        }
+    }
+
+    @Test func `shows its memory to nobody, not to its own user either`() async throws {
+        guard try await Stranger.canRunTheDaemon() else {
+            try Test.cancel("nobody cannot run \(Programs.path("ringbackd")) on this machine")
+        }
+        try await Stage.play(startsDaemon: false) { stage in
+            let ordinary = try await stage.startOrdinaryDaemon(environment: ["CANARY": "of-the-environment"])
+            let helpers = Processes.descendants(of: ordinary.daemon.pid)
+            #expect(helpers.count == 1, "\(helpers)")
+            for pid in [ordinary.daemon.pid] + helpers {
+                for name in ["environ", "maps", "mem", "auxv", "io"] {
+                    let arguments = ordinary.prefix + ["/bin/cat", "/proc/\(pid)/\(name)"]
+                    let looked = try await stage.run(arguments[0], Array(arguments.dropFirst()))
+                    #expect(looked.status == 1 && looked.out.isEmpty, "\(looked)")
+                    #expect(looked.err.contains("Permission denied"), "\(looked)")
+                }
+            }
+            for pid in [ordinary.daemon.pid] + helpers {
+                let limits = FileTree.text(of: "/proc/\(pid)/limits") ?? ""
+                let cores = limits.split(separator: "\n").first { $0.hasPrefix("Max core file size") }
+                #expect(cores?.split(separator: " ").dropFirst(4).prefix(2) == ["0", "0"], "\(limits)")
+            }
+            // An honest program of the same user can be looked at: it is not this machine that forbids it.
+            let other = try stage.start(
+                ordinary.prefix[0], ordinary.prefix.dropFirst() + ["/bin/sh", "-c", "echo here; exec sleep 600"],
+                environment: ["CANARY": "of-the-environment"])
+            _ = try await other.line()
+            let arguments = ordinary.prefix + ["/bin/cat", "/proc/\(other.pid)/environ"]
+            let looked = try await stage.run(arguments[0], Array(arguments.dropFirst()))
+            #expect(looked.status == 0, "\(looked)")
+        }
+    }
+
+    @Test(arguments: [SIGSEGV, SIGABRT, SIGILL, SIGBUS, SIGFPE, SIGTRAP, SIGQUIT])
+    func `says nothing when it crashes, and leaves no core`(signal: Int32) async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            let environment = [
+                "NOTIFY_SOCKET": stage.notices.path, "SWIFT_BACKTRACE": "enable=yes,color=no,interactive=no",
+            ]
+            let daemon = try stage.start("ringbackd", ["--state", stage.state], environment: environment)
+            try await stage.notices.wait(for: "READY=1", after: 0)
+            try await stage.signIn()
+            let before = daemon.errors.value.text
+            daemon.send(signal)
+            let ended = try await daemon.end()
+            #expect(ended.status == 128 + signal && ended.err == before, "\(ended)")
+            #expect(ended.out.isEmpty)
+            // The helper went with it: it shares the standard error that has just ended.
+        }
+    }
+
+    @Test func `leaves no command behind when it is killed`() async throws {
+        try await Stage.play(commandConfiguration) { stage in
+            // The pipe ends when the command has ended, and all that it has started.
+            let pipe = "\(stage.directory)/alive"
+            unsafe mkfifo(pipe, 0o600)
+            try stage.write(
+                "#!/bin/sh\nexec 9>'\(pipe)'\nsleep 600 &\necho \"$$ $!\" >&9\nwait\n",
+                to: "\(stage.directory)/bin/secret", mode: 0o700)
+            let watcher = try stage.start("/bin/cat", [pipe])
+            let asking = try stage.connect()
+            try await asking.send(Stage.request("POST", "/v1/accounts/work/sign-in", "{}"))
+            let pids = try await watcher.line("the command's word").split(separator: " ").compactMap { pid_t($0) }
+            let daemon = try #require(stage.daemon)
+            #expect(Set(Processes.descendants(of: daemon.pid)).isSuperset(of: pids))
+            daemon.send(SIGKILL)
+            #expect(try await daemon.end().status == 128 + SIGKILL)
+            #expect(try await watcher.end().status == 0)
+            #expect(try await asking.readToEnd() == "")
+        }
+    }
+
+    @Test func `ends a command that nobody waits for any more when it is told to end`() async throws {
+        try await Stage.play(commandConfiguration) { stage in
+            let pipe = "\(stage.directory)/alive"
+            unsafe mkfifo(pipe, 0o600)
+            try stage.write(
+                "#!/bin/sh\nexec 9>'\(pipe)'\necho here >&9\nsleep 600\n", to: "\(stage.directory)/bin/secret",
+                mode: 0o700)
+            let watcher = try stage.start("/bin/cat", [pipe])
+            async let answer = stage.api("POST", "/v1/accounts/work/sign-in")
+            _ = try await watcher.line("the command's word")
+            #expect(try await stage.stopDaemon().status == 0)
+            #expect(try await answer.code == "shutting_down")
+            #expect(try await watcher.end().status == 0)
+        }
+    }
+}
