@@ -34,7 +34,11 @@ extension SocketAPI {
         let name = try call.account()
         var request = SignInRequest()
         request.method = try call.text("method") ?? "browser"
+        if request.method == "browser" { try refuseFieldsOfOtherMethods(call) }
         request.scopes = try call.text("scopes")?.split(separator: " ").map(String.init)
+        if request.scopes?.isEmpty == true {
+            throw call.invalid("scopes", "it is empty; leave it out for the account's own scopes")
+        }
         request.parameters = try call.texts("params")
         if let reserved = request.parameters.first(where: { Broker.reservedParameters.contains($0.0) })?.0 {
             throw call.invalid("params.\(reserved)", "Ringback sets this parameter itself")
@@ -44,5 +48,17 @@ extension SocketAPI {
         let wanted = request
         let started = try await call.ask { () throws(BrokerError) in try await broker.signIn(name, wanted) }
         return ServerResponse(status: started.isNew ? 201 : 200, json: flow(started.flow, call.language))
+    }
+
+    /// What belongs to sign-in methods that this version does not have. Taking it in silence would be a pretence.
+    private static let fieldsOfOtherMethods = [
+        "oauth_provider", "email", "phone", "password", "data", "channel", "captcha_token", "id_token", "nonce",
+        "access_token", "refresh_token", "domain", "provider_id",
+    ]
+
+    private func refuseFieldsOfOtherMethods(_ call: Call) throws(Problem) {
+        for name in SocketAPI.fieldsOfOtherMethods where call.has(name) {
+            throw call.invalid(name, "a sign-in by browser has no such field")
+        }
     }
 }

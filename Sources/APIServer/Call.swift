@@ -93,6 +93,9 @@ struct Call: Sendable {
     /// A member of the body; null is as absent.
     private func member(_ name: String) -> JSON? { body[name] == .null ? nil : body[name] }
 
+    /// True if the body has a member that is not null.
+    func has(_ name: String) -> Bool { member(name) != nil }
+
     func text(_ name: String) throws(Problem) -> String? {
         guard let value = member(name) else { return nil }
         guard let text = value.string else { throw invalid(name, "it is a string") }

@@ -82,7 +82,9 @@ final class EventFeed: Sendable {
         object["subject"] = event.subject.map { .string($0) }
         object["user"] = event.user.map { .object($0) }
         object["expires_at"] = event.expiresAt.map { .integer($0) }
-        object["error"] = event.error.map { Problem($0, language: language).json }
+        object["error"] = event.error.map {
+            Problem($0, language: language, endedSignIn: event.kind == .signInFailed).json
+        }
         object["at"] = .integer(event.at)
         var text = Array("event: \(event.kind.rawValue)\n".utf8)
         if let id { text += Array("id: \(id)\n".utf8) }

@@ -50,7 +50,7 @@ extension SocketAPI {
         object["expires_at"] = .integer(view.expiresAt)
         switch view.status {
         case .failed(let error), .expired(let error):
-            let problem = Problem(error, language: language)
+            let problem = Problem(error, language: language, endedSignIn: true)
             object["error"] = problem.json
             object["user_message"] = problem.userMessage.map { .string($0) }
         case .pending, .completed, .cancelled: break

@@ -4,15 +4,17 @@ internal import StrictJSON
 
 /// The one place where the broker's failures become problem documents.
 extension Problem {
-    init(_ error: BrokerError, language: Language) {
+    /// `endedSignIn` says that a person was signing in: an odd answer means something to them only then.
+    init(_ error: BrokerError, language: Language, endedSignIn: Bool = false) {
         self = Problem(error)
-        userMessage = UserMessage(error)?.text(in: language)
+        userMessage = UserMessage(error, endedSignIn: endedSignIn)?.text(in: language)
     }
 
     private init(_ error: BrokerError) {
         switch error {
         case .accountNotFound(let name):
-            self.init(.accountNotFound, "There is no account \(name). See `ringback accounts` for those there are.")
+            let words = name.contains("://") ? "No account has the issuer \(name)." : "There is no account \(name)."
+            self.init(.accountNotFound, "\(words) See `ringback accounts` for those there are.")
         case .flowNotFound: self.init(.flowNotFound, "The flow is unknown, or was forgotten 10 minutes after its end.")
         case .signInRequired(let name):
             self.init(.signInRequired, "\(name) is not signed in. Run: ringback login \(name)")
@@ -62,17 +64,22 @@ enum Language: Sendable {
     case english
     case russian
 
-    /// The first language of `Accept-Language` that we speak (RFC 9110 section 12.5.4; weights are in order in practice).
+    /// The language of `Accept-Language` that we speak and that weighs most; the first of equals (RFC 9110 section
+    /// 12.5.4).
     init(accepting header: String?) {
+        var best: (language: Language, weight: Double) = (.english, 0)
         for item in header?.split(separator: ",") ?? [] {
-            let tag = item.drop { $0 == " " }.prefix { $0 != ";" && $0 != "-" && $0 != " " }.lowercased()
-            if tag == "ru" {
-                self = .russian
-                return
-            }
-            if tag == "en" { break }
+            let parts = item.split(separator: ";").map { $0.filter { $0 != " " }.lowercased() }
+            let weight = parts.dropFirst().first { $0.hasPrefix("q=") }.flatMap { Double($0.dropFirst(2)) } ?? 1
+            let language: Language? =
+                switch parts.first?.prefix(while: { $0 != "-" }) {
+                case "en": .english
+                case "ru": .russian
+                default: nil
+                }
+            if let language, weight > best.weight { best = (language, weight) }
         }
-        self = .english
+        self = best.language
     }
 }
 
@@ -80,12 +87,13 @@ enum Language: Sendable {
 enum UserMessage: Sendable {
     case network, badCallback, deadSession, providerDown, tooManyAttempts
 
-    init?(_ error: BrokerError) {
+    init?(_ error: BrokerError, endedSignIn: Bool) {
         switch error {
         case .provider(.unreachable): self = .network
         case .provider(.unavailable): self = .providerDown
         case .provider(.rateLimited): self = .tooManyAttempts
-        case .provider(.invalidAnswer), .provider(.refused), .invalidCallback, .flowExpired: self = .badCallback
+        case .invalidCallback, .flowExpired: self = .badCallback
+        case .provider(.invalidAnswer) where endedSignIn, .provider(.refused) where endedSignIn: self = .badCallback
         case .sessionExpired: self = .deadSession
         default: return nil
         }

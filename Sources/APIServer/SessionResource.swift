@@ -56,6 +56,12 @@ extension SocketAPI {
         ] where isEmpty == true { throw call.invalid(name, "it is empty; leave it out for the session's own token") }
         query.key = TokenKey(scopes: scopes, audience: call.query("audience"), resource: call.query("resource"))
         let extras = try included(call)
+        // An ID token proves who somebody is; a program that may have the one need not have the other.
+        if query.kind == .idToken || extras.contains("id_token"),
+            !isAllowed(call.request, account: name.rawValue, operation: .idToken)
+        {
+            throw Problem(.policyDenied, "The policy does not allow id_token to this program.")
+        }
         let waitsForSignIn = try call.query("sign_in", oneOf: ["wait"]) != nil
         let handOut = try await call.ask { () throws(BrokerError) in
             waitsForSignIn

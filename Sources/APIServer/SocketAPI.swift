@@ -37,11 +37,12 @@ public struct SocketAPI: Sendable {
         var limits = ServerLimits()
         limits.writeTimeout = .seconds(30)
         limits.cancelsAtShutdown = true
+        let owner = getuid()
         return HTTPServer(
             limits: limits,
             accepts: { peer in
                 guard case .local(let uid, _) = peer else { return false }
-                return uid == getuid() || uid == 0
+                return uid == owner || uid == 0
             },
             refusal: SocketAPI.refusal, immediate: immediate, handler: respond)
     }
@@ -52,7 +53,10 @@ public struct SocketAPI: Sendable {
             switch status {
             case 413: Problem(.payloadTooLarge, "A body may have 64 KiB.")
             case 503: Problem(.shuttingDown, "The daemon is shutting down.")
-            default: Problem(.invalidRequest, "The request is not HTTP as this daemon reads it.")
+            default:
+                Problem(
+                    .invalidRequest,
+                    "The request is not HTTP/1.1 as this daemon reads it. Bodies need Content-Length, not chunks.")
             }
         problem.status = status
         return problem.response
@@ -103,7 +107,9 @@ public struct SocketAPI: Sendable {
     }
 
     func isAllowed(_ request: ServerRequest, account: String?, operation: RingbackAPI.Operation) -> Bool {
-        if let known = request.memory.value as? Policy.Decision, known.generation == policy.generation {
+        if let known = request.memory.value as? Policy.Decision, known.generation == policy.generation,
+            known.coversEverything
+        {
             return known.isAllowed
         }
         guard case .local(let uid, let pid) = request.peer else { return false }

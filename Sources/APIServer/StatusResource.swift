@@ -32,9 +32,12 @@ extension SocketAPI {
         object["executable"] = ProcessFacts.executable(of: pid).map { .string($0) }
         object["unit"] = ProcessFacts.unit(of: pid).map { .string($0) }
         object["confidence"] = "unverified"
-        object["operations"] = .array(
-            RingbackAPI.Operation.allCases.map(\.rawValue).sorted().map { .string($0) })
-        object["policy"] = "same-uid"
+        let caller = PolicyPeer(uid: uid, pid: pid)
+        let operations = RingbackAPI.Operation.allCases.map(\.rawValue).filter {
+            policy.decide(caller, account: nil, operation: $0).isAllowed
+        }
+        object["operations"] = .array(operations.sorted().map { .string($0) })
+        object["policy"] = .string(policy.name)
         return ServerResponse(json: .object(object))
     }
 

@@ -91,7 +91,7 @@ public struct Broker: Sendable {
         } else if await desk.wasRefused(name) {
             throw .signInRequired(name)
         } else {
-            flow = try await signIn(name, SignInRequest(), waitingAtMost: end - .now).flow
+            flow = try await signIn(name, SignInRequest(), isInterested: false, waitingAtMost: end - .now).flow
         }
         var rest = query
         rest.timeout = max(end - .now, .zero)
@@ -148,7 +148,8 @@ public struct Broker: Sendable {
 
     /// Starts a sign-in, or joins an equal one that is pending. The bound is on what happens before there is a flow.
     public func signIn(
-        _ name: AccountName, _ request: SignInRequest, waitingAtMost bound: Duration = .seconds(90)
+        _ name: AccountName, _ request: SignInRequest, isInterested: Bool = true,
+        waitingAtMost bound: Duration = .seconds(90)
     ) async throws(BrokerError) -> (flow: FlowView, isNew: Bool) {
         let account = try await book.account(name)
         if case .unsupported(let reason) = account.endpoints { throw .methodUnsupported(reason) }
@@ -156,7 +157,7 @@ public struct Broker: Sendable {
             throw .methodUnsupported("\(name) has no sign-in method “\(request.method)”. It has: browser.")
         }
         try Broker.check(request.parameters, of: account)
-        switch try await desk.admit(name, request) {
+        switch try await desk.admit(name, request, isInterested: isInterested) {
         case .existing(let flow): return (flow, false)
         case .joining(let start): return (try await started(start, bound), false)
         case .begin(let start):

@@ -37,7 +37,7 @@ actor FlowDesk {
     private struct Start {
         let request: SignInRequest
         let promise: Promise<Result<FlowView, BrokerError>>
-        var interest = 1
+        var interest: Int
     }
 
     private var entries: [String: Entry] = [:]
@@ -70,12 +70,16 @@ actor FlowDesk {
 
     // MARK: Beginning
 
-    /// Joins an equal pending sign-in, or reserves the account's place for a new one.
-    func admit(_ account: AccountName, _ request: SignInRequest) throws(BrokerError) -> Admission {
+    /// Joins an equal pending sign-in, or reserves the account's place for a new one. Who is not interested waits for
+    /// the flow but does not keep it.
+    func admit(
+        _ account: AccountName, _ request: SignInRequest, isInterested: Bool
+    ) throws(BrokerError) -> Admission {
         forget()
+        let interest = isInterested ? 1 : 0
         if var start = starts[account] {
             guard start.request == request else { throw conflict(account, with: request.method, age: 0) }
-            start.interest += 1
+            start.interest += interest
             starts[account] = start
             return .joining(start.promise)
         }
@@ -83,7 +87,7 @@ actor FlowDesk {
             guard entry.flow.request == request else {
                 throw conflict(account, with: entry.flow.request.method, age: clock.now() - entry.flow.startedAt)
             }
-            entry.interest += 1
+            entry.interest += interest
             entries[id] = entry
             return .existing(view(of: entry))
         }
@@ -91,7 +95,7 @@ actor FlowDesk {
         guard active < FlowDesk.maxFlows else {
             throw .conflict("\(FlowDesk.maxFlows) sign-ins are pending already. Finish or withdraw one of them.")
         }
-        let start = Start(request: request, promise: Promise())
+        let start = Start(request: request, promise: Promise(), interest: interest)
         starts[account] = start
         return .begin(start.promise)
     }

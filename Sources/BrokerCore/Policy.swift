@@ -17,9 +17,13 @@ public final class Policy: Sendable {
     /// A decision, good until the policy changes.
     public struct Decision: Sendable {
         public let isAllowed: Bool
+        /// True if it is the same for every account and operation, so that it may be kept for a connection.
+        public let coversEverything: Bool
         public let generation: UInt64
     }
 
+    /// As the configuration and `GET /v1/peer` name it.
+    public let name = "same-uid"
     private let owner: UInt32
     private let current = Atomic<UInt64>(1)
 
@@ -37,6 +41,6 @@ public final class Policy: Sendable {
     public func decide(
         _ peer: PolicyPeer, account: String?, operation: String, token: TokenKey? = nil
     ) -> Decision {
-        Decision(isAllowed: peer.uid == owner || peer.uid == 0, generation: generation)
+        Decision(isAllowed: peer.uid == owner || peer.uid == 0, coversEverything: true, generation: generation)
     }
 }

@@ -6,9 +6,10 @@ internal import Synchronization
 
 /// The open ports and what waits behind them.
 final class CallbackDesk: Sendable {
-    /// A port that has just lost its last flow.
+    /// A redirect URI that has just lost its last flow.
     struct Release: Sendable, Equatable {
         let port: Int
+        fileprivate let redirectURI: String
         fileprivate let generation: Int
     }
 
@@ -64,40 +65,43 @@ final class CallbackDesk: Sendable {
             port.authorities[place.authority, default: []].formUnion(binding.families)
             if port.waiting[place] != nil {
                 port.waiting[place]?.count += 1
+                port.waiting[place]?.generation += 1
             } else {
                 port.waiting[place] = CallbackPort.Waiting(
                     base: String(redirectURI.prefix { $0 != "?" }), acceptsPost: binding.acceptsPost,
                     peerUIDs: binding.peerUIDs)
             }
-            port.generation += 1
             state.ports[number] = port
             state.places[redirectURI] = (number, place)
             return redirectURI
         }
     }
 
-    /// Takes one flow away. Returns the port's release if it was its last.
+    /// Takes one flow away. Returns the redirect URI's release if it was its last. The place stays for a while even then:
+    /// a browser that repeats its callback gets the first one's answer (CONTRACT section 6), which is not ours to judge.
     func remove(_ redirectURI: String) -> Release? {
         state.withLock { state in
-            guard let (number, place) = state.places[redirectURI], var port = state.ports[number],
-                let count = port.waiting[place]?.count
+            guard let (number, place) = state.places[redirectURI],
+                var waiting = state.ports[number]?.waiting[place], waiting.count > 0
             else { return nil }
-            port.waiting[place]?.count = count - 1
-            if count == 1 {
-                port.waiting[place] = nil
-                state.places[redirectURI] = nil
-            }
-            port.generation += 1
-            state.ports[number] = port
-            return port.waiting.isEmpty ? Release(port: number, generation: port.generation) : nil
+            waiting.count -= 1
+            waiting.generation += 1
+            state.ports[number]?.waiting[place] = waiting
+            guard waiting.count == 0 else { return nil }
+            return Release(port: number, redirectURI: redirectURI, generation: waiting.generation)
         }
     }
 
-    /// Forgets a port that is still unused since its release; true if it is to be closed.
+    /// Forgets a place that is still unused since its release; true if it was its port's last, which is to be closed.
     func forget(_ release: Release) -> Bool {
         state.withLock { state in
-            guard state.ports[release.port]?.generation == release.generation else { return false }
-            state.ports[release.port] = nil
+            guard let (number, place) = state.places[release.redirectURI],
+                state.ports[number]?.waiting[place]?.generation == release.generation
+            else { return false }
+            state.places[release.redirectURI] = nil
+            state.ports[number]?.waiting[place] = nil
+            guard state.ports[number]?.waiting.isEmpty == true else { return false }
+            state.ports[number] = nil
             return true
         }
     }

@@ -15,7 +15,10 @@ struct CallbackPort: Sendable {
     struct Waiting: Sendable {
         /// The redirect URI without its query.
         var base: String
+        /// The flows that wait; 0 for a while after the last.
         var count = 1
+        /// Changes whenever a flow comes or goes: an older timer's time is over.
+        var generation = 0
         var acceptsPost: Bool
         var peerUIDs: Set<UInt32>
     }
@@ -27,8 +30,6 @@ struct CallbackPort: Sendable {
     var waiting: [Place: Waiting] = [:]
     /// The Host fields of all redirect URIs since the port was opened, with the families they were bound on.
     var authorities: [String: Set<Family>] = [:]
-    /// Changes whenever the port gets a flow or loses its last: an older timer's time is over.
-    var generation = 0
 }
 
 /// Judges requests to one port.

@@ -42,7 +42,12 @@ public struct HTTPFields: Sendable {
 
     /// Compares two field names as ASCII without letter case.
     public static func isSame(_ left: String, _ right: String) -> Bool {
-        left.utf8.count == right.utf8.count && zip(left.utf8, right.utf8).allSatisfy { lowered($0) == lowered($1) }
+        guard left.utf8.count == right.utf8.count else { return false }
+        var others = right.utf8.makeIterator()
+        for byte in left.utf8 {
+            guard let other = others.next(), byte == other || lowered(byte) == lowered(other) else { return false }
+        }
+        return true
     }
 
     private static func lowered(_ byte: UInt8) -> UInt8 {

@@ -69,10 +69,13 @@ public final class HTTPServer: Service {
             .serverChannelOption(.backlog, value: ListeningSocket.backlog)
             .serverChannelOption(.maxMessagesPerRead, value: 64)
             .childChannelInitializer { [self] channel in
-                channel.eventLoop.makeCompletedFuture {
+                // Plain statements: the generic shorthand costs as much as parsing the request.
+                do {
                     try HTTPServer.tune(channel)
-                    let connection = HTTPConnection(server: self)
-                    try channel.pipeline.syncOperations.addHandler(connection)
+                    try channel.pipeline.syncOperations.addHandler(HTTPConnection(server: self))
+                    return channel.eventLoop.makeSucceededVoidFuture()
+                } catch {
+                    return channel.eventLoop.makeFailedFuture(error)
                 }
             }
         let channel: any Channel
@@ -95,7 +98,6 @@ public final class HTTPServer: Service {
         let options = channel.syncOptions
         // Set here: as options of the bootstrap they would cost futures for every connection.
         try options?.setOption(.maxMessagesPerRead, value: 1)
-        try options?.setOption(.recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: 4_096))
         // "Writable" then means that the kernel has taken every byte.
         try options?.setOption(.writeBufferWaterMark, value: .init(low: 1, high: 1))
     }

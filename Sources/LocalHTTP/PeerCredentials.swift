@@ -1,4 +1,4 @@
-internal import CLinux
+internal import Glibc
 internal import NIOCore
 
 extension Peer {
@@ -11,16 +11,15 @@ extension Peer {
                 client: clientAddress, clientPort: clientPort, server: serverAddress, serverPort: serverPort)
             return
         }
-        let local: Peer?? = try? channel.pipeline.syncOperations.withUnsafeTransportIfAvailable(
-            of: NIOBSDSocket.Handle.self
-        ) { descriptor in
-            var (pid, uid, gid): (Int32, UInt32, UInt32) = (0, 0, 0)
-            guard unsafe clinux_peer_credentials(descriptor, &pid, &uid, &gid) == 0 else { return nil }
-            // A TCP client that has left already has no address any more; asked like this, it has no owner either.
-            guard uid != UInt32.max else { return nil }
-            return .local(uid: uid, pid: pid)
-        }
-        guard let found = local ?? nil else { return nil }
+        var found: Peer?
+        // On the channel's own loop the answer is there at once.
+        (channel as? any SocketOptionProvider)?.unsafeGetSocketOption(level: .socket, name: .peerCredentials)
+            .assumeIsolated().whenSuccess { (credentials: Credentials) in
+                // A TCP client that has left already has no address any more; asked like this, it has no owner either.
+                guard credentials.uid != UInt32.max else { return }
+                found = .local(uid: credentials.uid, pid: credentials.pid)
+            }
+        guard let found else { return nil }
         self = found
     }
 }
@@ -39,4 +38,15 @@ extension SocketAddress {
         default: return nil
         }
     }
+}
+
+/// What SO_PEERCRED gives: the C library's `struct ucred`, which its Swift module does not show.
+private struct Credentials: Sendable {
+    let pid: Int32
+    let uid: UInt32
+    let gid: UInt32
+}
+
+extension NIOBSDSocket.Option {
+    fileprivate static let peerCredentials = NIOBSDSocket.Option(rawValue: SO_PEERCRED)
 }

@@ -41,14 +41,19 @@ import Testing
         ),
     ]
 
+    @Test func `an odd answer on a refresh is nothing to tell a person`() {
+        #expect(Problem(.provider(.invalidAnswer("x")), language: .english).userMessage == nil)
+        #expect(Problem(.provider(.refused(code: "x", message: nil)), language: .english).userMessage == nil)
+    }
+
     @Test(arguments: table.indices)
     func `each failure has one code, and the person is told by cause in two languages`(index: Int) {
         let (error, code, message) = Problems.table[index]
-        let english = Problem(error, language: .english)
+        let english = Problem(error, language: .english, endedSignIn: true)
         #expect(english.code == code)
         #expect(english.status == ErrorCode.table[code]?.status)
         #expect(english.userMessage == message)
-        let russian = Problem(error, language: .russian)
+        let russian = Problem(error, language: .russian, endedSignIn: true)
         #expect((russian.userMessage == nil) == (message == nil))
         if let text = russian.userMessage {
             let isCyrillic = text.unicodeScalars.contains { (0x400...0x4FF).contains($0.value) }

@@ -172,7 +172,6 @@ import Testing
             #expect(listener.listeners == ["127.0.0.1:\(port)"])
             listener.close(first)
             listener.close(second)
-            #expect(await Visitor.get("/callback/a", at: port).status == 404)
             #expect(await Visitor.get("/callback/b", at: port).status == 303)
             listener.close(again)
             listener.close(again)
@@ -187,7 +186,8 @@ import Testing
             let port = portOf(redirectURI)
             listener.close(redirectURI)
             #expect(await Visitor.get("/done", at: port).status == 200)
-            #expect(await Visitor.get("/callback/a?state=s", at: port).status == 404)
+            // A repeated callback is still handed over: who knows the flows knows the first one's answer.
+            #expect(await Visitor.get("/callback/a?state=s", at: port).status == 303)
             // A flow that starts now finds the port as it stands.
             #expect(try listener.openPort("/callback/b") == port)
             #expect(await Visitor.get("/callback/b?state=s", at: port).status == 303)
@@ -244,7 +244,7 @@ import Testing
             let request = "GET /cb?code=c HTTP/1.1\r\nHost: [::1]:\(port)\r\n\r\n"
             #expect(await Visitor.send(request, to: port, over: AF_INET6).status == 303)
             #expect(deliveries.urls == ["http://[::1]:\(port)/cb?code=c"])
-            #expect(!Visitor.canConnect(to: port))
+            #expect(listener.listeners == ["[::1]:\(port)"])
         }
     }
 

@@ -122,7 +122,8 @@ private struct Forgery: Sendable, CustomTestStringConvertible {
             #expect(answers.allSatisfy { $0.status == 303 && $0.location == "/done" }, "\(answers)")
             let counters = try await stage.sandbox.counters()
             #expect(counters.requests("token") == 1 && counters["code_reuses"] == 0, "\(counters)")
-            // Within five seconds after, by the other way too.
+            // Within five seconds after, too: a browser that repeats itself, and the other way.
+            #expect(try await Browser.load(callback).location == "/done")
             let again = try await stage.api("POST", "/v1/callbacks", ["url": .string(callback.text)])
             #expect(again.status == 200 && again["flow"]?["status"]?.string == "completed")
             #expect(try await stage.sandbox.counters().requests("token") == 1)
