@@ -65,7 +65,7 @@ let package = Package(
         library(
             "LocalHTTP",
             [
-                "CLinux", "HTTPMessages", lifecycle, .product(name: "NIOCore", package: "swift-nio"),
+                "HTTPMessages", lifecycle, .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]
         ),

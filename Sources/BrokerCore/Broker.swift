@@ -159,7 +159,7 @@ public struct Broker: Sendable {
         try Broker.check(request.parameters, of: account)
         switch try await desk.admit(name, request, isInterested: isInterested) {
         case .existing(let flow): return (flow, false)
-        case .joining(let start): return (try await started(start, bound), false)
+        case .joining(let start): return (try await started(start, bound, isInterested), false)
         case .begin(let start):
             await book.clearError(name)
             // The flow belongs to all who will join it, so it does not end with this caller.
@@ -172,17 +172,23 @@ public struct Broker: Sendable {
                     await desk.abandon(name, with: error, fulfilling: start)
                 }
             }
-            return (try await started(start, bound), true)
+            return (try await started(start, bound, isInterested), true)
         }
     }
 
+    /// The flow once it is there. A caller who left or gave up before it was never learns its name, so their interest
+    /// is withdrawn for them.
     private func started(
-        _ start: Promise<Result<FlowView, BrokerError>>, _ bound: Duration
+        _ start: Promise<Result<FlowView, BrokerError>>, _ bound: Duration, _ isInterested: Bool
     ) async throws(BrokerError) -> FlowView {
-        guard let result = await start.wait(atMost: max(bound, .zero)) else {
-            throw Task.isCancelled ? .cancelled : .timedOut
+        if let result = await start.wait(atMost: max(bound, .zero)) { return try result.get() }
+        if isInterested {
+            work.start {
+                guard case .success(let flow)? = await start.wait() else { return }
+                _ = try? await desk.withdraw(flow.id, isForAll: false)
+            }
         }
-        return try result.get()
+        throw Task.isCancelled ? .cancelled : .timedOut
     }
 
     /// Everything a flow needs: the provider's endpoints, the secret (before the person is asked for anything), and a

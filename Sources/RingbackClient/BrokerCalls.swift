@@ -20,7 +20,7 @@ package struct BrokerCalls: Sendable {
     /// One call; gives the answer's JSON of any 2xx status.
     ///
     /// - Parameter timeout: the bound on the whole call.
-    /// - Parameter onTick: called about once a second while it waits.
+    /// - Parameter onTick: called once the request is sent, then about once a second while it waits.
     /// - Throws: what the daemon says, as `kind` = its `code`; or `no_daemon`, `foreign_server`, `bad_answer`,
     ///   `timed_out`, `cancelled`, `system_error`.
     package func call(
@@ -35,6 +35,7 @@ package struct BrokerCalls: Sendable {
         if body != nil { fields.append(("Content-Type", "application/json")) }
         // A POST without a body states its length too, or servers differ in what they expect next.
         try exchange.send(method, target, fields: fields, body: body?.serialized() ?? (method == "POST" ? [] : nil))
+        onTick?()
         return try BrokerCalls.readJSON(exchange)
     }
 

@@ -10,20 +10,34 @@ extension BrokerCalls {
         case done(JSON)
     }
 
-    package func signIn(_ account: String, _ fields: JSONObject) throws(RingbackError) -> Started {
-        let answer = try call("POST", try RequestTarget.account(account, "/sign-in"), body: .object(fields))
+    /// - Parameter onTick: called once the daemon was asked, then about once a second: the daemon may have to ask the
+    ///   provider first.
+    package func signIn(
+        _ account: String, _ fields: JSONObject, onTick: (() -> Void)? = nil
+    ) throws(RingbackError) -> Started {
+        let answer = try call(
+            "POST", try RequestTarget.account(account, "/sign-in"), body: .object(fields), onTick: onTick)
         if let flow = Flow(reading: answer) { return .flow(flow, answer) }
         return .done(answer)
     }
 
     /// Waits until the flow is over, in long polls that each end within half a minute, so that a daemon that vanished
     /// is noticed.
-    package func wait(forFlow id: String, onTick: (() -> Void)? = nil) throws(RingbackError) -> (Flow, JSON) {
+    ///
+    /// - Parameter end: the caller's own bound; a flow that is pending still by then is given as it is.
+    package func wait(
+        forFlow id: String, until end: ContinuousClock.Instant? = nil, onTick: (() -> Void)? = nil
+    ) throws(RingbackError) -> (Flow, JSON) {
         while true {
+            var seconds = 25
+            // Rounded up: the daemon takes whole seconds, and 0 would not wait at all.
+            if let end { seconds = min(seconds, max(1, Int((end - .now).components.seconds) + 1)) }
             let answer = try call(
-                "GET", "/v1/flows/\(RequestTarget.escape(id))?wait=25", timeout: .seconds(40), onTick: onTick)
+                "GET", "/v1/flows/\(RequestTarget.escape(id))?wait=\(seconds)", timeout: .seconds(seconds + 15),
+                onTick: onTick)
             guard let flow = Flow(reading: answer) else { throw .missing("id", in: "flow") }
             if flow.status != .pending { return (flow, answer) }
+            if let end, .now >= end { return (flow, answer) }
             onTick?()
         }
     }

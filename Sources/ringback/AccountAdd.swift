@@ -24,7 +24,7 @@ struct AccountAdd: ParsableCommand {
     @Option(help: ArgumentHelp("The configuration file, if not the usual one.", valueName: "path"))
     var config: String?
 
-    @Flag(help: ArgumentHelp("Register the client at the provider (not possible yet).", visibility: .hidden))
+    @Flag(help: ArgumentHelp("Register the client at the provider (not in this version).", visibility: .hidden))
     var register = false
 
     @OptionGroup var json: JSONOption
@@ -35,7 +35,10 @@ struct AccountAdd: ParsableCommand {
             throw ValidationError(
                 "A name has small letters, digits, “.”, “_” and “-”, at most 64, a letter or digit first.")
         }
-        if register { throw ValidationError("--register is not possible yet: register the client by hand.") }
+        if register {
+            throw ValidationError(
+                "--register is not in this version: register the client by hand, and state its --client-id.")
+        }
         try description.check()
     }
 

@@ -13,13 +13,20 @@ struct Complete: ParsableCommand {
     @OptionGroup var json: JSONOption
     @OptionGroup var daemon: DaemonOptions
 
+    func validate() throws {
+        if let url, let mistake = Callback.mistake(Complete.trimmed(url)) { throw ValidationError(mistake) }
+    }
+
     func run() throws {
         let isTerminal = Console.Stream.input.isTerminal
         var text = ""
         try present { () throws(RingbackError) in text = try read(isTerminal) }
-        // Copied text brings spaces and line ends along.
-        let callback = String(text.drop(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed())
-        if let mistake = Callback.mistake(callback) { throw ValidationError(mistake) }
+        let callback = Complete.trimmed(text)
+        // What was read is no argument: how the verb is used would not help.
+        if let mistake = Callback.mistake(callback) {
+            Output.note("ringback: \(mistake)")
+            throw ExitCode(ExitStatus.usage)
+        }
         try present { () throws(RingbackError) in
             let calls = try daemon.calls()
             if isTerminal {
@@ -34,6 +41,11 @@ struct Complete: ParsableCommand {
             }
             try Callback.deliver(callback, calls, isJSON: json.isWanted)
         }
+    }
+
+    /// Copied text brings spaces and line ends along.
+    private static func trimmed(_ text: String) -> String {
+        String(text.drop(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed())
     }
 
     private func read(_ isTerminal: Bool) throws(RingbackError) -> String {

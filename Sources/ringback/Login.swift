@@ -14,23 +14,35 @@ struct Login: ParsableCommand {
     @Flag(help: "Print the page's address on the first line instead of opening a browser.")
     var noBrowser = false
 
-    @Option(help: "How to sign in.")
+    @Option(help: "How to sign in; this version knows browser.")
     var method = "browser"
 
-    @Option(name: .customLong("with"), help: ArgumentHelp("The provider to sign in with.", valueName: "provider"))
+    @Option(
+        name: .customLong("with"),
+        help: ArgumentHelp(
+            "The provider behind Supabase (not in this version).", valueName: "provider", visibility: .hidden))
     var upstream: String?
 
     @Flag(name: .customLong("switch"), help: "Allow another person than the one signed in now.")
     var switchSubject = false
 
-    @Option(help: ArgumentHelp("Seconds until the sign-in is given up.", valueName: "seconds"))
+    @Option(help: ArgumentHelp("Seconds until the sign-in is given up, 1 to 3600.", valueName: "seconds"))
     var timeout: Int?
 
     @OptionGroup var json: JSONOption
     @OptionGroup var daemon: DaemonOptions
 
     func validate() throws {
-        if let timeout, timeout < 1 { throw ValidationError("--timeout is 1 or more.") }
+        guard method == "browser" else {
+            throw ValidationError(
+                "--method \(Sanitizer.line(method)) is not in this version, which signs in by browser alone.")
+        }
+        if upstream != nil {
+            throw ValidationError(
+                "--with is not in this version: it chooses a provider behind Supabase. Leave it out.")
+        }
+        // The daemon's own bounds.
+        if let timeout, !(1...3_600).contains(timeout) { throw ValidationError("--timeout is 1 to 3600 seconds.") }
     }
 
     func run() throws {
@@ -49,9 +61,8 @@ struct Login: ParsableCommand {
     private var signIn: SignInRun {
         var run = SignInRun(account: account, opensBrowser: !noBrowser)
         run.fields = JSONObject([.init("method", .string(method))])
-        if let upstream { run.fields["oauth_provider"] = .string(upstream) }
         if switchSubject { run.fields["switch_subject"] = true }
-        if let timeout { run.fields["timeout"] = .integer(timeout) }
+        run.timeout = timeout
         run.began = { [noBrowser, json] flow, document in
             if json.isWanted {
                 Output.json(document)

@@ -11,6 +11,8 @@ struct SignInRun {
     var opensBrowser: Bool
     /// The request's body.
     var fields = JSONObject([.init("method", "browser")])
+    /// Seconds; also the bound on this run's own wait, where the flow is another's and lasts longer.
+    var timeout: Int?
     /// Called with the flow once there is one.
     var began: (Flow, JSON) -> Void = { _, _ in }
 
@@ -21,27 +23,31 @@ struct SignInRun {
 
     /// Gives the account's JSON once somebody is signed in.
     ///
-    /// - Throws: `cancelled` after a signal: the interest is withdrawn then.
+    /// - Throws: `cancelled` after a signal, `timeout` after the run's own bound: the interest is withdrawn then.
     func finish(_ calls: BrokerCalls) throws(RingbackError) -> JSON {
-        // Without its answer there would be nothing to withdraw, so the first request is not interrupted.
-        var patient = calls
-        patient.interruption = nil
         let flow: Flow
-        switch try patient.signIn(account, fields) {
+        let document: JSON
+        switch try begin(calls) {
         case .done(let account): return account
-        case .flow(let started, let json):
-            flow = started
-            began(started, json)
+        case .flow(let started, let json): (flow, document) = (started, json)
         }
         let ended: Flow
         do throws(RingbackError) {
+            // What came while the flow began: nothing may be shown for a sign-in that nobody wants any more.
+            if calls.interruption?.isInterrupted == true { throw RingbackError(.cancelled, "") }
+            began(flow, document)
             ended = try wait(for: flow, calls)
         } catch {
-            if error.kind == .cancelled {
-                try? patient.withdraw(flow: flow.id)
-                throw RingbackError(.cancelled, "The sign-in to \(account) was withdrawn.")
-            }
-            throw error
+            guard error.kind == .cancelled else { throw error }
+            try? calls.withdraw(flow: flow.id)
+            throw RingbackError(.cancelled, "The sign-in to \(account) was withdrawn.")
+        }
+        if ended.status == .pending, let timeout {
+            try? calls.withdraw(flow: flow.id)
+            throw RingbackError(
+                .timeout,
+                "The sign-in to \(account) was not finished within the \(timeout) s of --timeout. It had been begun "
+                    + "before: others who wait for it may still finish it.")
         }
         if var failure = ended.failure {
             if failure.kind == .stateConflict {
@@ -49,7 +55,28 @@ struct SignInRun {
             }
             throw failure
         }
+        var patient = calls
+        patient.interruption = nil
         return try patient.account(account)
+    }
+
+    /// Starts or joins the flow. Without the answer there would be nothing to withdraw, so this is not interrupted:
+    /// a signal takes effect when the flow is known.
+    private func begin(_ calls: BrokerCalls) throws(RingbackError) -> BrokerCalls.Started {
+        var patient = calls
+        patient.interruption = nil
+        var fields = fields
+        if let timeout { fields["timeout"] = .integer(timeout) }
+        let progress = ProgressLine()
+        defer { progress.clear() }
+        return try patient.signIn(account, fields) {
+            let isInterrupted = calls.interruption?.isInterrupted == true
+            let name = Sanitizer.line(account)
+            progress.show(
+                isInterrupted
+                    ? "Withdrawing from the sign-in to \(name)… (Ctrl-C again ends at once)"
+                    : "Asking the provider of \(name) how to sign in… (Ctrl-C withdraws)")
+        }
     }
 
     /// `Signed in to ACCOUNT as EMAIL-or-subject`
@@ -67,12 +94,18 @@ struct SignInRun {
         let progress = ProgressLine()
         defer { progress.clear() }
         let waitingFor = SignInRun.describe(flow)
+        // A flow of this run's own ends by `timeout` in the daemon, which then says what was awaited. Only one that
+        // another began can last longer; by a second, two clocks may only differ.
+        let ownEnd = timeout.map { TimeText.now() + $0 }
+        let lastsLonger = ownEnd.map { (flow.expiresAt ?? .max) > $0 + 1 } ?? false
+        let bound = lastsLonger ? timeout.map { ContinuousClock.now + .seconds($0) } : nil
+        let shownEnd = lastsLonger ? ownEnd : flow.expiresAt
         func show() {
-            let left = flow.expiresAt.map { ", \(TimeText.clock($0 - TimeText.now())) left" } ?? ""
+            let left = shownEnd.map { ", \(TimeText.clock($0 - TimeText.now())) left" } ?? ""
             progress.show("Waiting for \(waitingFor)\(left) (Ctrl-C withdraws)")
         }
         show()
-        return try calls.wait(forFlow: flow.id) {
+        return try calls.wait(forFlow: flow.id, until: bound) {
             // An opener that ends badly showed nothing: then the person opens the page.
             if let pid = browser, let status = Subprocess.endedStatus(pid) {
                 browser = nil

@@ -40,6 +40,7 @@ enum Main {
 
         let daemon = SocketAPI.Daemon(version: version, startedAt: BrokerClock.system.now()) { await reloader.reload() }
         let server = SocketAPI(broker: broker, policy: Policy(owner: getuid()), daemon: daemon).server()
+        let hangups = await UnixSignalsSequence(trapping: .sighup)
         listen(server, places, activated)
         ServiceManager.notify("READY=1")
         logger.info("Listening at \(places.socket)", metadata: ["accounts": "\(configuration.accounts.count)"])
@@ -50,7 +51,7 @@ enum Main {
                 // Named, since a name made by reflection would walk through everything that a service holds.
                 .init(service: LastOut(broker: broker, http: http, logger: logger), serviceName: "last out"),
                 .init(service: LeaseKeeper(lock: lock, logger: logger), serviceName: "lease"),
-                .init(service: ReloadOnSignal(reloader: reloader), serviceName: "reload"),
+                .init(service: ReloadOnSignal(reloader: reloader, signals: hangups), serviceName: "reload"),
                 .init(service: listener, serviceName: "callbacks"), .init(service: server, serviceName: "socket API"),
             ],
             gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)

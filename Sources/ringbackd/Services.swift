@@ -76,9 +76,10 @@ final class PeerUIDs: Sendable {
 /// SIGHUP re-reads the configuration.
 struct ReloadOnSignal: Service {
     let reloader: Reloader
+    /// Trapped before the daemon says that it is ready: a signal that came sooner would end it.
+    let signals: UnixSignalsSequence
 
     func run() async throws {
-        let signals = await UnixSignalsSequence(trapping: .sighup)
         await cancelWhenGracefulShutdown {
             for await _ in signals { _ = await reloader.reload() }
         }

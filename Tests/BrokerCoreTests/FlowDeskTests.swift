@@ -230,6 +230,17 @@ import Testing
         #expect(house.doors.opened == 0)
     }
 
+    @Test func `a caller who leaves before there is a flow leaves no interest behind`() async throws {
+        let house = try await House()
+        house.provider.hold(.metadata)
+        let impatient = Task { try await house.broker.signIn(House.name, SignInRequest()).flow }
+        #expect(await eventually { house.provider.count(.metadata) == 1 })
+        impatient.cancel()
+        guard case .failure = await impatient.result else { throw Unexpected() }
+        house.provider.release(.metadata)
+        #expect(await eventually { await house.broker.flows().first?.status == .cancelled })
+    }
+
     @Test func `who has just said no is asked again only by an explicit sign-in`() async throws {
         let house = try await House()
         let first = try await house.broker.signIn(House.name, SignInRequest()).flow

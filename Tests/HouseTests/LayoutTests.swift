@@ -6,7 +6,7 @@ private let allowed: [String: Set<String>] = [
     "Secrets": [], "StrictJSON": [], "HTTPMessages": ["Secrets"], "RingbackAPI": ["StrictJSON"], "Terminal": [],
     "Cryptography": ["COpenSSL", "Secrets"],
     "CurlTransport": ["CCurl", "HTTPMessages", "Secrets"],
-    "LocalHTTP": ["CLinux", "HTTPMessages", "NIOCore", "NIOPosix", "ServiceLifecycle"],
+    "LocalHTTP": ["HTTPMessages", "NIOCore", "NIOPosix", "ServiceLifecycle"],
     "RingbackClient": ["RingbackAPI", "StrictJSON", "CLinux"],
     "Launcher": ["CLinux", "Secrets", "StrictJSON"],
     "OAuth": ["Cryptography", "HTTPMessages", "Secrets", "StrictJSON"],

@@ -1,0 +1,163 @@
+// What `ringback login` does while it waits: before there is a flow, beside another's flow, and when it is told to end.
+
+import Glibc
+import StrictJSON
+import Testing
+
+@Suite struct `The wait of ringback login` {
+    /// A login that waits for the provider's answer to discovery, before there is a flow.
+    private func startHeld(_ stage: Stage, _ arguments: [String], browser: String = "/bin/false") async throws
+        -> Program
+    {
+        try await stage.sandbox.control(["faults": [["endpoint": "discovery", "kind": "gate"]]])
+        let program = try stage.start("ringback", arguments, environment: ["BROWSER": browser])
+        try await stage.sandbox.wait("discovery")
+        return program
+    }
+
+    @Test(arguments: [
+        ["login", "work"], ["login", "work", "--no-browser", "--json"], ["token", "work", "--sign-in"],
+    ])
+    func `interrupted before there is a flow, shows nothing and withdraws`(arguments: [String]) async throws {
+        try await Stage.play { stage in
+            let (browser, opened) = try stage.recordingBrowser()
+            let login = try await startHeld(stage, arguments, browser: browser)
+            login.send(SIGINT)
+            try await stage.sandbox.control(["release": true])
+            let ended = try await login.end()
+            #expect(ended.status == 4 && ended.out.isEmpty, "\(ended)")
+            #expect(ended.err.contains("The sign-in to work was withdrawn."), "\(ended)")
+            let pending = try await stage.api("GET", "/v1/flows")["flows"]?.array?.filter { $0["status"] == "pending" }
+            #expect(pending?.isEmpty == true)
+            try await stage.expectNothingHeld(error: nil)
+            // The first page that a browser was sent to is the one of this line.
+            #expect(try await stage.run(browser, ["the test's own"]).status == 0)
+            #expect(try await opened.line() == "the test's own")
+        }
+    }
+
+    @Test func `says what it does while the provider is asked`() async throws {
+        try await Stage.play { stage in
+            let login = try await startHeld(stage, ["login", "work", "--no-browser"])
+            _ = try await login.errorLine("what it does") {
+                $0 == "Asking the provider of work how to sign in… (Ctrl-C withdraws)"
+            }
+            #expect(login.output.value.text.isEmpty)
+            try await stage.sandbox.control(["release": true])
+            _ = try await Browser.deliver(Browser.signIn(at: login.line()))
+            let ended = try await login.end()
+            #expect(ended.status == 0 && ended.lines.last == "Signed in to work as alice@example.org", "\(ended)")
+            #expect(ended.err.contains("Waiting for the sign-in to work"), "\(ended)")
+        }
+    }
+
+    @Test func `beside another's flow is bounded by its own --timeout`() async throws {
+        try await Stage.play { stage in
+            let flow = try await stage.begin()
+            let login = try await stage.ringback("login", "work", "--no-browser", "--timeout", "1")
+            #expect(login.status == 6, "\(login)")
+            #expect(login.lines == [flow.authorizationURL])
+            #expect(login.err.contains("was not finished within the 1 s of --timeout"), "\(login)")
+            // The other's sign-in goes on, and the login's interest is gone: one more withdrawal is the last.
+            #expect(try await stage.api("GET", "/v1/flows/\(flow.id)")["status"]?.string == "pending")
+            #expect(try await stage.api("DELETE", "/v1/flows/\(flow.id)")["status"]?.string == "cancelled")
+        }
+    }
+
+    @Test func `hears of a joined flow's end before its own --timeout`() async throws {
+        try await Stage.play { stage in
+            let flow = try await stage.begin()
+            let login = try stage.start("ringback", ["login", "work", "--no-browser", "--timeout", "60"])
+            #expect(try await login.line() == flow.authorizationURL)
+            _ = try await Browser.deliver(Browser.signIn(at: flow.authorizationURL))
+            let ended = try await login.end()
+            #expect(ended.status == 0 && ended.lines.last == "Signed in to work as alice@example.org", "\(ended)")
+        }
+    }
+
+    /// A login whose SIGHUP is as stated at its start, whatever the tests' own is.
+    private func start(_ stage: Stage, hangup: String) throws -> Program {
+        try stage.start(
+            "/usr/bin/env", ["--\(hangup)-signal=HUP", Programs.path("ringback"), "login", "work", "--no-browser"])
+    }
+
+    @Test func `ends with its terminal, which may hang up twice, and withdraws`() async throws {
+        try await Stage.play { stage in
+            let login = try start(stage, hangup: "default")
+            _ = try await login.line()
+            let id = try await stage.api("GET", "/v1/flows")["flows"]?.array?.first?["id"]?.string ?? ""
+            login.send(SIGHUP)
+            login.send(SIGHUP)
+            let ended = try await login.end()
+            #expect(ended.status == 4, "\(ended)")
+            #expect(try await stage.api("GET", "/v1/flows/\(id)")["status"]?.string == "cancelled")
+        }
+    }
+
+    @Test func `outlives its terminal under nohup`() async throws {
+        try await Stage.play { stage in
+            let login = try start(stage, hangup: "ignore")
+            let url = try await login.line()
+            login.send(SIGHUP)
+            _ = try await Browser.deliver(Browser.signIn(at: url))
+            let ended = try await login.end()
+            #expect(ended.status == 0 && ended.lines.last == "Signed in to work as alice@example.org", "\(ended)")
+        }
+    }
+}
+
+@Suite struct `A mistake of usage` {
+    @Test func `of login is told before anything is asked`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            let mistakes: [([String], String)] = [
+                (["--timeout", "0"], "--timeout is 1 to 3600 seconds."),
+                (["--timeout=-1"], "--timeout is 1 to 3600 seconds."),
+                (["--timeout", "3601"], "--timeout is 1 to 3600 seconds."),
+                (["--timeout", "soon"], "soon"),
+                (["--method", "device"], "--method device is not in this version"),
+                (["--method", "password"], "--method password is not in this version"),
+                (["--method", ""], "is not in this version"),
+                (["--with", "github"], "--with is not in this version"),
+            ]
+            for (arguments, text) in mistakes {
+                let output = try await stage.run("ringback", ["login", "work"] + arguments)
+                #expect(output.status == 64 && output.out.isEmpty, "\(arguments): \(output)")
+                #expect(output.err.contains(text), "\(arguments): \(output)")
+                #expect(output.err.contains("Usage: ringback login"), "\(arguments): \(output)")
+            }
+            // These are none: the daemon is asked, and there is no daemon.
+            for arguments in [["--timeout", "1"], ["--timeout", "3600"], ["--method", "browser"]] {
+                let output = try await stage.run("ringback", ["login", "work"] + arguments)
+                #expect(output.status == 2 && !output.err.contains("Asking the provider"), "\(arguments): \(output)")
+            }
+        }
+    }
+
+    @Test func `of complete shows how complete is used`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            for url in ["nonsense", "", "a:b c", String(repeating: "a", count: 16_385) + ":"] {
+                let output = try await stage.ringback("complete", url)
+                #expect(output.status == 64 && output.out.isEmpty, "\(output)")
+                #expect(output.err.contains("Usage: ringback complete"), "\(output)")
+            }
+            // What is read is no argument, so the usage would not help.
+            let read = try await stage.ringback("complete", stdin: "nonsense\n")
+            #expect(read.status == 64 && read.out.isEmpty, "\(read)")
+            #expect(read.err == "ringback: A URL begins with a scheme, such as http:.\n")
+            // Spaces and line ends around it are no mistake: the daemon is asked, and there is no daemon.
+            #expect(try await stage.ringback("complete", " http://127.0.0.1:1/callback/work?code=a \n").status == 2)
+        }
+    }
+
+    @Test func `account add --register says that this version cannot`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            for rest in [[], ["--issuer", stage.sandbox.origin, "--client-id", "ringback-demo"]] {
+                let output = try await stage.run("ringback", ["account", "add", "play", "--register"] + rest)
+                #expect(output.status == 64 && output.out.isEmpty, "\(output)")
+                #expect(output.err.contains("--register is not in this version"), "\(output)")
+                #expect(output.err.contains("Usage: ringback account add"), "\(output)")
+            }
+            #expect(FileTree.text(of: "\(stage.dropIns)/play.toml") == nil)
+        }
+    }
+}
