@@ -40,7 +40,9 @@ enum Main {
 
         let daemon = SocketAPI.Daemon(version: version, startedAt: BrokerClock.system.now()) { await reloader.reload() }
         let server = SocketAPI(broker: broker, policy: Policy(owner: getuid()), daemon: daemon).server()
+        // Both before anybody can know that the daemon is there: a signal that came sooner would end it, uncleanly.
         let hangups = await UnixSignalsSequence(trapping: .sighup)
+        let ends = await UnixSignalsSequence(trapping: .sigterm, .sigint)
         listen(server, places, activated)
         ServiceManager.notify("READY=1")
         logger.info("Listening at \(places.socket)", metadata: ["accounts": "\(configuration.accounts.count)"])
@@ -54,10 +56,17 @@ enum Main {
                 .init(service: ReloadOnSignal(reloader: reloader, signals: hangups), serviceName: "reload"),
                 .init(service: listener, serviceName: "callbacks"), .init(service: server, serviceName: "socket API"),
             ],
-            gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+            logger: logger)
         group.maximumGracefulShutdownDuration = Duration.milliseconds(4_500)
         do {
-            try await ServiceGroup(configuration: group).run()
+            let services = ServiceGroup(configuration: group)
+            try await withThrowingDiscardingTaskGroup { tasks in
+                tasks.addTask {
+                    for await _ in ends { await services.triggerGracefulShutdown() }
+                }
+                try await services.run()
+                tasks.cancelAll()
+            }
         } catch {
             logger.error("Ended by a failure: \(error)")
         }

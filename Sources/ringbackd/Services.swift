@@ -76,7 +76,7 @@ final class PeerUIDs: Sendable {
 /// SIGHUP re-reads the configuration.
 struct ReloadOnSignal: Service {
     let reloader: Reloader
-    /// Trapped before the daemon says that it is ready: a signal that came sooner would end it.
+    /// Trapped before the daemon can be reached.
     let signals: UnixSignalsSequence
 
     func run() async throws {
