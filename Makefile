@@ -12,12 +12,12 @@ RELEASE := .build/release
 FORMAT_FLAGS := --configuration .swift-format --recursive Sources Tests Package.swift \
     $(wildcard Examples/*/Package.swift Examples/*/Sources)
 
-.PHONY: help demo test test-tsan test-browser bench lint format build release install uninstall clean
+.PHONY: help demo test test-tsan test-browser test-keyring test-crash test-faults soak test-canaries bench lint format build release install uninstall clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## set up, build and run the main job: a sign-in ends as a session on the socket
 	@Scripts/needs build
@@ -37,10 +37,34 @@ test-browser: ## sign in with a real browser: headless Chromium, through the san
 	@Scripts/release >/dev/null
 	@Scripts/test-browser $(RELEASE)
 
+test-keyring: ## the vault's key in a real gnome-keyring, on a private bus: locked, unlocked, killed, restarted
+	@Scripts/needs keyring
+	@Scripts/test-keyring
+
 bench: ## measure against the floor (a bare epoll echo in C) and print medians and ratios
 	@Scripts/needs bench
 	@Scripts/release >/dev/null
 	@Benchmarks/run --bin $(RELEASE)
+
+test-crash: ## kill the daemon at every write of every operation; SHORT=1 for a minute of it
+	@Scripts/needs bench
+	@Scripts/release >/dev/null
+	@Campaigns/crash.py --bin $(RELEASE) $(if $(SHORT),--short)
+
+test-faults: ## let disk, network and provider fail under the daemon; SHORT=1 for a minute of it
+	@Scripts/needs bench
+	@Scripts/release >/dev/null
+	@Campaigns/faults.py --bin $(RELEASE) $(if $(SHORT),--short)
+
+soak: ## 50 short-lived sessions, 20 clients, 1 % faults; SECONDS=600
+	@Scripts/needs bench
+	@Scripts/release >/dev/null
+	@Campaigns/soak.py --bin $(RELEASE) --seconds $(or $(SECONDS),600)
+
+test-canaries: ## look for every secret of a run where none may be
+	@Scripts/needs bench
+	@Scripts/release >/dev/null
+	@Campaigns/canaries.py --bin $(RELEASE)
 
 lint: ## check the style of the Swift sources, and the scripts' syntax
 	@command -v $(SWIFT) >/dev/null || Scripts/needs build

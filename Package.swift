@@ -55,6 +55,7 @@ let package = Package(
         .target(name: "CCurl"),
         .systemLibrary(name: "COpenSSL", providers: [.apt(["libssl-dev"])]),
         .target(name: "CLinux"),
+        .target(name: "CSystemd"),
         library("Secrets"),
         library("StrictJSON"),
         library("HTTPMessages", ["Secrets"]),
@@ -70,8 +71,11 @@ let package = Package(
             ]
         ),
         library("RingbackClient", ["RingbackAPI", "StrictJSON", "CLinux"]),
-        library("Launcher", ["CLinux", "Secrets", "StrictJSON"]),
+        library("DesktopBus", ["CSystemd", "COpenSSL", "Cryptography", "Secrets"]),
+        library("Launcher", ["CLinux", "DesktopBus", "Secrets", "StrictJSON"]),
         library("Terminal"),
+        library("Records", ["CLinux", "StrictJSON"]),
+        library("NetworkWatch", ["CLinux"]),
         // Level 2
         library("OAuth", ["Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]),
         library("CallbackListener", ["LocalHTTP", "HTTPMessages", "CLinux", lifecycle]),
@@ -89,14 +93,20 @@ let package = Package(
         // Level 6
         library(
             "APIServer",
-            ["BrokerCore", "RingbackAPI", "LocalHTTP", "SessionVault", "HTTPMessages", "Secrets", "StrictJSON"]
+            [
+                "BrokerCore", "Records", "RingbackAPI", "LocalHTTP", "SessionVault", "HTTPMessages", "Secrets",
+                "StrictJSON",
+            ]
         ),
         // Level 7: the executables, the only places where parts are joined.
         .executableTarget(
             name: "ringbackd",
             dependencies: [
-                "APIServer", "BrokerCore", "CallbackListener", "CLinux", "Configuration", "CurlTransport", "Launcher",
-                "LocalHTTP", "OAuth", "SessionVault", "StrictJSON", "Secrets", "HTTPMessages", log, lifecycle, signals,
+                "APIServer", "BrokerCore", "CallbackListener", "CLinux", "Configuration", "CurlTransport", "DesktopBus",
+                "Launcher",
+                "LocalHTTP", "NetworkWatch", "OAuth", "Records", "SessionVault", "StrictJSON", "Secrets",
+                "HTTPMessages",
+                log, lifecycle, signals,
             ],
             swiftSettings: strict,
             linkerSettings: hardened
@@ -127,12 +137,15 @@ let package = Package(
             ]
         ),
         tests("RingbackClientTests", ["RingbackClient", "RingbackAPI", "StrictJSON"]),
-        tests("LauncherTests", ["Launcher", "Secrets", "StrictJSON", "CLinux"]),
+        tests("DesktopBusTests", ["DesktopBus", "Secrets"]),
+        tests("LauncherTests", ["Launcher", "DesktopBus", "Secrets", "StrictJSON", "CLinux"]),
         tests("TerminalTests", ["Terminal"]),
+        tests("RecordsTests", ["Records", "StrictJSON", "CLinux"]),
+        tests("NetworkWatchTests", ["NetworkWatch", "CLinux"]),
         tests("OAuthTests", ["OAuth", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]),
         tests("CallbackListenerTests", ["CallbackListener", "LocalHTTP", "HTTPMessages", "CLinux", lifecycle]),
         tests("SandboxTests", ["Sandbox", "LocalHTTP", "HTTPMessages", "Cryptography", "Secrets", "StrictJSON"]),
-        tests("SessionVaultTests", ["SessionVault", "Secrets"]),
+        tests("SessionVaultTests", ["SessionVault", "Cryptography", "Secrets", "StrictJSON", "CLinux"]),
         tests("ConfigurationTests", ["Configuration", "HTTPMessages", "OAuth", "Secrets", "StrictJSON"]),
         tests(
             "BrokerCoreTests",
@@ -141,8 +154,8 @@ let package = Package(
         tests(
             "APIServerTests",
             [
-                "APIServer", "BrokerCore", "RingbackAPI", "LocalHTTP", "OAuth", "SessionVault", "Cryptography",
-                "HTTPMessages", "Secrets", "StrictJSON",
+                "APIServer", "BrokerCore", "Records", "RingbackAPI", "LocalHTTP", "OAuth", "SessionVault",
+                "Cryptography", "HTTPMessages", "Secrets", "StrictJSON", "CLinux",
             ]
         ),
         // The real executables over real sockets.

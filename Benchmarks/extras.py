@@ -38,6 +38,27 @@ def start_up(stage, tool, progress):
     ]
 
 
+def agenda(root, tools, progress):
+    """What each of many sessions costs the schedule: put at an instant, moved by a refresh, taken out when it is due."""
+    progress("the schedule of 1,000 to 100,000 sessions")
+    program = os.path.join(tools, "agenda")
+    sources = ["Sources/BrokerCore/Agenda.swift", "Benchmarks/agenda.swift"]
+    try:
+        command = ["swiftc", "-O", "-swift-version", "6", "-parse-as-library", "-o", program]
+        subprocess.run([*command, *[os.path.join(root, source) for source in sources]], check=True)
+        output = subprocess.run([program], check=True, stdout=subprocess.PIPE, text=True).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise Trouble(f"the schedule could not be measured: {error}") from None
+    rows = []
+    for line in output.splitlines():
+        words = line.split()
+        seen = dict(zip(words[::2], words[1::2]))
+        costs = " / ".join(f"{float(seen[name]):.2f}" for name in ["placed", "moved", "taken"])
+        name = f"a session in the schedule, of {int(seen['sessions']):,} (set / moved / due)"
+        rows.append([name, f"{costs} µs", ""])
+    return rows
+
+
 def callback(stage, median, progress):
     """What Ringback adds between the browser's callback and its 303, beside the provider's own answer to the same token
     request. Its reading of keys and userinfo, and the checks, are in the difference."""

@@ -1,7 +1,9 @@
 internal import BrokerCore
 internal import HTTPMessages
 internal import LocalHTTP
+internal import Records
 internal import RingbackAPI
+internal import Secrets
 internal import StrictJSON
 
 /// A request that has found its route, with its parameters read strictly: a name given twice, or a value of another
@@ -11,16 +13,20 @@ struct Call: Sendable {
     let route: Route
     let parameters: [String: String]
     let language: Language
+    let facts: ConnectionFacts
     private let query: [String: String]
     private let body: JSONObject
 
     /// No wait is longer (seconds, CONTRACT section 4).
     static let longestWait = 600
 
-    init(_ request: ServerRequest, _ route: Route, _ parameters: [String: String]) throws(Problem) {
+    init(
+        _ request: ServerRequest, _ route: Route, _ parameters: [String: String], _ facts: ConnectionFacts
+    ) throws(Problem) {
         self.request = request
         self.route = route
         self.parameters = parameters
+        self.facts = facts
         language = Language(accepting: request.fields["Accept-Language"])
         query = try Call.readQuery(request.query)
         body = try Call.readBody(request)
@@ -87,6 +93,25 @@ struct Call: Sendable {
         return min(Int(text) ?? Int.max, Call.longestWait)
     }
 
+    /// An instant in the query, in Unix seconds: as such a number, or as RFC 3339 writes it.
+    func instant(_ name: String) throws(Problem) -> Int? {
+        guard let text = query[name] else { return nil }
+        let isNumber = !text.isEmpty && text.utf8.allSatisfy { $0 >= 0x30 && $0 <= 0x39 }
+        guard let seconds = isNumber ? Int(text) : Timestamp.seconds(of: text) else {
+            throw invalid(name, "it is Unix seconds, or a time such as 2027-01-15T08:00:00Z")
+        }
+        return seconds
+    }
+
+    /// A number of things in the query, clamped to the bound.
+    func count(_ name: String, atMost bound: Int) throws(Problem) -> Int? {
+        guard let text = query[name] else { return nil }
+        guard !text.isEmpty, text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }),
+            text.utf8.contains(where: { $0 > 0x30 })
+        else { throw invalid(name, "it is a whole number from 1 on") }
+        return min(Int(text) ?? Int.max, bound)
+    }
+
     /// A truth value in the query.
     func flag(_ name: String) throws(Problem) -> Bool { try query(name, oneOf: ["true", "false"]) == "true" }
 
@@ -100,6 +125,13 @@ struct Call: Sendable {
         guard let value = member(name) else { return nil }
         guard let text = value.string else { throw invalid(name, "it is a string") }
         return text
+    }
+
+    /// A text that must not be seen. What is wrong with it is said without it.
+    func secret(_ name: String) throws(Problem) -> Secret? {
+        guard let text = try text(name) else { return nil }
+        guard !text.isEmpty else { throw invalid(name, "it is empty; leave it out where none is asked for") }
+        return Secret(text)
     }
 
     func truth(_ name: String) throws(Problem) -> Bool {

@@ -75,13 +75,14 @@ final class EventFeed: Sendable {
         broker.stopListening(live)
     }
 
-    private static func encode(_ id: UInt64?, _ event: BrokerEvent, _ language: Language) -> [UInt8] {
+    static func encode(_ id: UInt64?, _ event: BrokerEvent, _ language: Language) -> [UInt8] {
         var object = JSONObject([
             .init("account", .string(event.account.rawValue)), .init("state", .string(event.state.rawValue)),
         ])
         object["subject"] = event.subject.map { .string($0) }
         object["user"] = event.user.map { .object($0) }
         object["expires_at"] = event.expiresAt.map { .integer($0) }
+        object["ends_at"] = event.endsAt.map { .integer($0) }
         object["error"] = event.error.map {
             Problem($0, language: language, endedSignIn: event.kind == .signInFailed).json
         }

@@ -57,11 +57,12 @@ enum OpenAPIDocument {
     private static func responses(_ entry: OpenAPIOperations.Entry) -> JSONObject {
         var responses = JSONObject()
         for status in entry.successes {
-            let isStream = entry.schema == nil
             let content: JSON =
-                isStream
-                ? ["text/event-stream": ["schema": ["type": "string"]]]
-                : ["application/json": ["schema": reference(entry.schema ?? "Problem")]]
+                if let schema = entry.schema {
+                    ["application/json": ["schema": reference(schema)]]
+                } else {
+                    .object(JSONObject([.init(entry.mediaType, ["schema": ["type": "string"]])]))
+                }
             responses[String(status)] = ["description": .string(entry.summary), "content": content]
         }
         // Any request may meet these: a web page's fields, broken HTTP, the end of the daemon.

@@ -1,4 +1,6 @@
+internal import Records
 internal import RingbackAPI
+internal import SessionVault
 internal import StrictJSON
 
 /// What the OpenAPI document says of each route beyond its method and path.
@@ -8,8 +10,10 @@ enum OpenAPIOperations {
         var parameters: [JSON] = []
         var body: JSON?
         var successes: [Int] = [200]
-        /// Nil for an event stream.
+        /// Nil for what is no JSON.
         var schema: String?
+        /// Of an answer that is no JSON.
+        var mediaType = "text/event-stream"
         var errors: [ErrorCode] = []
     }
 
@@ -66,8 +70,48 @@ enum OpenAPIOperations {
                 parameters: [query("account", "string", "Only this account")], errors: ofAccount)
         case .reload:
             Entry(summary: "Re-read the configuration", schema: "Reloaded", errors: [.invalidConfiguration])
+        case .getAudit:
+            Entry(
+                summary: "The newest entries of the audit log, oldest first",
+                parameters: [
+                    query("since", "string", "Unix seconds, or a time as RFC 3339 writes it"),
+                    query("account", "string", "Only entries about this account"),
+                    query("limit", "integer", "Entries at most, up to 1000 (the default)"),
+                ], schema: "Audit", errors: [.validationFailed, .notFound])
+        case .getMetrics:
+            Entry(
+                summary: "Metrics in Prometheus's text format", mediaType: MetricsText.mediaType, errors: [.notFound])
+        case .lockVault:
+            Entry(
+                summary: "Forget the vault's key: no session is served until it is unlocked", schema: "Vault",
+                errors: vaultErrors)
+        case .unlockVault:
+            Entry(
+                summary: "Open the vault; everything goes on where it was", body: unlockBody, schema: "Vault",
+                errors: vaultErrors + [.invalidCredentials, .rateLimited, .validationFailed])
+        case .rekeyVault:
+            Entry(
+                summary: "Move the vault's key to another source", body: rekeyBody, schema: "Vault",
+                errors: vaultErrors + [.invalidCredentials, .rateLimited, .validationFailed])
         }
     }
+
+    private static let vaultErrors: [ErrorCode] = [.vaultLocked, .stateConflict, .shuttingDown, .timeout]
+    private static let unlockBody: JSON = [
+        "type": "object",
+        "properties": [
+            "passphrase": ["type": "string", "writeOnly": true, "description": "Where the key's source asks for one"]
+        ],
+    ]
+    private static let rekeyBody: JSON = [
+        "type": "object", "required": ["key_source"],
+        "properties": [
+            "key_source": ["type": "string", "enum": .array(KeySourceChoice.allCases.map { .string($0.rawValue) })],
+            "passphrase": [
+                "type": "string", "writeOnly": true, "description": "The new one, for the source passphrase",
+            ],
+        ],
+    ]
 
     private static func session(_ id: Route.ID) -> Entry {
         var parameters = [

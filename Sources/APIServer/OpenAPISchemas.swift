@@ -11,6 +11,7 @@ enum OpenAPISchemas {
         .init("Flows", object(["flows": array("Flow")])), .init("Flow", flow),
         .init("CallbackResult", object(["flow": OpenAPIDocument.reference("Flow")])), .init("Session", session),
         .init("Reloaded", object(["reloaded": ["type": "boolean"], "accounts": ["type": "array"]])),
+        .init("Audit", object(["entries": ["type": "array", "items": entry]])), .init("Vault", vault),
         .init("Problem", problem),
     ])
 
@@ -36,10 +37,18 @@ enum OpenAPISchemas {
 
     private static let status = object([
         "version": text, "pid": number, "uptime": number,
-        "vault": object(["kind": text, "locked": truth, "key_source": text, "protects": text]),
+        "vault": OpenAPIDocument.reference("Vault"),
         "accounts": ["type": "object", "additionalProperties": number],
         "listeners": ["type": "array", "items": text], "confinement": ["type": "object"],
+        "pending_revocations": number,
+        "pending_revocations_by_account": ["type": "object", "additionalProperties": number],
     ])
+
+    private static let vault = object(
+        ["kind": text, "locked": truth, "reason": text, "key_source": text, "protects": text], optional: ["reason"])
+
+    /// A line of the audit log; what else it says depends on its event.
+    private static let entry: JSON = ["type": "object", "required": ["time", "at", "event"]]
 
     private static let peer = object(
         [

@@ -32,7 +32,13 @@ extension Problem {
         case .flowExpired(let reason), .flowCancelled(let reason): self.init(.flowExpired, reason)
         case .provider(let failure): self.init(failure)
         case .vaultLocked(let reason): self.init(.vaultLocked, reason)
-        case .vaultFailed(let reason): self.init(.internalError, "The vault did not take the session: \(reason)")
+        case .wrongPassphrase: self.init(.invalidCredentials, "The passphrase does not open the vault.")
+        case .tooManyAttempts(let seconds):
+            self.init(.rateLimited, "Too many attempts to open the vault.", retryAfter: seconds)
+        case .vaultFailed(let reason):
+            // The disk's mistake, not ours.
+            self.init(.internalError, reason)
+            title = "The vault cannot be used as it should"
         case .misconfigured(let reason): self.init(.invalidConfiguration, reason)
         case .timedOut: self.init(.timeout, "It took longer than the time allowed. Nothing was lost: ask again.")
         case .cancelled: self.init(.shuttingDown, "The daemon is shutting down. Ask again when it is back.")
@@ -91,7 +97,7 @@ enum UserMessage: Sendable {
         switch error {
         case .provider(.unreachable): self = .network
         case .provider(.unavailable): self = .providerDown
-        case .provider(.rateLimited): self = .tooManyAttempts
+        case .provider(.rateLimited), .tooManyAttempts: self = .tooManyAttempts
         case .invalidCallback, .flowExpired: self = .badCallback
         case .provider(.invalidAnswer) where endedSignIn, .provider(.refused) where endedSignIn: self = .badCallback
         case .sessionExpired: self = .deadSession

@@ -13,10 +13,17 @@ extension SocketAPI {
     @Sendable func immediate(_ request: ServerRequest) -> ServerResponse? {
         guard request.method == "GET", request.query == nil, request.body.isEmpty,
             let name = SocketAPI.account(inSessionPath: request.path),
-            (try? refuseBrowsers(request)) != nil, isAllowed(request, account: name, operation: .token),
-            let (entry, now) = broker.board.current(name)
+            (try? refuseBrowsers(request)) != nil,
+            let facts = admit(request, account: name, operation: .token)
         else { return nil }
-        return ServerResponse(status: 200, fields: ServerResponse.jsonFields, body: encoded.body(for: entry, at: now))
+        guard let current = broker.board.current(name) else {
+            encoded.forget(name)
+            return nil
+        }
+        noteHandOut(facts, name, .own, .token)
+        return ServerResponse(
+            status: 200, fields: ServerResponse.jsonFields,
+            body: encoded.body(for: current.entry, expiresAt: current.expiresAt, remaining: current.remaining))
     }
 
     private static func account(inSessionPath path: String) -> String? {
@@ -58,7 +65,7 @@ extension SocketAPI {
         let extras = try included(call)
         // An ID token proves who somebody is; a program that may have the one need not have the other.
         if query.kind == .idToken || extras.contains("id_token"),
-            !isAllowed(call.request, account: name.rawValue, operation: .idToken)
+            admit(call.request, account: name.rawValue, operation: .idToken) == nil
         {
             throw Problem(.policyDenied, "The policy does not allow id_token to this program.")
         }
@@ -67,14 +74,17 @@ extension SocketAPI {
             waitsForSignIn
                 ? try await broker.sessionAfterSignIn(name, query) : try await broker.session(name, query)
         }
-        var object = EncodedHandOuts.members(of: handOut, isIDToken: query.kind == .idToken)
-        if extras.contains("id_token"), query.kind != .idToken {
+        let isIDToken = query.kind == .idToken
+        noteHandOut(call.facts, name.rawValue, query.key, isIDToken ? .idToken : .token)
+        if extras.contains("id_token"), !isIDToken { noteHandOut(call.facts, name.rawValue, query.key, .idToken) }
+        var object = EncodedHandOuts.members(of: handOut, isIDToken: isIDToken)
+        if extras.contains("id_token"), !isIDToken {
             object["id_token"] = handOut.session.identity.map { .string($0.token.revealed()) }
         }
         if extras.contains("user") { object["user"] = handOut.session.user.map { .object($0) } }
-        if let expiresAt = handOut.token.expiresAt {
+        if let (expiresAt, remaining) = broker.expiry(of: handOut.token) {
             object["expires_at"] = .integer(expiresAt)
-            object["expires_in"] = .integer(max(expiresAt - broker.now, 0))
+            object["expires_in"] = .integer(remaining)
         }
         return ServerResponse(json: .object(object))
     }
@@ -116,6 +126,7 @@ extension SocketAPI {
             throw Problem(.methodUnsupported, "The provider of \(name) ends single sessions only: use scope=local.")
         }
         let view = try await call.ask { () throws(BrokerError) in try await broker.signOut(name) }
+        encoded.forget(name.rawValue)
         return ServerResponse(json: account(view, call.language))
     }
 
@@ -130,21 +141,33 @@ extension SocketAPI {
 final class EncodedHandOuts: Sendable {
     private let known = Mutex<[String: (generation: UInt64, head: [UInt8])]>([:])
 
-    func body(for entry: SessionBoard.Entry, at now: Int) -> [UInt8] {
+    /// Lets the token of an account go: what is no longer handed out must not rest here.
+    /// Nil stands for all accounts.
+    func forget(_ account: String?) {
+        known.withLock { known in
+            if let account { known[account] = nil } else { known = [:] }
+        }
+    }
+
+    /// The accounts whose tokens are here.
+    var accounts: Set<String> { known.withLock { Set($0.keys) } }
+
+    func body(for entry: SessionBoard.Entry, expiresAt: Int?, remaining: Int?) -> [UInt8] {
         let handOut = entry.handOut
         var body = known.withLock { known in
             let account = handOut.account.rawValue
             if let found = known[account], found.generation == entry.generation { return found.head }
-            var object = EncodedHandOuts.members(of: handOut, isIDToken: false)
-            object["expires_at"] = handOut.token.expiresAt.map { .integer($0) }
+            let object = EncodedHandOuts.members(of: handOut, isIDToken: false)
             var head = JSON.object(object).serialized()
             head.removeLast()
             known[account] = (entry.generation, head)
             return head
         }
-        if let expiresAt = handOut.token.expiresAt {
+        if let expiresAt, let remaining {
+            body.append(contentsOf: ",\"expires_at\":".utf8)
+            body.append(contentsOf: String(expiresAt).utf8)
             body.append(contentsOf: ",\"expires_in\":".utf8)
-            body.append(contentsOf: String(max(expiresAt - now, 0)).utf8)
+            body.append(contentsOf: String(remaining).utf8)
         }
         body.append(UInt8(ascii: "}"))
         return body

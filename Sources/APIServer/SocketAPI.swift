@@ -24,12 +24,16 @@ public struct SocketAPI: Sendable {
     let broker: Broker
     let policy: Policy
     let daemon: Daemon
+    let records: RecordKeeper?
     let encoded = EncodedHandOuts()
 
-    public init(broker: Broker, policy: Policy, daemon: Daemon) {
+    /// - Parameter records: the same that the broker tells its facts to. Without them there is no audit and no metrics.
+    public init(broker: Broker, policy: Policy, daemon: Daemon, records: RecordKeeper? = nil) {
         self.broker = broker
         self.policy = policy
         self.daemon = daemon
+        self.records = records
+        records?.whenGone { [encoded] in encoded.forget($0) }
     }
 
     /// A server of this API. Only the owner of the process and root connect.
@@ -74,8 +78,8 @@ public struct SocketAPI: Sendable {
                 response.fields.set("Allow", methods.joined(separator: ", "))
                 return response
             case .route(let route, let parameters):
-                let call = try Call(request, route, parameters)
-                try authorize(call)
+                let call = try Call(request, route, parameters, try authorize(request, route, parameters))
+                noteRequest(call)
                 return try await answer(call)
             }
         } catch {
@@ -99,24 +103,13 @@ public struct SocketAPI: Sendable {
         }
     }
 
-    /// The policy is asked once per connection, and again when it has changed.
-    private func authorize(_ call: Call) throws(Problem) {
-        guard isAllowed(call.request, account: call.parameters["account"], operation: call.route.operation) else {
-            throw Problem(.policyDenied, "The policy does not allow \(call.route.operation.rawValue) to this program.")
+    private func authorize(
+        _ request: ServerRequest, _ route: Route, _ parameters: [String: String]
+    ) throws(Problem) -> ConnectionFacts {
+        guard let facts = admit(request, account: parameters["account"], operation: route.operation) else {
+            throw Problem(.policyDenied, "The policy does not allow \(route.operation.rawValue) to this program.")
         }
-    }
-
-    func isAllowed(_ request: ServerRequest, account: String?, operation: RingbackAPI.Operation) -> Bool {
-        if let known = request.memory.value as? Policy.Decision, known.generation == policy.generation,
-            known.coversEverything
-        {
-            return known.isAllowed
-        }
-        guard case .local(let uid, let pid) = request.peer else { return false }
-        let decision = policy.decide(
-            PolicyPeer(uid: uid, pid: pid), account: account, operation: operation.rawValue)
-        request.memory.value = decision
-        return decision.isAllowed
+        return facts
     }
 
     private func answer(_ call: Call) async throws(Problem) -> ServerResponse {
@@ -137,6 +130,11 @@ public struct SocketAPI: Sendable {
         case .signOut: try await signOut(call)
         case .streamEvents: try await streamEvents(call)
         case .reload: await reload()
+        case .getAudit: try await audit(call)
+        case .getMetrics: try await metrics()
+        case .lockVault: try await lockVault(call)
+        case .unlockVault: try await unlockVault(call)
+        case .rekeyVault: try await rekeyVault(call)
         }
     }
 }

@@ -75,12 +75,20 @@ public struct Account: Sendable {
     public var trust: ServerTrust
     /// Added to every request to the provider.
     public var headers: [(String, String)]
+    /// Seconds before its expiry that a token is refreshed; nil for the usual margin.
+    public var refreshMargin: Int?
+    /// Seconds before the session's own end that its people are warned.
+    public var sessionWarnings: [Int]
+
+    /// CONTRACT section 7: ten minutes and one minute.
+    public static let usualWarnings = [600, 60]
 
     public init(
         name: AccountName, provider: String, source: String, endpoints: Endpoints, clientID: String,
         clientAuthentication: ClientAuthentication? = nil, clientSecret: SecretSource? = nil, scopes: [String] = [],
         redirectURI: String? = nil, authorizationParameters: [(String, String)] = [], flowTimeout: Int = 600,
-        trust: ServerTrust = .system, headers: [(String, String)] = []
+        trust: ServerTrust = .system, headers: [(String, String)] = [], refreshMargin: Int? = nil,
+        sessionWarnings: [Int]? = nil
     ) {
         self.name = name
         self.provider = provider
@@ -95,6 +103,8 @@ public struct Account: Sendable {
         self.flowTimeout = flowTimeout
         self.trust = trust
         self.headers = headers
+        self.refreshMargin = refreshMargin
+        self.sessionWarnings = sessionWarnings ?? Account.usualWarnings
     }
 
     /// What a session of this account is bound to.

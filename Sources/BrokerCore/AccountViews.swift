@@ -44,7 +44,7 @@ public struct SessionQuery: Sendable {
         case .idToken:
             guard let identity = session.identity else { return nil }
             return AccessToken(
-                value: identity.token, type: "id_token", scope: nil, expiresAt: identity.expiresAt,
+                value: identity.token, type: "id_token", scope: nil, expiry: identity.expiry,
                 lifetime: identity.lifetime)
         }
     }
@@ -54,16 +54,16 @@ extension SessionBook {
     /// The account as it is.
     func view(_ name: AccountName, flow: FlowView?) throws(BrokerError) -> AccountView {
         guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
-        let session = lane.closings == 0 ? lane.session : nil
+        let session = lane.closings == 0 && lockError == nil ? lane.session : nil
         let token = session?.tokens[.own]
         let state: AccountState =
-            if lane.load.value == nil { .loading } else if session != nil {
+            if !lane.isLoaded || lockError != nil { .loading } else if session != nil {
                 lane.refreshes.isEmpty ? .authenticated : .refreshing
             } else { flow == nil ? .unauthenticated : .authenticating }
         return AccountView(
             name: name, provider: lane.account.provider, state: state, source: lane.account.source,
-            isStale: token?.remaining(at: clock.now()) == 0, subject: session?.subject, user: session?.user,
-            expiresAt: token?.expiresAt, flow: flow, error: lane.error)
+            isStale: token?.remaining(at: clock.boot()) == 0, subject: session?.subject, user: session?.user,
+            expiresAt: token?.expiry?.wall(by: clock), flow: flow, error: lane.error ?? lane.untouchable ?? lockError)
     }
 
     /// The names, sorted.

@@ -9,18 +9,21 @@ public struct Broker: Sendable {
     public let door: CallbackDoor
     let book: SessionBook
     let desk: FlowDesk
+    let revocations: Revocations
     let http: any HTTPClient
     let directory: ProviderDirectory
     let work: Work
     let clock: BrokerClock
 
     public init(
-        vault: any Vault, http: any HTTPClient, door: CallbackDoor, work: Work = Work(), clock: BrokerClock = .system
+        vault: any Vault, http: any HTTPClient, door: CallbackDoor, work: Work = Work(), clock: BrokerClock = .system,
+        record: @escaping @Sendable (BrokerFact) -> Void = { _ in }
     ) {
         let bus = EventBus()
         let directory = ProviderDirectory(http: http, work: work, clock: clock)
         let book = SessionBook(
-            vault: vault, http: http, directory: directory, bus: bus, work: work, clock: clock)
+            vault: vault, http: http, directory: directory, bus: bus, work: work, clock: clock,
+            record: record)
         self.bus = bus
         self.vault = vault
         self.door = door
@@ -29,7 +32,9 @@ public struct Broker: Sendable {
         self.directory = directory
         self.work = work
         self.clock = clock
-        desk = FlowDesk(door: door, clock: clock, work: work) { account, error in
+        revocations = Revocations(
+            book: book, vault: vault, http: http, directory: directory, clock: clock, record: record)
+        desk = FlowDesk(door: door, clock: clock, work: work, record: record) { account, error in
             await book.note(error, account, as: .signInFailed)
         }
     }
@@ -42,13 +47,38 @@ public struct Broker: Sendable {
     /// Takes over the configuration's accounts, at start and at every reload.
     public func configure(_ accounts: [Account]) async {
         for name in await book.configure(accounts) { await desk.cancel(name) }
+        await revocations.lookAgain()
     }
 
+    /// Refreshes sessions before they expire and does everything else that nobody asks for, until it is cancelled.
+    public func keepFresh() async {
+        _ = await book.firstOpening.wait()
+        while !Task.isCancelled {
+            let (pause, bell) = await book.runErrands()
+            let rest = await revocations.runDue()
+            _ = await bell.wait(atMost: min(pause, rest))
+        }
+    }
+
+    /// The network is back: what failed for want of it is tried at once.
+    public func networkReturned() async { await book.networkReturned() }
+
+    /// The place of the vault's key may open now, where it did not before.
+    public func keySourceChanged() async { await book.keySourceChanged() }
+
     /// Lets changes under way finish, so that no rotated refresh token is lost.
-    public func drain(atMost bound: Duration) async { await work.drain(atMost: bound) }
+    public func drain(atMost bound: Duration) async {
+        await book.saveEverything()
+        await work.drain(atMost: bound)
+    }
 
     /// The time by the broker's clock, Unix seconds: what its instants are to be compared with.
     public var now: Int { clock.now() }
+
+    /// When a token expires, in Unix seconds, and in how many seconds; nil where nobody knows.
+    public func expiry(of token: AccessToken) -> (at: Int, remaining: Int)? {
+        token.expiry.map { ($0.wall(by: clock), $0.remaining(at: clock.boot())) }
+    }
 
     // MARK: Accounts
 
@@ -133,8 +163,7 @@ public struct Broker: Sendable {
         let closing = work.start { () -> Result<Promise<Void>?, BrokerError> in
             do throws(BrokerError) {
                 guard let closed = try await book.close(name) else { return .success(nil) }
-                let provider = Provider(account: closed.account, http: http, directory: directory, clock: clock)
-                return .success(work.start { try? await provider.revoke(closed.session) })
+                return .success(work.start { await revocations.deliver(closed) })
             } catch {
                 return .failure(error)
             }
@@ -194,6 +223,7 @@ public struct Broker: Sendable {
     /// Everything a flow needs: the provider's endpoints, the secret (before the person is asked for anything), and a
     /// redirect URI that somebody listens behind.
     private func prepare(_ account: Account, _ request: SignInRequest) async throws(BrokerError) -> Flow {
+        try await book.admitsSession(account.name)
         let provider = Provider(account: account, http: http, directory: directory, clock: clock)
         let metadata = try await provider.metadata()
         _ = try await provider.registration(metadata)
@@ -205,7 +235,7 @@ public struct Broker: Sendable {
         let redirectURI = try await door.open(account.redirectURI, account.name)
         do throws(BrokerError) {
             return try Flow(
-                account: account, request: request, metadata: metadata, redirectURI: redirectURI, now: clock.now())
+                account: account, request: request, metadata: metadata, redirectURI: redirectURI, by: clock)
         } catch {
             await door.close(redirectURI)
             throw error
@@ -236,8 +266,16 @@ public struct Broker: Sendable {
         let live = bus.subscribe(to: name, after: lastSeen)
         var initial: [BrokerEvent] = []
         for name in names {
-            await book.loaded(name)
-            guard let view = try? await account(name) else { continue }
+            try? await book.ready(name)
+            guard var view = try? await account(name) else { continue }
+            if view.state == .loading {
+                // Told of when it is loaded, which may have happened just now.
+                live.awaitInitial(name)
+                guard let current = try? await account(name), current.state != .loading, live.stopAwaiting(name) else {
+                    continue
+                }
+                view = current
+            }
             initial.append(
                 BrokerEvent(
                     kind: .initialSession, account: name, state: view.state, subject: view.subject, user: view.user,
@@ -248,23 +286,4 @@ public struct Broker: Sendable {
 
     /// The listener went away.
     public func stopListening(_ subscription: EventSubscription) { bus.remove(subscription) }
-}
-
-extension Broker {
-    /// The authorization parameters that only Ringback sets (CONTRACT section 5).
-    public static var reservedParameters: Set<String> { AuthorizationRequest.reservedParameters }
-
-    /// A caller's mistake is told to the caller, before anything is asked of the provider.
-    private static func check(_ parameters: [(String, String)], of account: Account) throws(BrokerError) {
-        var names = Set(account.authorizationParameters.map(\.0))
-        for (name, _) in parameters {
-            guard !reservedParameters.contains(name) else {
-                throw .invalid(field: "params.\(name)", reason: "Ringback sets this parameter itself.")
-            }
-            guard !name.isEmpty, names.insert(name).inserted else {
-                throw .invalid(
-                    field: "params.\(name)", reason: "it has no name, or the account's configuration sets it.")
-            }
-        }
-    }
 }

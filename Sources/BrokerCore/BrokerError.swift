@@ -24,7 +24,11 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     /// The flow was withdrawn, or its account changed.
     case flowCancelled(String)
     case provider(ProviderFailure)
+    /// The vault has no key now; the sentence says why and what to do.
     case vaultLocked(String)
+    case wrongPassphrase
+    /// Too many wrong passphrases; seconds until the next may be tried.
+    case tooManyAttempts(retryAfter: Int)
     case vaultFailed(String)
     case misconfigured(String)
     /// The caller's own bound passed.

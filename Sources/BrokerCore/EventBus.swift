@@ -13,6 +13,7 @@ public struct BrokerEvent: Sendable {
         case signedOut = "signed_out"
         case signInFailed = "sign_in_failed"
         case refreshFailed = "refresh_failed"
+        case sessionEnding = "session_ending"
     }
 
     public let kind: Kind
@@ -22,6 +23,8 @@ public struct BrokerEvent: Sendable {
     public var user: JSONObject?
     public var expiresAt: Int?
     public var error: BrokerError?
+    /// When the session itself ends (Unix seconds): with `sessionEnding` alone.
+    public var endsAt: Int?
     /// Unix seconds.
     public let at: Int
 }
@@ -52,7 +55,8 @@ public final class EventBus: Sendable {
         let listeners = state.withLock { state in
             let id = state.nextID
             state.nextID += 1
-            state.recent.append((id, event))
+            // What an account was at some instant is news to those alone who wait for it.
+            if event.kind != .initialSession { state.recent.append((id, event)) }
             if state.recent.count > EventBus.memory { state.recent.removeFirst() }
             for listener in state.listeners.values { listener.append(id, event) }
             return Array(state.listeners.values)
@@ -92,6 +96,8 @@ public final class EventSubscription: Sendable {
 
     private struct State {
         var queue: [(id: UInt64, event: BrokerEvent)] = []
+        /// Accounts that are loading still: their first event is what they are then.
+        var awaited: Set<AccountName> = []
         var hasOverflowed = false
         var bell = Promise<Void>()
     }
@@ -106,6 +112,11 @@ public final class EventSubscription: Sendable {
     func append(_ id: UInt64, _ event: BrokerEvent) {
         guard account == nil || account == event.account else { return }
         state.withLock { state in
+            if event.kind == .initialSession {
+                guard state.awaited.remove(event.account) != nil else { return }
+            } else if state.awaited.contains(event.account) {
+                return
+            }
             // After a gap nothing may follow as if there were none.
             if state.queue.count < EventSubscription.capacity, !state.hasOverflowed {
                 state.queue.append((id, event))
@@ -114,6 +125,12 @@ public final class EventSubscription: Sendable {
             }
         }
     }
+
+    /// Holds the account's events back until it has been loaded and its `initialSession` is posted.
+    func awaitInitial(_ account: AccountName) { state.withLock { _ = $0.awaited.insert(account) } }
+
+    /// True if the account was still awaited; now it is not.
+    func stopAwaiting(_ account: AccountName) -> Bool { state.withLock { $0.awaited.remove(account) != nil } }
 
     func wake() {
         state.withLock { state in

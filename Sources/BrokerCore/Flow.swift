@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import HTTPMessages
 internal import OAuth
 internal import Secrets
 
@@ -13,6 +14,9 @@ struct Flow: Sendable {
     let pkce: PKCE
     let startedAt: Int
     let expiresAt: Int
+    /// The same two in seconds since boot, by which the flow is judged.
+    let beganAt: Int
+    let deadline: Int
 
     var state: Secret { authorization.state }
     var nonce: Secret? { authorization.nonce }
@@ -23,7 +27,8 @@ struct Flow: Sendable {
 
     /// Makes the secrets of a new flow.
     init(
-        account: Account, request: SignInRequest, metadata: ProviderMetadata, redirectURI: String, now: Int
+        account: Account, request: SignInRequest, metadata: ProviderMetadata, redirectURI: String,
+        by clock: BrokerClock
     ) throws(BrokerError) {
         let pkce = PKCE()
         let scopes = request.scopes ?? account.scopes
@@ -43,8 +48,23 @@ struct Flow: Sendable {
         self.metadata = metadata
         self.redirectURI = redirectURI
         self.pkce = pkce
-        startedAt = now
-        expiresAt = now + (request.timeout ?? account.flowTimeout)
+        startedAt = clock.now()
+        expiresAt = startedAt + (request.timeout ?? account.flowTimeout)
+        beganAt = clock.uptime
+        deadline = beganAt + (request.timeout ?? account.flowTimeout)
+    }
+
+    /// What the records are told of its end.
+    func ending(as status: FlowView.Status, after seconds: Int) -> BrokerFact {
+        let (outcome, error): (BrokerFact.Outcome, BrokerError?) =
+            switch status {
+            case .pending, .completed: (.completed, nil)
+            case .failed(let error): (.failed, error)
+            case .cancelled: (.cancelled, nil)
+            case .expired(let error): (.expired, error)
+            }
+        return .signInEnded(
+            account.name, method: request.method, outcome, duration: .seconds(seconds), error: error)
     }
 }
 
@@ -126,5 +146,16 @@ public struct CallbackDoor: Sendable {
         self.open = open
         self.close = close
         self.listeners = listeners
+    }
+}
+
+extension FlowDesk {
+    /// The origin of an endpoint.
+    static func origin(of endpoint: String) throws(BrokerError) -> String {
+        do throws(WebURL.Failure) {
+            return try WebURL(parsing: endpoint).origin
+        } catch {
+            throw .misconfigured("An endpoint of the provider is not a URL.")
+        }
     }
 }

@@ -46,6 +46,7 @@ actor FlowDesk {
     private let door: CallbackDoor
     private let clock: BrokerClock
     private let work: Work
+    private let record: @Sendable (BrokerFact) -> Void
     /// Told of every flow that ends without a session.
     private let onFailure: @Sendable (AccountName, BrokerError) async -> Void
 
@@ -59,12 +60,13 @@ actor FlowDesk {
     private static let memory = 600
 
     init(
-        door: CallbackDoor, clock: BrokerClock, work: Work,
+        door: CallbackDoor, clock: BrokerClock, work: Work, record: @escaping @Sendable (BrokerFact) -> Void,
         onFailure: @escaping @Sendable (AccountName, BrokerError) async -> Void
     ) {
         self.door = door
         self.clock = clock
         self.work = work
+        self.record = record
         self.onFailure = onFailure
     }
 
@@ -85,7 +87,7 @@ actor FlowDesk {
         }
         if let id = pendingID(of: account), var entry = entries[id] {
             guard entry.flow.request == request else {
-                throw conflict(account, with: entry.flow.request.method, age: clock.now() - entry.flow.startedAt)
+                throw conflict(account, with: entry.flow.request.method, age: clock.uptime - entry.flow.beganAt)
             }
             entry.interest += interest
             entries[id] = entry
@@ -116,12 +118,13 @@ actor FlowDesk {
             // A laptop sleeps and a clock jumps: look again at least every 30 s.
             while true {
                 guard await self.isPending(flow.id) else { return }
-                let remaining = flow.expiresAt - clock.now()
+                let remaining = flow.deadline - clock.uptime
                 if remaining < 0 { break }
                 guard (try? await clock.sleep(.seconds(min(remaining + 1, 30)))) != nil else { return }
             }
             await self.expire(flow.id)
         }
+        record(.signInStarted(flow.account.name, method: flow.request.method))
         promise.fulfil(.success(view(of: entry)))
         return true
     }
@@ -146,16 +149,16 @@ actor FlowDesk {
             return .ignored("It arrived at another address than the one this sign-in asked for.")
         }
         let metadata = flow.metadata
-        guard response.check(issuer: metadata.issuer, isAdvertised: metadata.supportsIssuerInResponse) else {
+        guard response.check(issuer: metadata.idTokenIssuer, isAdvertised: metadata.supportsIssuerInResponse) else {
             return .ignored("Its issuer (iss) is not the provider of this sign-in.")
         }
         if let claim = entry.claim {
-            let isRecent = entry.endedAt.map { clock.now() - $0 <= FlowDesk.repeatWindow } ?? true
+            let isRecent = entry.endedAt.map { clock.uptime - $0 <= FlowDesk.repeatWindow } ?? true
             if claim.fingerprint == fingerprint, isRecent { return .repeated(claim.verdict) }
             return entry.endedAt == nil ? .ignored("Another callback of this sign-in is being worked on.") : .ended
         }
         guard entry.status == .pending else { return .ended }
-        guard clock.now() <= flow.expiresAt else {
+        guard clock.uptime <= flow.deadline else {
             await expire(id)
             return .ended
         }
@@ -179,8 +182,9 @@ actor FlowDesk {
     func finish(_ id: String, as status: FlowView.Status) async {
         guard var entry = entries[id], entry.status == .pending else { return }
         entry.status = status
-        entry.endedAt = clock.now()
+        entry.endedAt = clock.uptime
         entries[id] = entry
+        record(entry.flow.ending(as: status, after: clock.uptime - entry.flow.beganAt))
         // Whoever waits for the end finds the account's error when it looks.
         switch status {
         case .failed(let error), .expired(let error): await onFailure(entry.flow.account.name, error)
@@ -251,7 +255,7 @@ actor FlowDesk {
     func wasRefused(_ account: AccountName) -> Bool {
         entries.values.contains { entry in
             guard entry.flow.account.name == account, let endedAt = entry.endedAt,
-                clock.now() - endedAt < FlowDesk.quietTime
+                clock.uptime - endedAt < FlowDesk.quietTime
             else { return false }
             switch entry.status {
             case .cancelled, .failed(.accessDenied): return true
@@ -280,20 +284,11 @@ actor FlowDesk {
     }
 
     private func forget() {
-        let limit = clock.now() - FlowDesk.memory
+        let limit = clock.uptime - FlowDesk.memory
         for (id, entry) in entries {
             guard let endedAt = entry.endedAt, endedAt < limit else { continue }
             entries[id] = nil
             identifiers[entry.flow.key] = nil
-        }
-    }
-
-    /// The origin of an endpoint.
-    static func origin(of endpoint: String) throws(BrokerError) -> String {
-        do throws(WebURL.Failure) {
-            return try WebURL(parsing: endpoint).origin
-        } catch {
-            throw .misconfigured("An endpoint of the provider is not a URL.")
         }
     }
 }

@@ -42,6 +42,19 @@ public final class Promise<Value: Sendable>: Sendable {
         }
     }
 
+    /// Waits whatever becomes of the caller: for what must keep its turn even while it is cancelled.
+    func settle() async {
+        _ = await withCheckedContinuation { (continuation: CheckedContinuation<Value?, Never>) in
+            let ready: Value? = state.withLock { state in
+                if let value = state.value { return value }
+                state.next += 1
+                state.waiters[state.next] = continuation
+                return nil
+            }
+            if let ready { continuation.resume(returning: ready) }
+        }
+    }
+
     /// The value; nil when the caller was cancelled first.
     public func wait() async -> Value? {
         let id = state.withLock { state in

@@ -62,13 +62,14 @@ struct Provider: Sendable {
         do throws(OAuthError) {
             tokens = try TokenAnswer(reading: response).tokenSet()
         } catch {
-            throw BrokerError(error, host: request.host)
+            throw BrokerError(error, host: request.host).unquoting(code, flow.pkce.verifier)
         }
         let origin = try FlowDesk.origin(of: flow.metadata.tokenEndpoint)
         var session = Session(
             refreshToken: tokens.refreshToken, successor: nil, identity: nil, subject: nil, user: nil,
             scope: tokens.scope ?? (flow.scopes.isEmpty ? nil : flow.scopes.joined(separator: " ")),
             issuer: flow.metadata.issuer ?? origin, tokenEndpointOrigin: origin, signedInAt: clock.now(),
+            end: tokens.refreshExpiresIn.map { Deadline(in: $0, by: clock) }, rotates: nil,
             tokens: [.own: accessToken(tokens, scope: flow.scopes.joined(separator: " "))])
         if flow.nonce != nil {
             guard let idToken = tokens.idToken else {
@@ -78,8 +79,9 @@ struct Provider: Sendable {
             expected.nonce = flow.nonce
             expected.accessToken = tokens.accessToken
             expected.code = code
+            expected.maxAge = flow.authorization.maxAge
             let verified = try await verify(idToken, flow.metadata, expected)
-            session.adopt(verified, idToken)
+            session.adopt(verified, idToken, by: clock)
         }
         try await addUserinfo(to: &session, flow.metadata, tokens.accessToken)
         return session
@@ -96,7 +98,9 @@ struct Provider: Sendable {
         do throws(OAuthError) {
             return try TokenAnswer(reading: response)
         } catch {
-            throw BrokerError(error, host: request.host)
+            // Of an answer that was cut off, why it was says more than what is missing in it.
+            if let truncation = response.truncation { throw BrokerError(truncation) }
+            throw BrokerError(error, host: request.host).unquoting(refreshToken)
         }
     }
 
@@ -113,24 +117,24 @@ struct Provider: Sendable {
         var renewed = session
         if let idToken = tokens.idToken, let issuer = metadata.issuer {
             var expected = expectations(metadata)
-            expected.issuer = issuer
             expected.accessToken = tokens.accessToken
             expected.previous = session.identity.map { identity in
                 IDTokenExpectations.Previous(
                     subject: session.subject ?? "", audience: Set(identity.audience),
                     authenticationTime: identity.authenticationTime, authorizedParty: identity.authorizedParty,
-                    nonce: identity.nonce)
+                    nonce: identity.nonce, issuer: identity.issuer)
             }
             let verified = try await verify(idToken, metadata, expected)
             // Without an earlier ID token the subject is userinfo's word: it binds a later ID token all the same.
             if let subject = session.subject, !Session.isSame(subject, verified.subject) {
                 throw .provider(.invalidAnswer("The ID token of \(issuer) is about another person than before."))
             }
-            renewed.adopt(verified, idToken)
+            renewed.adopt(verified, idToken, by: clock)
         }
         if key == .own, let scope = tokens.scope { renewed.scope = scope }
         let asked = key.scopes?.joined(separator: " ") ?? session.scope ?? ""
         renewed.tokens[key] = accessToken(tokens, scope: asked)
+        if let seconds = tokens.refreshExpiresIn { renewed.end = Deadline(in: seconds, by: clock) }
         return renewed
     }
 
@@ -153,7 +157,7 @@ struct Provider: Sendable {
             do throws(BrokerError) {
                 try await revoke(request)
             } catch {
-                failure = failure ?? error
+                failure = failure ?? error.unquoting(token)
             }
         }
         if let failure { throw failure }
@@ -181,15 +185,13 @@ struct Provider: Sendable {
     private func accessToken(_ tokens: TokenSet, scope: String) -> AccessToken {
         AccessToken(
             value: tokens.accessToken, type: tokens.tokenType, scope: tokens.scope ?? (scope.isEmpty ? nil : scope),
-            expiresAt: tokens.expiresIn.map { clock.now() + $0 }, lifetime: tokens.expiresIn)
+            expiry: tokens.expiresIn.map { Deadline(in: $0, by: clock) }, lifetime: tokens.expiresIn)
     }
 
     private func expectations(_ metadata: ProviderMetadata) -> IDTokenExpectations {
-        // What the metadata does not say is RS256 (OpenID Connect Discovery section 3).
-        let offered = metadata.idTokenSigningAlgorithms?.compactMap(SignatureAlgorithm.init(rawValue:)) ?? [.rs256]
-        return IDTokenExpectations(
-            issuer: metadata.issuer ?? "", clientID: account.clientID, now: clock.now(),
-            allowedAlgorithms: Set(offered))
+        IDTokenExpectations(
+            issuer: metadata.idTokenIssuer ?? "", clientID: account.clientID, now: clock.now(),
+            allowedAlgorithms: metadata.allowedIDTokenAlgorithms)
     }
 
     private func verify(
@@ -198,15 +200,19 @@ struct Provider: Sendable {
         guard let address = metadata.jwksURI else {
             throw .misconfigured("The provider's metadata names no jwks_uri, so its ID tokens cannot be checked.")
         }
-        var keys = try await directory.keys(of: account, at: address, isStale: false)
-        if IDToken.isKeyMissing(for: token, in: keys) {
-            keys = try await directory.keys(of: account, at: address, isStale: true)
-        }
+        let keys = try await keys(at: address, for: token)
         do throws(OAuthError) {
             return try IDToken.verify(token, keys: keys, expecting: expected)
         } catch {
             throw BrokerError(error, host: metadata.issuer ?? "the provider")
         }
+    }
+
+    /// The provider's keys; newer ones than those that are known if the token was signed with none of them.
+    private func keys(at address: String, for token: Secret) async throws(BrokerError) -> JSONWebKeySet {
+        let keys = try await directory.keys(of: account, at: address, isStale: false)
+        guard IDToken.isKeyMissing(for: token, in: keys) else { return keys }
+        return try await directory.keys(of: account, at: address, isStale: true)
     }
 
     /// A userinfo that cannot be had is done without; one that speaks of somebody else is a lie (OpenID Connect Core
@@ -218,7 +224,7 @@ struct Provider: Sendable {
         var request = UserinfoRequest.build(endpoint: endpoint, accessToken: token)
         request.limits.timeout = Provider.userinfoTimeout
         guard let response = try? await account.send(request, over: http),
-            let userinfo = try? Userinfo(parsing: response, subject: nil)
+            let userinfo = try? await userinfo(in: response, of: session, metadata)
         else { return }
         if let subject = session.subject {
             guard let stated = userinfo.subject else { return }
@@ -228,6 +234,23 @@ struct Provider: Sendable {
         }
         session.subject = userinfo.subject
         session.user = Session.user(from: session.user ?? JSONObject(), userinfo.claims)
+    }
+
+    /// What the answer says, whoever it is about: plain, or in a token that the provider's keys must have signed for us.
+    private func userinfo(
+        in response: HTTPResponse, of session: Session, _ metadata: ProviderMetadata
+    ) async throws -> Userinfo {
+        guard let token = Userinfo.signedToken(in: response) else {
+            return try Userinfo(parsing: response, subject: nil)
+        }
+        guard let address = metadata.jwksURI, let issuer = session.identity?.issuer ?? metadata.idTokenIssuer else {
+            throw OAuthError.invalid(.userinfo, reason: "a signed answer of a provider without keys or issuer")
+        }
+        return try Userinfo(
+            verifying: token, keys: try await keys(at: address, for: token),
+            expecting: UserinfoExpectations(
+                issuer: issuer, clientID: account.clientID, subject: nil, now: clock.now(),
+                allowedAlgorithms: metadata.allowedUserinfoAlgorithms))
     }
 }
 
@@ -245,15 +268,15 @@ extension Session {
             })
     }
 
-    mutating func adopt(_ verified: IDToken, _ token: Secret) {
+    mutating func adopt(_ verified: IDToken, _ token: Secret, by clock: BrokerClock) {
         subject = verified.subject
         user = Session.user(from: user ?? JSONObject(), verified.claims)
         identity = Identity(
-            token: token, expiresAt: verified.expiresAt,
+            token: token, expiry: Deadline(at: verified.expiresAt, by: clock),
             lifetime: verified.expiresAt > verified.issuedAt ? verified.expiresAt - verified.issuedAt : nil,
             audience: verified.audience.sorted(),
             authenticationTime: verified.authenticationTime ?? identity?.authenticationTime,
             authorizedParty: verified.authorizedParty,
-            nonce: verified.claims["nonce"]?.string.map { Secret($0) } ?? identity?.nonce)
+            nonce: verified.claims["nonce"]?.string.map { Secret($0) } ?? identity?.nonce, issuer: verified.issuer)
     }
 }

@@ -9,6 +9,8 @@ actor ProviderDirectory {
         /// When newer ones than those that did not fit were asked for.
         var refetchedAt: Int?
         var fetch: Promise<Result<Value, BrokerError>>?
+        /// Which of the places where it may be is the one.
+        var place: Int?
     }
     /// The same issuer under another trust is another provider.
     private struct Key: Hashable {
@@ -38,7 +40,7 @@ actor ProviderDirectory {
     /// How long an answer is waited for that only confirms what is known.
     private static let confirmationTimeout: Duration = .seconds(5)
     /// A provider that did not confirm its metadata is believed this long before it is asked again (seconds).
-    private static let confirmationPause = 60
+    private static let confirmationPause = 900
 
     init(http: any HTTPClient, work: Work, clock: BrokerClock) {
         self.http = http
@@ -50,7 +52,7 @@ actor ProviderDirectory {
     func metadata(of account: Account, issuer: String) async throws(BrokerError) -> ProviderMetadata {
         let key = Key(issuer, account.trust)
         let entry = metadata[key] ?? Entry()
-        let age = clock.now() - entry.fetchedAt
+        let age = clock.uptime - entry.fetchedAt
         if let value = entry.value, age >= 0, age < ProviderDirectory.metadataLifetime { return value }
         let timeout = entry.value == nil ? HTTPLimits().timeout : ProviderDirectory.confirmationTimeout
         let fetch: Promise<Result<ProviderMetadata, BrokerError>>
@@ -58,9 +60,13 @@ actor ProviderDirectory {
             fetch = running
         } else {
             fetch = work.start { [http] in
-                let result = await ProviderDirectory.discover(account, issuer, http, timeout)
-                await self.noteMetadata(result, for: key)
-                return result
+                var found = await ProviderDirectory.discover(account, issuer, http, timeout, at: entry.place)
+                if case .success(let first) = found.result, found.place == 0, first.isWorthCompleting {
+                    found.result = .success(
+                        await ProviderDirectory.complete(first, account, issuer, http, known: entry.value))
+                }
+                await self.noteMetadata(found.result, at: found.place, for: key)
+                return found.result
             }
             metadata[key, default: Entry()].fetch = fetch
         }
@@ -74,56 +80,74 @@ actor ProviderDirectory {
         }
     }
 
-    private func noteMetadata(_ result: Result<ProviderMetadata, BrokerError>, for key: Key) {
+    private func noteMetadata(_ result: Result<ProviderMetadata, BrokerError>, at place: Int?, for key: Key) {
         metadata[key]?.fetch = nil
         switch result {
         case .success(let value):
             metadata[key]?.value = value
-            metadata[key]?.fetchedAt = clock.now()
+            metadata[key]?.place = place
+            metadata[key]?.fetchedAt = clock.uptime
         case .failure(let error):
             guard error.isTransient else { return }
             metadata[key]?.fetchedAt =
-                clock.now() - ProviderDirectory.metadataLifetime + ProviderDirectory.confirmationPause
+                clock.uptime - ProviderDirectory.metadataLifetime + ProviderDirectory.confirmationPause
         }
     }
 
     private static func discover(
-        _ account: Account, _ issuer: String, _ http: any HTTPClient, _ timeout: Duration
-    ) async -> Result<ProviderMetadata, BrokerError> {
+        _ account: Account, _ issuer: String, _ http: any HTTPClient, _ timeout: Duration, at known: Int?
+    ) async -> (result: Result<ProviderMetadata, BrokerError>, place: Int?) {
         let requests: [HTTPRequest]
         do {
             requests = try ProviderMetadata.discoveryRequests(issuer: issuer)
         } catch {
-            return .failure(BrokerError(error, host: issuer))
+            return (.failure(BrokerError(error, host: issuer)), nil)
         }
         var failure = BrokerError.misconfigured("The issuer has no metadata.")
-        for var request in requests {
+        for (place, var request) in requests.enumerated() where known == nil || known == place {
             request.limits.timeout = timeout
             do {
                 let response = try await account.send(request, over: http)
-                return .success(try ProviderMetadata(parsing: response, issuer: issuer))
+                return (.success(try ProviderMetadata(parsing: response, issuer: issuer)), place)
             } catch let error as BrokerError {
-                return .failure(error)
+                return (.failure(error), nil)
             } catch let error as OAuthError {
                 // The first place's complaint is the one to show, unless only the second place exists.
-                if request.url == requests.first?.url { failure = BrokerError(error, host: request.host) }
-                if case .unavailable = error { return .failure(failure) }
+                if place == known ?? 0 { failure = BrokerError(error, host: request.host) }
+                if case .unavailable = error { return (.failure(failure), nil) }
             } catch {
-                return .failure(.cancelled)
+                return (.failure(.cancelled), nil)
             }
         }
-        return .failure(failure)
+        return (.failure(failure), nil)
+    }
+
+    /// The metadata with what only the document at the second place says. One that cannot be had or used is done
+    /// without; while it cannot be had, what it said before still holds.
+    private static func complete(
+        _ first: ProviderMetadata, _ account: Account, _ issuer: String, _ http: any HTTPClient,
+        known: ProviderMetadata?
+    ) async -> ProviderMetadata {
+        guard var request = (try? ProviderMetadata.discoveryRequests(issuer: issuer))?.last else { return first }
+        request.limits.timeout = confirmationTimeout
+        do {
+            let response = try await account.send(request, over: http)
+            return first.completed(by: try ProviderMetadata(parsing: response, issuer: issuer))
+        } catch let error as OAuthError {
+            guard case .unavailable = error else { return first }
+        } catch {}
+        return known.map { first.completed(by: $0) } ?? first
     }
 
     /// The provider's keys. `isStale` asks for newer ones than those that did not fit.
     func keys(of account: Account, at address: String, isStale: Bool) async throws(BrokerError) -> JSONWebKeySet {
         let key = Key(address, account.trust)
         let entry = keys[key] ?? Entry()
-        let age = clock.now() - entry.fetchedAt
+        let age = clock.uptime - entry.fetchedAt
         if let value = entry.value {
             if !isStale, age >= 0, age < ProviderDirectory.keysLifetime { return value }
             if isStale, let last = entry.refetchedAt,
-                (0..<ProviderDirectory.keysRefetchInterval).contains(clock.now() - last)
+                (0..<ProviderDirectory.keysRefetchInterval).contains(clock.uptime - last)
             {
                 return value
             }
@@ -138,9 +162,13 @@ actor ProviderDirectory {
                 return result
             }
             keys[key, default: Entry()].fetch = fetch
-            if isStale { keys[key]?.refetchedAt = clock.now() }
+            if isStale { keys[key]?.refetchedAt = clock.uptime }
         }
         guard let result = await fetch.wait() else { throw .cancelled }
+        if !isStale, case .failure(let error) = result, error.isTransient, let value = keys[key]?.value {
+            // Keys that are known are not forgotten for an outage of the place where they are kept.
+            return value
+        }
         return try result.get()
     }
 
@@ -148,7 +176,7 @@ actor ProviderDirectory {
         keys[key]?.fetch = nil
         guard case .success(let value) = result else { return }
         keys[key]?.value = value
-        keys[key]?.fetchedAt = clock.now()
+        keys[key]?.fetchedAt = clock.uptime
     }
 
     private static func fetchKeys(

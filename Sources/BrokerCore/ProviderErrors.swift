@@ -1,5 +1,6 @@
 internal import HTTPMessages
 internal import OAuth
+internal import Secrets
 
 extension Account {
     /// Sends a request as this account: with its trust and its headers.
@@ -21,6 +22,19 @@ extension HTTPRequest {
 }
 
 extension BrokerError {
+    /// The same without the provider's words, where they repeat one of the secrets that were sent: what a provider says
+    /// is shown to callers and kept in records.
+    func unquoting(_ secrets: Secret...) -> BrokerError {
+        guard case .provider(.refused(let code, let message)) = self else { return self }
+        let isRepeated = { (text: String) in
+            // Words are cut to a length: the beginning tells.
+            secrets.contains { !$0.isEmpty && text.contains($0.revealed().prefix(16)) }
+        }
+        return .provider(
+            .refused(
+                code: isRepeated(code) ? "unspeakable" : code, message: message.flatMap { isRepeated($0) ? nil : $0 }))
+    }
+
     /// What a transport failure means.
     init(_ error: HTTPClientError) {
         switch error {

@@ -24,17 +24,17 @@ public struct AccessToken: Sendable, Equatable {
     public var value: Secret
     public var type: String
     public var scope: String?
-    /// Unix seconds; nil where the provider states no lifetime.
-    public var expiresAt: Int?
+    /// Nil where the provider states no lifetime.
+    public var expiry: Deadline?
     /// Seconds that the provider gave it; nil where it states none.
     public var lifetime: Int?
 
-    /// Seconds left, never negative; nil for an unknown lifetime.
-    func remaining(at now: Int) -> Int? { expiresAt.map { max($0 - now, 0) } }
+    /// Seconds left at an instant since boot (milliseconds), never negative; nil for an unknown lifetime.
+    public func remaining(at boot: Int) -> Int? { expiry?.remaining(at: boot) }
 
     /// True if a refresh would not be asked for by a caller who wants `minValid` seconds (CONTRACT section 4).
-    func satisfies(minValid: Int, at now: Int) -> Bool {
-        guard let remaining = remaining(at: now) else { return true }
+    func satisfies(minValid: Int, at boot: Int) -> Bool {
+        guard let remaining = remaining(at: boot) else { return true }
         if let lifetime, minValid >= lifetime { return remaining > 0 && remaining * 2 >= lifetime }
         return remaining >= minValid && remaining > 0
     }
@@ -46,13 +46,15 @@ public struct Session: Sendable, Equatable {
     /// The ID token and what a later one must agree with.
     public struct Identity: Sendable, Equatable {
         public var token: Secret
-        public var expiresAt: Int
+        public var expiry: Deadline
         /// Seconds from its issue to its expiry; nil if they make no sense.
         public var lifetime: Int?
         public var audience: [String]
         public var authenticationTime: Int?
         public var authorizedParty: String?
         public var nonce: Secret?
+        /// `iss`, which only a place that several issuers share leaves open; nil where it is not known any more.
+        public var issuer: String?
     }
 
     /// The last refresh token whose answer was validated.
@@ -69,6 +71,10 @@ public struct Session: Sendable, Equatable {
     /// Where the refresh token may be sent, and nowhere else.
     public var tokenEndpointOrigin: String
     public var signedInAt: Int
+    /// When the session itself ends, where the provider says so; nothing renews it after that.
+    public var end: Deadline?
+    /// True if the last refresh brought a new refresh token, false if it did not; nil before the first one.
+    public var rotates: Bool?
     public var tokens: [TokenKey: AccessToken]
 
     /// The refresh tokens worth presenting: newer first.

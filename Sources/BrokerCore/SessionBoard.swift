@@ -26,12 +26,14 @@ public final class SessionBoard: Sendable {
         }
     }
 
-    /// The account's token, if it lives long enough for a caller who named no `min_valid`; and the time now.
-    public func current(_ account: String) -> (entry: Entry, now: Int)? {
+    /// The account's token, if it lives long enough for a caller who named no `min_valid`; and when it expires (Unix
+    /// seconds) and in how many seconds; nil where nobody knows.
+    public func current(_ account: String) -> (entry: Entry, expiresAt: Int?, remaining: Int?)? {
         guard let entry = state.withLock({ $0.entries[account] }) else { return nil }
-        let now = clock.now()
-        guard entry.handOut.token.satisfies(minValid: SessionBook.defaultMinValid, at: now) else { return nil }
-        return (entry, now)
+        let boot = clock.boot()
+        guard entry.handOut.token.satisfies(minValid: SessionBook.defaultMinValid, at: boot) else { return nil }
+        let expiry = entry.handOut.token.expiry
+        return (entry, expiry?.wall(by: clock), expiry?.remaining(at: boot))
     }
 }
 

@@ -12,12 +12,21 @@ actor SessionBook {
     struct Lane {
         var account: Account
         var session: Session?
-        /// Fulfilled once the vault has been asked; replaced when the binding changes.
+        /// Fulfilled once the vault has told what it holds; replaced when it is locked.
         var load = Promise<Void>()
+        var isLoaded = false
+        /// Why the vault's word could not be had; asked again until it is.
+        var loadFailure: BrokerError?
+        /// Why nothing may be written over what the vault holds, if so: it is of a newer version.
+        var untouchable: BrokerError?
+        /// Memory holds more than the vault could be made to take.
+        var isUnsaved = false
+        /// To be refreshed at once: a refresh was under way when an earlier daemon ended, or the token expired meanwhile.
+        var isOverdue = false
         /// Sign-outs that wait or work: readers see no session.
         var closings = 0
         var refreshes: [TokenKey: Promise<Result<Void, BrokerError>>] = [:]
-        /// Of the session's own token.
+        /// Of the session's own token; milliseconds since boot.
         var lastRefresh: (endedAt: Int, result: Result<Void, BrokerError>)?
         var backoff = Backoff()
         /// The last failure; gone when the next sign-in, sign-out or refresh starts.
@@ -26,18 +35,46 @@ actor SessionBook {
         let generation: UInt64
     }
 
+    /// What stands in the way of every session.
+    enum VaultState {
+        /// Nobody has tried to open it yet.
+        case unopened
+        case open
+        /// `isAsked`: a person locked it, so that nothing but a person opens it.
+        case locked(BrokerError, isAsked: Bool)
+    }
+
     var lanes: [AccountName: Lane] = [:]
     /// The last change of each account: the next one waits for it, whatever becomes of the lane.
-    private var tails: [AccountName: Promise<Void>] = [:]
+    var tails: [AccountName: Promise<Void>] = [:]
     private var generation: UInt64 = 0
     /// What a start finds in the vault is no news; what a reload brings back is.
     private var hasStarted = false
+    var vaultState = VaultState.unopened
+    /// Fulfilled when the first attempt to open the vault has ended.
+    let firstOpening = Promise<Void>()
+    /// What the vault would not take of accounts that are locked, removed or bound otherwise now: written again until
+    /// it is kept, and taken up when the account is back. Served to nobody meanwhile.
+    var unwritten: [VaultSlot: Session] = [:]
+    /// Opening, closing and rekeying take turns.
+    var vaultTurn: Promise<Void>?
+    /// Failed attempts to open the vault, milliseconds since boot.
+    var refusedOpenings: [Int] = []
+    /// What is to be done without being asked, and when (milliseconds since boot).
+    var agenda = Agenda<Errand>()
+    /// Refreshes that the agenda started and that run still, by provider.
+    var errandsRunning: [String: Int] = [:]
+    /// Those that are due while enough of them run.
+    var errandsWaiting: [String: Set<AccountName>] = [:]
+    /// Rung when the agenda got something that comes before what was awaited.
+    var bell = Promise<Void>()
     let vault: any Vault
     let bus: EventBus
     /// What readers who must not wait look at.
     nonisolated let board: SessionBoard
     let clock: BrokerClock
-    private let work: Work
+    let work: Work
+    let record: @Sendable (BrokerFact) -> Void
     private let http: any HTTPClient
     private let directory: ProviderDirectory
 
@@ -46,7 +83,7 @@ actor SessionBook {
 
     init(
         vault: any Vault, http: any HTTPClient, directory: ProviderDirectory, bus: EventBus, work: Work,
-        clock: BrokerClock
+        clock: BrokerClock, record: @escaping @Sendable (BrokerFact) -> Void
     ) {
         self.vault = vault
         self.http = http
@@ -54,6 +91,7 @@ actor SessionBook {
         self.bus = bus
         self.work = work
         self.clock = clock
+        self.record = record
         board = SessionBoard(clock: clock)
     }
 
@@ -74,13 +112,21 @@ actor SessionBook {
                 changed.append(account.name)
                 setAside(account.name)
             }
-            if lanes[account.name] != nil {
+            if let known = lanes[account.name]?.account {
+                for seconds in known.sessionWarnings where !account.sessionWarnings.contains(seconds) {
+                    agenda.remove(.warn(account.name, seconds: seconds))
+                }
                 lanes[account.name]?.account = account
+                schedule(account.name)
             } else {
                 generation += 1
                 lanes[account.name] = Lane(account: account, generation: generation)
-                load(account.name, isNews: hasStarted)
+                if case .open = vaultState { load(account.name, isNews: hasStarted) }
             }
+        }
+        if !hasStarted {
+            // Readiness waits neither for a key source nor for the disk; the first session answer does.
+            work.start { _ = await self.openVault(passphrase: nil, isAsked: false) }
         }
         hasStarted = true
         return changed
@@ -91,43 +137,12 @@ actor SessionBook {
     private func setAside(_ name: AccountName) {
         guard let lane = lanes.removeValue(forKey: name) else { return }
         board.publish(nil, for: name)
+        for seconds in lane.account.sessionWarnings { agenda.remove(.warn(name, seconds: seconds)) }
+        agenda.remove(.load(name))
+        if lane.isUnsaved, let session = lane.session { unwritten[lane.account.slot] = session }
+        unschedule(name)
         if let session = lane.session { post(.signedOut, name, session: session, state: .unauthenticated) }
         lane.load.fulfil(())
-    }
-
-    private func load(_ name: AccountName, isNews: Bool) {
-        guard let lane = lanes[name] else { return }
-        enqueue(name) { book in
-            defer { lane.load.fulfil(()) }
-            let found: Result<Secret?, VaultError> = await book.read(lane.account.slot)
-            guard book.lanes[name]?.generation == lane.generation else { return }
-            switch found {
-            case .failure(let error): book.lanes[name]?.error = BrokerError(error)
-            case .success(nil): break
-            case .success(let text?):
-                guard let session = SessionRecord.decode(text) else {
-                    book.lanes[name]?.error = .vaultFailed("What it holds for \(name) cannot be read. Sign in again.")
-                    return
-                }
-                book.hold(session, name)
-                if isNews { book.post(.signedIn, name, session: session) }
-            }
-        }
-    }
-
-    private func read(_ slot: VaultSlot) async -> Result<Secret?, VaultError> {
-        do throws(VaultError) {
-            return .success(try await vault.load(slot))
-        } catch {
-            return .failure(error)
-        }
-    }
-
-    /// Waits until the vault has been asked for the account's session; false if the bound passed first.
-    @discardableResult
-    func loaded(_ name: AccountName, atMost bound: Duration = .seconds(90)) async -> Bool {
-        guard let load = lanes[name]?.load else { return true }
-        return await load.wait(atMost: bound) != nil
     }
 
     // MARK: Parts of a change
@@ -136,11 +151,22 @@ actor SessionBook {
         Provider(account: account, http: http, directory: directory, clock: clock)
     }
 
-    /// Writes to the vault. A vault that cannot write loses nothing: memory holds the session and the next change
-    /// writes again; the failure is shown.
+    /// Writes to the vault. A vault that cannot write loses nothing: memory holds the session, it is written again and
+    /// again until it is kept, and the failure is shown.
     func save(_ session: Session, _ account: Account) async -> BrokerError? {
+        let error = await write(session, in: account.slot)
+        if error != nil, lanes[account.name]?.account.slot != account.slot {
+            // No lane remembers it any more.
+            unwritten[account.slot] = session
+            note(.save(account.name), at: clock.boot() + SessionBook.saveRetryInterval)
+        }
+        return error
+    }
+
+    func write(_ session: Session, in slot: VaultSlot) async -> BrokerError? {
         do throws(VaultError) {
-            try await vault.store(SessionRecord.encode(session), in: account.slot)
+            try await vault.store(SessionRecord.encode(session, bootID: clock.bootID), in: slot)
+            unwritten[slot] = nil
             return nil
         } catch {
             return BrokerError(error)
@@ -150,10 +176,11 @@ actor SessionBook {
     func hold(_ session: Session, _ name: AccountName) {
         lanes[name]?.session = session
         publish(name)
+        schedule(name)
     }
 
     func publish(_ name: AccountName) {
-        guard let session = try? readable(name), let token = session.tokens[.own] else {
+        guard lockError == nil, let session = try? readable(name), let token = session.tokens[.own] else {
             return board.publish(nil, for: name)
         }
         board.publish(handOut(name, session, token), for: name)
@@ -161,13 +188,14 @@ actor SessionBook {
 
     func post(
         _ kind: BrokerEvent.Kind, _ name: AccountName, session: Session?, error: BrokerError? = nil,
-        state: AccountState? = nil
+        state: AccountState? = nil, endsAt: Int? = nil
     ) {
         bus.post(
             BrokerEvent(
                 kind: kind, account: name, state: state ?? (session == nil ? .unauthenticated : .authenticated),
-                subject: session?.subject, user: session?.user, expiresAt: session?.tokens[.own]?.expiresAt,
-                error: error, at: clock.now()))
+                subject: session?.subject, user: session?.user,
+                expiresAt: session?.tokens[.own]?.expiry?.wall(by: clock),
+                error: error, endsAt: endsAt, at: clock.now()))
     }
 
     /// Puts a change at the end of the account's lane. The change reads the lane when its turn comes, not before.
@@ -179,7 +207,8 @@ actor SessionBook {
         let turn = Promise<Void>()
         tails[name] = turn
         return work.start {
-            _ = await previous?.wait()
+            // A change that shutdown cancels keeps its turn: two at once would present the same refresh token.
+            await previous?.settle()
             let value = await change(self)
             turn.fulfil(())
             return value

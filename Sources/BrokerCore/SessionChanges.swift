@@ -10,10 +10,17 @@ extension SessionBook {
     ) async -> Result<Void, BrokerError> {
         let name = account.name
         let opening = enqueue(name) { book -> Result<Void, BrokerError> in
+            // Between an unlock and the load that follows it, nobody knows yet whose session would be written over.
+            if let lane = book.lanes[name] { await book.loadInTurn(lane, isNews: false) }
             guard let lane = book.lanes[name], lane.account.binding == account.binding else {
                 return .failure(.flowCancelled("The configuration of \(name) changed during the sign-in."))
             }
-            if let held = lane.session, !Session.isSame(held.subject, session.subject), !switchingSubject {
+            if let error = book.lockError { return .failure(error) }
+            if let error = lane.untouchable ?? lane.loadFailure { return .failure(error) }
+            guard lane.isLoaded else {
+                return .failure(.vaultFailed("What the vault holds for \(name) is not loaded. Sign in again."))
+            }
+            if let held = lane.session, !held.isSamePerson(as: session), !switchingSubject {
                 return .failure(
                     .conflict(
                         "\(name) is signed in as \(held.displayName), and this sign-in is by \(session.displayName). "
@@ -23,10 +30,14 @@ extension SessionBook {
             guard book.lanes[name]?.generation == lane.generation else {
                 return .failure(.flowCancelled("The configuration of \(name) changed during the sign-in."))
             }
-            book.hold(session, name)
             book.lanes[name]?.error = saved
+            book.lanes[name]?.isUnsaved = saved != nil
+            book.lanes[name]?.isOverdue = false
             book.lanes[name]?.backoff = Backoff()
             book.lanes[name]?.lastRefresh = nil
+            book.hold(session, name)
+            book.record(
+                .sessionOpened(name, subject: session.subject, replacing: lane.session.map(\.subject)))
             book.post(.signedIn, name, session: session)
             return .success(())
         }
@@ -35,31 +46,48 @@ extension SessionBook {
 
     /// Ends the session here. Readers see none from this call on; the change itself takes its turn, so that what is
     /// returned for revocation holds the newest tokens.
-    func close(_ name: AccountName) async throws(BrokerError) -> (session: Session, account: Account)? {
+    ///
+    /// The vault takes the session out of its slot in one step and keeps it until the provider has heard.
+    func close(_ name: AccountName) async throws(BrokerError) -> Closed? {
+        try await ready(name)
         guard lanes[name] != nil else { throw .accountNotFound(name.rawValue) }
         lanes[name]?.closings += 1
         lanes[name]?.error = nil
         board.publish(nil, for: name)
         let generation = lanes[name]?.generation
-        let closing = enqueue(name) { book -> Result<(session: Session, account: Account)?, BrokerError> in
+        let closing = enqueue(name) { book -> Result<Closed?, BrokerError> in
             // A lane that took this one's place has a session of another binding, which nobody asked to close.
             guard book.lanes[name]?.generation == generation else { return .success(nil) }
             defer {
                 if book.lanes[name]?.generation == generation { book.lanes[name]?.closings -= 1 }
                 book.publish(name)
+                book.schedule(name)
             }
-            guard let lane = book.lanes[name], let session = lane.session else { return .success(nil) }
+            if let error = book.lockError { return .failure(error) }
+            guard let lane = book.lanes[name] else { return .success(nil) }
+            guard let session = lane.session else {
+                // What says that the provider ended the last one has been read.
+                if lane.untouchable == nil { try? await book.vault.remove(lane.account.slot) }
+                return .success(nil)
+            }
+            var closed = Closed(account: lane.account, session: session, retirement: nil)
+            // What the vault keeps until the provider has heard should be the newest.
+            if lane.isUnsaved { _ = await book.save(session, lane.account) }
             do throws(VaultError) {
-                try await book.vault.remove(lane.account.slot)
+                closed.retirement = try await book.vault.retire(lane.account.slot)?.id
             } catch {
                 return .failure(BrokerError(error))
             }
-            guard book.lanes[name]?.generation == generation else { return .success((session, lane.account)) }
+            book.unwritten[lane.account.slot] = nil
+            guard book.lanes[name]?.generation == generation else { return .success(closed) }
             book.lanes[name]?.session = nil
+            book.lanes[name]?.isUnsaved = false
+            book.lanes[name]?.isOverdue = false
             book.lanes[name]?.backoff = Backoff()
             book.lanes[name]?.lastRefresh = nil
+            book.record(.sessionClosed(name, subject: session.subject))
             book.post(.signedOut, name, session: session, state: .unauthenticated)
-            return .success((session, lane.account))
+            return .success(closed)
         }
         guard let result = await closing.wait() else { throw .cancelled }
         return try result.get()
@@ -75,6 +103,15 @@ extension SessionBook {
     func clearError(_ name: AccountName) { lanes[name]?.error = nil }
 }
 
+/// A session that is over here, and that its provider has yet to hear of.
+struct Closed: Sendable {
+    let account: Account
+    /// As memory held it: not older than what the vault keeps.
+    let session: Session
+    /// The vault's name for what it keeps until the provider has heard; nil if it held nothing.
+    var retirement: String?
+}
+
 extension Account {
     var slot: VaultSlot { VaultSlot(account: name.rawValue, binding: binding.text) }
 }
@@ -82,6 +119,13 @@ extension Account {
 extension Session {
     /// What people call this person.
     public var displayName: String { user?["email"]?.string ?? subject ?? "an unnamed person" }
+
+    /// At a place that many directories share, a subject is somebody within its issuer alone.
+    func isSamePerson(as other: Session) -> Bool {
+        guard Session.isSame(subject, other.subject) else { return false }
+        guard let issuer = identity?.issuer, let theirs = other.identity?.issuer else { return true }
+        return Session.isSame(issuer, theirs)
+    }
 
     /// Compares bytes: `==` holds two spellings of an accented letter for one person.
     static func isSame(_ left: String?, _ right: String?) -> Bool {
@@ -97,7 +141,19 @@ extension BrokerError {
     init(_ error: VaultError) {
         switch error {
         case .locked(let reason): self = .vaultLocked(reason)
-        case .unwritable(let reason), .damaged(let reason): self = .vaultFailed(reason)
+        case .wrongPassphrase: self = .wrongPassphrase
+        case .unwritable(let reason), .damaged(let reason), .newer(let reason): self = .vaultFailed(reason)
+        case .refused(let reason): self = .conflict(reason)
+        }
+    }
+
+    /// What keeps a vault from being opened: whatever it is, the vault is locked until it is mended.
+    init(opening error: VaultError) {
+        switch error {
+        case .wrongPassphrase: self = .wrongPassphrase
+        case .locked(let reason), .unwritable(let reason), .damaged(let reason), .newer(let reason),
+            .refused(let reason):
+            self = .vaultLocked(reason)
         }
     }
 }

@@ -1,8 +1,8 @@
 internal import Cryptography
 internal import Secrets
 
-/// A refresh that ended this recently answers for a new one (seconds, CONTRACT section 4).
-private let joinWindow = 5
+/// A refresh that ended this recently answers for a new one (milliseconds, CONTRACT section 4).
+private let joinWindow = 5_000
 
 /// Reads never queue: they take what is there, or join the refresh in the lane.
 extension SessionBook {
@@ -10,11 +10,11 @@ extension SessionBook {
     func handOut(_ name: AccountName, _ query: SessionQuery) async throws(BrokerError) -> HandOut {
         guard lanes[name] != nil else { throw .accountNotFound(name.rawValue) }
         let end = ContinuousClock.now + query.timeout
-        guard await loaded(name, atMost: query.timeout) else { throw Task.isCancelled ? .cancelled : .timedOut }
+        try await ready(name, atMost: query.timeout)
         let session = try session(name, of: query.subject)
         let held = query.token(in: session)
         let minValid = query.minValid ?? SessionBook.defaultMinValid
-        if let held, held.satisfies(minValid: minValid, at: clock.now()) { return handOut(name, session, held) }
+        if let held, held.satisfies(minValid: minValid, at: clock.boot()) { return handOut(name, session, held) }
         guard session.isRefreshable else {
             if query.minValid == nil, let held, isAlive(held) { return handOut(name, session, held) }
             throw .signInRequired(name)
@@ -53,12 +53,14 @@ extension SessionBook {
 
     private func hasJustRefreshed(_ name: AccountName) -> Bool {
         guard let last = lanes[name]?.lastRefresh, case .success = last.result else { return false }
-        return (0..<joinWindow).contains(clock.now() - last.endedAt)
+        return (0..<joinWindow).contains(clock.boot() - last.endedAt)
     }
 
     /// Joins the refresh in the lane or starts one, unless it is too early after a failure.
     private func join(_ name: AccountName, _ key: TokenKey, waitingAtMost bound: Duration) async throws(BrokerError) {
-        if lanes[name]?.refreshes[key] == nil, let error = lanes[name]?.backoff.refusal(at: clock.now()) { throw error }
+        if let lane = lanes[name], lane.refreshes[key] == nil, let error = lane.backoff.refusal(at: clock.boot()) {
+            throw error
+        }
         try await settled(startRefresh(of: name, key), within: bound)
     }
 
@@ -69,7 +71,7 @@ extension SessionBook {
         try result.get()
     }
 
-    private func isAlive(_ token: AccessToken) -> Bool { token.remaining(at: clock.now()).map { $0 > 0 } ?? true }
+    private func isAlive(_ token: AccessToken) -> Bool { token.remaining(at: clock.boot()).map { $0 > 0 } ?? true }
 
     func handOut(_ name: AccountName, _ session: Session, _ token: AccessToken) -> HandOut {
         HandOut(account: name, subject: session.subject, issuer: session.issuer, token: token, session: session)
@@ -77,6 +79,7 @@ extension SessionBook {
 
     /// The session that readers may see; nil while it is being closed.
     func readable(_ name: AccountName) throws(BrokerError) -> Session? {
+        if let lockError { throw lockError }
         guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
         return lane.closings == 0 ? lane.session : nil
     }
@@ -90,7 +93,7 @@ extension SessionBook {
     /// Refreshes because somebody asked for it (`POST …/refresh`).
     func refresh(_ name: AccountName, isForced: Bool, rejected: [UInt8]?) async throws(BrokerError) {
         guard lanes[name] != nil else { throw .accountNotFound(name.rawValue) }
-        guard await loaded(name) else { throw Task.isCancelled ? .cancelled : .timedOut }
+        try await ready(name)
         guard let session = try readable(name) else { throw absence(of: name) }
         if let rejected, let token = session.tokens[.own], Digest.sha256(token.value.revealedBytes()) != rejected {
             return  // Somebody has refreshed it since the caller got it.
@@ -101,7 +104,7 @@ extension SessionBook {
         if let running = lanes[name]?.refreshes[.own] {
             return try await settled(running, within: .seconds(30))
         }
-        let now = clock.now()
+        let now = clock.boot()
         if !isForced, let last = lanes[name]?.lastRefresh, (0..<joinWindow).contains(now - last.endedAt) {
             return try last.result.get()
         }
@@ -109,7 +112,7 @@ extension SessionBook {
         try await settled(startRefresh(of: name, .own), within: .seconds(30))
     }
 
-    private func startRefresh(of name: AccountName, _ key: TokenKey) -> Promise<Result<Void, BrokerError>> {
+    func startRefresh(of name: AccountName, _ key: TokenKey) -> Promise<Result<Void, BrokerError>> {
         if let running = lanes[name]?.refreshes[key] { return running }
         lanes[name]?.error = nil
         let generation = lanes[name]?.generation
@@ -120,11 +123,13 @@ extension SessionBook {
             let result = await book.renew(name, key)
             if book.lanes[name]?.generation == generation {
                 book.lanes[name]?.refreshes[key] = nil
-                if key == .own { book.lanes[name]?.lastRefresh = (book.clock.now(), result) }
+                if key == .own { book.lanes[name]?.lastRefresh = (book.clock.boot(), result) }
+                book.schedule(name)
             }
             return result
         }
         lanes[name]?.refreshes[key] = refresh
+        if key == .own { agenda.remove(.refresh(name)) }
         return refresh
     }
 }

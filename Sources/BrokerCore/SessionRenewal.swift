@@ -12,6 +12,7 @@ extension SessionBook {
         }
         let account = lane.account
         let provider = provider(account)
+        if let lockError { return .failure(lockError) }
         do throws(BrokerError) {
             let metadata = try await provider.metadata()
             // The token endpoint may have moved by the provider's own word: the token does not follow it.
@@ -21,35 +22,72 @@ extension SessionBook {
                         + "Its session was not sent to the new one. Sign in again.")
             }
             let registration = try await provider.registration(metadata)
+            try await announce(session, account)
+            record(.refreshStarted(name))
             let (presented, answer) = try await present(session, key, metadata, registration, provider)
-            var session = session
-            session.refreshToken = presented
-            session.successor = answer.refreshToken.flatMap { $0 == presented ? nil : $0 }
-            if session.successor != nil {
-                let unsaved = await save(session, account)
-                keep(session, name, in: lane.generation)
-                if let unsaved { lanes[name]?.error = unsaved }
-            }
-            var renewed = try await provider.validate(answer, for: session, key: key, metadata: metadata)
-            if let successor = session.successor { renewed.refreshToken = successor }
+            let rotated = await keepRotated(answer, presented: presented, session, lane)
+            var renewed = try await provider.validate(answer, for: rotated, key: key, metadata: metadata)
+            if let successor = rotated.successor { renewed.refreshToken = successor }
             renewed.successor = nil
             // Narrowed tokens are asked for anew: dead ones would only pile up.
-            renewed.tokens = renewed.tokens.filter { $0.key == .own || $0.value.remaining(at: clock.now()) != 0 }
-            let unsaved = await save(renewed, account)
-            guard keep(renewed, name, in: lane.generation) else { throw .signInRequired(name) }
-            lanes[name]?.error = unsaved
-            lanes[name]?.backoff = Backoff()
-            post(.tokenRefreshed, name, session: renewed)
-            return .success(())
+            renewed.tokens = renewed.tokens.filter { $0.key == .own || $0.value.remaining(at: clock.boot()) != 0 }
+            return await serve(renewed, lane)
         } catch {
             return .failure(await failed(error, name, key, lane))
         }
     }
 
+    /// Says in the vault that the provider is about to be asked, and makes room there for its answer: what it rotates
+    /// must not be lost for want of a place to keep it. Only a provider that is known not to rotate is asked without.
+    private func announce(_ session: Session, _ account: Account) async throws(BrokerError) {
+        do throws(VaultError) {
+            try await vault.announce(account.slot)
+        } catch {
+            if case .unwritable = error, session.rotates == false { return }
+            switch error {
+            case .unwritable(let reason):
+                throw .vaultFailed(
+                    "The session was not refreshed, since a new refresh token could not be kept safe: \(reason)")
+            default: throw BrokerError(error)
+            }
+        }
+    }
+
+    /// A rotated refresh token is durable, beside its predecessor, before anything else in its answer is looked at.
+    private func keepRotated(
+        _ answer: TokenAnswer, presented: Secret, _ session: Session, _ lane: Lane
+    ) async -> Session {
+        var session = session
+        session.refreshToken = presented
+        session.successor = answer.refreshToken.flatMap { $0 == presented ? nil : $0 }
+        session.rotates = session.successor != nil
+        guard session.successor != nil else { return session }
+        let unsaved = await save(session, lane.account)
+        if keep(session, lane) {
+            lanes[lane.account.name]?.isUnsaved = unsaved != nil
+            if let unsaved { lanes[lane.account.name]?.error = unsaved }
+        }
+        return session
+    }
+
+    private func serve(_ session: Session, _ lane: Lane) async -> Result<Void, BrokerError> {
+        let name = lane.account.name
+        let unsaved = await save(session, lane.account)
+        guard lanes[name]?.generation == lane.generation else { return .failure(.signInRequired(name)) }
+        lanes[name]?.isOverdue = false
+        lanes[name]?.backoff = Backoff()
+        guard keep(session, lane) else { return .failure(.signInRequired(name)) }
+        lanes[name]?.isUnsaved = unsaved != nil
+        lanes[name]?.error = unsaved
+        record(.refreshSucceeded(name))
+        post(.tokenRefreshed, name, session: session)
+        return .success(())
+    }
+
     /// Memory takes what the vault has, unless the account has meanwhile become another one.
-    @discardableResult
-    private func keep(_ session: Session, _ name: AccountName, in generation: UInt64) -> Bool {
-        guard lanes[name]?.generation == generation, lanes[name]?.session != nil else { return false }
+    private func keep(_ session: Session, _ lane: Lane) -> Bool {
+        let name = lane.account.name
+        guard lanes[name]?.generation == lane.generation, lanes[name]?.session != nil else { return false }
         hold(session, name)
         return true
     }
@@ -78,25 +116,39 @@ extension SessionBook {
     ) async -> BrokerError {
         guard lanes[name]?.generation == lane.generation else { return .signInRequired(name) }
         if error.provesDeadGrant { return await end(name, lane) }
+        // The provider's own answer that it did nothing: there is nothing to look for after a crash.
+        if error.provesUnchanged { try? await vault.settle(lane.account.slot) }
+        guard lanes[name]?.generation == lane.generation else { return .signInRequired(name) }
+        guard error != .cancelled else { return error }
+        record(.refreshFailed(name, error))
         // A narrowed token that is refused says nothing about the session.
         if key == .own || error.isTransient {
-            lanes[name]?.backoff.note(error, at: clock.now())
+            lanes[name]?.backoff.note(error, at: clock.boot())
             lanes[name]?.error = error
             post(.refreshFailed, name, session: lanes[name]?.session, error: error)
         }
         return error
     }
 
-    /// The provider has proven that the session is dead: it goes.
+    /// The provider has proven that the session is dead: it goes, and what took its place says so.
     private func end(_ name: AccountName, _ lane: Lane) async -> BrokerError {
         let session = lanes[name]?.session
-        try? await vault.remove(lane.account.slot)
+        do throws(VaultError) {
+            try await vault.store(SessionRecord.ended, in: lane.account.slot)
+        } catch {
+            try? await vault.remove(lane.account.slot)
+        }
+        unwritten[lane.account.slot] = nil
         guard lanes[name]?.generation == lane.generation else { return .sessionExpired(name) }
         lanes[name]?.session = nil
         lanes[name]?.backoff = Backoff()
+        lanes[name]?.isUnsaved = false
+        lanes[name]?.isOverdue = false
         let error = BrokerError.sessionExpired(name)
         lanes[name]?.error = error
         publish(name)
+        schedule(name)
+        record(.sessionEnded(name, subject: session?.subject))
         post(.refreshFailed, name, session: nil, error: error)
         post(.signedOut, name, session: session, error: error, state: .unauthenticated)
         return error
@@ -108,46 +160,12 @@ extension BrokerError {
     var provesDeadGrant: Bool {
         if case .provider(.refused("invalid_grant", _)) = self { true } else { false }
     }
-}
 
-/// When a failed refresh may be tried again.
-struct Backoff: Sendable {
-    private var failures = 0
-    private var notedAt = 0
-    private var until = 0
-    /// The provider's own word, which even an explicit refresh respects.
-    private var providerUntil = 0
-    private var error: BrokerError?
-
-    /// Seconds. A provider that is down for an hour is asked about fifteen times.
-    private static let longest = 300
-
-    mutating func note(_ error: BrokerError, at now: Int) {
-        failures = min(failures + 1, 16)
-        notedAt = now
-        let delay = min(1 << (failures - 1), Backoff.longest)
-        // Half of it is chance, so that many daemons do not return in step.
-        until = now + max(delay / 2, 1) + Int.random(in: 0...max(delay / 2, 0))
-        providerUntil = error.retryAfter.map { now + $0 } ?? 0
-        until = max(until, providerUntil)
-        self.error = error
-    }
-
-    /// The answer to a caller who comes too early.
-    func refusal(at now: Int) -> BrokerError? {
-        // A clock that was set back must not make the wait longer than it can be.
-        guard let error, notedAt <= now, now < until else { return nil }
-        return refusalByProvider(at: now) ?? error
-    }
-
-    /// The same, where only the provider's `Retry-After` counts.
-    func refusalByProvider(at now: Int) -> BrokerError? {
-        guard notedAt <= now, now < providerUntil, let error else { return nil }
-        let seconds = providerUntil - now
-        switch error {
-        case .provider(.unavailable(let status, _)):
-            return .provider(.unavailable(status: status, retryAfter: seconds))
-        default: return .provider(.rateLimited(retryAfter: seconds))
+    /// The provider said no in its own words, before it did anything.
+    var provesUnchanged: Bool {
+        switch self {
+        case .provider(.refused), .provider(.rateLimited): true
+        default: false
         }
     }
 }

@@ -42,6 +42,9 @@ public final class Work: Sendable {
         }
     }
 
+    /// How much is under way, timers aside.
+    var count: Int { state.withLock { $0.running.values.count { !$0.isTimer } } }
+
     /// Waits for what is under way, so that no rotated token is lost at shutdown. Cancels what is left at the bound.
     public func drain(atMost bound: Duration) async {
         let running = state.withLock { Array($0.running.values) }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -89,4 +90,48 @@ int clinux_tcp_socket_owner(int family, const uint8_t *client_address, uint16_t 
     }
     close(netlink);
     return result;
+}
+
+int clinux_open_network_news(void) {
+    int netlink = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+    if (netlink < 0) return -errno;
+    struct sockaddr_nl here = {
+        .nl_family = AF_NETLINK,
+        .nl_groups = RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE | RTMGRP_IPV6_ROUTE,
+    };
+    if (bind(netlink, (struct sockaddr *)&here, sizeof here) != 0) {
+        int code = errno;
+        close(netlink);
+        return -code;
+    }
+    return netlink;
+}
+
+int clinux_read_network_news(int descriptor) {
+    int news = 0;
+    for (;;) {
+        union {
+            struct nlmsghdr header;
+            char bytes[16384];
+        } message;
+        struct sockaddr_nl sender = {0};
+        socklen_t length = sizeof sender;
+        ssize_t count =
+            recvfrom(descriptor, &message, sizeof message, MSG_DONTWAIT, (struct sockaddr *)&sender, &length);
+        if (count < 0) {
+            if (errno == EINTR) continue;
+            if (errno == ENOBUFS) {
+                news++;
+                continue;
+            }
+            return news;
+        }
+        if (count == 0) return news;
+        // Only the kernel tells news; a process that sends something is not believed.
+        if (sender.nl_pid != 0) continue;
+        size_t left = (size_t)count;
+        for (struct nlmsghdr *header = &message.header; NLMSG_OK(header, left); header = NLMSG_NEXT(header, left)) {
+            if (header->nlmsg_type == RTM_NEWADDR || header->nlmsg_type == RTM_NEWROUTE) news++;
+        }
+    }
 }

@@ -26,15 +26,6 @@ public struct DaemonConfiguration: Sendable, Equatable {
     }
 }
 
-/// `[vault]`
-public struct VaultConfiguration: Sendable, Equatable {
-    /// Where the vault's key comes from.
-    public let keySource: String
-
-    /// What holds without `[vault]`.
-    public static let standard = VaultConfiguration(keySource: "auto")
-}
-
 /// Reads file after file, and keeps what the last one said.
 private struct ConfigurationLoader {
     let place: ConfigurationPlace
@@ -102,7 +93,7 @@ private struct ConfigurationLoader {
         var check = KeyCheck(file: file, isDropIn: isDropIn)
         let root = TOMLTableReader(check.check(document.root, as: .file, at: []))
         if let vault = root.table("vault") {
-            self.vault = VaultConfiguration(keySource: vault.string("key_source") ?? self.vault.keySource)
+            self.vault = VaultConfiguration.read(vault, over: self.vault, place: place, check: &check)
         }
         let unchecked = TOMLTableReader(document.root).table("accounts")
         for member in root.table("accounts")?.members ?? [] {

@@ -66,6 +66,7 @@ struct KeyCheck {
             guard !range.contains(number) else { return node }
             refuse(node, path, "\(subject)must be from \(range.lowerBound) to \(range.upperBound)")
             return nil
+        case (.boolean, .boolean): return node
         case (.strings, .array(let elements)):
             return checkElements(elements, .string, path) ? node : nil
         case (.integers(let range), .array(let elements)):
@@ -97,6 +98,7 @@ struct KeyCheck {
         switch kind {
         case .string, .word: "a string"
         case .integer: "an integer"
+        case .boolean: "true or false"
         case .strings: "an array of strings"
         case .integers: "an array of integers"
         case .stringTable: "a table of strings"

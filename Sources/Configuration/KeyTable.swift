@@ -17,6 +17,7 @@ struct Key {
         /// One of these.
         case word([String])
         case integer(ClosedRange<Int>)
+        case boolean
         case strings
         case integers(ClosedRange<Int>)
         /// Names of the file's own choice, each with a string.
@@ -53,12 +54,15 @@ struct Key {
         Key(.file, "accounts", .sections(.account), "the accounts, by name"),
         Key(.file, "vault", .section(.vault), "how sessions rest on disk", isForDropIns: false),
 
-        Key(.vault, "key_source", .word(["auto"]), "where the vault's key comes from"),
+        Key(
+            .vault, "key_source", .word(VaultConfiguration.keySources), "where the vault's key rests: chosen once"),
+        Key(.vault, "key_directory", .string, "key-file: the directory of the key files, outside the state"),
+        Key(.vault, "lock_with_screen", .boolean, "lock the vault when the screen is locked"),
 
         Key(.account, "provider", .string, "a preset by name, or supabase; instead of issuer or endpoints"),
         Key(.account, "issuer", .string, "the URL of a server with discovery (OpenID Connect, RFC 8414)"),
         Key(.account, "endpoints", .section(.endpoints), "the endpoints of a plain OAuth 2.0 server, by hand"),
-        Key(.account, "tenant", .string, "microsoft: the directory's id"),
+        Key(.account, "tenant", .string, "microsoft: the directory's id, or common, organizations or consumers"),
         Key(.account, "host", .string, "gitlab: the host of your own GitLab, without scheme"),
         Key(.account, "url", .string, "supabase: the project's URL"),
         Key(.account, "api_key", .string, "supabase: the project's publishable key"),

@@ -20,6 +20,10 @@ struct TOMLTableReader {
         if case .integer(let number)? = node(key)?.value { number } else { nil }
     }
 
+    func boolean(_ key: String) -> Bool? {
+        if case .boolean(let truth)? = node(key)?.value { truth } else { nil }
+    }
+
     func table(_ key: String) -> TOMLTableReader? {
         if case .table(let members)? = node(key)?.value { TOMLTableReader(members) } else { nil }
     }

@@ -55,10 +55,13 @@ public struct PublicKey: Sendable, Equatable {
         self.handle = handle
     }
 
-    /// An Ed25519 key: 32 bytes (RFC 8032 section 5.1.5).
+    /// An Ed25519 key: 32 bytes (RFC 8032 section 5.1.5), in their one spelling and of no small order.
     public init(ed25519 bytes: [UInt8]) throws(CryptographyError) {
         guard bytes.count == PublicKey.ed25519Length else {
             throw .invalidKey(reason: "an Ed25519 key has 32 bytes")
+        }
+        guard Ed25519Point.isKey(bytes) else {
+            throw .invalidKey(reason: "an Ed25519 key is a point of full order in its one spelling")
         }
         let info = DER.sequence(DER.sequence(DER.identifier(Identifier.ed25519)), DER.bitString(bytes))
         guard let handle = KeyHandle(subjectPublicKeyInfo: info) else {

@@ -11,8 +11,18 @@ public enum SignatureAlgorithm: String, Sendable, CaseIterable {
     case es256 = "ES256"
     case es384 = "ES384"
     case es512 = "ES512"
-    /// With Ed25519 only.
+    /// With Ed25519 only. Ed448 is left out: no provider that we know of signs with it, and its `at_hash` is not agreed.
     case edDSA = "EdDSA"
+
+    /// The algorithm of a name on the wire, compared byte for byte. `Ed25519` is the newer name of what `EdDSA` means
+    /// with such a key (RFC 9864 section 2.2); both are one algorithm, so neither can be confused with another.
+    public init?(rawValue: String) {
+        let name = rawValue == "Ed25519" ? "EdDSA" : rawValue
+        guard let algorithm = Self.allCases.first(where: { $0.rawValue.utf8.elementsEqual(name.utf8) }) else {
+            return nil
+        }
+        self = algorithm
+    }
 
     enum Scheme: Equatable {
         case rsaPKCS1, rsaPSS, ecdsa(EllipticCurve), ed25519

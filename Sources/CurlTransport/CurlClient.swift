@@ -40,6 +40,9 @@ public final class CurlClient: HTTPClient {
     }()
 
     /// Sends the request and returns the whole answer, whatever its status. Cancelling the task ends the transfer.
+    ///
+    /// With ``HTTPRequest/keepsPartialBody``, a body of a 2xx answer that breaks off after its first byte (the connection
+    /// ends or breaks, the time or the size allowed is used up, a chunk is malformed) is returned as far as it came.
     public func send(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse {
         guard let url = try? WebURL(parsing: request.url), url.isSecure, let host = url.host else { throw .refusedURL }
         guard CurlClient.isPrepared else { throw .unreachable(host: host, reason: "libcurl cannot be loaded") }

@@ -3,6 +3,19 @@
 internal import CCurl
 internal import HTTPMessages
 
+extension CURLcode {
+    /// True if a body that has begun may have been broken off by this: its beginning is then the server's own.
+    var breaksOff: Bool {
+        switch self {
+        // WRITE_ERROR is our own refusal to take more.
+        case CURLE_PARTIAL_FILE, CURLE_RECV_ERROR, CURLE_OPERATION_TIMEDOUT, CURLE_WRITE_ERROR,
+            CURLE_WEIRD_SERVER_REPLY:
+            true
+        default: false
+        }
+    }
+}
+
 extension HTTPClientError {
     /// The meaning of a failed transfer. `hasHead`: the head of the answer was whole, so a lost connection cut it.
     init(_ result: CURLcode, host: String, hasHead: Bool) {

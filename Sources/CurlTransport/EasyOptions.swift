@@ -15,7 +15,7 @@ internal import Secrets
     }
 
     /// Where the request may go, how long it may take and how much may come back.
-    mutating func setRules(for url: WebURL, limits: HTTPLimits) {
+    mutating func setRules(for url: WebURL, limits: HTTPLimits, keepsPartialBody: Bool) {
         set(CURLOPT_URL, url.text)
         // `http` was allowed by the caller for this loopback host only; nothing later may change the scheme.
         set(CURLOPT_PROTOCOLS_STR, url.scheme)
@@ -33,7 +33,8 @@ internal import Secrets
         set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         set(CURLOPT_TIMEOUT_MS, EasyOptions.milliseconds(limits.timeout))
         set(CURLOPT_CONNECTTIMEOUT_MS, EasyOptions.milliseconds(min(limits.timeout, .seconds(10))))
-        set(CURLOPT_MAXFILESIZE, limits.maxBody)
+        // Stated too large, a body is not even begun: where its beginning is wanted, our own buffer is the bound.
+        if !keepsPartialBody { set(CURLOPT_MAXFILESIZE, limits.maxBody) }
         // No signals for name resolution, and no waiting for a resolver thread that a transfer leaves behind.
         set(CURLOPT_NOSIGNAL, 1)
         set(CURLOPT_QUICK_EXIT, 1)

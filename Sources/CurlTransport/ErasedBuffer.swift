@@ -18,10 +18,12 @@ internal import Secrets
         unsafe ErasedBuffer.erase(memory)
     }
 
-    /// Adds the bytes, or returns false if there would be more than the limit.
+    var isEmpty: Bool { count == 0 }
+
+    /// Adds the bytes, or as many as the limit leaves room for; then it returns false.
     mutating func append(_ bytes: RawSpan) -> Bool {
-        guard bytes.byteCount <= limit - count else { return false }
-        let needed = count + bytes.byteCount
+        let fitting = min(bytes.byteCount, limit - count)
+        let needed = count + fitting
         if unsafe needed > memory.count {
             let larger = unsafe UnsafeMutableRawBufferPointer.allocate(
                 byteCount: max(needed, min(limit, max(4_096, memory.count * 2))), alignment: 1)
@@ -30,10 +32,11 @@ internal import Secrets
             unsafe memory = larger
         }
         unsafe bytes.withUnsafeBytes { source in
-            unsafe UnsafeMutableRawBufferPointer(rebasing: memory[count..<needed]).copyBytes(from: source)
+            unsafe UnsafeMutableRawBufferPointer(rebasing: memory[count..<needed]).copyBytes(
+                from: UnsafeRawBufferPointer(rebasing: source[..<fitting]))
         }
         count = needed
-        return true
+        return fitting == bytes.byteCount
     }
 
     /// A copy that keeps itself secret.

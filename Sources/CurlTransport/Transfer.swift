@@ -9,7 +9,7 @@ internal import Secrets
     let easy: UnsafeMutableRawPointer
     let host: String
     let reply: Reply
-    private let maxBody: Int
+    private let keepsPartialBody: Bool
     private var fieldList: UnsafeMutablePointer<curl_slist>?
     private var head = ResponseHead()
     private var body: ErasedBuffer
@@ -21,11 +21,11 @@ internal import Secrets
         unsafe self.easy = easy
         host = job.host
         reply = job.reply
-        maxBody = job.request.limits.maxBody
+        keepsPartialBody = job.request.keepsPartialBody
         body = ErasedBuffer(limit: job.request.limits.maxBody)
         unsafe fieldList = RequestFields.list(of: job.request)
         var options = unsafe EasyOptions(easy)
-        options.setRules(for: job.url, limits: job.request.limits)
+        options.setRules(for: job.url, limits: job.request.limits, keepsPartialBody: keepsPartialBody)
         options.setTrust(job.request.trust)
         options.setMethod(job.request.method, body: job.request.body)
         options.set(CURLOPT_USERAGENT, userAgent)
@@ -41,18 +41,31 @@ internal import Secrets
 
     /// What the caller gets when libcurl is done.
     func outcome(of result: CURLcode) -> Reply.Outcome {
-        if isTooLarge || head.isTooLarge || result == CURLE_FILESIZE_EXCEEDED {
-            return .failure(.tooLarge(host: host))
+        guard let failure = failure(result) else {
+            // libcurl takes a head that ends in its middle for one without a body.
+            guard head.isComplete, let status else { return .failure(.malformed(host: host)) }
+            return .success(HTTPResponse(status: status, fields: head.fields, body: body.secret()))
         }
-        guard result == CURLE_OK else { return .failure(failure(result)) }
-        var status = 0
-        guard unsafe ccurl_get_long(easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK, (200...599).contains(status)
-        else { return .failure(.malformed(host: host)) }
-        return .success(HTTPResponse(status: status, fields: head.fields, body: body.secret()))
+        guard keepsPartialBody, result.breaksOff, head.isComplete, !body.isEmpty, let status,
+            (200..<300).contains(status)
+        else { return .failure(failure) }
+        return .success(
+            HTTPResponse(status: status, fields: head.fields, body: body.secret(), truncation: failure))
     }
 
-    private func failure(_ result: CURLcode) -> HTTPClientError {
-        HTTPClientError(result, host: host, hasHead: head.isComplete)
+    /// Why there is no whole answer; nil if there is one.
+    private func failure(_ result: CURLcode) -> HTTPClientError? {
+        if isTooLarge || head.isTooLarge || result == CURLE_FILESIZE_EXCEEDED { return .tooLarge(host: host) }
+        guard result != CURLE_OK else { return nil }
+        return HTTPClientError(result, host: host, hasHead: head.isComplete)
+    }
+
+    /// The status of the final answer; nil for a number that is none.
+    private var status: Int? {
+        var status = 0
+        guard unsafe ccurl_get_long(easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK, (200...599).contains(status)
+        else { return nil }
+        return status
     }
 
     // Both return what they took; anything else ends the transfer.

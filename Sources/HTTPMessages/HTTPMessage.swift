@@ -12,10 +12,14 @@ public struct HTTPRequest: Sendable {
     public var body: Secret?
     public var limits: HTTPLimits
     public var trust: ServerTrust
+    /// A successful answer that breaks off in its body is handed over as far as it came, see
+    /// ``HTTPResponse/truncation``, in place of an error. For answers that cannot be asked for a second time.
+    public var keepsPartialBody: Bool
 
     public init(
         method: String = "GET", url: String, fields: HTTPFields = HTTPFields(), authorization: Secret? = nil,
-        body: Secret? = nil, limits: HTTPLimits = HTTPLimits(), trust: ServerTrust = .system
+        body: Secret? = nil, limits: HTTPLimits = HTTPLimits(), trust: ServerTrust = .system,
+        keepsPartialBody: Bool = false
     ) {
         self.method = method
         self.url = url
@@ -24,6 +28,7 @@ public struct HTTPRequest: Sendable {
         self.body = body
         self.limits = limits
         self.trust = trust
+        self.keepsPartialBody = keepsPartialBody
     }
 }
 
@@ -62,17 +67,27 @@ public struct HTTPResponse: Sendable {
     public var fields: HTTPFields
     /// Token answers are secret, so every body is.
     public var body: Secret
+    /// Why the body ends before its end; nil for a whole one. Only ever there if the request has
+    /// ``HTTPRequest/keepsPartialBody``; whoever reads such an answer as a whole one believes half a sentence.
+    public var truncation: HTTPClientError?
 
-    public init(status: Int, fields: HTTPFields = HTTPFields(), body: Secret = Secret("")) {
+    public init(
+        status: Int, fields: HTTPFields = HTTPFields(), body: Secret = Secret(""), truncation: HTTPClientError? = nil
+    ) {
         self.status = status
         self.fields = fields
         self.body = body
+        self.truncation = truncation
     }
+
+    /// True if the body is only the beginning of one.
+    public var isTruncated: Bool { truncation != nil }
 }
 
 /// The one window to the network.
 public protocol HTTPClient: Sendable {
     /// Sends the request and returns the whole answer, whatever its status. Redirects are answers, never followed.
+    /// Less than the whole is returned only to a request with ``HTTPRequest/keepsPartialBody``.
     func send(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse
 }
 

@@ -8,23 +8,27 @@ enum CleanEnvironment {
         "GPG_TTY", "GNUPGHOME", "PASSWORD_STORE_DIR",
     ]
 
+    /// What the helper may know beside that: where logind is. No command needs it.
+    private static let keptForHelper: Set<String> = ["DBUS_SYSTEM_BUS_ADDRESS"]
+
     /// Our own environment, cleaned, as `NAME=value` lines.
-    static func current() -> [String] {
+    static func current(forHelper: Bool = false) -> [String] {
         var lines: [String] = []
         var next = unsafe environ
         while let line = unsafe next.pointee {
             lines.append(unsafe String(cString: line))
             unsafe next += 1
         }
-        return clean(lines)
+        return clean(lines, forHelper: forHelper)
     }
 
     /// The lines that are kept. Without a PATH, the usual one is set: a program's name must mean something.
-    static func clean(_ lines: [String]) -> [String] {
+    static func clean(_ lines: [String], forHelper: Bool = false) -> [String] {
         var result = lines.filter { line in
             guard let equals = line.firstIndex(of: "=") else { return false }
             let name = line[..<equals]
             return kept.contains(String(name)) || name.hasPrefix("XDG_")
+                || forHelper && keptForHelper.contains(String(name))
         }
         if !result.contains(where: { $0.hasPrefix("PATH=") }) { result.append("PATH=/usr/local/bin:/usr/bin:/bin") }
         return result

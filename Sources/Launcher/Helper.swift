@@ -1,11 +1,12 @@
 internal import CLinux
 internal import Glibc
 
-/// The helper process: the only part of Ringback that starts programs.
+/// The helper process: the only part of Ringback that starts programs, and the only one that talks to the person's buses.
 ///
 /// The daemon starts it before any thread, as the same executable with another argument, and gives it one end of a
 /// socket. It reads the configuration itself: the daemon may name an account, never a command, so whoever takes over
-/// the daemon (which talks to servers) has not thereby the means to run anything.
+/// the daemon (which talks to servers) has not thereby the means to run anything. Of the keyring it may ask for
+/// Ringback's own keys alone.
 public enum Helper {
     /// Where ``HelperConnection`` puts the socket.
     public static let descriptor: Int32 = 3
@@ -31,6 +32,8 @@ public enum Helper {
             socket: descriptor, environment: CleanEnvironment.current(), command: command
         )
         loop.run()
+        // Not by way of `exit`: threads may still be at the bus, and would be at work in what it takes down.
+        if loop.hasUsedBus { _exit(EX_OK) }
         return EX_OK
     }
 }

@@ -1,3 +1,4 @@
+public import DesktopBus
 internal import Dispatch
 public import Secrets
 internal import StrictJSON
@@ -5,7 +6,8 @@ internal import Synchronization
 
 /// The daemon's end of the helper process.
 ///
-/// It can ask for an account's client secret and nothing else. Reading happens on a dispatch queue made with the first
+/// It can ask for an account's client secret, for Ringback's own keys in the person's keyring, and to be told of two
+/// events; nothing else. Reading happens on a dispatch queue made with the first
 /// request: no thread of the cooperative pool ever waits, and a daemon that needs no command pays nothing for it.
 public final class HelperConnection: Sendable {
     private typealias Answer = HelperProcess.Answer
@@ -17,6 +19,8 @@ public final class HelperConnection: Sendable {
         var lastID = 0
         /// Who waits for the process that is there now.
         var waiters: [Int: Waiter] = [:]
+        /// Who is told of events.
+        var listeners: [BusEvent: [Int: AsyncStream<BusEvent>.Continuation]] = [:]
     }
 
     private let executable: String
@@ -42,7 +46,11 @@ public final class HelperConnection: Sendable {
 
     deinit {
         // The helper ends by itself when it sees the socket close, and takes its commands with it.
-        state.withLock { $0.process?.hangUp() }
+        let listeners = state.withLock { state in
+            state.process?.hangUp()
+            return state.listeners.values.flatMap(\.values)
+        }
+        for listener in listeners { listener.finish() }
     }
 
     /// The helper's process id; nil after it ended. For status pages and tests.
@@ -53,13 +61,19 @@ public final class HelperConnection: Sendable {
     /// The command is given 60 s, then killed; `timeout` bounds this call. If the helper has died since the last
     /// request, another is started.
     public func clientSecret(account: String, timeout: Duration = .seconds(65)) async throws(HelperError) -> Secret {
-        let id = state.withLock { state in
-            state.lastID += 1
-            return state.lastID
-        }
+        let members = JSONObject([.init("do", "client_secret"), .init("account", .string(account))])
+        guard let secret = try await request(members, timeout: timeout).secret else { throw .ended }
+        return secret
+    }
+
+    /// Sends a request, with a secret if it is about one, and waits for its answer.
+    func request(
+        _ members: JSONObject, secret: Secret? = nil, timeout: Duration
+    ) async throws(HelperError) -> HelperAnswer {
+        let id = nextID()
         let answer = await withTaskCancellationHandler {
             await withCheckedContinuation { waiter in
-                ask(id, account, waiter)
+                ask(id, HelperConnection.message(id, members, secret), waiter)
                 // Nobody waits an hour: a bound keeps absurd ones within what a clock can count.
                 let bound = Int(min(max(timeout, .zero), .seconds(3_600)) / .milliseconds(1))
                 queue.asyncAfter(deadline: .now() + .milliseconds(bound)) { [weak self] in
@@ -74,31 +88,41 @@ public final class HelperConnection: Sendable {
         return try answer.get()
     }
 
+    private func nextID() -> Int {
+        state.withLock { state in
+            state.lastID += 1
+            return state.lastID
+        }
+    }
+
+    /// The caller erases it.
+    private static func message(_ id: Int, _ members: JSONObject, _ secret: Secret? = nil) -> [UInt8] {
+        var members = members
+        members["id"] = .integer(id)
+        if secret != nil { members["secret"] = true }
+        let line = JSON.object(members).serialized()
+        var message: [UInt8] = []
+        message.reserveCapacity(line.count + (secret?.count ?? 0) + 8)
+        appendFrame(line, to: &message)
+        guard let secret else { return message }
+        var bytes = secret.revealedBytes()
+        defer { erase(&bytes) }
+        appendFrame(bytes, to: &message)
+        return message
+    }
+
     private enum Sending {
         case done
         case refused(by: Int32)
         case impossible(HelperError)
     }
 
-    private func ask(_ id: Int, _ account: String, _ waiter: Waiter) {
-        let request: JSON = ["id": .integer(id), "do": "client_secret", "account": .string(account)]
-        var message: [UInt8] = []
-        appendFrame(request.serialized(), to: &message)
+    private func ask(_ id: Int, _ content: consuming [UInt8], _ waiter: Waiter) {
+        var message = content
+        defer { erase(&message) }
         // A helper that died unnoticed refuses the message. Nothing was asked then, so another may be.
         for _ in 0..<2 {
-            let outcome = state.withLock { state -> Sending in
-                do throws(HelperError) {
-                    if state.process == nil { state.process = try HelperProcess.start(executable, arguments) }
-                } catch {
-                    return .impossible(error)
-                }
-                guard let process = state.process else { return .impossible(.ended) }
-                if process.source == nil { listen(&state) }
-                guard process.send(message) else { return .refused(by: process.id) }
-                state.waiters[id] = waiter
-                return .done
-            }
-            switch outcome {
+            switch send(id, message, waiter) {
             case .done: return
             case .refused(let process): discardProcess(process)
             case .impossible(let error): return waiter.resume(returning: .failure(error))
@@ -106,6 +130,72 @@ public final class HelperConnection: Sendable {
         }
         waiter.resume(returning: .failure(.ended))
     }
+
+    private func send(_ id: Int, _ message: [UInt8], _ waiter: Waiter?) -> Sending {
+        state.withLock { state in
+            do throws(HelperError) {
+                try startIfNeeded(&state)
+            } catch {
+                return .impossible(error)
+            }
+            guard let process = state.process else { return .impossible(.ended) }
+            guard process.send(message) else { return .refused(by: process.id) }
+            state.waiters[id] = waiter
+            return .done
+        }
+    }
+
+    private func startIfNeeded(_ state: inout State) throws(HelperError) {
+        if state.process == nil {
+            let process = try HelperProcess.start(executable, arguments)
+            state.process = process
+            // What the last one watched for, this one shall. Answers to it find nobody who waits.
+            for (event, listeners) in state.listeners where !listeners.isEmpty {
+                _ = process.send(HelperConnection.watchMessage(0, event))
+            }
+        }
+        if state.process?.source == nil { listen(&state) }
+    }
+
+    // MARK: Events
+
+    /// Tells of an event from now on, once for however many of them that were not yet looked at. A helper that dies is
+    /// replaced for as long as somebody listens.
+    public func events(_ event: BusEvent) -> AsyncStream<BusEvent> {
+        let (stream, continuation) = AsyncStream.makeStream(of: BusEvent.self, bufferingPolicy: .bufferingNewest(1))
+        let id = nextID()
+        continuation.onTermination = { [weak self] _ in
+            self?.state.withLock { _ = $0.listeners[event]?.removeValue(forKey: id) }
+        }
+        state.withLock { $0.listeners[event, default: [:]][id] = continuation }
+        watch(event)
+        return stream
+    }
+
+    private static func watchMessage(_ id: Int, _ event: BusEvent) -> [UInt8] {
+        message(id, JSONObject([.init("do", "watch"), .init("event", .string(event.rawValue))]))
+    }
+
+    private func watch(_ event: BusEvent) {
+        guard state.withLock({ $0.listeners[event]?.isEmpty == false }) else { return }
+        switch send(nextID(), HelperConnection.watchMessage(0, event), nil) {
+        case .done: return
+        case .refused(let process): discardProcess(process)
+        case .impossible: watchLater([event])
+        }
+    }
+
+    private func watchLater(_ events: some Collection<BusEvent>) {
+        let events = Array(events)
+        queue.asyncAfter(deadline: .now() + HelperConnection.restartDelay) { [weak self] in
+            for event in events { self?.watch(event) }
+        }
+    }
+
+    /// Until a helper that died with somebody listening is replaced, should no request do it sooner.
+    private static let restartDelay = DispatchTimeInterval.seconds(2)
+
+    // MARK: The process
 
     private func listen(_ state: inout State) {
         guard let process = state.process else { return }
@@ -123,9 +213,13 @@ public final class HelperConnection: Sendable {
             // A process given up in the meantime has nothing to say.
             state.process?.id == id ? state.process?.receive() : nil
         }
-        guard let (answers, isOver) = received else { return }
-        finish(answers)
-        if isOver { discardProcess(id) }
+        guard let received else { return }
+        finish(received.answers)
+        for event in received.events {
+            let listeners = state.withLock { state in state.listeners[event].map { Array($0.values) } ?? [] }
+            for listener in listeners { listener.yield(event) }
+        }
+        if received.isOver { discardProcess(id) }
     }
 
     /// Gives the waiters their answers, each once.
@@ -138,14 +232,15 @@ public final class HelperConnection: Sendable {
 
     /// Gives the process up, and tells those who wait for it.
     private func discardProcess(_ id: Int32) {
-        let waiters = state.withLock { state -> [Int: Waiter] in
-            guard let process = state.process, process.id == id else { return [:] }
+        let (waiters, events) = state.withLock { state -> ([Int: Waiter], [BusEvent]) in
+            guard let process = state.process, process.id == id else { return ([:], []) }
             process.end()
             state.process = nil
             defer { state.waiters = [:] }
-            return state.waiters
+            return (state.waiters, state.listeners.filter { !$0.value.isEmpty }.map(\.key))
         }
         for waiter in waiters.values { waiter.resume(returning: .failure(.ended)) }
+        if !events.isEmpty { watchLater(events) }
         queue.async { HelperProcess.reap(id) }
     }
 }

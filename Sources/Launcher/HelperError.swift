@@ -1,4 +1,6 @@
-/// Why the helper process gave no secret. The sentences are our own: nothing that a command printed is in them.
+public import DesktopBus
+
+/// Why the helper process did not do what was asked. The sentences are our own: nothing that a command printed is in them.
 public enum HelperError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The helper process could not be started; the system's reason.
     case notStarted(reason: String)
@@ -6,6 +8,8 @@ public enum HelperError: Error, Sendable, Equatable, CustomStringConvertible {
     case ended
     /// The configured command gave no secret: `exited with status 1`, `did not finish within 60 s`, ...
     case commandFailed(reason: String)
+    /// The Secret Service did not do what was asked.
+    case secretService(SecretServiceError)
     /// The caller's own bound passed.
     case timedOut
     /// The caller was cancelled.
@@ -16,6 +20,7 @@ public enum HelperError: Error, Sendable, Equatable, CustomStringConvertible {
         case .notStarted(let reason): "the helper process could not be started: \(reason)"
         case .ended: "the helper process ended before it answered"
         case .commandFailed(let reason): "client_secret_command \(reason)"
+        case .secretService(let error): "\(error)"
         case .timedOut: "the helper process did not answer in time"
         case .cancelled: "cancelled"
         }

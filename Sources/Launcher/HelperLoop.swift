@@ -1,10 +1,12 @@
+internal import DesktopBus
 internal import Glibc
+internal import Secrets
 internal import StrictJSON
 
-/// The helper's whole life: it takes requests, runs the configured command of each, answers, and never waits for one
-/// thing alone. When the daemon's end of the socket closes, every command still at work is killed and the loop ends.
+/// The helper's whole life: it takes requests, runs the configured command of each or has the ``BusDesk`` see to it,
+/// answers, and never waits for one thing alone. When the daemon's end of the socket closes, every command still at work is killed and the loop ends.
 struct HelperLoop {
-    /// A request is a name and a number.
+    /// A request is a few names and a number, or a key.
     static let maxRequest = 4_096
     /// More at once is a mistake in the daemon; each may hold a passphrase prompt open.
     static let maxCommands = 16
@@ -13,6 +15,11 @@ struct HelperLoop {
     private let command: (String) -> [String]?
     private let environment: [String]
     private let bounds: RunningCommand.Bounds
+    private let places: BusDesk.Places
+    /// Made when a bus is first asked for.
+    private var desk: BusDesk?
+    /// The request whose secret is the next frame.
+    private var awaitsSecret: (request: JSON, id: Int)?
     private var reader = FrameReader(limit: maxRequest)
     private var output: [UInt8] = []
     private var running: [RunningCommand] = []
@@ -21,13 +28,16 @@ struct HelperLoop {
 
     init(
         socket: Int32, environment: [String], bounds: RunningCommand.Bounds = .init(),
-        command: @escaping (String) -> [String]?
+        places: BusDesk.Places = .init(), command: @escaping (String) -> [String]?
     ) {
+        self.places = places
         self.socket = socket
         self.command = command
         self.environment = environment
         self.bounds = bounds
     }
+
+    var hasUsedBus: Bool { desk != nil }
 
     /// Works until the socket closes.
     mutating func run() {
@@ -35,9 +45,11 @@ struct HelperLoop {
         while true {
             var waiting = [pollfd(fd: socket, events: Int16(output.isEmpty ? POLLIN : POLLIN | POLLOUT), revents: 0)]
             waiting += running.map { pollfd(fd: $0.descriptor, events: Int16(POLLIN), revents: 0) }
+            if let desk { waiting.append(pollfd(fd: desk.descriptor, events: Int16(POLLIN), revents: 0)) }
             _ = unsafe poll(&waiting, nfds_t(waiting.count), patience)
             guard waiting[0].revents == 0 || takeRequests() else { break }
             serveCommands()
+            serveDesk()
             unreaped.removeAll { process in
                 var status: Int32 = 0
                 return unsafe waitpid(process, &status, WNOHANG) != 0
@@ -45,6 +57,7 @@ struct HelperLoop {
             guard sendAnswers() else { break }
         }
         for index in running.indices { _ = running[index].abandon("") }
+        desk?.endWatches()
         erase(&output)
         close(socket)
     }
@@ -63,6 +76,7 @@ struct HelperLoop {
     /// False when the daemon has gone, or speaks no protocol of ours.
     private mutating func takeRequests() -> Bool {
         var buffer = [UInt8](repeating: 0, count: HelperLoop.maxRequest)
+        defer { erase(&buffer) }
         let count = unsafe recv(socket, &buffer, buffer.count, 0)
         if count < 0 {
             let code = errno
@@ -71,9 +85,15 @@ struct HelperLoop {
         guard count > 0 else { return false }
         reader.append(buffer[0..<count])
         do {
-            while let frame = try reader.next() {
+            while var frame = try reader.next() {
+                defer { erase(&frame) }
+                if let (request, id) = awaitsSecret {
+                    awaitsSecret = nil
+                    startBusWork(request, id: id, secret: Secret(bytes: frame))
+                    continue
+                }
                 guard let request = try? JSON(parsing: frame), let id = request["id"]?.integer else { return false }
-                start(request, id: id)
+                if request["secret"]?.bool == true { awaitsSecret = (request, id) } else { start(request, id: id) }
             }
         } catch {
             return false
@@ -82,7 +102,8 @@ struct HelperLoop {
     }
 
     private mutating func start(_ request: JSON, id: Int) {
-        guard request["do"]?.string == "client_secret", let account = request["account"]?.string else {
+        if request["do"]?.string != "client_secret" { return startBusWork(request, id: id, secret: nil) }
+        guard let account = request["account"]?.string else {
             return answer(id, .failure("is not what was asked for"))
         }
         guard let words = command(account), !words.isEmpty else {
@@ -100,6 +121,35 @@ struct HelperLoop {
         }
     }
 
+    private mutating func startBusWork(_ request: JSON, id: Int, secret: Secret?) {
+        let event = request["event"]?.string.flatMap { BusEvent(rawValue: $0) }
+        let isWatch = request["do"]?.string == "watch" && event != nil
+        guard isWatch || request["do"]?.string == "secret_service" else {
+            return answer(id, .failure("is not what was asked for"))
+        }
+        let desk: BusDesk
+        do throws(Spawn.Failure) {
+            if let open = self.desk { desk = open } else { desk = try BusDesk(places) }
+        } catch {
+            return answer(id, .failure(.failed(reason: "the helper has no room: \(reason(error.code))")))
+        }
+        self.desk = desk
+        if let event {
+            desk.watch(event)
+            answer(id, .success((JSONObject(), nil)))
+        } else {
+            desk.converse(request, id: id, secret: secret)
+        }
+    }
+
+    private mutating func serveDesk() {
+        guard let (outcomes, events) = desk?.take() else { return }
+        for (id, outcome) in outcomes { answer(id, outcome) }
+        for event in events {
+            appendFrame((["event": .string(event.rawValue)] as JSON).serialized(), to: &output)
+        }
+    }
+
     private mutating func serveCommands() {
         for index in running.indices.reversed() {
             guard let end = running[index].readOutput() ?? running[index].look() else { continue }
@@ -113,13 +163,38 @@ struct HelperLoop {
         switch end {
         case .secret(var secret):
             output.reserveCapacity(output.count + secret.count + 64)
-            appendFrame((["id": .integer(id), "ok": true] as JSON).serialized(), to: &output)
+            let line: JSON = ["id": .integer(id), "ok": true, "secret": true]
+            appendFrame(line.serialized(), to: &output)
             appendFrame(secret, to: &output)
             erase(&secret)
         case .failure(let reason):
             let text: JSON = ["id": .integer(id), "ok": false, "reason": .string(reason)]
             appendFrame(text.serialized(), to: &output)
         }
+    }
+
+    private mutating func answer(_ id: Int, _ outcome: BusDesk.Outcome) {
+        let isGood: Bool
+        var line: JSONObject
+        var secret: Secret?
+        switch outcome {
+        case .success(let result):
+            isGood = true
+            line = result.members
+            secret = result.secret
+        case .failure(let error):
+            isGood = false
+            line = error.members
+        }
+        line["id"] = .integer(id)
+        line["ok"] = .bool(isGood)
+        guard let secret else { return appendFrame(JSON.object(line).serialized(), to: &output) }
+        line["secret"] = true
+        var bytes = secret.revealedBytes()
+        defer { erase(&bytes) }
+        output.reserveCapacity(output.count + bytes.count + 256)
+        appendFrame(JSON.object(line).serialized(), to: &output)
+        appendFrame(bytes, to: &output)
     }
 
     /// False when the daemon has gone.

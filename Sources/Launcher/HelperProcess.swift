@@ -1,20 +1,27 @@
+internal import DesktopBus
 internal import Dispatch
 internal import Glibc
 internal import Secrets
 internal import StrictJSON
 
+/// What the helper answered: the members of its line, and the secret that followed it.
+struct HelperAnswer: Sendable {
+    var members: JSONObject
+    var secret: Secret?
+}
+
 /// One helper process as the daemon holds it: the socket to it, and what of its answers has come so far.
 struct HelperProcess {
     /// The answer to a request.
-    typealias Answer = Result<Secret, HelperError>
+    typealias Answer = Result<HelperAnswer, HelperError>
 
     let id: pid_t
     let socket: Int32
     /// Tells when there is something to read. Its cancellation closes the socket.
     var source: (any DispatchSourceRead)?
     private var reader = FrameReader(limit: RunningCommand.Bounds().maxOutput)
-    /// The request whose secret is the next frame.
-    private var awaitsSecret: Int?
+    /// The request whose secret is the next frame, and what was answered before it.
+    private var awaitsSecret: (request: Int, members: JSONObject)?
 
     /// Starts the executable with the arguments, descriptor ``Helper/descriptor`` one end of a socket.
     static func start(_ executable: String, _ arguments: [String]) throws(HelperError) -> HelperProcess {
@@ -28,7 +35,7 @@ struct HelperProcess {
         // A list of processes shall show the daemon's own name, not that of a link.
         let name = executable.hasPrefix("/proc/self/") ? CommandLine.arguments.first ?? executable : executable
         let spawn = Spawn(
-            program: executable, arguments: [name] + arguments, environment: CleanEnvironment.current(),
+            program: executable, arguments: [name] + arguments, environment: CleanEnvironment.current(forHelper: true),
             descriptor: ends[1], target: Helper.descriptor
         )
         do throws(Spawn.Failure) {
@@ -50,9 +57,17 @@ struct HelperProcess {
         return unsafe Glibc.send(socket, message, message.count, flags) == message.count
     }
 
-    /// Takes what has come. `isOver` says that nothing more will: the process ended, or broke the protocol.
-    mutating func receive() -> (answers: [(request: Int, answer: Answer)], isOver: Bool) {
+    /// What has come from the process.
+    struct Arrivals {
         var answers: [(request: Int, answer: Answer)] = []
+        var events: [BusEvent] = []
+        /// Nothing more will come: the process ended, or broke the protocol.
+        var isOver = false
+    }
+
+    /// Takes what has come.
+    mutating func receive() -> Arrivals {
+        var arrivals = Arrivals()
         var buffer = [UInt8](repeating: 0, count: 16_384)
         defer { erase(&buffer) }
         while true {
@@ -60,35 +75,51 @@ struct HelperProcess {
             if count < 0 {
                 let code = errno
                 if code == EINTR { continue }
-                return (answers, code != EAGAIN)
+                arrivals.isOver = code != EAGAIN
+                return arrivals
             }
-            guard count > 0 else { return (answers, true) }
+            guard count > 0 else {
+                arrivals.isOver = true
+                return arrivals
+            }
             reader.append(buffer[0..<count])
             do {
                 while var frame = try reader.next() {
                     defer { erase(&frame) }
-                    if let answer = try read(frame) { answers.append(answer) }
+                    try read(frame, into: &arrivals)
                 }
             } catch {
-                return (answers, true)
+                arrivals.isOver = true
+                return arrivals
             }
         }
     }
 
     private struct BrokenProtocol: Error {}
 
-    private mutating func read(_ frame: [UInt8]) throws -> (request: Int, answer: Answer)? {
-        if let request = awaitsSecret {
+    private mutating func read(_ frame: [UInt8], into arrivals: inout Arrivals) throws {
+        if let (request, members) = awaitsSecret {
             awaitsSecret = nil
-            return (request, .success(Secret(bytes: frame)))
+            let answer = HelperAnswer(members: members, secret: Secret(bytes: frame))
+            return arrivals.answers.append((request, .success(answer)))
         }
-        let line = try JSON(parsing: frame)
+        guard let line = try JSON(parsing: frame).object else { throw BrokenProtocol() }
+        if let name = line["event"]?.string {
+            guard let event = BusEvent(rawValue: name) else { throw BrokenProtocol() }
+            return arrivals.events.append(event)
+        }
         guard let request = line["id"]?.integer, let isGood = line["ok"]?.bool else { throw BrokenProtocol() }
-        guard !isGood else {
-            awaitsSecret = request
-            return nil
+        guard isGood else {
+            let error =
+                SecretServiceError(members: line).map { HelperError.secretService($0) }
+                ?? .commandFailed(reason: line["reason"]?.string ?? "failed")
+            return arrivals.answers.append((request, .failure(error)))
         }
-        return (request, .failure(.commandFailed(reason: line["reason"]?.string ?? "failed")))
+        if line["secret"]?.bool == true {
+            awaitsSecret = (request, line)
+        } else {
+            arrivals.answers.append((request, .success(HelperAnswer(members: line, secret: nil))))
+        }
     }
 
     /// Closes the socket: a healthy helper kills its commands and ends.

@@ -5,7 +5,7 @@ import StrictJSON
 /// The first look at any answer of a provider, the same for all: is it there, is it JSON, is it an error. Statuses that
 /// mean "later" are never taken for a "no", whatever their body says: proxies write bodies too.
 enum AnswerReader {
-    /// Throws for answers that say nothing about the request: 408, 425, 429, 5xx, and redirects.
+    /// Throws for answers that say nothing about the request: 408, 425, 429, 5xx, redirects, and what was cut off.
     static func checkStatus(_ response: HTTPResponse, of answer: OAuthError.Answer) throws(OAuthError) {
         switch response.status {
         case 408, 425, 429, 500...599:
@@ -13,8 +13,10 @@ enum AnswerReader {
         case 300..<400:
             // A followed redirect would carry codes and tokens to a host that nobody configured.
             throw .invalid(answer, reason: "redirect refused (HTTP \(response.status))")
-        default: return
+        default: break
         }
+        // Half an answer may say the opposite of the whole one.
+        guard !response.isTruncated else { throw .invalid(answer, reason: "the answer was cut off on the way") }
     }
 
     static func unavailable(_ response: HTTPResponse, _ answer: OAuthError.Answer) -> OAuthError {

@@ -26,8 +26,10 @@ public struct AuthorizationRequest: Sendable {
     public let resource: String?
     /// What the account or the app adds, in order.
     public let additionalParameters: [(String, String)]
+    /// The `max_age` among them, in seconds, which the ID token must agree with; nil if none is asked for.
+    public let maxAge: Int?
 
-    /// Throws `.misconfigured` if an additional parameter is reserved, repeated or nameless.
+    /// Throws `.misconfigured` if an additional parameter is reserved, repeated or nameless, or a `max_age` is no number.
     public init(
         endpoint: String, clientID: String, redirectURI: String, scopes: [String], state: Secret, nonce: Secret?,
         codeChallenge: String, responseMode: String? = nil, resource: String? = nil,
@@ -38,6 +40,13 @@ public struct AuthorizationRequest: Sendable {
             guard !name.isEmpty, names.insert(name).inserted else {
                 throw .misconfigured(reason: "an authorization parameter is reserved, repeated or without a name")
             }
+        }
+        maxAge = try additionalParameters.first { $0.0 == "max_age" }.map { _, text throws(OAuthError) in
+            // What is asked for is checked later: a text that only the provider understands could not be.
+            guard let seconds = Int(text), seconds >= 0 else {
+                throw .misconfigured(reason: "max_age is not a number of seconds")
+            }
+            return seconds
         }
         self.endpoint = endpoint
         self.clientID = clientID

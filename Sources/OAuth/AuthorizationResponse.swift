@@ -107,10 +107,11 @@ public struct AuthorizationResponse: Sendable, Equatable {
 
     /// RFC 9207 section 2.4, for codes and errors alike: an `iss` must be the expected one byte for byte, and must be
     /// there if the provider's metadata promise it. For a provider without a known issuer there is nothing to compare.
+    /// Where the expected issuer is a template, see ``ProviderMetadata/idTokenIssuer``, any directory's will do.
     public func check(issuer expected: String?, isAdvertised: Bool) -> Bool {
         guard let issuer else { return !isAdvertised }
         guard let expected else { return true }
-        return issuer.utf8.elementsEqual(expected.utf8)
+        return IssuerTemplate.admits(issuer, expected: expected, tenant: nil)
     }
 
     /// RFC 6749 section 3.1: no parameter twice. Two readers of one callback must not see two things.

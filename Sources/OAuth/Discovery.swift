@@ -36,10 +36,11 @@ extension ProviderMetadata {
         guard response.status == 200 else { throw .invalid(.metadata, reason: "HTTP \(response.status)") }
         let object = try AnswerReader.object(in: response, of: .metadata)
         guard let stated = object["issuer"]?.string else { throw .invalid(.metadata, reason: "no issuer") }
-        guard stated.utf8.elementsEqual(issuer.utf8) else {
+        guard stated.isSameBytes(as: issuer) || IssuerTemplate.mayState(stated, for: url) else {
             throw .invalid(.metadata, reason: "the issuer in it differs from the configured one")
         }
-        try self.init(reading: MetadataDocument(object: object, issuer: url), issuer: issuer)
+        try self.init(
+            reading: MetadataDocument(object: object, issuer: url), issuer: issuer, idTokenIssuer: stated)
         if let methods = codeChallengeMethods, !methods.contains("S256") {
             throw .misconfigured(reason: "the provider offers no S256")
         }

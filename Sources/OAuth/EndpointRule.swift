@@ -16,13 +16,16 @@ enum EndpointRule {
         return host == issuer.host || (endpoint.isLoopback && issuer.isLoopback)
     }
 
-    /// `localhost` and what is below it, IPv6 literals, escaped hosts, and every host whose last label begins like a
+    private static let hostsFile: Set<String> = ["ip6-localhost", "ip6-loopback", "localhost4", "localhost6"]
+
+    /// `localhost` and what is below it or means the same in a hosts file, IPv6 literals, escaped hosts, and every host whose last label begins like a
     /// number: resolvers read 127.1, 0x7f000001 and 017700000001 as addresses.
     private static func isLocalOrAddress(_ host: String) -> Bool {
         let labels = host.utf8.split(separator: UInt8(ascii: "."))
         guard let last = labels.last, let first = last.first else { return true }
         return host.utf8.contains { $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: "%") }
-            || last.elementsEqual("localhost".utf8)
+            || (labels.count == 1 && hostsFile.contains(String(host.prefix { $0 != "." })))
+            || ["localhost", "localdomain"].contains { last.elementsEqual($0.utf8) }
             || (first >= 0x30 && first <= 0x39)
     }
 }

@@ -29,10 +29,10 @@ public struct IDToken: Sendable {
         _ token: Secret, keys: JSONWebKeySet, expecting expected: IDTokenExpectations
     ) throws(OAuthError) -> IDToken {
         let signature: JSONWebSignature
-        let claims: JSONObject
+        let signed: JSONWebSignature.Verified
         do {
             signature = try JSONWebSignature(parsing: token)
-            claims = try signature.verify(with: keys, allowed: expected.allowedAlgorithms)
+            signed = try signature.verified(with: keys, allowed: expected.allowedAlgorithms)
         } catch {
             throw .invalidIDToken(claim: error.part, reason: error.reason)
         }
@@ -41,9 +41,11 @@ public struct IDToken: Sendable {
         if let type = signature.type, type.hasSuffix("+jwt") {
             throw .invalidIDToken(claim: "typ", reason: "a token of another kind")
         }
-        let idToken = try IDToken(claims: claims)
+        let idToken = try IDToken(claims: signed.payload)
         try idToken.checkParties(expected)
+        try idToken.checkSigner(signed.key, expected)
         try idToken.checkTimes(expected)
+        try idToken.checkAge(expected)
         try idToken.checkNonce(expected)
         try idToken.checkHash("at_hash", of: expected.accessToken, algorithm: signature.algorithm)
         try idToken.checkHash("c_hash", of: expected.code, algorithm: signature.algorithm)
@@ -67,10 +69,17 @@ public struct IDToken: Sendable {
         authenticationTime = try claims.instant("auth_time")
         authorizedParty = try claims.text("azp")
         self.claims = claims
-        guard (1...255).contains(subject.utf8.count) else {
-            throw .invalidIDToken(claim: "sub", reason: "not 1 to 255 bytes")
+        guard subject.isSubject else {
+            throw .invalidIDToken(claim: "sub", reason: "not 1 to 255 bytes without control characters")
+        }
+        // A logout token may carry our name, its type is only recommended, and it must never sign anybody in
+        // (OpenID Connect Back-Channel Logout section 2.4).
+        guard claims["events"]?[IDToken.logoutEvent] == nil else {
+            throw .invalidIDToken(claim: "events", reason: "a logout token")
         }
     }
+
+    private static let logoutEvent = "http://schemas.openid.net/event/backchannel-logout"
 
     private static func require<Value>(_ value: Value?, _ claim: String) throws(OAuthError) -> Value {
         guard let value else { throw .invalidIDToken(claim: claim, reason: "missing") }
@@ -78,7 +87,9 @@ public struct IDToken: Sendable {
     }
 
     private func checkParties(_ expected: IDTokenExpectations) throws(OAuthError) {
-        guard issuer.isSameBytes(as: expected.issuer) else {
+        // Against a template a directory must be named twice, alike: an absent one is the empty name.
+        let tenant = IssuerTemplate.isTemplate(expected.issuer) ? try claims.text("tid") ?? "" : nil
+        guard IssuerTemplate.admits(issuer, expected: expected.issuer, tenant: tenant) else {
             throw .invalidIDToken(claim: "iss", reason: "another issuer")
         }
         // The list, not the set: a set takes two spellings of an accented letter for one audience.
@@ -94,16 +105,37 @@ public struct IDToken: Sendable {
         }
     }
 
+    /// Directories that share a key set have keys of their own in it, each marked with its issuer.
+    private func checkSigner(_ key: JSONWebKeySet.Key, _ expected: IDTokenExpectations) throws(OAuthError) {
+        guard IssuerTemplate.isTemplate(expected.issuer), let owner = key.issuer else { return }
+        guard owner.isSameBytes(as: issuer) || owner.isSameBytes(as: expected.issuer) else {
+            throw .invalidIDToken(claim: "iss", reason: "signed with the key of another issuer")
+        }
+    }
+
     private func checkTimes(_ expected: IDTokenExpectations) throws(OAuthError) {
         // The clock is ours and the leeway small, the claims are bounded: no sum here overflows.
-        guard expected.now < expiresAt + expected.leeway else {
+        let leeway = expected.boundedLeeway
+        guard expected.now < expiresAt + leeway else {
             throw .invalidIDToken(claim: "exp", reason: "expired")
         }
-        guard issuedAt <= expected.now + expected.leeway else {
+        guard issuedAt <= expected.now + leeway else {
             throw .invalidIDToken(claim: "iat", reason: "issued in the future; is a clock wrong?")
         }
-        if let notBefore = try claims.instant("nbf"), notBefore > expected.now + expected.leeway {
+        if let notBefore = try claims.instant("nbf"), notBefore > expected.now + leeway {
             throw .invalidIDToken(claim: "nbf", reason: "not valid yet; is a clock wrong?")
+        }
+    }
+
+    /// Section 3.1.3.7, rule 13.
+    private func checkAge(_ expected: IDTokenExpectations) throws(OAuthError) {
+        guard let maxAge = expected.maxAge else { return }
+        guard let authenticationTime else {
+            throw .invalidIDToken(claim: "auth_time", reason: "missing though max_age was asked for")
+        }
+        let oldest = min(max(maxAge, 0), LenientNumber.longest) + expected.boundedLeeway
+        guard expected.now - authenticationTime <= oldest else {
+            throw .invalidIDToken(claim: "auth_time", reason: "longer ago than asked for")
         }
     }
 
@@ -127,8 +159,11 @@ public struct IDToken: Sendable {
         }
     }
 
-    /// OpenID Connect Core section 12.2; the issuer was compared already.
+    /// OpenID Connect Core section 12.2; the issuer was compared already, unless a template admits several.
     private func checkSuccession(to previous: IDTokenExpectations.Previous) throws(OAuthError) {
+        guard previous.issuer?.isSameBytes(as: issuer) ?? true else {
+            throw .invalidIDToken(claim: "iss", reason: "another issuer than before")
+        }
         guard subject.isSameBytes(as: previous.subject) else {
             throw .invalidIDToken(claim: "sub", reason: "another person than before")
         }

@@ -64,3 +64,10 @@ extension SignatureAlgorithm {
         return Base64URL.encode(digest.prefix(digest.count / 2))
     }
 }
+
+extension String {
+    /// True for what can be a `sub`: 1 to 255 bytes (OpenID Connect Core section 2), nothing that would move a cursor.
+    var isSubject: Bool {
+        (1...255).contains(utf8.count) && utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
+    }
+}

@@ -7,6 +7,8 @@ public struct IDTokenExpectations: Sendable {
     /// What a refreshed ID token must share with the one of the sign-in (OpenID Connect Core section 12.2).
     public struct Previous: Sendable {
         public var subject: String
+        /// `iss`; nil where it is no longer known. It only matters where ``IDTokenExpectations/issuer`` is a template.
+        public var issuer: String?
         public var audience: Set<String>
         /// `auth_time` in Unix seconds; nil if it had none.
         public var authenticationTime: Int?
@@ -17,9 +19,10 @@ public struct IDTokenExpectations: Sendable {
 
         public init(
             subject: String, audience: Set<String>, authenticationTime: Int? = nil, authorizedParty: String? = nil,
-            nonce: Secret? = nil
+            nonce: Secret? = nil, issuer: String? = nil
         ) {
             self.subject = subject
+            self.issuer = issuer
             self.audience = audience
             self.authenticationTime = authenticationTime
             self.authorizedParty = authorizedParty
@@ -30,12 +33,13 @@ public struct IDTokenExpectations: Sendable {
         public init(_ token: IDToken) {
             self.init(
                 subject: token.subject, audience: token.audience, authenticationTime: token.authenticationTime,
-                authorizedParty: token.authorizedParty, nonce: token.claims["nonce"]?.string.map { Secret($0) }
+                authorizedParty: token.authorizedParty, nonce: token.claims["nonce"]?.string.map { Secret($0) },
+                issuer: token.issuer
             )
         }
     }
 
-    /// The provider's issuer, compared byte for byte.
+    /// The provider's issuer, compared byte for byte; or its template, see ``ProviderMetadata/idTokenIssuer``.
     public var issuer: String
     /// Our client identifier there.
     public var clientID: String
@@ -43,7 +47,7 @@ public struct IDTokenExpectations: Sendable {
     public var nonce: Secret?
     /// Unix seconds.
     public var now: Int
-    /// How far the provider's clock may differ, in seconds.
+    /// How far the provider's clock may differ, in seconds; beyond 0...300 the nearer end counts.
     public var leeway: Int
     /// The access token of the same answer, for `at_hash`.
     public var accessToken: Secret?
@@ -53,11 +57,13 @@ public struct IDTokenExpectations: Sendable {
     public var previous: Previous?
     /// What the provider says that it signs with. Never what a token's header says.
     public var allowedAlgorithms: Set<SignatureAlgorithm>
+    /// The `max_age` that was asked for, in seconds: then `auth_time` must be there and no older.
+    public var maxAge: Int?
 
     public init(
         issuer: String, clientID: String, nonce: Secret? = nil, now: Int, leeway: Int = 120,
         accessToken: Secret? = nil, code: Secret? = nil, previous: Previous? = nil,
-        allowedAlgorithms: Set<SignatureAlgorithm> = [.rs256]
+        allowedAlgorithms: Set<SignatureAlgorithm> = [.rs256], maxAge: Int? = nil
     ) {
         self.issuer = issuer
         self.clientID = clientID
@@ -68,5 +74,9 @@ public struct IDTokenExpectations: Sendable {
         self.code = code
         self.previous = previous
         self.allowedAlgorithms = allowedAlgorithms
+        self.maxAge = maxAge
     }
+
+    /// The leeway as it is used. A clock more than five minutes off is a mistake to be told, not one to be allowed for.
+    var boundedLeeway: Int { min(max(leeway, 0), 300) }
 }

@@ -15,6 +15,8 @@ public struct JSONWebKeySet: Sendable {
         /// `alg`: the only algorithm the key may be used with; nil for any that fits its type.
         public let algorithm: SignatureAlgorithm?
         public let publicKey: PublicKey
+        /// `issuer`, Microsoft's member in a set that its directories share: whose key it is; nil for everybody's.
+        public let issuer: String?
     }
 
     /// More keys than any provider publishes: a token without `kid` may cost as many signature checks.
@@ -104,7 +106,8 @@ extension JSONWebKeySet.Key {
             guard let text = kid.string else { return nil }
             keyID = text
         }
-        self.init(keyID: keyID, algorithm: algorithm, publicKey: publicKey)
+        self.init(
+            keyID: keyID, algorithm: algorithm, publicKey: publicKey, issuer: object["issuer"]?.string)
     }
 }
 

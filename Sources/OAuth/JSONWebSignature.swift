@@ -75,14 +75,27 @@ public struct JSONWebSignature: Sendable {
     public func verify(
         with keys: JSONWebKeySet, allowed: Set<SignatureAlgorithm>
     ) throws(Failure) -> JSONObject {
+        try verified(with: keys, allowed: allowed).payload
+    }
+
+    /// What a signature vouches for, and the key that made it.
+    struct Verified {
+        let payload: JSONObject
+        let key: JSONWebKeySet.Key
+    }
+
+    /// See ``verify(with:allowed:)``.
+    func verified(with keys: JSONWebKeySet, allowed: Set<SignatureAlgorithm>) throws(Failure) -> Verified {
         guard allowed.contains(algorithm) else { throw Failure("alg", "not the algorithm agreed with this provider") }
         let candidates = keys.candidates(kid: keyID, algorithm: algorithm)
         guard !candidates.isEmpty else { throw Failure("kid", "the provider publishes no such key") }
-        guard candidates.contains(where: isSigned) else { throw Failure("signature", "not made by the provider's key") }
+        guard let key = candidates.first(where: isSigned) else {
+            throw Failure("signature", "not made by the provider's key")
+        }
         guard let payload = try? JSON(parsing: payload).object else {
             throw Failure("payload", "not a JSON object, or a member twice")
         }
-        return payload
+        return Verified(payload: payload, key: key)
     }
 
     /// True if the signature may have been made by a key that is not in the set yet, so that fetching the set again can

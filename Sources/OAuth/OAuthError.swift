@@ -53,8 +53,9 @@ public enum OAuthError: Error, Sendable, Equatable {
             // not a word in a browser's redirect, nor one at a status that a proxy makes up.
             case "invalid_grant" where [200, 400, 401, 403].contains(refusal.status): .signInAgain
             case "temporarily_unavailable", "server_error", "slow_down": .retry(after: nil)
+            // The last two are GitHub's.
             case "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_scope",
-                "unsupported_response_type":
+                "unsupported_response_type", "incorrect_client_credentials", "redirect_uri_mismatch":
                 .fixConfiguration
             default: .reportToProvider
             }

@@ -3,29 +3,34 @@
 public struct ProviderMetadata: Sendable, Equatable {
     /// As configured, byte for byte; nil for a plain OAuth server whose endpoints were given by hand.
     public let issuer: String?
+    /// What a token's `iss` must be: ``issuer``, except at a place that Microsoft's directories share. There it is the
+    /// template `https://login.microsoftonline.com/{tenantid}/v2.0`, which ``IDTokenExpectations/issuer`` takes.
+    public let idTokenIssuer: String?
     public let authorizationEndpoint: String
     public let tokenEndpoint: String
-    public let jwksURI: String?
-    public let userinfoEndpoint: String?
+    public internal(set) var jwksURI: String?
+    public internal(set) var userinfoEndpoint: String?
     /// RFC 7009.
-    public let revocationEndpoint: String?
-    public let endSessionEndpoint: String?
+    public internal(set) var revocationEndpoint: String?
+    public internal(set) var endSessionEndpoint: String?
     /// RFC 8628.
-    public let deviceAuthorizationEndpoint: String?
+    public internal(set) var deviceAuthorizationEndpoint: String?
     /// RFC 9126.
-    public let pushedAuthorizationRequestEndpoint: String?
+    public internal(set) var pushedAuthorizationRequestEndpoint: String?
     /// The provider takes authorization requests only by RFC 9126.
-    public let requiresPushedAuthorization: Bool
+    public internal(set) var requiresPushedAuthorization: Bool
     /// RFC 7591.
-    public let registrationEndpoint: String?
+    public internal(set) var registrationEndpoint: String?
     /// The provider promises an `iss` in every authorization response (RFC 9207).
-    public let supportsIssuerInResponse: Bool
+    public internal(set) var supportsIssuerInResponse: Bool
     /// Nil if nothing is said: S256 is sent all the same, and its effect is then unknown.
-    public let codeChallengeMethods: [String]?
+    public internal(set) var codeChallengeMethods: [String]?
     /// Nil if nothing is said, which means `client_secret_basic`.
-    public let tokenEndpointAuthenticationMethods: [String]?
-    public let idTokenSigningAlgorithms: [String]?
-    public let scopesSupported: [String]?
+    public internal(set) var tokenEndpointAuthenticationMethods: [String]?
+    public internal(set) var idTokenSigningAlgorithms: [String]?
+    /// What signed userinfo answers are signed with; nil if nothing is said.
+    public internal(set) var userinfoSigningAlgorithms: [String]?
+    public internal(set) var scopesSupported: [String]?
 
     /// Metadata by hand, for a server that publishes none. Throws `.misconfigured` for an endpoint that is not https
     /// (or http on loopback), has a fragment or names a user.
@@ -46,6 +51,7 @@ public struct ProviderMetadata: Sendable, Equatable {
             throw .misconfigured(reason: "the \(name) endpoint is not an https URL (or http on loopback)")
         }
         self.issuer = issuer
+        self.idTokenIssuer = issuer
         self.authorizationEndpoint = authorizationEndpoint
         self.tokenEndpoint = tokenEndpoint
         self.jwksURI = jwksURI
@@ -60,11 +66,13 @@ public struct ProviderMetadata: Sendable, Equatable {
         self.codeChallengeMethods = nil
         self.tokenEndpointAuthenticationMethods = nil
         self.idTokenSigningAlgorithms = nil
+        self.userinfoSigningAlgorithms = nil
         self.scopesSupported = nil
     }
 
-    init(reading document: MetadataDocument, issuer: String) throws(OAuthError) {
+    init(reading document: MetadataDocument, issuer: String, idTokenIssuer: String) throws(OAuthError) {
         self.issuer = issuer
+        self.idTokenIssuer = idTokenIssuer
         authorizationEndpoint = try document.requiredEndpoint("authorization_endpoint")
         tokenEndpoint = try document.requiredEndpoint("token_endpoint")
         jwksURI = try document.endpoint("jwks_uri")
@@ -79,6 +87,8 @@ public struct ProviderMetadata: Sendable, Equatable {
         codeChallengeMethods = try document.texts("code_challenge_methods_supported")
         tokenEndpointAuthenticationMethods = try document.texts("token_endpoint_auth_methods_supported")
         idTokenSigningAlgorithms = try document.texts("id_token_signing_alg_values_supported")
-        scopesSupported = try document.texts("scopes_supported")
+        userinfoSigningAlgorithms = try document.texts("userinfo_signing_alg_values_supported")
+        // Only shown: a broken list is no reason to refuse a provider.
+        scopesSupported = (try? document.texts("scopes_supported")) ?? nil
     }
 }

@@ -4,7 +4,8 @@ internal import HTTPMessages
 /// the configuration leaves out; it never overrules it.
 public enum ProviderPreset: Sendable, Equatable {
     case google
-    /// The directory's id. `common` and other aliases have no issuer of their own to compare with.
+    /// The directory's id, or `common` or `organizations` for the place that directories share: there every directory's
+    /// own word counts, see ``ProviderMetadata/idTokenIssuer``.
     case microsoft(tenant: String)
     case github
     /// `gitlab.com`, or the host of one's own GitLab, with a port if it has one.
@@ -35,12 +36,7 @@ public enum ProviderPreset: Sendable, Equatable {
         case "github": self = .github
         case "gitlab": self = .gitlab(host: try ProviderPreset.checked(host: host ?? "gitlab.com"))
         case "microsoft":
-            guard let tenant, ProviderPreset.isDirectoryID(tenant) else {
-                throw .misconfigured(
-                    reason: "microsoft needs the tenant's id (xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx): aliases such as "
-                        + "common, organizations and consumers have no issuer to compare with")
-            }
-            self = .microsoft(tenant: tenant.lowercased())
+            self = .microsoft(tenant: try ProviderPreset.checked(tenant: tenant))
         default:
             throw .misconfigured(reason: "unknown provider; known are \(ProviderPreset.names.joined(separator: ", "))")
         }
@@ -96,25 +92,26 @@ public enum ProviderPreset: Sendable, Equatable {
         }
     }
 
+    /// Where Microsoft keeps persons without an organization: what it calls `consumers` states this directory's issuer.
+    private static let personalDirectory = "9188040d-6c67-4c5b-b112-36a304b66dad"
+
+    private static func checked(tenant: String?) throws(OAuthError) -> String {
+        switch tenant?.lowercased() {
+        case let alias? where ["common", "organizations"].contains(alias): return alias
+        case "consumers"?: return personalDirectory
+        case let id? where IssuerTemplate.isDirectoryID(id): return id
+        default:
+            throw .misconfigured(
+                reason: "microsoft needs the tenant: its id (xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx), or common, "
+                    + "organizations or consumers")
+        }
+    }
+
     private static func checked(host: String) throws(OAuthError) -> String {
         let url = try? WebURL(parsing: "https://\(host)")
         guard let url, url.path.isEmpty, url.query == nil, url.fragment == nil else {
             throw .misconfigured(reason: "the host is not a name with an optional port")
         }
         return host
-    }
-
-    /// 8-4-4-4-12 hexadecimal digits.
-    private static func isDirectoryID(_ text: String) -> Bool {
-        let groups = text.utf8.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
-        return groups.map(\.count) == [8, 4, 4, 4, 12]
-            && groups.allSatisfy { group in
-                group.allSatisfy { byte in
-                    switch byte {
-                    case 0x30...0x39, 0x41...0x46, 0x61...0x66: true
-                    default: false
-                    }
-                }
-            }
     }
 }

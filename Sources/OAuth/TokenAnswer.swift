@@ -5,7 +5,8 @@ internal import StrictJSON
 /// The token endpoint's answer, in two looks. The first finds the refresh token, which may have been rotated: it must
 /// be durable before anything else in the answer can fail (CONTRACT section 9). The second checks the rest.
 ///
-/// A refresh token is taken from every successful answer that has a readable one, even if all else in it is broken.
+/// A refresh token is taken from every successful answer that has a readable one, even if all else in it is broken, the
+/// JSON itself included (see ``RefreshTokenSalvage``).
 public struct TokenAnswer: Sendable {
     /// The new refresh token, unchecked beyond its characters; nil if the old one stays.
     public let refreshToken: Secret?
@@ -16,10 +17,21 @@ public struct TokenAnswer: Sendable {
     /// - `.refused`: the provider's no, in OAuth's words, at whatever status (GitHub says it with 200).
     /// - `.unavailable`: 408, 425, 429 or 5xx, whose bodies prove nothing, or the provider's own word for "later".
     /// - `.invalid`: no answer of a token endpoint: a page, a redirect, an empty or broken body.
+    ///
+    /// An answer that was cut off on the way gives its refresh token at most, however complete it looks: nothing else
+    /// in it is believed.
     public init(reading response: HTTPResponse) throws(OAuthError) {
-        try AnswerReader.checkStatus(response, of: .token)
-        let object = try AnswerReader.object(in: response, of: .token)
         let isSuccess = (200..<300).contains(response.status)
+        let object: JSONObject
+        do throws(OAuthError) {
+            try AnswerReader.checkStatus(response, of: .token)
+            object = try AnswerReader.tokenObject(in: response)
+        } catch {
+            guard isSuccess, let salvaged = RefreshTokenSalvage.token(in: response) else { throw error }
+            refreshToken = salvaged
+            outcome = .failure(error)
+            return
+        }
         refreshToken = isSuccess ? TokenText.secret(object["refresh_token"]?.string, allowsSpace: true) : nil
         guard refreshToken == nil else {
             // From here on nothing throws: an answer that says both yes and no must not cost this token.
@@ -40,6 +52,10 @@ public struct TokenAnswer: Sendable {
     private static func meaning(of refusal: OAuthError.Refusal, _ response: HTTPResponse) -> OAuthError {
         switch refusal.code {
         case "temporarily_unavailable", "server_error", "slow_down": AnswerReader.unavailable(response, .token)
+        // GitHub's word for a refresh token that is dead, said with 200: the standard's word for it is the one that the
+        // rest of the house knows.
+        case "bad_refresh_token":
+            .refused(.init(code: "invalid_grant", message: refusal.message, status: refusal.status))
         default: .refused(refusal)
         }
     }

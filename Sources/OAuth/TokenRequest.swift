@@ -32,6 +32,8 @@ public enum TokenRequest {
         if let audience { request.appendParameter("audience", audience) }
         if let resource { request.appendParameter("resource", resource) }
         registration.authenticate(&request)
+        // The provider may have rotated before the line broke: what came may hold the only refresh token that lives.
+        request.keepsPartialBody = true
         return request
     }
 }

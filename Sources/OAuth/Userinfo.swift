@@ -20,7 +20,7 @@ public struct Userinfo: Sendable, Equatable {
     public let subject: String?
     public let claims: JSONObject
 
-    /// Reads the answer. With a `subject`, `sub` must be there and be it, byte for byte.
+    /// Reads a plain answer; for a signed one see ``signedToken(in:)``. With a `subject`, `sub` must be there and be it, byte for byte.
     ///
     /// 401 and 403 are `.refused` as `invalid_token` and `insufficient_scope` (RFC 6750 section 3.1), in our words: an
     /// API's error says nothing about the grant.
@@ -33,11 +33,15 @@ public struct Userinfo: Sendable, Equatable {
         default: throw .invalid(.userinfo, reason: "HTTP \(response.status)")
         }
         guard AnswerReader.mediaType(of: response) != "application/jwt" else {
-            throw .invalid(.userinfo, reason: "signed userinfo is not supported")
+            throw .invalid(.userinfo, reason: "a signed answer where a plain one was to be read")
         }
-        let claims = try AnswerReader.object(in: response, of: .userinfo)
+        try self.init(claims: AnswerReader.object(in: response, of: .userinfo), subject: subject)
+    }
+
+    /// The claims of an answer that is believed, if they are the subject's.
+    init(claims: JSONObject, subject: String?) throws(OAuthError) {
         switch claims["sub"] {
-        case .string(let text)? where !text.isEmpty: self.subject = text
+        case .string(let text)? where text.isSubject: self.subject = text
         case nil, .null?: self.subject = nil
         default: throw .invalid(.userinfo, reason: "a sub that is not text")
         }

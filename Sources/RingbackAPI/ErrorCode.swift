@@ -11,6 +11,7 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable, ExpressibleByStri
     public static let invalidConfiguration: ErrorCode = "invalid_configuration"
     public static let signInRequired: ErrorCode = "sign_in_required"
     public static let sessionExpired: ErrorCode = "session_expired"
+    public static let invalidCredentials: ErrorCode = "invalid_credentials"
     public static let accessDenied: ErrorCode = "access_denied"
     public static let policyDenied: ErrorCode = "policy_denied"
     public static let notFound: ErrorCode = "not_found"
@@ -49,6 +50,7 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable, ExpressibleByStri
             status: 400, title: "The configuration has mistakes", recovery: .fixConfiguration),
         .signInRequired: .init(status: 401, title: "The account is not signed in", recovery: .signIn),
         .sessionExpired: .init(status: 401, title: "The provider ended the session", recovery: .signIn),
+        .invalidCredentials: .init(status: 401, title: "The credentials are wrong", recovery: .none),
         .accessDenied: .init(status: 403, title: "The sign-in was refused at the provider", recovery: .none),
         .policyDenied: .init(status: 403, title: "The policy does not allow this", recovery: .none),
         .notFound: .init(status: 404, title: "There is nothing at this address", recovery: .none),
@@ -61,8 +63,9 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable, ExpressibleByStri
         .portInUse: .init(status: 409, title: "The callback's port is in use", recovery: .retry),
         .flowExpired: .init(status: 410, title: "The sign-in has ended", recovery: .signIn),
         .providerError: .init(status: 422, title: "The provider refused", recovery: .none),
-        .vaultLocked: .init(status: 423, title: "The vault is locked", recovery: .none),
-        .rateLimited: .init(status: 429, title: "The provider asks to wait", recovery: .retry),
+        // Not the program's to mend: the person unlocks, and the same call succeeds.
+        .vaultLocked: .init(status: 423, title: "The vault is locked", recovery: .retry),
+        .rateLimited: .init(status: 429, title: "Too early: wait before the next attempt", recovery: .retry),
         .internalError: .init(status: 500, title: "Ringback made a mistake", recovery: .retry),
         .invalidProviderResponse: .init(status: 502, title: "The provider's answer is not valid", recovery: .retry),
         .providerUnreachable: .init(status: 503, title: "The provider cannot be reached", recovery: .retry),

@@ -18,6 +18,7 @@ public struct Route: Sendable, Hashable {
     public enum ID: String, Sendable, CaseIterable {
         case getOpenAPI, getStatus, getPeer, listAccounts, getAccount, signIn, listFlows, getFlow, withdrawFlow
         case deliverCallback, getSession, getSessionByIssuer, refresh, signOut, streamEvents, reload
+        case getAudit, getMetrics, lockVault, unlockVault, rekeyVault
     }
 
     public let method: String
@@ -34,16 +35,21 @@ public struct Route: Sendable, Hashable {
         Route("DELETE", "/v1/accounts/{account}/session", .signOut, .signOut),
         Route("GET", "/v1/accounts/{account}/session", .getSession, .token),
         Route("POST", "/v1/accounts/{account}/sign-in", .signIn, .signIn),
+        Route("GET", "/v1/audit", .getAudit, .readState),
         Route("POST", "/v1/callbacks", .deliverCallback, .deliverCallback),
         Route("GET", "/v1/events", .streamEvents, .readState),
         Route("GET", "/v1/flows", .listFlows, .readState),
         Route("DELETE", "/v1/flows/{flow}", .withdrawFlow, .signIn),
         Route("GET", "/v1/flows/{flow}", .getFlow, .readState),
+        Route("GET", "/v1/metrics", .getMetrics, .readState),
         Route("GET", "/v1/openapi.json", .getOpenAPI, .readState),
         Route("GET", "/v1/peer", .getPeer, .readState),
         Route("POST", "/v1/reload", .reload, .manage),
         Route("GET", "/v1/session", .getSessionByIssuer, .token),
         Route("GET", "/v1/status", .getStatus, .readState),
+        Route("POST", "/v1/vault/lock", .lockVault, .manage),
+        Route("POST", "/v1/vault/rekey", .rekeyVault, .manage),
+        Route("POST", "/v1/vault/unlock", .unlockVault, .manage),
     ]
 
     private init(_ method: String, _ path: String, _ id: ID, _ operation: Operation) {

@@ -16,7 +16,7 @@ public struct AuthEvent: RawRepresentable, Hashable, Sendable, ExpressibleByStri
     public static let mfaChallengeVerified: AuthEvent = "mfa_challenge_verified"
     public static let signInFailed: AuthEvent = "sign_in_failed"
     public static let refreshFailed: AuthEvent = "refresh_failed"
-    /// The session will end soon and cannot be renewed.
+    /// The session will end soon and cannot be renewed: ``Session/endsAt`` says when.
     public static let sessionEnding: AuthEvent = "session_ending"
 }
 
@@ -116,6 +116,7 @@ struct EventPump: Sendable {
                 var request = SessionRequest(account: account)
                 request.include = "user"
                 session = try? Session(reading: try calls.session(request))
+                session?.endsAt = data["ends_at"]?.integer
             }
             if interruption.isInterrupted { return }
             deliver((AuthEvent(rawValue: event.name), session))

@@ -39,6 +39,22 @@ package struct BrokerCalls: Sendable {
         return try BrokerCalls.readJSON(exchange)
     }
 
+    /// One call whose answer is text.
+    package func text(_ target: String, timeout: Duration = .seconds(30)) throws(RingbackError) -> String {
+        let connection = try SocketConnection(
+            unixPath: socket, deadline: .now + timeout, interruption: interruption)
+        let exchange = HTTPExchange(connection)
+        var fields = self.fields.filter { $0.0 != "Accept" }
+        fields.append(("Accept", "text/plain, application/problem+json"))
+        try exchange.send("GET", target, fields: fields)
+        let head = try exchange.readHead()
+        guard head.status == 200, head.field("content-type")?.hasPrefix("text/plain") == true else {
+            _ = try BrokerCalls.readJSON(exchange, head)
+            throw RingbackError(.badAnswer, "The daemon did not answer with text.")
+        }
+        return String(decoding: try exchange.readBody(), as: UTF8.self)
+    }
+
     /// Opens the stream of events; its waits end when nothing came for `silence` (the daemon sends a comment every
     /// 15 s).
     package func openEvents(

@@ -32,6 +32,9 @@ public struct Session: Sendable, Equatable, CustomStringConvertible, CustomRefle
     public var scope: String
     public var issuer: String
     public var user: User?
+    /// When the session itself ends and a new sign-in is needed (Unix seconds): beside ``AuthEvent/sessionEnding``
+    /// alone, nil everywhere else.
+    public var endsAt: Int?
 
     /// The value for a request's `Authorization` header (RFC 6750 section 2.1).
     public var authorization: String {
@@ -161,6 +164,12 @@ public struct DaemonStatus: Sendable, Equatable {
     public var pid: Int
     /// Seconds.
     public var uptime: Int
+    /// True while no session is served: the vault has no key until the person unlocks it.
+    public var isVaultLocked: Bool
+    /// Why it is locked, and what to do; nil when it is not.
+    public var vaultLockReason: String?
+    /// Sign-outs that a provider has yet to hear of.
+    public var pendingRevocations: Int
     /// How many accounts are in each state.
     public var accounts: [Account.State: Int]
 
@@ -169,6 +178,9 @@ public struct DaemonStatus: Sendable, Equatable {
         self.version = version
         pid = json["pid"]?.integer ?? 0
         uptime = json["uptime"]?.integer ?? 0
+        isVaultLocked = json["vault"]?["locked"]?.bool ?? false
+        vaultLockReason = json["vault"]?["reason"]?.string
+        pendingRevocations = json["pending_revocations"]?.integer ?? 0
         accounts = [:]
         for member in json["accounts"]?.object?.members ?? [] {
             accounts[Account.State(rawValue: member.name)] = member.value.integer

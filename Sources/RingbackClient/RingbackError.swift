@@ -28,6 +28,8 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
         public static let signInRequired: Kind = "sign_in_required"
         /// The provider ended the session: sign in again.
         public static let sessionExpired: Kind = "session_expired"
+        /// A passphrase or password is wrong.
+        public static let invalidCredentials: Kind = "invalid_credentials"
         /// The person or the provider said no.
         public static let accessDenied: Kind = "access_denied"
         /// The user's policy does not allow this to the app.
@@ -40,7 +42,7 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
         public static let flowExpired: Kind = "flow_expired"
         /// The account's state does not allow this: another sign-in is pending, or the subject is another.
         public static let stateConflict: Kind = "state_conflict"
-        /// The vault is locked.
+        /// The vault is locked: the same call succeeds once the person has unlocked it.
         public static let vaultLocked: Kind = "vault_locked"
         /// The provider asks to wait: see ``RingbackError/retryAfter``.
         public static let rateLimited: Kind = "rate_limited"

@@ -76,6 +76,7 @@ struct ControlDocument {
         case "id_token_lifetime": settings.idTokenLifetime = try member.integer()
         case "code_lifetime": settings.codeLifetime = try member.integer()
         case "refresh_token_lifetime": settings.refreshTokenLifetime = try member.isNull ? nil : member.integer()
+        case "refresh_expires_in": settings.statesRefreshLifetime = try member.bool()
         case "reuse_grace": settings.reuseGrace = try member.integer()
         case "omit_expires_in": settings.omitsExpiresIn = try member.bool()
         case "rotation": settings.rotates = try member.bool()
@@ -89,6 +90,12 @@ struct ControlDocument {
                 settings.autoApprovedUser = isOn ? users.first?.name : nil
             } else {
                 settings.autoApprovedUser = try member.userName(users)
+            }
+        case "endpoints":
+            settings.endpointURLs = [:]
+            for place in try member.object().members {
+                _ = try place.endpoint(place.name)
+                settings.endpointURLs[place.name] = try place.string()
             }
         case "latency":
             for latency in try member.object().members {

@@ -147,16 +147,18 @@ extension SandboxSettings {
     /// Under the names by which they are set.
     fileprivate var json: JSON {
         let latencies = latency.sorted { $0.key < $1.key }.map { JSONObject.Member($0.key, .integer($0.value)) }
+        let places = endpointURLs.sorted { $0.key < $1.key }.map { JSONObject.Member($0.key, .string($0.value)) }
         return [
             "access_token_lifetime": .integer(accessTokenLifetime), "id_token_lifetime": .integer(idTokenLifetime),
             "code_lifetime": .integer(codeLifetime),
             "refresh_token_lifetime": refreshTokenLifetime.map(JSON.integer) ?? .null,
+            "refresh_expires_in": .bool(statesRefreshLifetime),
             "omit_expires_in": .bool(omitsExpiresIn), "refresh_tokens": .string(refreshTokens.rawValue),
             "rotation": .bool(rotates), "reuse_grace": .integer(reuseGrace),
             "id_token_on_refresh": .bool(renewsIDToken),
             "algorithm": .string(algorithm.rawValue), "auto_approve": autoApprovedUser.map(JSON.string) ?? false,
             "require_nonce": .bool(requiresNonce), "omit_kid": .bool(omitsKeyIDs),
-            "latency": .object(JSONObject(latencies)),
+            "latency": .object(JSONObject(latencies)), "endpoints": .object(JSONObject(places)),
         ]
     }
 }

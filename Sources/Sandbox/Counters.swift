@@ -13,6 +13,8 @@ struct Counters {
     var tokensIssued = 0
     var refreshes = 0
     var rotations = 0
+    /// Rotations whose answer was handed on whole to be sent: no fault of this sandbox kept it back.
+    var rotationsAnswered = 0
     var reuseDetections = 0
     var revocations = 0
     var endedSessions = 0
@@ -27,7 +29,8 @@ struct Counters {
             "requests": object(every), "token_requests": object(tokenRequests), "sign_ins": .integer(signIns),
             "denials": .integer(denials), "codes_issued": .integer(codesIssued), "code_reuses": .integer(codeReuses),
             "tokens_issued": .integer(tokensIssued), "refreshes": .integer(refreshes),
-            "rotations": .integer(rotations), "reuse_detections": .integer(reuseDetections),
+            "rotations": .integer(rotations), "rotations_answered": .integer(rotationsAnswered),
+            "reuse_detections": .integer(reuseDetections),
             "revocations": .integer(revocations), "ended_sessions": .integer(endedSessions),
         ]
     }

@@ -34,7 +34,7 @@ struct ProviderState {
         settings = options.settings
     }
 
-    func url(_ endpoint: Endpoint) -> String { issuer + endpoint.path }
+    func url(_ endpoint: Endpoint) -> String { settings.endpointURLs[endpoint.rawValue] ?? issuer + endpoint.path }
 
     /// The honest answer of an endpoint, perturbations included.
     mutating func answer(_ request: SandboxRequest, _ endpoint: Endpoint, at now: Int) -> ServerResponse {

@@ -73,6 +73,8 @@ public struct SandboxSettings: Sendable, Equatable {
     public var codeLifetime = 60
     /// Refresh tokens end so long after they were issued; nil for never.
     public var refreshTokenLifetime: Int?
+    /// Token answers say in `refresh_expires_in` how long the refresh token lasts, if it ends (as Keycloak does).
+    public var statesRefreshLifetime = false
     /// Leaves `expires_in` out of token answers.
     public var omitsExpiresIn = false
     public var refreshTokens = RefreshTokens.always
@@ -89,6 +91,9 @@ public struct SandboxSettings: Sendable, Equatable {
     public var requiresNonce = false
     /// Keys are published, and tokens signed, without a `kid`.
     public var omitsKeyIDs = false
+    /// Where the metadata says an endpoint is, by the endpoint's name, in place of here: a proxy that spoils answers on
+    /// their way stands there.
+    public var endpointURLs: [String: String] = [:]
     /// Milliseconds that every request to an endpoint waits first, by the endpoint's name.
     public var latency: [String: Int] = [:]
 

@@ -50,13 +50,21 @@ final class SandboxProvider: Sendable {
             guard await room.hold(endpoint, isReleasable: isGate), isGate else { return hold.answer(insteadOf: nil) }
         }
         if !isProcessedFirst { honest = process(request, endpoint, fault: fault) }
-        if let fault { return fault.answer(insteadOf: honest) }
-        return honest ?? Answers.text("There is no answer.", status: 500)
+        if let fault { return fault.answer(insteadOf: honest?.response) }
+        guard let honest else { return Answers.text("There is no answer.", status: 500) }
+        if honest.hasRotated { withState { $0.counters.rotationsAnswered += 1 } }
+        return honest.response
     }
 
     /// The honest answer; nil if a fault keeps the request from taking effect.
-    private func process(_ request: SandboxRequest, _ endpoint: Endpoint, fault: Fault?) -> ServerResponse? {
+    private func process(
+        _ request: SandboxRequest, _ endpoint: Endpoint, fault: Fault?
+    ) -> (response: ServerResponse, hasRotated: Bool)? {
         guard fault?.isProcessed ?? true else { return nil }
-        return withState { $0.answer(request, endpoint, at: clock() + $0.clockOffset) }
+        return withState { state in
+            let before = state.counters.rotations
+            let response = state.answer(request, endpoint, at: clock() + state.clockOffset)
+            return (response, state.counters.rotations > before)
+        }
     }
 }

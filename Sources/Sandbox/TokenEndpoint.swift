@@ -56,7 +56,7 @@ extension ProviderState {
             }
         let refreshToken = issuesRefreshToken ? newRefreshToken(of: grant.family, at: now) : nil
         return try answer(
-            client, family: grant.family, scopes: scopes, refreshToken: refreshToken, nonce: grant.nonce,
+            client, family: grant.family, scopes: scopes, refreshToken: refreshToken, held: nil, nonce: grant.nonce,
             hasIDToken: true, at: now)
     }
 
@@ -89,7 +89,7 @@ extension ProviderState {
         let refreshToken = rotate(token, grant, at: now)
         counters.refreshes += 1
         return try answer(
-            client, family: grant.family, scopes: scopes, refreshToken: refreshToken, nonce: nil,
+            client, family: grant.family, scopes: scopes, refreshToken: refreshToken, held: token, nonce: nil,
             hasIDToken: settings.renewsIDToken, at: now)
     }
 
@@ -118,9 +118,10 @@ extension ProviderState {
         return token
     }
 
+    /// `held` is the refresh token that the client keeps if the answer has none.
     private mutating func answer(
-        _ client: SandboxClient, family index: Int, scopes: [String], refreshToken: String?, nonce: String?,
-        hasIDToken: Bool, at now: Int
+        _ client: SandboxClient, family index: Int, scopes: [String], refreshToken: String?, held: String?,
+        nonce: String?, hasIDToken: Bool, at now: Int
     ) throws -> ServerResponse {
         let family = ledger.families[index]
         let user = perturbations.take(.tokenOtherSubject) ? users.first { $0 != family.user } : nil
@@ -134,6 +135,10 @@ extension ProviderState {
         ])
         if !settings.omitsExpiresIn { answer["expires_in"] = .integer(settings.accessTokenLifetime) }
         if let refreshToken { answer["refresh_token"] = .string(refreshToken) }
+        let lasting = refreshToken ?? held
+        if settings.statesRefreshLifetime, let end = lasting.flatMap({ ledger.refreshTokens[$0]?.expiresAt }) {
+            answer["refresh_expires_in"] = .integer(end - now)
+        }
         if hasIDToken, scopes.contains("openid") {
             let writer = IDTokenWriter(
                 issuer: issuer, client: client, family: family, user: user ?? family.user, nonce: nonce,

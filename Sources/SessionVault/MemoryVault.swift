@@ -3,12 +3,52 @@ public import Secrets
 /// Keeps sessions for the life of the process, and writes nothing anywhere.
 public actor MemoryVault: Vault {
     private var texts: [VaultSlot: Secret] = [:]
+    private var announced: Set<VaultSlot> = []
+    private var leaving: [RetiredEntry] = []
+    private var number = 0
 
     public init() {}
 
-    public func load(_ slot: VaultSlot) -> Secret? { texts[slot] }
-    public func store(_ text: Secret, in slot: VaultSlot) { texts[slot] = text }
-    public func remove(_ slot: VaultSlot) { texts[slot] = nil }
+    public func open(passphrase: Secret?) {}
+
+    public func close() throws(VaultError) {
+        throw .refused(reason: "The sessions are in memory only: locking would lose them.")
+    }
+
+    public func rekey(to choice: KeySourceChoice, passphrase: Secret?) throws(VaultError) {
+        throw .refused(reason: "The sessions are in memory only: there is no key. Set key_source and restart.")
+    }
+
+    public func load(_ slot: VaultSlot) -> VaultEntry? {
+        texts[slot].map { VaultEntry(text: $0, isInterrupted: announced.contains(slot)) }
+    }
+
+    public func announce(_ slot: VaultSlot) { announced.insert(slot) }
+
+    public func store(_ text: Secret, in slot: VaultSlot) {
+        texts[slot] = text
+        announced.remove(slot)
+    }
+
+    public func settle(_ slot: VaultSlot) { announced.remove(slot) }
+
+    public func remove(_ slot: VaultSlot) {
+        texts[slot] = nil
+        announced.remove(slot)
+    }
+
+    public func retire(_ slot: VaultSlot) -> RetiredEntry? {
+        guard let text = texts.removeValue(forKey: slot) else { return nil }
+        announced.remove(slot)
+        number += 1
+        let entry = RetiredEntry(id: "\(number)", slot: slot, text: text)
+        leaving.append(entry)
+        return entry
+    }
+
+    public func retired() -> [RetiredEntry] { leaving }
+
+    public func discard(_ id: String) { leaving.removeAll { $0.id == id } }
 
     public nonisolated var status: VaultStatus {
         VaultStatus(

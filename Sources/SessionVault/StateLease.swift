@@ -112,6 +112,8 @@ enum FileBytes {
                 guard code == EINTR else { return code }
                 continue
             }
+            // Nothing written and no reason given: not asked a second time.
+            guard count > 0 else { return EIO }
             written += count
         }
         return 0

@@ -50,7 +50,9 @@ final class DemoHouse {
     /// Starts the daemon and waits until it answers.
     func startDaemon(_ configuration: String) throws(RingbackError) -> DaemonStatus {
         let file = directory + "/config.toml"
-        try write(configuration, to: file)
+        // The vault's key stays with the rest of it: nothing of a demonstration is left in the person's own places.
+        let vault = "[vault]\nkey_source = \"key-file\"\nkey_directory = \"\(directory)/keys\"\n"
+        try write(configuration + vault, to: file)
         try start("ringbackd", ["--config", file, "--socket", socket, "--state", directory + "/state"], output: nil)
         let calls = self.calls
         let end = ContinuousClock.now + .seconds(20)

@@ -44,6 +44,7 @@ struct Events: ParsableCommand {
         let words = [
             TimeText.timeOfDay(data["at"]?.integer ?? TimeText.now()), data["account"]?.string, event.name,
             data["state"]?.string, data["user"]?["email"]?.string ?? data["subject"]?.string,
+            data["ends_at"]?.integer.map { "ends in \(TimeText.span($0 - TimeText.now()))" },
             RingbackError(reading: data["error"])?.detail,
         ]
         Output.line(words.compactMap { $0.map { Sanitizer.line($0) } }.joined(separator: "  "))

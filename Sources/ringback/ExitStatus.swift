@@ -6,6 +6,14 @@ enum ExitStatus {
     static let usage: Int32 = 64
     static let badConfiguration: Int32 = 78
 
+    /// The one that says more to be mended, for a verb that did several things: a plain failure is the worst, then what
+    /// needs a person, then what passes by itself.
+    static func worse(_ left: Int32, _ right: Int32) -> Int32 {
+        let order: [Int32] = [0, 6, 5, 2, 3, 4, badConfiguration, usage, failed]
+        return (order.firstIndex(of: left) ?? order.count) >= (order.firstIndex(of: right) ?? order.count)
+            ? left : right
+    }
+
     static func of(_ error: RingbackError) -> Int32 {
         switch error.kind {
         case .noDaemon, .shuttingDown: 2

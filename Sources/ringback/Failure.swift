@@ -34,6 +34,7 @@ struct Failure {
                 ? nil : "Start it: systemctl --user start ringback.service (or run ringbackd)"
         case .shuttingDown: return "Try again when the daemon is back."
         case .accountNotFound: return text.contains("ringback account") ? nil : "Run: ringback accounts"
+        case .vaultLocked: return text.contains("ringback unlock") ? nil : "Run: ringback unlock"
         case .invalidConfiguration: return "Run: ringback config check"
         case .rateLimited, .providerUnreachable:
             return error.retryAfter.map { "Try again in \(TimeText.span($0))." } ?? "Try again later."

@@ -26,7 +26,7 @@ struct Logout: ParsableCommand {
     }
 
     func run() throws {
-        var first: RingbackError?
+        var worst: Int32 = 0
         var documents: [JSON] = []
         var names: [String] = []
         try present { () throws(RingbackError) in names = try self.names() }
@@ -39,7 +39,7 @@ struct Logout: ParsableCommand {
             } catch {
                 // One account's failure keeps no other signed in.
                 Failure(error, account: name).show()
-                first = first ?? error
+                worst = ExitStatus.worse(worst, ExitStatus.of(error))
             }
         }
         if json.isWanted {
@@ -51,7 +51,7 @@ struct Logout: ParsableCommand {
         } else if names.isEmpty {
             Output.note("No account is signed in.")
         }
-        if let first { throw ExitCode(ExitStatus.of(first)) }
+        if worst != 0 { throw ExitCode(worst) }
     }
 
     private func names() throws(RingbackError) -> [String] {

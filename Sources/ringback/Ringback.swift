@@ -17,7 +17,7 @@ struct Ringback: ParsableCommand {
         version: "ringback \(version)",
         subcommands: [
             AccountVerbs.self, Login.self, Token.self, ShowSession.self, ShowAccounts.self, ShowStatus.self,
-            Events.self, Refresh.self, Logout.self, Complete.self, Open.self, ConfigVerbs.self, Reload.self,
-            Demo.self,
+            Events.self, Refresh.self, Logout.self, Complete.self, Open.self, Audit.self, ShowMetrics.self, Lock.self,
+            Unlock.self, VaultVerbs.self, ConfigVerbs.self, Reload.self, Demo.self,
         ])
 }

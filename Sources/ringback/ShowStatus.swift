@@ -18,13 +18,31 @@ struct ShowStatus: ParsableCommand {
             Output.field("Daemon", "ringbackd \(status.version), pid \(status.pid), up \(TimeText.span(status.uptime))")
             Output.field("Socket", calls.socket)
             Output.field("Vault", ShowStatus.vault(answer["vault"]))
+            if status.isVaultLocked {
+                Output.field("Locked", status.vaultLockReason ?? "Run: ringback unlock")
+            }
             let counts = status.accounts.filter { $0.value > 0 }.sorted { $0.key.rawValue < $1.key.rawValue }
             let text = counts.map { "\($0.value) \($0.key.rawValue)" }.joined(separator: ", ")
             Output.field("Accounts", text.isEmpty ? "none" : text)
+            try showWhatWaits(status, answer, calls)
             let listeners = answer["listeners"]?.array?.compactMap(\.string) ?? []
             Output.field(
                 "Listeners", listeners.isEmpty ? "none (no sign-in is pending)" : listeners.joined(separator: ", "))
         }
+    }
+
+    /// What the person may want to know of: sessions that cannot be renewed for now, sign-outs not yet told.
+    private func showWhatWaits(_ status: DaemonStatus, _ answer: JSON, _ calls: BrokerCalls) throws(RingbackError) {
+        var stale: [String] = []
+        for document in try calls.call("GET", "/v1/accounts")["accounts"]?.array ?? []
+        where document["stale"]?.bool == true {
+            stale.append(document["name"]?.string ?? "?")
+        }
+        if !stale.isEmpty { Output.field("Stale", "\(stale.joined(separator: ", ")) (the provider is away)") }
+        guard status.pendingRevocations > 0 else { return }
+        let names = answer["pending_revocations_by_account"]?.object?.names ?? []
+        let whose = names.isEmpty ? "" : " (\(names.joined(separator: ", ")))"
+        Output.field("Sign-outs", "\(status.pendingRevocations) to be told to the provider\(whose)")
     }
 
     private static func vault(_ vault: JSON?) -> String? {

@@ -16,7 +16,8 @@ extension Account {
             clientAuthentication: account.clientAuthentication, clientSecret: SecretSource(account, helper),
             scopes: account.scopes, redirectURI: account.redirectURI,
             authorizationParameters: account.additionalParameters, flowTimeout: account.flowTimeout,
-            trust: account.trust, headers: account.headers.map { ($0.name, $0.value) })
+            trust: account.trust, headers: account.headers.map { ($0.name, $0.value) },
+            refreshMargin: account.refreshMargin, sessionWarnings: account.sessionWarnings)
     }
 }
 

@@ -7,6 +7,7 @@ import Glibc
 import Launcher
 import LocalHTTP
 import Logging
+import Records
 import ServiceLifecycle
 import SessionVault
 import UnixSignals
@@ -33,13 +34,20 @@ enum Main {
         let peers = PeerUIDs()
         let arrivals = Arrivals()
         let listener = LoopbackListener { await arrivals.deliver($0) }
-        let broker = Broker(vault: MemoryVault(), http: http, door: CallbackDoor(listener) { peers.of($0) })
+        let vault = SealedFileVault(configuration.vault, state: places.state, helper: helper)
+        let records = RecordKeeper(
+            audit: AuditLog(
+                path: "\(places.state)/audit.jsonl",
+                options: AuditLog.Options(now: BrokerClock.system.now) { logger.warning("\($0)") }))
+        let broker = Broker(
+            vault: vault, http: http, door: CallbackDoor(listener) { peers.of($0) }, record: records.note)
         arrivals.connect(broker)
         let reloader = Reloader(place: place, broker: broker, helper: helper, peers: peers, logger: logger)
         await reloader.apply(configuration)
 
         let daemon = SocketAPI.Daemon(version: version, startedAt: BrokerClock.system.now()) { await reloader.reload() }
-        let server = SocketAPI(broker: broker, policy: Policy(owner: getuid()), daemon: daemon).server()
+        let api = SocketAPI(broker: broker, policy: Policy(owner: getuid()), daemon: daemon, records: records)
+        let server = api.server()
         // Both before anybody can know that the daemon is there: a signal that came sooner would end it, uncleanly.
         let hangups = await UnixSignalsSequence(trapping: .sighup)
         let ends = await UnixSignalsSequence(trapping: .sigterm, .sigint)
@@ -51,7 +59,13 @@ enum Main {
         var group = ServiceGroupConfiguration(
             services: [
                 // Named, since a name made by reflection would walk through everything that a service holds.
-                .init(service: LastOut(broker: broker, http: http, logger: logger), serviceName: "last out"),
+                .init(
+                    service: LastOut(broker: broker, http: http, audit: records.audit, logger: logger),
+                    serviceName: "last out"),
+                .init(
+                    service: Freshness(
+                        broker: broker, vault: vault, helper: helper, configuration: configuration.vault),
+                    serviceName: "freshness"),
                 .init(service: LeaseKeeper(lock: lock, logger: logger), serviceName: "lease"),
                 .init(service: ReloadOnSignal(reloader: reloader, signals: hangups), serviceName: "reload"),
                 .init(service: listener, serviceName: "callbacks"), .init(service: server, serviceName: "socket API"),
@@ -73,6 +87,9 @@ enum Main {
         ServiceManager.notify("STOPPING=1")
         if activated == nil { unsafe unlink(places.socket) }
         lock.release()
+        // Not by `exit`: what libraries undo there, OpenSSL and libcurl first, must not meet the thread that may still be
+        // loading them, after a start and an end in one breath. Nothing of ours is left to be written.
+        _exit(0)
     }
 
     // MARK: The steps
@@ -168,7 +185,8 @@ enum Main {
 
     private static func stop(_ reason: String, _ status: Int32) -> Never {
         complain(reason)
-        exit(status)
+        // Other threads may be at work already: exit(3) would take the library down around them.
+        _exit(status)
     }
 }
 

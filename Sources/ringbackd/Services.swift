@@ -7,6 +7,7 @@ import Glibc
 import Launcher
 import LocalHTTP
 import Logging
+import Records
 import ServiceLifecycle
 import SessionVault
 import StrictJSON
@@ -111,6 +112,7 @@ struct LeaseKeeper: Service {
 struct LastOut: Service {
     let broker: Broker
     let http: CurlClient
+    let audit: AuditLog
     let logger: Logger
 
     /// A rotated refresh token that is on its way to us is worth this wait.
@@ -125,5 +127,6 @@ struct LastOut: Service {
         try? await gracefulShutdown()
         await broker.drain(atMost: LastOut.drainTimeout)
         http.shutdown()
+        await audit.flush()
     }
 }

@@ -5,7 +5,7 @@ import Testing
 @testable import APIServer
 @testable import BrokerCore
 
-@Suite(.timeLimit(.minutes(1))) struct `Accounts on the socket` {
+@Suite(.timeLimit(.minutes(5))) struct `Accounts on the socket` {
     @Test func `an account shows its state through a session's life`() async throws {
         let house = try await House()
         var answer = await house.ask("GET", "/v1/accounts/work")

@@ -6,7 +6,7 @@ import Testing
 @testable import APIServer
 @testable import BrokerCore
 
-@Suite(.timeLimit(.minutes(1))) struct `Events on the socket` {
+@Suite(.timeLimit(.minutes(5))) struct `Events on the socket` {
     /// One server-sent event.
     private struct Event {
         var name = ""
@@ -21,6 +21,14 @@ import Testing
         #expect(answer.response.fields["Content-Type"] == "text/event-stream")
         guard case .stream(let stream) = answer.response.body else { throw Unexpected() }
         return stream
+    }
+
+    @Test func `a session's end is said with its time`() throws {
+        let name = try #require(AccountName("work"))
+        let event = BrokerEvent(kind: .sessionEnding, account: name, state: .authenticated, endsAt: 77, at: 5)
+        let found = try #require(try events(EventFeed.encode(9, event, .english)).first)
+        #expect(found.name == "session_ending" && found.id == "9")
+        #expect(found.data == ["account": "work", "state": "authenticated", "ends_at": 77, "at": 5])
     }
 
     /// What a piece of the stream says; comments say nothing.

@@ -54,7 +54,7 @@ final class FakeProvider: HTTPClient {
             state.nonces["code"] = value("nonce")
             state.subject = subject
         }
-        let answer = [("code", "code"), ("state", value("state")), ("iss", FakeProvider.origin)]
+        let answer = [("code", "authorization-7"), ("state", value("state")), ("iss", FakeProvider.origin)]
         return "\(value("redirect_uri"))?\(FormEncoding.encode(answer))"
     }
 
@@ -71,7 +71,8 @@ final class FakeProvider: HTTPClient {
             ])
         case "/keys": return answer(["keys": [jwk]])
         case "/revoke": return answer([:])
-        default: return await token(request)
+        case "/token": return await token(request)
+        default: return answer([:], status: 404)
         }
     }
 
@@ -137,14 +138,14 @@ final class TestClock: Sendable {
     func advance(by passed: Int) { seconds.withLock { $0 += passed } }
     var clock: BrokerClock {
         BrokerClock(
-            now: { self.now },
+            now: { self.now }, boot: { self.now * 1_000 },
             sleep: { _ in guard await Promise<Void>().wait() != nil else { throw CancellationError() } })
     }
 }
 
-/// Waits for what other tasks bring about; false if it does not come within ten seconds.
+/// Waits for what other tasks bring about; false if it does not come within a minute.
 func eventually(_ condition: () async -> Bool) async -> Bool {
-    let end = ContinuousClock.now + .seconds(10)
+    let end = ContinuousClock.now + .seconds(60)
     while await !condition() {
         guard ContinuousClock.now < end else { return false }
         await Task.yield()

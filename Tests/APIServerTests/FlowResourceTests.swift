@@ -4,7 +4,7 @@ import Testing
 
 @testable import APIServer
 
-@Suite(.timeLimit(.minutes(1))) struct `Flows on the socket` {
+@Suite(.timeLimit(.minutes(5))) struct `Flows on the socket` {
     private func deliver(_ house: House, _ url: String) async -> House.Answer {
         await house.ask("POST", "/v1/callbacks", JSON.object(JSONObject([.init("url", .string(url))])).text)
     }
@@ -86,7 +86,8 @@ import Testing
         let house = try await House()
         let flow = await house.ask("POST", "/v1/accounts/work/sign-in")
         let callback = try house.provider.consent(try #require(flow["authorization_url"]?.string))
-        let denial = callback.replacing("code=code", with: "error=access_denied&error_description=%3Cscript%3E")
+        let denial = callback.replacing(
+            "code=authorization-7", with: "error=access_denied&error_description=%3Cscript%3E")
         let answer = await deliver(house, denial)
         #expect(answer.status == 200)
         #expect(answer["flow"]?["status"] == "failed")
@@ -100,7 +101,8 @@ import Testing
         let house = try await House()
         let flow = await house.ask("POST", "/v1/accounts/work/sign-in")
         let callback = try house.provider.consent(try #require(flow["authorization_url"]?.string))
-        let answer = await deliver(house, callback.replacing("code=code", with: "error=temporarily_unavailable"))
+        let answer = await deliver(
+            house, callback.replacing("code=authorization-7", with: "error=temporarily_unavailable"))
         #expect(answer["flow"]?["error"]?["code"] == "provider_unreachable")
         #expect(answer["flow"]?["error"]?["detail"] == "The provider is not available for now.")
         #expect(answer["flow"]?["user_message"] == "Service temporarily unavailable. Please try again later.")

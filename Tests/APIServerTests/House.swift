@@ -1,6 +1,7 @@
 import HTTPMessages
 import LocalHTTP
 import OAuth
+import Records
 import RingbackAPI
 import Secrets
 import SessionVault
@@ -19,24 +20,31 @@ struct House: Sendable {
     let broker: Broker
     let api: SocketAPI
     let mistakes = Mistakes()
+    let records: RecordKeeper
+    let folder: AuditFolder
 
     static let version = "1.2.3"
 
-    init() async throws {
+    init(vault: any Vault = MemoryVault()) async throws {
         provider = try FakeProvider(clock: clock)
         let door = CallbackDoor(
             open: { template, account throws(BrokerError) in
                 if template == "http://127.0.0.1:1/" { throw .portInUse(1, reason: "another program has it.") }
                 return template ?? "http://127.0.0.1:4711/callback/\(account)"
             }, close: { _ in }, listeners: { ["127.0.0.1:4711"] })
-        broker = Broker(vault: MemoryVault(), http: provider, door: door, clock: clock.clock)
+        folder = try AuditFolder()
+        let now = clock.clock.now
+        records = RecordKeeper(
+            audit: AuditLog(path: folder.file, options: AuditLog.Options(now: now, report: { _ in })))
+        broker = Broker(vault: vault, http: provider, door: door, clock: clock.clock, record: records.note)
         var account = try House.account("work")
         account.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("canary-client-secret") }
         account.clientAuthentication = .clientSecretPost
         let mistakes = mistakes
         api = SocketAPI(
             broker: broker, policy: Policy(owner: 1_000),
-            daemon: SocketAPI.Daemon(version: House.version, startedAt: 0, reload: { mistakes.found }))
+            daemon: SocketAPI.Daemon(version: House.version, startedAt: 0, reload: { mistakes.found }), records: records
+        )
         try await configure([account])
     }
 

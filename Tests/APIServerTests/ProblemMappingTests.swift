@@ -5,7 +5,7 @@ import Testing
 @testable import APIServer
 @testable import BrokerCore
 
-@Suite struct `Problems` {
+@Suite struct `A problem document` {
     private static func name() -> AccountName {
         guard let name = AccountName("work") else { preconditionFailure("a good name") }
         return name
@@ -22,6 +22,8 @@ import Testing
         (.invalidCallback("x"), .invalidCallback, "Sign in failed. Please try again."),
         (.flowEnded, .flowExpired, nil), (.flowExpired("x"), .flowExpired, "Sign in failed. Please try again."),
         (.flowCancelled("x"), .flowExpired, nil), (.vaultLocked("x"), .vaultLocked, nil),
+        (.wrongPassphrase, .invalidCredentials, nil),
+        (.tooManyAttempts(retryAfter: 9), .rateLimited, "Too many attempts. Please wait a few minutes."),
         (.vaultFailed("x"), .internalError, nil), (.misconfigured("x"), .invalidConfiguration, nil),
         (.timedOut, .timeout, nil), (.cancelled, .shuttingDown, nil),
         (
@@ -48,7 +50,7 @@ import Testing
 
     @Test(arguments: table.indices)
     func `each failure has one code, and the person is told by cause in two languages`(index: Int) {
-        let (error, code, message) = Problems.table[index]
+        let (error, code, message) = `A problem document`.table[index]
         let english = Problem(error, language: .english, endedSignIn: true)
         #expect(english.code == code)
         #expect(english.status == ErrorCode.table[code]?.status)

@@ -7,7 +7,7 @@ import Testing
 @testable import APIServer
 @testable import BrokerCore
 
-@Suite(.timeLimit(.minutes(1))) struct `Sessions on the socket` {
+@Suite(.timeLimit(.minutes(5))) struct `Sessions on the socket` {
     private let target = "/v1/accounts/work/session"
 
     private func house() async throws -> House {
@@ -184,7 +184,7 @@ import Testing
         #expect(await eventually { await house.broker.flows().contains { $0.status == .pending } })
         let second = try #require(await house.broker.flows().first { $0.status == .pending })
         let denial = try house.provider.consent(second.authorizationURL).replacing(
-            "code=code", with: "error=access_denied")
+            "code=authorization-7", with: "error=access_denied")
         await house.ask("POST", "/v1/callbacks", JSON.object(JSONObject([.init("url", .string(denial))])).text)
         #expect(await refused.value.status == 403)
         #expect(await refused.value.code == "access_denied")

@@ -7,7 +7,7 @@ import Testing
 
 @testable import APIServer
 
-@Suite(.timeLimit(.minutes(1))) struct `The way of a request` {
+@Suite(.timeLimit(.minutes(5))) struct `The way of a request` {
     @Test(arguments: [
         "/", "", "/v1", "/v2/status", "/v1/statu", "/v1/status/", "/v1/accounts//session", "/v1/Accounts", "*",
     ])

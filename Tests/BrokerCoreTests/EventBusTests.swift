@@ -87,8 +87,11 @@ import Testing
     @Test func `nothing is served or told before the vault has it`() async throws {
         let house = try await House.expired()
         let (_, live) = try await house.broker.events(of: nil, after: nil)
-        await house.vault.hold()
+        house.provider.hold(.token)
         let reading = Task { try await house.token() }
+        #expect(await house.provider.arrived(.token, 2))
+        await house.vault.hold()
+        house.provider.release(.token)
         #expect(await eventually { await house.vault.log.last == "store refresh-2 > refresh-3" })
         #expect(house.broker.board.current("work") == nil)
         guard case .quiet = await live.next(within: .zero) else { throw Unexpected() }

@@ -22,6 +22,8 @@ final class FakeProvider: Sendable {
         case answer(Int, String, [(String, String)])
         /// The honest answer's object, changed.
         case change(@Sendable (JSON) throws -> JSON)
+        /// The honest answer as far as the first place where this text ends; then the line breaks.
+        case cut(after: String, HTTPClientError = .malformed(host: "id.example"))
 
         static func status(_ status: Int, _ body: String = "", retryAfter: Int? = nil) -> Turn {
             .answer(status, body, retryAfter.map { [("Retry-After", String($0))] } ?? [])
@@ -39,6 +41,8 @@ final class FakeProvider: Sendable {
         var mint: TokenMint
         var metadata: [String: JSON?] = [:]
         var userinfo: [String: JSON] = [:]
+        /// Of ID tokens.
+        var claims: [String: JSON?] = [:]
     }
 
     private struct Grant {
@@ -56,6 +60,7 @@ final class FakeProvider: Sendable {
         var refreshTokens: [String: Grant] = [:]
         var subject = "alice"
         var serial = 0
+        var strangers = 0
     }
 
     let origin: String
@@ -75,6 +80,11 @@ final class FakeProvider: Sendable {
 
     func script(_ endpoint: Endpoint, _ turns: Turn...) {
         state.withLock { $0.turns[endpoint, default: []] += turns }
+    }
+
+    /// Honest from now on.
+    func unscript(_ endpoint: Endpoint) {
+        state.withLock { $0.turns[endpoint] = nil }
     }
 
     /// Requests to the endpoint wait from now on until ``release(_:)``.
@@ -98,7 +108,8 @@ final class FakeProvider: Sendable {
                 redirectURI: query["redirect_uri"] ?? "", hasOpenID: query["scope"]?.contains("openid") ?? false)
             return code
         }
-        let answer = [("code", code), ("state", query["state"] ?? ""), ("iss", origin)]
+        let issuer = manners.withLock { $0.claims["iss"] ?? nil }?.string ?? origin
+        let answer = [("code", code), ("state", query["state"] ?? ""), ("iss", issuer)]
         return "\(query["redirect_uri"] ?? "")?\(FormEncoding.encode(answer))"
     }
 
@@ -108,6 +119,8 @@ final class FakeProvider: Sendable {
     func count(_ endpoint: Endpoint) -> Int { requests.count { $0.endpoint == endpoint } }
     /// The refresh tokens that were presented, in order.
     var presented: [String] { requests.compactMap { $0.endpoint == .token ? $0.form["refresh_token"] : nil } }
+    /// How many refresh tokens it did not know, or no longer.
+    var strangerCount: Int { state.withLock { $0.strangers } }
     var revoked: [String] { requests.compactMap { $0.endpoint == .revocation ? $0.form["token"] : nil } }
     func arrived(_ endpoint: Endpoint, _ count: Int) async -> Bool {
         await eventually { self.count(endpoint) >= count }
@@ -119,7 +132,7 @@ final class FakeProvider: Sendable {
         let path = String(request.url.dropFirst(origin.count))
         let endpoint: Endpoint =
             switch path {
-            case let path where path.hasPrefix("/.well-known/"): .metadata
+            case let path where path.contains("/.well-known/"): .metadata
             case "/keys": .keys
             case "/userinfo": .userinfo
             case "/revoke": .revocation
@@ -140,13 +153,21 @@ final class FakeProvider: Sendable {
         case .fail(let error): throw error
         case .answer(let status, let body, let fields):
             return HTTPResponse(status: status, fields: HTTPFields(fields), body: Secret(body))
-        case nil, .change:
+        case nil, .change, .cut:
             let (status, honest) = honestAnswer(endpoint, form)
             var body = honest
             if case .change(let change) = turn { body = (try? change(honest)) ?? .null }
-            return HTTPResponse(
+            var response = HTTPResponse(
                 status: status, fields: HTTPFields([("Content-Type", "application/json")]),
                 body: Secret(bytes: body.serialized()))
+            if case .cut(let text, let error) = turn {
+                // Who does not ask for the beginning alone gets none of it.
+                guard request.keepsPartialBody else { throw error }
+                let whole = response.body.revealed()
+                response.body = Secret(String(whole[..<(whole.firstRange(of: text)?.upperBound ?? whole.startIndex)]))
+                response.truncation = error
+            }
+            return response
         }
     }
 
@@ -196,6 +217,7 @@ final class FakeProvider: Sendable {
             if let refreshToken { state.refreshTokens[refreshToken] = grant }
             return (grant, state.serial, refreshToken)
         }
+        if found == nil, isRefresh { state.withLock { $0.strangers += 1 } }
         guard let (grant, serial, refreshToken) = found else { return (400, ["error": "invalid_grant"]) }
         var answer: JSON = ["access_token": .string("access-\(serial)"), "token_type": "Bearer"]
         answer = answer.setting("expires_in", manners.lifetime.map { .integer($0) })
@@ -214,7 +236,8 @@ final class FakeProvider: Sendable {
             "iss": .string(origin), "sub": .string(subject), "aud": "ringback", "iat": .integer(clock.now),
             "exp": .integer(clock.now + lifetime), "email": .string("\(subject)@example.org"),
         ]
-        return claims.setting("nonce", nonce.map { .string($0) })
+        let overridden = manners.withLock { $0.claims }.reduce(claims) { $0.setting($1.key, $1.value) }
+        return overridden.setting("nonce", nonce.map { .string($0) })
     }
 }
 

@@ -11,6 +11,7 @@ struct House: Sendable {
     let vault = RecordingVault()
     let work = Work()
     let doors = Doors()
+    let facts = Facts()
     let provider: FakeProvider
     let network: FakeNetwork
     let broker: Broker
@@ -22,10 +23,14 @@ struct House: Sendable {
     }
 
     /// `others`: origins of further providers.
-    init(also others: (TestClock) throws -> [FakeProvider] = { _ in [] }) async throws {
-        provider = try FakeProvider(clock: clock)
+    /// `knowing`: the provider's own clock, where it is not this machine's.
+    init(
+        knowing providersClock: TestClock? = nil, also others: (TestClock) throws -> [FakeProvider] = { _ in [] }
+    ) async throws {
+        provider = try FakeProvider(clock: providersClock ?? clock)
         network = FakeNetwork(try [provider] + others(clock))
-        broker = Broker(vault: vault, http: network, door: doors.door, work: work, clock: clock.clock)
+        broker = Broker(
+            vault: vault, http: network, door: doors.door, work: work, clock: clock.clock, record: facts.record)
         await broker.configure([House.account()])
         // Until the vault has been asked, every account is loading.
         broker.stopListening(try await broker.events(of: nil, after: nil).live)

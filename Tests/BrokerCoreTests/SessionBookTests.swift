@@ -54,7 +54,7 @@ import Testing
         house.provider.release(.token)
         #expect(await reading.value == .signInRequired(House.name))
         #expect(await fresh.value == .signInRequired(House.name))
-        #expect(await house.vault.log == ["store refresh-2", "store refresh-2 > refresh-3", "store refresh-3"])
+        #expect(await house.vault.stores == ["store refresh-2", "store refresh-2 > refresh-3", "store refresh-3"])
         #expect(try await house.view.state == .unauthenticated)
 
         await house.broker.configure([House.account()])

@@ -22,7 +22,9 @@ import Testing
         #expect(await house.vault.sessions.isEmpty)
         #expect(
             await house.vault.log
-                == ["store refresh-2", "store refresh-2 > refresh-3", "store refresh-3", "remove"])
+                == [
+                    "store refresh-2", "announce", "store refresh-2 > refresh-3", "store refresh-3", "retire",
+                ])
         #expect(house.provider.revoked == ["refresh-3", "access-3"])
     }
 

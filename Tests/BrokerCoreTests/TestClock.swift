@@ -4,28 +4,46 @@ import Synchronization
 /// Time that passes when the test says so.
 final class TestClock: Sendable {
     private struct State {
-        var now = 1_800_000_000
+        /// Unix seconds at boot, by the wall clock as it is set now.
+        var wallAtBoot = 1_799_950_000
+        /// Milliseconds since boot.
+        var boot = 50_000_000
         var sleepers: [(until: Int, bell: Promise<Void>)] = []
     }
     private let state = Mutex(State())
 
-    var now: Int { state.withLock { $0.now } }
+    var now: Int { state.withLock { $0.wallAtBoot + $0.boot / 1_000 } }
+    /// Milliseconds since boot.
+    var boot: Int { state.withLock { $0.boot } }
 
-    func advance(by seconds: Int) {
+    /// Somebody sets the wall clock; no time passes.
+    func setWall(by seconds: Int) { state.withLock { $0.wallAtBoot += seconds } }
+
+    func advance(by seconds: Int) { advance(milliseconds: seconds * 1_000) }
+
+    func advance(milliseconds: Int) {
         let woken = state.withLock { state in
-            state.now += seconds
-            let woken = state.sleepers.filter { $0.until <= state.now }
-            state.sleepers.removeAll { $0.until <= state.now }
+            state.boot += milliseconds
+            let woken = state.sleepers.filter { $0.until <= state.boot }
+            state.sleepers.removeAll { $0.until <= state.boot }
             return woken
         }
         for sleeper in woken { sleeper.bell.fulfil(()) }
     }
 
+    /// The machine is started again: the time since boot begins anew, and the wall clock goes on.
+    func reboot() {
+        state.withLock { state in
+            state.wallAtBoot += (state.boot - 30_000) / 1_000
+            state.boot = 30_000
+        }
+    }
+
     private func sleep(_ duration: Duration) async throws {
         let bell = Promise<Void>()
         let isOver = state.withLock { state in
-            let until = state.now + Int(duration.components.seconds)
-            guard until > state.now else { return true }
+            let until = state.boot + Int(duration.components.seconds) * 1_000
+            guard until > state.boot else { return true }
             state.sleepers.append((until, bell))
             return false
         }
@@ -33,7 +51,13 @@ final class TestClock: Sendable {
         guard await bell.wait() != nil else { throw CancellationError() }
     }
 
-    var clock: BrokerClock { BrokerClock(now: { self.now }, sleep: { try await self.sleep($0) }) }
+    var clock: BrokerClock { clock(bootID: "this boot") }
+
+    func clock(bootID: String) -> BrokerClock {
+        BrokerClock(
+            now: { self.now }, boot: { self.boot }, bootID: bootID,
+            sleep: { try await self.sleep($0) })
+    }
 }
 
 /// Waits for what other tasks bring about; false if it does not come within ten seconds.

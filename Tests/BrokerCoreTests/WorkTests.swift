@@ -1,3 +1,5 @@
+import Secrets
+import SessionVault
 import Testing
 
 @testable import BrokerCore
@@ -65,5 +67,40 @@ import Testing
         house.provider.release(.token)
         await draining.value
         #expect(await house.vault.log.last == "store refresh-3")
+    }
+
+    @Test func `that is cancelled at shutdown keeps its turn: no refresh token is presented twice`() async throws {
+        let house = try await House.expired()
+        house.provider.hold(.keys)
+        house.clock.advance(by: 3_600)
+        // The first has its answer, and looks for the keys to check it with; the second waits for its turn.
+        let first = Task { await house.failure() }
+        #expect(await house.provider.arrived(.token, 2))
+        #expect(await house.provider.arrived(.keys, 2))
+        var query = SessionQuery()
+        query.key = TokenKey(scopes: ["email"])
+        let narrowed = query
+        let running = house.work.count
+        let second = Task { await house.failure(narrowed) }
+        #expect(await eventually { house.work.count > running })
+        await house.broker.drain(atMost: .milliseconds(1))
+        house.provider.release(.keys)
+        _ = await (first.value, second.value)
+        #expect(await eventually { house.work.count == 0 })
+        #expect(Set(house.provider.presented).count == house.refreshCount)
+        #expect(await house.vault.sessions.count == 1)
+    }
+
+    @Test func `that could not be saved is saved before the daemon ends`() async throws {
+        let house = try await House.expired()
+        house.provider.hold(.token)
+        let reading = Task { try await house.token() }
+        #expect(await house.provider.arrived(.token, 2))
+        await house.vault.fail(with: .unwritable(reason: "No space left on device."))
+        house.provider.release(.token)
+        _ = try await reading.value
+        await house.vault.fail(with: nil)
+        await house.broker.drain(atMost: .seconds(5))
+        #expect(await house.vault.sessions.first?.refreshToken == Secret("refresh-3"))
     }
 }

@@ -3,7 +3,7 @@ import Glibc
 import LocalHTTP
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct `The loopback listener` {
+@Suite(.timeLimit(.minutes(5))) struct `The loopback listener` {
     // MARK: The walk
 
     @Test func `a callback is delivered and ends at the last page`() async throws {

@@ -53,12 +53,12 @@ enum Visitor {
     }
 
     /// Returns once the listener has given the port up and nobody listens at it any more; false if that takes more
-    /// than ten seconds.
+    /// than a minute.
     static func sawClosed(_ port: Int, of listener: LoopbackListener) async -> Bool {
         let start = ContinuousClock.now
         // In this order: a storm of connections would fill the queue of the socket that is to be closed.
         while listener.listeners.contains("127.0.0.1:\(port)") || canConnect(to: port) {
-            guard ContinuousClock.now - start < .seconds(10) else { return false }
+            guard ContinuousClock.now - start < .seconds(60) else { return false }
             await Task.yield()
         }
         return true
@@ -73,7 +73,7 @@ enum Visitor {
 
     static func connected(to port: Int, over family: Int32 = AF_INET) -> Int32? {
         let descriptor = socket(family, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
-        var bound = timeval(tv_sec: 10, tv_usec: 0)
+        var bound = timeval(tv_sec: 60, tv_usec: 0)
         unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &bound, socklen_t(MemoryLayout<timeval>.size))
         let result = unsafe withLoopback(family, port) { unsafe connect(descriptor, $0, $1) }
         guard result == 0 else {
@@ -202,7 +202,7 @@ final class Deliveries: Sendable {
 
 /// Runs a listener for the time of a test.
 func withListener(
-    _ outcome: CallbackOutcome = .completed, linger: Duration = .seconds(5),
+    _ outcome: CallbackOutcome = .completed, linger: Duration = .seconds(600),
     ownerOf: @escaping @Sendable (Peer) -> UInt32? = SocketOwner.uid(of:),
     _ body: (LoopbackListener, Deliveries) async throws -> Void
 ) async throws {

@@ -29,6 +29,8 @@ import Testing
         let tenant = "11111111-2222-3333-4444-555555555555"
         let microsoft = try account("provider = \"microsoft\"\ntenant = \"\(tenant)\"\nclient_id = \"c\"")
         #expect(microsoft?.provider.issuer == "https://login.microsoftonline.com/\(tenant)/v2.0")
+        let shared = try account("provider = \"microsoft\"\ntenant = \"common\"\nclient_id = \"c\"")
+        #expect(shared?.provider.issuer == "https://login.microsoftonline.com/common/v2.0")
         #expect(microsoft?.redirectURIsToRegister == ["http://localhost:{port}"])
         #expect(microsoft?.redirect == .loopback(host: "localhost", port: nil, path: ""))
         let gitlab = try account("provider = \"gitlab\"\nhost = \"git.example.org\"\nclient_id = \"c\"")

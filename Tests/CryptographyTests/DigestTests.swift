@@ -2,7 +2,7 @@ import Cryptography
 import Secrets
 import Testing
 
-@Suite struct `Digests` {
+@Suite struct `A digest` {
     @Test func `the examples of FIPS 180 hold, whatever form the text has`() {
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
         #expect(Digest.hex(Digest.sha256("abc")) == expected)

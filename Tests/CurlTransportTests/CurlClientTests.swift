@@ -28,7 +28,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
     }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct `The curl client` {
+@Suite(.timeLimit(.minutes(5))) struct `The curl client` {
     let client = CurlClient(version: "0.1-test")
 
     // MARK: What is sent
@@ -183,7 +183,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
             connection.write(answer.text)
             connection.waitUntilClosed()
         }
-        let limits = HTTPLimits(timeout: .seconds(10), maxBody: 1_000)
+        let limits = HTTPLimits(timeout: .seconds(60), maxBody: 1_000)
         #expect(
             await failure(client, HTTPRequest(url: server.url(), limits: limits)) == .tooLarge(host: "127.0.0.1"))
     }
@@ -194,7 +194,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
             _ = connection.readRequest()
             connection.answer(body: body)
         }
-        let limits = HTTPLimits(timeout: .seconds(10), maxBody: 100_000)
+        let limits = HTTPLimits(timeout: .seconds(60), maxBody: 100_000)
         #expect(text(try await client.send(HTTPRequest(url: server.url(), limits: limits))) == body)
     }
 

@@ -42,13 +42,19 @@ final class TestServer: Sendable {
     var connectionCount: Int { connections.withLock { $0 } }
 
     func url(_ path: String = "/") -> String { "http://127.0.0.1:\(port)\(path)" }
+}
 
-    /// A port where nobody listens.
-    static func unusedPort() -> Int {
-        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
-        defer { close(descriptor) }
-        return bindToLoopback(descriptor)
+/// A port where nobody listens, and nobody else can as long as this is there.
+final class UnusedPort: Sendable {
+    let number: Int
+    private let descriptor: Int32
+
+    init() {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
+        number = bindToLoopback(descriptor)
     }
+
+    deinit { close(descriptor) }
 }
 
 /// The server's end of a connection. Blocking calls: scripts have threads of their own.
@@ -93,6 +99,13 @@ struct TestConnection: Sendable {
         write("HTTP/1.1 \(status)\r\n\(fields)Content-Length: \(body.utf8.count)\r\n\r\n\(body)")
     }
 
+    /// Breaks the connection: the client is told that it was reset, after what was sent before.
+    func reset() {
+        var nobody = sockaddr()
+        nobody.sa_family = sa_family_t(AF_UNSPEC)
+        _ = unsafe connect(descriptor, &nobody, socklen_t(MemoryLayout<sockaddr>.size))
+    }
+
     /// Returns when the client has closed the connection.
     func waitUntilClosed() {
         while readSome() != nil {}
@@ -119,7 +132,7 @@ final class Event: Sendable {
         continuation.finish()
     }
 
-    /// True if it happened within ten seconds.
+    /// True if it happened within a minute.
     func happened() async -> Bool {
         await withTaskGroup(of: Bool.self) { group in
             group.addTask { [stream] in
@@ -127,7 +140,7 @@ final class Event: Sendable {
                 return !Task.isCancelled
             }
             group.addTask {
-                try? await Task.sleep(for: .seconds(10))
+                try? await Task.sleep(for: .seconds(60))
                 return false
             }
             defer { group.cancelAll() }

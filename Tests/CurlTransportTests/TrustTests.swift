@@ -100,7 +100,7 @@ private func shell(_ command: String) throws -> String {
     return text
 }
 
-@Suite(.enabled(if: TLSServer.isPossible, "needs the openssl command"), .timeLimit(.minutes(1)))
+@Suite(.enabled(if: TLSServer.isPossible, "needs the openssl command"), .timeLimit(.minutes(5)))
 struct `Trust in a server` {
     let client = CurlClient(version: "0.1-test")
 

@@ -22,5 +22,11 @@ import Testing
         #expect(request.limits.timeout == .seconds(20))
         #expect(request.limits.maxBody == 1 << 20)
         #expect(request.trust == .system)
+        #expect(!request.keepsPartialBody)
+    }
+
+    @Test func `is whole unless it says why it is not`() {
+        #expect(!HTTPResponse(status: 200).isTruncated)
+        #expect(HTTPResponse(status: 200, truncation: .timedOut(host: "id.example.org")).isTruncated)
     }
 }

@@ -51,9 +51,10 @@ private final class Reader {
             try await askOfStates(reader)
             try await askOfFlows(reader)
             try await askOfSessions(reader)
+            try await askOfVault(reader)
             try await askOfMistakes(reader)
             #expect(reader.asked == reader.description.operations)
-            #expect(reader.statuses.isSuperset(of: [200, 201, 400, 401, 403, 404, 409, 410, 413, 415, 503]))
+            #expect(reader.statuses.isSuperset(of: [200, 201, 400, 401, 403, 404, 409, 410, 413, 415, 423, 503]))
         }
     }
 
@@ -134,6 +135,28 @@ private final class Reader {
         try await reader.ask(signOut, "work", status: 200)
         try await reader.ask(signOut, "work", status: 200)
         try await reader.ask(signOut, "none", status: 404)
+    }
+
+    private func askOfVault(_ reader: Reader) async throws {
+        for query in ["", "?since=0", "?account=work&limit=5"] {
+            try await reader.ask("GET /v1/audit", query: query, status: 200)
+        }
+        try await reader.ask("GET /v1/audit", query: "?since=yesterday", status: 400)
+        try await reader.ask("GET /v1/metrics", status: 200)
+        let (lock, unlock, rekey) = ("POST /v1/vault/lock", "POST /v1/vault/unlock", "POST /v1/vault/rekey")
+        try await reader.ask(rekey, body: ["key_source": "pocket"], status: 400)
+        try await reader.ask(rekey, body: ["key_source": "key-file"], status: 200)
+        try await reader.ask(lock, status: 200)
+        try await reader.ask("GET /v1/status", status: 200)
+        try await reader.ask("GET /v1/accounts/{account}", "work", status: 200)
+        try await reader.ask(session, "work", status: 423)
+        try await reader.ask(refresh, "work", status: 423)
+        try await reader.ask(signIn, "work", status: 423)
+        try await reader.ask(signOut, "work", status: 423)
+        try await reader.ask("GET /v1/session", query: "?issuer=\(reader.stage.sandbox.origin)", status: 423)
+        try await reader.ask(rekey, body: ["key_source": "key-file"], status: 423)
+        try await reader.ask(unlock, body: [:], status: 200)
+        try await reader.ask(session, "work", status: 401)
     }
 
     /// What any route may be answered with.

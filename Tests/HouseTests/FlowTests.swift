@@ -103,7 +103,10 @@ import Testing
             try await events.send(Stage.request("GET", "/v1/events?account=work"))
             _ = try await events.read(through: "initial_session")
             var flow: JSON?
-            while flow == nil { flow = try await stage.api("GET", "/v1/flows")["flows"]?.array?.first }
+            let end = ContinuousClock.now + Bound.usual
+            while flow == nil, ContinuousClock.now < end {
+                flow = try await stage.api("GET", "/v1/flows")["flows"]?.array?.first
+            }
             _ = try await Browser.deliver(Browser.signIn(at: flow?["authorization_url"]?.string ?? ""))
             let answer = try await session
             #expect(answer.status == 200 && answer["subject"]?.string == "alice", "\(answer)")

@@ -137,14 +137,16 @@ private let hasOpenSSL = unsafe access(openssl, X_OK) == 0
             let environment = [
                 "NOTIFY_SOCKET": stage.notices.path, "SWIFT_BACKTRACE": "enable=yes,color=no,interactive=no",
             ]
-            let daemon = try stage.start("ringbackd", ["--state", stage.state], environment: environment)
+            let arguments = ["--state", stage.state, "--log-level", "critical"]
+            let daemon = try stage.start("ringbackd", arguments, environment: environment)
             try await stage.notices.wait(for: "READY=1", after: 0)
             try await stage.signIn()
-            let before = daemon.errors.value.text
             daemon.send(signal)
             let ended = try await daemon.end()
-            #expect(ended.status == 128 + signal && ended.err == before, "\(ended)")
-            #expect(ended.out.isEmpty)
+            #expect(ended.status == 128 + signal && ended.out.isEmpty, "\(ended)")
+            // Before its first line, the runtime may say that it has found no program to start after a crash.
+            let said = ended.err.split(separator: "\n").filter { !$0.contains("unable to locate swift-backtrace") }
+            #expect(said.isEmpty, "\(ended)")
             // The helper went with it: it shares the standard error that has just ended.
         }
     }

@@ -51,7 +51,7 @@ private let crowdScript = """
             let port = try await CallbackPort(stage)
             let crowd = try stage.start(
                 "/bin/bash", ["-c", crowdScript, "crowd", "\(port.number)"])
-            _ = try await crowd.line("the crowd's arrival") { $0 == "all are here" }
+            _ = try await crowd.line("the crowd's arrival", within: Bound.seconds(300)) { $0 == "all are here" }
             try await port.expectGenuineCompletes()
             // They were not waited for: they dribble on.
             let rounds = crowd.output.value.lines.count

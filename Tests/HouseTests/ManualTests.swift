@@ -32,7 +32,7 @@ import Testing
             var help = try await stage.run(program, ["--help"]).out
             if program == "ringback" {
                 for verb in try await stage.verbs() {
-                    for path in [[verb], [verb, "add"], [verb, "check"]] {
+                    for path in [[verb], [verb, "add"], [verb, "check"], [verb, "rekey"]] {
                         help += try await stage.run("ringback", path + ["--help"]).out
                     }
                 }

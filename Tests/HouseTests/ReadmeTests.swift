@@ -15,7 +15,7 @@ private let commandsForPeople = [
     "ringback-sandbox --port 8123 --user alice": "runs until Ctrl-C, on a port that may be taken: the stage has one",
 ]
 
-@Suite struct `README` {
+@Suite struct `The README page` {
     let page: Document
 
     init() throws {
@@ -45,7 +45,7 @@ private let commandsForPeople = [
 
     @Test func `the first screen has the two commands, where to get Swift, and the honest sentence`() {
         let screen = page.lines.prefix(30).joined(separator: "\n")
-        for words in ["make demo", "make test", "https://www.swift.org/install/linux/", "in memory only"] {
+        for words in ["make demo", "make test", "https://www.swift.org/install/linux/", "is not lost"] {
             #expect(screen.contains(words))
         }
         #expect(screen.contains("any program that runs as your user may ask Ringback for any token"))
@@ -97,7 +97,8 @@ private let commandsForPeople = [
                 var help = ""
                 for span in spans where span.hasPrefix("ringback ") {
                     let words = span.split(separator: " ").dropFirst().map(String.init)
-                    let verb = ["account", "config"].contains(words.first ?? "") ? Array(words.prefix(2)) : [words[0]]
+                    let verb =
+                        ["account", "config", "vault"].contains(words.first ?? "") ? Array(words.prefix(2)) : [words[0]]
                     let answer = try await stage.run("ringback", verb + ["--help"])
                     #expect(answer.status == 0, "\(span)")
                     help += answer.out

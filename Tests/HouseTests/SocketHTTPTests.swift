@@ -120,9 +120,9 @@ import Testing
         try await Stage.play { stage in
             try await stage.signIn()
             let connections = try (0..<200).map { _ in try stage.connect() }
-            for connection in connections { try await connection.send("GET /v1/accounts/work/ses") }
+            try await Connection.send("GET /v1/accounts/work/ses", to: connections)
             #expect(try await stage.token() != nil)
-            for connection in connections { try await connection.send("sion HTTP/1.1\r\nHost: x\r\n\r\n") }
+            try await Connection.send("sion HTTP/1.1\r\nHost: x\r\n\r\n", to: connections)
             for connection in connections { #expect(try await connection.answer().status == 200) }
         }
     }

@@ -105,8 +105,9 @@ import Testing
 
             let status = try await stage.ringback("status")
             #expect(status.status == 0, "\(status)")
-            for text in ["pid \(stage.daemon?.pid ?? 0)", stage.socket, "memory", "1 authenticated, 1 unauthenticated"]
-            {
+            for text in [
+                "pid \(stage.daemon?.pid ?? 0)", stage.socket, "sealed-file", "1 authenticated, 1 unauthenticated",
+            ] {
                 #expect(status.out.contains(text), "\(text) in \(status)")
             }
             let json = try JSON(parsing: await stage.ringback("status", "--json").out.utf8)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Launcher
 
-@Suite struct `Frames` {
+@Suite struct `The frames of a message` {
     @Test func `come out as they went in, however they are cut`() throws {
         var sent: [UInt8] = []
         for text in ["one", "", "three"] { appendFrame(Array(text.utf8), to: &sent) }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Launcher
 
-@Suite(.timeLimit(.minutes(1))) struct `The helper` {
+@Suite(.timeLimit(.minutes(5))) struct `The helper` {
     private func answer(to command: [String], bounds: RunningCommand.Bounds = .init()) async throws -> String {
         let helper = try InnerHelper(bounds: bounds, commands: ["mail": command])
         return try await helper.connection.clientSecret(account: "mail").revealed()
@@ -62,8 +62,9 @@ import Testing
     @Test func `kills a command that hangs, with all it started`() async throws {
         let line = try LifeLine()
         let script = "exec 3>'\(line.path)'; (trap '' TERM; echo >&3; sleep 600) & wait"
-        let bounds = RunningCommand.Bounds(time: .seconds(1))
-        await #expect(throws: HelperError.commandFailed(reason: "did not finish within 1 s")) {
+        // Long enough for the command to begin, on a busy machine too.
+        let bounds = RunningCommand.Bounds(time: .seconds(5))
+        await #expect(throws: HelperError.commandFailed(reason: "did not finish within 5 s")) {
             try await answer(to: ["/bin/sh", "-c", script], bounds: bounds)
         }
         #expect(await line.hasEnded())
@@ -107,22 +108,25 @@ import Testing
     }
 
     @Test func `runs sixteen commands at once at most`() async throws {
-        let helper = try InnerHelper(bounds: .init(time: .seconds(2)), commands: ["slow": ["/bin/sleep", "600"]])
-        let reasons = await withTaskGroup(of: String.self) { group in
+        let helper = try InnerHelper(bounds: .init(time: .seconds(600)), commands: ["slow": ["/bin/sleep", "600"]])
+        let (first, others) = await withTaskGroup(of: String.self) { group in
             for _ in 0..<17 {
                 group.addTask {
                     do throws(HelperError) {
-                        _ = try await helper.connection.clientSecret(account: "slow")
+                        _ = try await helper.connection.clientSecret(account: "slow", timeout: .seconds(600))
                         return ""
                     } catch {
                         return "\(error)"
                     }
                 }
             }
-            return await group.reduce(into: [String: Int]()) { $0[$1, default: 0] += 1 }
+            // Nothing else ends: whoever is answered was refused, and the others are under way.
+            let first = await group.next()
+            group.cancelAll()
+            return (first, await group.reduce(into: Set<String>()) { $0.insert($1) })
         }
-        #expect(reasons["client_secret_command was not started: 16 commands run already"] == 1)
-        #expect(reasons["client_secret_command did not finish within 2 s"] == 16)
+        #expect(first == "client_secret_command was not started: 16 commands run already")
+        #expect(others == ["\(HelperError.cancelled)"])
     }
 
     @Test func `kills its commands and ends when the daemon goes`() async throws {

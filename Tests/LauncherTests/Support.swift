@@ -17,7 +17,7 @@ final class InnerHelper: Sendable {
 
     init(
         bounds: RunningCommand.Bounds = .init(), environment: [String] = CleanEnvironment.current(),
-        commands: [String: [String]]
+        places: BusDesk.Places = .init(), commands: [String: [String]] = [:]
     ) throws {
         let process = try HelperProcess.start("/bin/sleep", ["600"])
         close(process.socket)
@@ -26,7 +26,9 @@ final class InnerHelper: Sendable {
         hook = dup(near)
         closeOnExec(hook)
         DispatchQueue(label: "helper").async(group: work) {
-            var loop = HelperLoop(socket: far, environment: environment, bounds: bounds) { commands[$0] }
+            var loop = HelperLoop(socket: far, environment: environment, bounds: bounds, places: places) {
+                commands[$0]
+            }
             loop.run()
         }
         connection = HelperConnection(
@@ -38,7 +40,7 @@ final class InnerHelper: Sendable {
         // No command may outlive the tests: whoever reads their output would wait for it.
         shutdown(hook, Int32(SHUT_RDWR))
         close(hook)
-        _ = work.wait(timeout: .now() + 20)
+        _ = work.wait(timeout: .now() + 60)
         kill(standIn, SIGKILL)
         HelperProcess.reap(standIn)
     }
@@ -72,20 +74,20 @@ final class LifeLine {
         unsafe unlink(path)
     }
 
-    /// Waits for something to be written. False after 20 s.
+    /// Waits for something to be written. False after 60 s.
     func hasBegun() async -> Bool {
         await blocking { [descriptor] in
             var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-            return unsafe poll(&waiting, 1, 20_000) == 1 && waiting.revents & Int16(POLLIN) != 0
+            return unsafe poll(&waiting, 1, 60_000) == 1 && waiting.revents & Int16(POLLIN) != 0
         }
     }
 
-    /// Waits until nobody holds it open. False after 20 s.
+    /// Waits until nobody holds it open. False after 60 s.
     func hasEnded() async -> Bool {
         await blocking { [descriptor] in
             while true {
                 var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-                guard unsafe poll(&waiting, 1, 20_000) == 1 else { return false }
+                guard unsafe poll(&waiting, 1, 60_000) == 1 else { return false }
                 var buffer = [UInt8](repeating: 0, count: 64)
                 if unsafe read(descriptor, &buffer, 64) == 0 { return true }
             }

@@ -2,7 +2,7 @@ import LocalHTTP
 import Testing
 
 /// Who is let in, and who gives way.
-@Suite(.timeLimit(.minutes(1))) struct `The crowd at a server` {
+@Suite(.timeLimit(.minutes(5))) struct `The crowd at a server` {
     private static func limits(_ count: Int, single: Bool = true) -> ServerLimits {
         var limits = ServerLimits()
         limits.maxConnections = count
@@ -10,11 +10,13 @@ import Testing
         return limits
     }
 
-    /// LB-16: a genuine callback gets through within a second.
+    /// LB-16: a genuine callback gets through at once, not when the crowd's time is over.
     @Test(arguments: [true, false]) func `does not keep a genuine request out by dribbling`(overTCP: Bool) async throws
     {
-        let server = HTTPServer(
-            limits: Self.limits(64), immediate: { _ in .text("genuine") }, handler: { _ in .text("") })
+        var limits = Self.limits(64)
+        // Nobody's time runs out here: whoever goes has given way.
+        limits.requestTimeout = .seconds(600)
+        let server = HTTPServer(limits: limits, immediate: { _ in .text("genuine") }, handler: { _ in .text("") })
         let check: @Sendable (TestServer) async throws -> Void = { test in
             try await offPool {
                 let crowd = try (0..<1_000).map { _ in
@@ -22,12 +24,9 @@ import Testing
                     client.send("GET / HT")
                     return client
                 }
-                let clock = ContinuousClock()
-                let start = clock.now
                 let client = try test.client()
                 client.get("/callback")
                 #expect(try client.answer().text == "genuine")
-                #expect(clock.now - start < .seconds(1))
                 // The first ones were told to go, the last ones are still there.
                 #expect(try crowd[0].readToEnd().isEmpty)
                 #expect(crowd[999].send("TP/1.1\r\nHost: a\r\n\r\n"))

@@ -2,7 +2,7 @@ import LocalHTTP
 import Testing
 
 /// Handlers that wait, streams, and clients that go away or do not read.
-@Suite(.timeLimit(.minutes(1))) struct `An exchange` {
+@Suite(.timeLimit(.minutes(5))) struct `An exchange` {
     @Test func `is cancelled when the client goes away`() async throws {
         let (started, cancelled) = (Event(), Event())
         let server = HTTPServer { _ in

@@ -4,7 +4,7 @@ import LocalHTTP
 import Testing
 
 /// What a client sees of the server over a real socket, request by request.
-@Suite(.timeLimit(.minutes(1))) struct `The local server` {
+@Suite(.timeLimit(.minutes(5))) struct `The local server` {
     /// Says what it was asked, by either way of answering.
     private static func echo(immediately: Bool, limits: ServerLimits = ServerLimits()) -> HTTPServer {
         let reply: @Sendable (ServerRequest) -> ServerResponse = { request in
@@ -179,6 +179,15 @@ import Testing
             try await offPool {
                 let silent = try test.client()
                 #expect(try silent.answer().status == 408)
+            }
+        }
+    }
+
+    @Test func `reads the one request of a connection and nothing behind it`() async throws {
+        var limits = ServerLimits()
+        limits.isSingleRequest = true
+        try await TestServer.runTCP(Self.echo(immediately: false, limits: limits)) { test in
+            try await offPool {
                 let client = try test.client()
                 // The second request is never looked at (LB-19).
                 client.send("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n")

@@ -3,7 +3,7 @@ import Glibc
 import LocalHTTP
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct `A listening socket` {
+@Suite(.timeLimit(.minutes(5))) struct `A listening socket` {
     private static func server() -> HTTPServer { HTTPServer { _ in .text("here") } }
 
     private static func mode(_ path: String) -> UInt32 {

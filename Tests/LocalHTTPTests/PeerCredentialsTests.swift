@@ -2,7 +2,7 @@ import Glibc
 import LocalHTTP
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct `The peer of a connection` {
+@Suite(.timeLimit(.minutes(5))) struct `The peer of a connection` {
     private static let reporter: @Sendable (ServerRequest) async -> ServerResponse = { request in
         .text("\(request.peer)")
     }

@@ -21,7 +21,7 @@ final class RawClient: Sendable {
         let family = if case .unix = place { AF_UNIX } else if case .ipv6 = place { AF_INET6 } else { AF_INET }
         descriptor = socket(family, Int32(SOCK_STREAM.rawValue), 0)
         guard descriptor >= 0 else { throw Failure(call: "socket", code: errno) }
-        var bound = timeval(tv_sec: 20, tv_usec: 0)
+        var bound = timeval(tv_sec: 60, tv_usec: 0)
         unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &bound, socklen_t(MemoryLayout<timeval>.size))
         unsafe setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &bound, socklen_t(MemoryLayout<timeval>.size))
         let result: Int32
@@ -61,7 +61,7 @@ final class RawClient: Sendable {
     static func waitUntilRefused(_ place: TestServer.Place) async throws {
         try await offPool {
             let clock = ContinuousClock()
-            let end = clock.now + .seconds(20)
+            let end = clock.now + .seconds(60)
             while (try? RawClient(place)) != nil {
                 guard clock.now < end else { throw Failure(call: "still listening", code: ETIMEDOUT) }
                 sched_yield()
@@ -155,7 +155,7 @@ final class RawClient: Sendable {
 
     /// Returns when the server has closed the connection, whatever is still to be read.
     func waitForEnd() throws {
-        guard hasEvent(0, within: 20_000) else { throw Failure(call: "poll", code: ETIMEDOUT) }
+        guard hasEvent(0, within: 60_000) else { throw Failure(call: "poll", code: ETIMEDOUT) }
     }
 
     private func hasEvent(_ events: Int32, within milliseconds: Int32) -> Bool {

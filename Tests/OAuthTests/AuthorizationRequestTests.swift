@@ -65,4 +65,18 @@ private func request(
     @Test func `a repeated parameter is refused`() {
         #expect(throws: OAuthError.self) { try request(additional: [("prompt", "a"), ("prompt", "b")]) }
     }
+
+    @Test func `a max_age is a number of seconds, and known`() throws {
+        func request(_ parameters: [(String, String)]) throws(OAuthError) -> AuthorizationRequest {
+            try AuthorizationRequest(
+                endpoint: "https://id.example.org/a", clientID: "cli", redirectURI: "app:/cb", scopes: ["openid"],
+                state: Secret("s"), nonce: Secret("n"), codeChallenge: "c", additionalParameters: parameters)
+        }
+        #expect(try request([]).maxAge == nil)
+        #expect(try request([("prompt", "login"), ("max_age", "3600")]).maxAge == 3_600)
+        #expect(try request([("max_age", "0")]).maxAge == 0)
+        for text in ["", "-1", "soon", "1.5", " 1"] {
+            #expect(throws: OAuthError.self) { try request([("max_age", text)]) }
+        }
+    }
 }

@@ -9,10 +9,13 @@ private let vectors = VectorFile.all(in: "callbacks")
 @Suite struct `Authorization response` {
     private func read(_ vector: VectorFile) throws -> AuthorizationResponse {
         guard vector["arrives"] != "form" else { return try AuthorizationResponse(parsingForm: vector.content) }
-        return try AuthorizationResponse(parsing: WebURL(parsing: String(decoding: vector.content, as: UTF8.self)))
+        guard let url = try? WebURL(parsing: String(decoding: vector.content, as: UTF8.self)) else {
+            throw AuthorizationResponse.Failure.malformed
+        }
+        return try AuthorizationResponse(parsing: url)
     }
 
-    @Test func `the vectors are there`() { #expect(vectors.count >= 25) }
+    @Test func `the vectors are there`() { #expect(vectors.count >= 150) }
 
     @Test(arguments: vectors) func `a callback means what its vector says`(vector: VectorFile) throws {
         let expected = (vector["expect"] ?? "").split(separator: " ", maxSplits: 1).map(String.init)
@@ -29,6 +32,11 @@ private let vectors = VectorFile.all(in: "callbacks")
             }
             #expect(response.state.revealed() == vector["state"])
             #expect(response.issuer == vector["issuer"])
+            if let verdict = vector["issuer_check"] {
+                let isAccepted = response.check(
+                    issuer: vector["issuer_expected"], isAdvertised: vector["issuer_advertised"] == "yes")
+                #expect(isAccepted == (verdict == "passes"))
+            }
         } catch let failure as AuthorizationResponse.Failure {
             let name =
                 switch failure {
@@ -103,9 +111,11 @@ private let vectors = VectorFile.all(in: "callbacks")
         #expect(!(text + "\(response)").contains("hunter"))
     }
 
-    @Test(arguments: vectors) func `no mutation of a callback traps`(vector: VectorFile) throws {
+    @Test(arguments: vectors.filter { $0.content.count < 1_000 }) func `no mutation of a callback traps`(
+        vector: VectorFile
+    ) throws {
         var generator = SeededGenerator(seed: UInt64(vector.content.count))
-        for _ in 0..<200 {
+        for _ in 0..<60 {
             let bytes = vector.content.mutated(using: &generator)
             _ = try? AuthorizationResponse(parsingForm: bytes)
             if let url = try? WebURL(parsing: String(decoding: bytes, as: UTF8.self)) {

@@ -11,4 +11,14 @@ import Testing
         let error = OAuthError.refused(.init(code: "invalid_grant", message: nil, status: status))
         #expect(error.remedy == remedy)
     }
+
+    @Test(arguments: [
+        ("incorrect_client_credentials", OAuthError.Remedy.fixConfiguration),
+        ("redirect_uri_mismatch", .fixConfiguration), ("invalid_client", .fixConfiguration),
+        ("temporarily_unavailable", .retry(after: nil)), ("bad_verification_code", .reportToProvider),
+        ("Invalid_Grant", .reportToProvider), ("invalid_grant ", .reportToProvider), ("", .reportToProvider),
+    ])
+    func `a word means what it says and nothing like it`(code: String, remedy: OAuthError.Remedy) {
+        #expect(OAuthError.refused(.init(code: code, message: nil, status: 400)).remedy == remedy)
+    }
 }

@@ -10,6 +10,12 @@ private let tenant = "72f988bf-86f1-41af-91ab-2d7cd011db47"
             ("google", nil, nil, "https://accounts.google.com"),
             ("microsoft", tenant, nil, "https://login.microsoftonline.com/\(tenant)/v2.0"),
             ("microsoft", tenant.uppercased(), nil, "https://login.microsoftonline.com/\(tenant)/v2.0"),
+            ("microsoft", "common", nil, "https://login.microsoftonline.com/common/v2.0"),
+            ("microsoft", "Organizations", nil, "https://login.microsoftonline.com/organizations/v2.0"),
+            (
+                "microsoft", "consumers", nil,
+                "https://login.microsoftonline.com/9188040d-6c67-4c5b-b112-36a304b66dad/v2.0"
+            ),
             ("gitlab", nil, nil, "https://gitlab.com"),
             ("gitlab", nil, "git.example.org:8443", "https://git.example.org:8443"),
         ] as [(String, String?, String?, String)])
@@ -34,7 +40,7 @@ private let tenant = "72f988bf-86f1-41af-91ab-2d7cd011db47"
 
     @Test(
         arguments: [
-            ("microsoft", nil, nil), ("microsoft", "common", nil), ("microsoft", "consumers", nil),
+            ("microsoft", nil, nil), ("microsoft", "", nil), ("microsoft", "commons", nil),
             ("microsoft", "contoso.onmicrosoft.com", nil), ("microsoft", tenant + "/..", nil), ("google", tenant, nil),
             ("github", nil, "github.example.org"), ("gitlab", nil, ""), ("gitlab", nil, "git.example.org/path"),
             ("gitlab", nil, "a@b"), ("gitlab", nil, "git.example.org?x"), ("Google", nil, nil), ("supabase", nil, nil),

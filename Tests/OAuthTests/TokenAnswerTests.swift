@@ -20,7 +20,7 @@ private func response(_ vector: VectorFile) -> HTTPResponse {
 }
 
 @Suite struct `Token answer` {
-    @Test func `the vectors are there`() { #expect(vectors.count >= 25) }
+    @Test func `the vectors are there`() { #expect(vectors.count >= 150) }
 
     @Test(arguments: vectors) func `an answer is read as its vector says`(vector: VectorFile) throws {
         let expected = try #require(vector["expect"])
@@ -158,9 +158,10 @@ private func response(_ vector: VectorFile) -> HTTPResponse {
         #expect(!text.contains("hunter"))
     }
 
-    @Test(arguments: vectors) func `no mutation of an answer traps or shows a secret in its error`(vector: VectorFile) {
+    @Test(arguments: vectors.filter { $0.content.count < 1_000 })
+    func `no mutation of an answer traps or shows a secret in its error`(vector: VectorFile) {
         var generator = SeededGenerator(seed: UInt64(vector.content.count))
-        for _ in 0..<200 {
+        for _ in 0..<60 {
             let bytes = vector.content.mutated(using: &generator)
             let status = [200, 200, 400, 401].randomElement(using: &generator) ?? 200
             do throws(OAuthError) {

@@ -37,6 +37,18 @@ private let registration = ClientRegistration(clientID: "cli")
                 + "&resource=https%3A%2F%2Fapi.example%2F&client_id=cli")
     }
 
+    @Test func `only of a refresh is the beginning of an answer of use`() {
+        let refresh = TokenRequest.refresh(token: Secret("r1"), registration: registration, endpoint: endpoint)
+        #expect(refresh.keepsPartialBody)
+        let code = TokenRequest.authorizationCode(
+            code: Secret("c"), verifier: Secret("v"), redirectURI: "app:/cb", registration: registration,
+            endpoint: endpoint)
+        #expect(!code.keepsPartialBody)
+        let revocation = RevocationRequest.build(
+            token: Secret("r1"), hint: .refreshToken, registration: registration, endpoint: endpoint)
+        #expect(!revocation.keepsPartialBody)
+    }
+
     @Test func `a resource goes with the code too`() {
         let request = TokenRequest.authorizationCode(
             code: Secret("c"), verifier: Secret("v"), redirectURI: "app:/cb", resource: "https://api.example/",

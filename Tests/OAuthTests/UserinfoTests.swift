@@ -70,8 +70,9 @@ private func answer(_ body: String, status: Int = 200, type: String = "applicati
     }
 
     @Test(arguments: ["application/jwt", "Application/JWT; charset=utf-8"])
-    func `signed userinfo is refused by name`(type: String) {
-        #expect(throws: OAuthError.invalid(.userinfo, reason: "signed userinfo is not supported")) {
+    func `OIDF-24: a signed answer is not read as a plain one`(type: String) {
+        let reason = "a signed answer where a plain one was to be read"
+        #expect(throws: OAuthError.invalid(.userinfo, reason: reason)) {
             try Userinfo(parsing: answer("h.p.s", type: type), subject: "u1")
         }
     }

@@ -40,4 +40,11 @@ struct VectorFile: Sendable, CustomTestStringConvertible {
             (try? Data(contentsOf: path.appending(path: name))).map { VectorFile(name: name, bytes: Array($0)) }
         }
     }
+
+    /// A file beside the cases; nil if it is not there.
+    static func bytes(of file: String) -> [UInt8]? {
+        let path = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .appending(path: "Vectors/\(file)")
+        return (try? Data(contentsOf: path)).map { Array($0) }
+    }
 }

@@ -8,7 +8,7 @@ import Testing
             400,
             ["invalid_request", "invalid_callback", "validation_failed", "method_unsupported", "invalid_configuration"]
         ),
-        (401, ["sign_in_required", "session_expired"]),
+        (401, ["sign_in_required", "session_expired", "invalid_credentials"]),
         (403, ["access_denied", "policy_denied"]),
         (404, ["not_found", "account_not_found", "flow_not_found"]),
         (405, ["method_not_allowed"]), (413, ["payload_too_large"]), (415, ["unsupported_media_type"]),
@@ -20,7 +20,8 @@ import Testing
     private static let named: [ErrorCode] = [
         .invalidRequest, .invalidCallback, .validationFailed, .methodUnsupported, .invalidConfiguration,
         .signInRequired,
-        .sessionExpired, .accessDenied, .policyDenied, .notFound, .accountNotFound, .flowNotFound, .methodNotAllowed,
+        .sessionExpired, .invalidCredentials, .accessDenied, .policyDenied, .notFound, .accountNotFound, .flowNotFound,
+        .methodNotAllowed,
         .payloadTooLarge, .unsupportedMediaType, .stateConflict, .portInUse, .flowExpired, .providerError, .vaultLocked,
         .rateLimited, .internalError, .invalidProviderResponse, .providerUnreachable, .shuttingDown, .timeout,
     ]

@@ -7,7 +7,7 @@ import Testing
         let problem = Problem(.rateLimited, "Wait.", retryAfter: 30)
         #expect(
             problem.json.text
-                == #"{"title":"The provider asks to wait","status":429,"code":"rate_limited","detail":"Wait.","#
+                == #"{"title":"Too early: wait before the next attempt","status":429,"code":"rate_limited","detail":"Wait.","#
                 + #""recovery":"retry","retry_after":30}"#)
     }
 

@@ -21,6 +21,11 @@ import Testing
             ("GET", "/v1/session", .getSessionByIssuer, [:]),
             ("GET", "/v1/events", .streamEvents, [:]),
             ("POST", "/v1/reload", .reload, [:]),
+            ("GET", "/v1/audit", .getAudit, [:]),
+            ("GET", "/v1/metrics", .getMetrics, [:]),
+            ("POST", "/v1/vault/lock", .lockVault, [:]),
+            ("POST", "/v1/vault/unlock", .unlockVault, [:]),
+            ("POST", "/v1/vault/rekey", .rekeyVault, [:]),
         ] as [(String, String, Route.ID, [String: String])])
     func `lead where they say`(method: String, path: String, id: Route.ID, parameters: [String: String]) {
         guard case .route(let route, let found) = Route.match(method: method, path: path) else {
@@ -42,7 +47,8 @@ import Testing
     @Test(arguments: [
         "", "/", "v1/status", "/v1", "/v1/", "/v1/status/", "//v1/status", "/v1//status", "/V1/status", "/v1/Status",
         "/v1/./status", "/v1/x/../status", "/v1/%73tatus", "/v1/status;x", "/v1/accounts/", "/v1/accounts//session",
-        "/v1/accounts/work/session/", "/v1/accounts/work/sessions", "/v2/status", "/v1/vault/lock", "/v1/grants",
+        "/v1/accounts/work/session/", "/v1/accounts/work/sessions", "/v2/status", "/v1/vault", "/v1/vault/locks",
+        "/v1/grants",
         "/v1/accounts/work/user", "/v1/accounts/{account}/x", "/v1/status?x", "*",
     ]) func `lead nowhere else`(path: String) {
         #expect(Route.match(method: "GET", path: path) == .nothing)

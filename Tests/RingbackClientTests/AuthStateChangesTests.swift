@@ -12,7 +12,7 @@ final class Gate: Sendable {
     func wait() async { for await _ in stream {} }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct `Auth state changes` {
+@Suite(.timeLimit(.minutes(5))) struct `Auth state changes` {
     private static let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 
     private static func event(_ id: Int, _ name: String, _ state: String, account: String = "work") -> String {
@@ -78,6 +78,21 @@ final class Gate: Sendable {
         let consumer = Task { for await _ in changes {} }
         consumer.cancel()
         await consumer.value
+    }
+
+    @Test func `the end of a session comes with it`() async throws {
+        let ending = Self.event(2, "session_ending", "authenticated").replacing("\"at\":1", with: "\"ends_at\":77")
+        let daemon = try FakeDaemon { request in
+            request.hasPrefix("GET /v1/events")
+                ? .hold(Self.head + Self.event(1, "initial_session", "authenticated") + ending)
+                : .json(200, #"{"account":"work","access_token":"t","subject":"alice"}"#)
+        }
+        var seen: [Int?] = []
+        for await (event, session) in BrokerClient(application: "test", socket: daemon.path).authStateChanges("work") {
+            seen.append(session?.endsAt)
+            if event == .sessionEnding { break }
+        }
+        #expect(seen == [nil, 77])
     }
 
     @Test func `a session that cannot be had now is nil beside the event`() async throws {

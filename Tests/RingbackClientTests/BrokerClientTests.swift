@@ -4,7 +4,7 @@ import Testing
 
 @testable import RingbackClient
 
-@Suite(.timeLimit(.minutes(1))) struct `Broker client` {
+@Suite(.timeLimit(.minutes(5))) struct `Broker client` {
     private static let session = #"""
         {"account":"work","subject":"alice","access_token":"secret-token","token_type":"bearer","expires_at":99,
         "scope":"openid","issuer":"https://i","user":{"email":"a@b"},"new":1}

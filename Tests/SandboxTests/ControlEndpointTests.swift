@@ -15,7 +15,9 @@ import Testing
         #"{"faults":[{"endpoint":"token","kind":"explode"}]}"#,
         #"{"faults":[{"endpoint":"token","kind":"status","status":99}]}"#,
         #"{"faults":[{"endpoint":"token","kind":"hang","count":0}]}"#, #"{"users":["Not A Name"]}"#,
-        #"{"clients":[{"secret":"x"}]}"#, #"{"release":"nowhere"}"#, #"{"revoke_all":"mallory"}"#,
+        #"{"clients":[{"secret":"x"}]}"#, #"{"endpoints":{"nowhere":"http://127.0.0.1:9/"}}"#,
+        #"{"endpoints":{"token":1}}"#,
+        #"{"release":"nowhere"}"#, #"{"revoke_all":"mallory"}"#,
     ])
     func `a mistake is explained and changes nothing`(body: String) async {
         let before = await visitor.get("/sandbox/control").json
@@ -29,9 +31,10 @@ import Testing
     @Test func `settings are shown as they are set`() async {
         let settings: JSON = [
             "access_token_lifetime": 5, "id_token_lifetime": 6, "code_lifetime": 7, "refresh_token_lifetime": 8,
-            "omit_expires_in": true, "refresh_tokens": "never", "rotation": false, "reuse_grace": 9,
-            "id_token_on_refresh": false, "algorithm": "EdDSA", "auto_approve": "bob", "require_nonce": true,
-            "omit_kid": true, "latency": ["token": 10],
+            "refresh_expires_in": true, "omit_expires_in": true, "refresh_tokens": "never", "rotation": false,
+            "reuse_grace": 9, "id_token_on_refresh": false, "algorithm": "EdDSA", "auto_approve": "bob",
+            "require_nonce": true, "omit_kid": true, "latency": ["token": 10],
+            "endpoints": ["token": "http://127.0.0.1:9/token"],
         ]
         #expect(await visitor.control(settings).json["settings"] == settings)
         #expect(await visitor.control(["reset": true]).json["settings"]?["algorithm"] == "ES256")
@@ -79,6 +82,18 @@ import Testing
         await visitor.control(["advance_clock": 3_600])
         #expect(await visitor.userinfo(try tokens.text("access_token")).status == 401)
         #expect(await visitor.refresh(try tokens.text("refresh_token")).status == 200)
+    }
+
+    @Test func `the metadata can name another place for an endpoint`() async throws {
+        let place = "http://127.0.0.1:9/elsewhere"
+        await visitor.control(["endpoints": ["token": .string(place)]])
+        let metadata = await visitor.get("/.well-known/openid-configuration").json
+        #expect(metadata["token_endpoint"] == .string(place))
+        #expect(metadata["userinfo_endpoint"] == .string(origin + "/userinfo"))
+        #expect(try await visitor.signIn()["access_token"] != nil, "it still answers at its own place")
+        await visitor.control(["endpoints": [:]])
+        let honest = await visitor.get("/.well-known/openid-configuration").json
+        #expect(honest["token_endpoint"] == .string(origin + "/token"))
     }
 
     @Test func `expires_in can be left out`() async throws {

@@ -34,6 +34,17 @@ import Testing
         #expect(await visitor.refresh(token).error == "invalid_grant")
     }
 
+    @Test func `a rotation is counted as answered only if its answer goes out whole`() async throws {
+        let token = try await visitor.signIn().text("refresh_token")
+        #expect(await visitor.counter("rotations_answered") == 0)
+        let second = try await visitor.refresh(token).json.text("refresh_token")
+        #expect(await visitor.counter("rotations_answered") == 1)
+        await fault("truncated")
+        _ = await visitor.refresh(second)
+        #expect(await visitor.counter("rotations") == 2)
+        #expect(await visitor.counter("rotations_answered") == 1)
+    }
+
     @Test func `a fault can concern one grant only`() async throws {
         await fault("status", ("status", 429), ("grant_type", "refresh_token"))
         let tokens = try await visitor.signIn()

@@ -65,7 +65,7 @@ import Testing
     }
 }
 
-@Suite struct `Pages` {
+@Suite struct `The sandbox's pages` {
     @Test func `show text from outside as text`() async throws {
         var options = SandboxOptions()
         options.clients = [SandboxClient(id: "<script>alert('1')</script>&\"")]

@@ -129,6 +129,28 @@ import Testing
         #expect(await visitor.refresh(token).error == "invalid_grant")
     }
 
+    @Test func `an answer can say how long its refresh token lasts`() async throws {
+        await visitor.control(["refresh_token_lifetime": 100])
+        #expect(try await visitor.signIn()["refresh_expires_in"] == nil)
+        await visitor.control(["refresh_expires_in": true])
+        let first = try await visitor.signIn()
+        #expect(first["refresh_expires_in"] == 100)
+        visitor.clock.advance(by: 40)
+        let second = await visitor.refresh(try first.text("refresh_token")).json
+        #expect(second["refresh_expires_in"] == 100, "it is a new one")
+        await visitor.control(["rotation": false])
+        visitor.clock.advance(by: 40)
+        let third = await visitor.refresh(try second.text("refresh_token")).json
+        #expect(third["refresh_expires_in"] == 60, "the old one stays")
+        visitor.clock.advance(by: 60)
+        #expect(await visitor.refresh(try second.text("refresh_token")).error == "invalid_grant")
+    }
+
+    @Test func `what does not end has no remaining life`() async throws {
+        await visitor.control(["refresh_expires_in": true])
+        #expect(try await visitor.signIn()["refresh_expires_in"] == nil)
+    }
+
     @Test func `refresh tokens come always, for offline access, or never`() async throws {
         await visitor.control(["refresh_tokens": "offline_access"])
         #expect(try await visitor.signIn(["scope": "openid"])["refresh_token"] == nil)

@@ -21,3 +21,11 @@ int clinux_die_with_parent(int signal);
 /// the client address.
 int clinux_tcp_socket_owner(int family, const uint8_t *client_address, uint16_t client_port,
                             const uint8_t *server_address, uint16_t server_port, uid_t *uid, uint32_t *inode);
+
+/// A socket that hears when an address or a route comes (rtnetlink(7)); non-blocking, close-on-exec. A descriptor, or a
+/// negative errno.
+int clinux_open_network_news(void);
+
+/// Reads all that has come: the number of messages that say that an address or a route came. News that were lost for
+/// want of room count as one.
+int clinux_read_network_news(int descriptor);

@@ -32,6 +32,18 @@ final class Connection: Sendable {
         }
     }
 
+    /// Connects in the first instant in which somebody listens there.
+    static func first(to place: Place, within bound: Duration = Bound.usual) async throws -> Connection {
+        let end = ContinuousClock.now + bound
+        return try await onThread {
+            while ContinuousClock.now < end {
+                if let connection = try? Connection(to: place) { return .success(connection) }
+                sched_yield()
+            }
+            return .failure(Late(what: "somebody who listens"))
+        }
+    }
+
     deinit { Glibc.close(descriptor) }
 
     /// No more will be sent, and nothing read.
@@ -40,18 +52,27 @@ final class Connection: Sendable {
     func send(_ text: String) async throws { try await send(Array(text.utf8)) }
 
     func send(_ bytes: [UInt8]) async throws {
-        try await onThread { [self] in
-            var rest = bytes[...]
-            while !rest.isEmpty {
-                let count = unsafe rest.withUnsafeBytes {
-                    unsafe Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
-                }
-                if count < 0, errno == EINTR { continue }
-                // The server may answer and close before it has read everything.
-                guard count > 0 else { return .success(()) }
-                rest = rest.dropFirst(count)
-            }
+        try await onThread { [self] in .success(sendNow(bytes)) }
+    }
+
+    /// The same to many, one after the other: no time passes between the first and the last.
+    static func send(_ text: String, to connections: [Connection]) async throws {
+        try await onThread {
+            for connection in connections { connection.sendNow(Array(text.utf8)) }
             return .success(())
+        }
+    }
+
+    private func sendNow(_ bytes: [UInt8]) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = unsafe rest.withUnsafeBytes {
+                unsafe Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+            }
+            if count < 0, errno == EINTR { continue }
+            // The server may answer and close before it has read everything.
+            guard count > 0 else { return }
+            rest = rest.dropFirst(count)
         }
     }
 

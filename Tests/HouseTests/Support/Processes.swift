@@ -6,7 +6,7 @@ enum Processes {
     /// Every process that this one has started, and what those have started.
     static func descendants(of pid: pid_t) -> [pid_t] {
         let all = FileTree.names(in: "/proc").compactMap { pid_t($0) }
-        let parents = Dictionary(uniqueKeysWithValues: all.map { ($0, parent(of: $0)) })
+        let parents = Dictionary(all.map { ($0, parent(of: $0)) }) { first, _ in first }
         var found: [pid_t] = []
         var rest = [pid]
         while let next = rest.popLast() {

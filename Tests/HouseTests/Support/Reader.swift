@@ -27,7 +27,9 @@ extension Stage {
     /// Runs a block as a script: every line must succeed, and what its comments `# prints: …` say must be printed.
     func type(_ block: String, sourceLocation: SourceLocation = #_sourceLocation) async throws {
         let script = Stage.providersOfThePages.reduce(block) { $0.replacing($1, with: sandbox.origin) }
-        let ended = try await run("/bin/sh", ["-c", "set -e\n\(script)"], environment: readersEnvironment)
+        let ended = try await run(
+            "/bin/sh", ["-c", "set -e\n\(script)"], environment: readersEnvironment,
+            within: Bound.seconds(300))
         #expect(ended.status == 0, "\(script)\n\(ended)", sourceLocation: sourceLocation)
         let mark = "# prints: "
         for line in script.split(separator: "\n") where line.hasPrefix(mark) {

@@ -26,7 +26,7 @@ final class SandboxServer: Sendable {
         try await connection.send(
             "\(method) \(url.target) HTTP/1.1\r\nHost: \(url.authority)\r\nContent-Type: application/json\r\n"
                 + "Content-Length: \(content.utf8.count)\r\nConnection: close\r\n\r\n\(content)")
-        return try await connection.answer(within: Bound.seconds(70))
+        return try await connection.answer(within: Bound.seconds(120))
     }
 
     /// Sets switches; see the sandbox's control endpoint. `issuer`: `/tenant-a` and so on.
@@ -52,7 +52,7 @@ final class SandboxServer: Sendable {
     /// Waits until so many requests are held by a gate or a hang (`waiting`), or have arrived so far (`seen`).
     func wait(_ endpoint: String, count: Int = 1, what: String = "waiting", issuer: String = "") async throws {
         let answer = try await request(
-            "GET", "\(issuer)/sandbox/wait?endpoint=\(endpoint)&count=\(count)&what=\(what)&timeout=20")
+            "GET", "\(issuer)/sandbox/wait?endpoint=\(endpoint)&count=\(count)&what=\(what)&timeout=60")
         guard answer.status == 200 else { throw Late(what: "\(count) \(what) at \(endpoint), not \(answer)") }
     }
 

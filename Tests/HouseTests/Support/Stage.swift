@@ -123,9 +123,9 @@ final class Stage: Sendable {
 
     /// Starts the daemon and waits until it says that it is ready, by the protocol of sd_notify(3).
     @discardableResult
-    func startDaemon(_ arguments: [String] = []) async throws -> Program {
+    func startDaemon(_ arguments: [String] = [], environment added: [String: String] = [:]) async throws -> Program {
         let standing = ["--config", configuration, "--socket", socket, "--state", state]
-        var environment = environment
+        var environment = environment.merging(added) { _, new in new }
         environment["NOTIFY_SOCKET"] = notices.path
         let readiness = notices.count
         let program = try Program("ringbackd", standing + arguments, environment: environment)
@@ -178,8 +178,9 @@ final class Stage: Sendable {
 
     private func clear() async {
         for program in others.withLock({ $0 }) where program.endedStatus == nil { await program.stop() }
-        if let daemon, daemon.endedStatus == nil, await !daemon.stop() {
-            Issue.record("ringbackd had to be killed:\n\(daemon.errors.value.text)")
+        if let daemon, daemon.endedStatus == nil {
+            if await !daemon.stop() { Issue.record("ringbackd had to be killed:\n\(daemon.errors.value.text)") }
+            #expect(daemon.endedStatus == 0, "ringbackd did not end cleanly:\n\(daemon.errors.value.text)")
         }
         if await !sandbox.stop() { Issue.record("ringback-sandbox had to be killed") }
         notices.close()

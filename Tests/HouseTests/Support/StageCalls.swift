@@ -101,3 +101,16 @@ extension Stage {
         #expect(session.code == "sign_in_required", sourceLocation: sourceLocation)
     }
 }
+
+extension Stage {
+    /// Asks again and again, with the daemon's own answers as the only clock, until the condition holds.
+    func eventually(
+        _ what: String, within bound: Duration = Bound.usual, _ condition: () async throws -> Bool
+    ) async throws {
+        let end = ContinuousClock.now + bound
+        while try await !condition() {
+            guard ContinuousClock.now < end else { throw Late(what: what) }
+            await Task.yield()
+        }
+    }
+}

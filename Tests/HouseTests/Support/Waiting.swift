@@ -12,7 +12,7 @@ enum Bound {
     }()
 
     /// Far beyond what an honest answer takes: a bound ends a broken test, it measures nothing.
-    static let usual = seconds(20)
+    static let usual = seconds(60)
 
     static func seconds(_ count: Int) -> Duration { .seconds(count * patience) }
 }

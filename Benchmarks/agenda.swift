@@ -1,0 +1,40 @@
+import Glibc
+
+/// What one session costs the agenda: it is put at an instant, moved by a refresh, and taken out when it is due. Compiled
+/// together with the agenda itself. For each number of sessions one line of "name value" pairs, microseconds, medians.
+@main struct AgendaBenchmark {
+    static let rounds = 11
+
+    static func main() {
+        for size in [1_000, 10_000, 100_000] {
+            var placed: [Double] = []
+            var moved: [Double] = []
+            var taken: [Double] = []
+            for _ in 0..<rounds {
+                let keys = (0..<size).map { "account-\($0)" }
+                var agenda = Agenda<String>()
+                placed.append(
+                    microseconds(size) { for key in keys { agenda.set(key, at: .random(in: 0..<3_600_000)) } })
+                moved.append(
+                    microseconds(size) { for key in keys { agenda.set(key, at: .random(in: 0..<3_600_000)) } })
+                taken.append(microseconds(size) { while agenda.popDue(at: .max) != nil {} })
+            }
+            print("sessions \(size) placed \(median(placed)) moved \(median(moved)) taken \(median(taken))")
+        }
+    }
+
+    static func median(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }
+
+    /// Microseconds of each of so many.
+    static func microseconds(_ count: Int, _ body: () -> Void) -> Double {
+        let start = now()
+        body()
+        return (now() - start) * 1e6 / Double(count)
+    }
+
+    static func now() -> Double {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+}

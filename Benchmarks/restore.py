@@ -1,0 +1,49 @@
+"""How long a daemon with many sealed sessions takes until each of them is served: from its start to the answer that says
+so. The sessions are real ones, signed in at the sandbox; the provider is held while they are read, so that nothing but
+the disk and the key can serve them."""
+
+import os
+import statistics
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "Campaigns"))
+
+from stage import Trouble  # noqa: E402
+
+SESSIONS = 1_000
+STARTS = 7
+# Milliseconds, for the sessions above.
+TARGET = 150
+
+
+def restore(binaries, progress):
+    """Rows for the table of the run."""
+    from house import House
+
+    progress(f"sealing {SESSIONS} sessions")
+    house = House(binaries, accounts=[f"user{number:04}" for number in range(SESSIONS)], shimmed=False)
+    try:
+        house.fresh()
+        house.start()
+        for name in house.accounts:
+            status, answer = house.sign_in(name)
+            if status != 200:
+                raise Trouble(f"the sign-in of {name} answered {status}: {answer}")
+        progress(f"restoring them {STARTS} times")
+        times = []
+        for _ in range(STARTS):
+            house.kill()
+            house.sandbox.control(faults=[{"endpoint": "token", "kind": "hang"}, {"endpoint": "discovery", "kind": "hang"}])
+            begun = time.monotonic()
+            house.launch()
+            if not house.wait():
+                raise Trouble(f"ringbackd does not answer: {house.why()}")
+            while house.api("GET", "/v1/status")[1]["accounts"].get("authenticated") != SESSIONS:
+                if time.monotonic() - begun > 30:
+                    raise Trouble("not every session came back")
+            times.append((time.monotonic() - begun) * 1_000)
+        return [[f"start to {SESSIONS:,} sealed sessions served", f"{statistics.median(times):.0f} ms", f"{TARGET} ms"]]
+    finally:
+        house.close()

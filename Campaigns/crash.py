@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""Kills ringbackd at every write-class call of every operation, and looks whether a session was lost.
+
+For each operation and each number K: fresh state, the operation, SIGKILL before (or right after) the K-th call that
+writes to a file, a directory or a socket; then a new daemon on what is left. It must have the session from before or
+the one from after: its token is honoured by the provider, and so is the next one. The provider rotates refresh tokens
+and ends a family when a replaced one comes back. In the first pass it forgives that for 10 seconds, as providers do
+that know of lost answers: then nothing may be lost. In the second it forgives nothing: then a session may end where the
+provider had rotated and the answer was never stored, if the account says so.
+"""
+
+import sys
+import time
+
+sys.dont_write_bytecode = True
+from attrition import attrition  # noqa: E402
+from house import Died, House  # noqa: E402
+from operations import OPERATIONS, Absent, ending, examiner_sees_losses, is_revoked, reconnoitre, settle  # noqa: E402
+from report import Report, options, progress, table  # noqa: E402
+from shim import EVERYTHING, KILL_AFTER, KILL_BEFORE, MODES  # noqa: E402
+from stage import Trouble  # noqa: E402
+
+GRACE = 10
+SHORT_SECONDS = 60
+# On one state.
+ROUNDS, SHORT_ROUNDS = 200, 30
+# More calls than any operation makes: a campaign must end.
+MOST = 400
+
+
+def interrupt(house, operation, mode, target, grace):
+    """One operation, killed at a call. Returns (the calls, whether it was killed)."""
+    house.fresh(reuse_grace=grace)
+    operation.prepare(house)
+    house.shim.arm(mode, target, EVERYTHING)
+    answer, trouble = None, None
+    try:
+        answer = operation.run(house)
+    except (Died, Trouble) as error:
+        trouble = error
+    settle(house)
+    calls, fired = house.shim.calls(), house.shim.has_fired
+    if not fired:
+        house.shim.disarm()
+        if trouble:
+            raise Trouble(f"nothing was done to it, but: {trouble} {house.why()}")
+        if answer[0] != 200:
+            raise Trouble(f"nothing was done to it, but it answered {answer[0]} {answer[1]}")
+    return calls, fired
+
+
+def renames(calls):
+    return sum(is_kept and text.startswith("rename") for text, is_kept in calls)
+
+
+def judge(house, operation, calls, all_renames, fired, mode, grace):
+    """What is wrong after the restart; "" if nothing is, "unheard" if the session ended as it had to. `all_renames` is
+    how many there are in a run that nothing is done to."""
+    if not fired:
+        # It ran through: after is after, now and when it has been killed and started again.
+        operation.back(house)
+        end = ending(house)
+        if end == "expired" and grace == 0 and operation.is_unheard:
+            return "unheard"
+        if end != operation.after:
+            return f"it ran through, and ended as: {end}"
+    house.kill()
+    house.start()
+    operation.back(house)
+    end = ending(house)
+    if end == "none" and operation.name == "sign-out" and not is_revoked(house):
+        return "signed out, and the provider was never told"
+    if not fired:
+        return "" if end == operation.after else f"it ran through, and after the restart ended as: {end}"
+    if end in (operation.before, operation.after):
+        return ""
+    # A rename puts a new session in its place; the last call is done only if the kill came after it.
+    done = renames(calls if mode == KILL_AFTER else calls[:-1])
+    rotated = house.sandbox.counters["rotations"]
+    was_stored = done > (rotated - 1) * all_renames // operation.rotations
+    if end == "expired" and grace == 0 and rotated > 0 and not was_stored:
+        return "unheard"
+    if end == "none" and grace == 0 and operation.is_unheard:
+        return "the provider had ended the session, and after the restart nobody is told"
+    return f"ended as: {end}"
+
+
+def point(house, report, row, operation, mode, target, grace):
+    """Tries one point. Returns False when the operation ran through."""
+    where = f"{operation.name}, {MODES.get(mode, 'not')} {target}, grace {grace}"
+    try:
+        calls, fired = interrupt(house, operation, mode, target, grace)
+        at = calls[target - 1][0] if fired and target <= len(calls) else "the end"
+        wrong = judge(house, operation, calls[:target] if fired else calls, row["renames"], fired, mode, grace)
+    except (Trouble, Died) as error:
+        calls, fired, at, wrong = [], house.shim.has_fired, "?", str(error)
+    row["points"] += 1
+    row["unheard"] += wrong == "unheard"
+    row["lost"] += wrong not in ("", "unheard")
+    report.note(wrong in ("", "unheard"), f"{where} ({at})", wrong)
+    return fired
+
+
+def every_point(house, report, rows, operations):
+    """Each K of each operation until it runs through."""
+    for operation in operations:
+        for grace in [GRACE, 0]:
+            for mode in [KILL_BEFORE, KILL_AFTER]:
+                target = 1
+                while target <= MOST and point(house, report, rows[operation.name], operation, mode, target, grace):
+                    target += 1
+        row = rows[operation.name]
+        progress(f"{operation.name}: {row['points']} points, {row['lost']} lost")
+
+
+def some_points(house, report, rows, operations):
+    """Every third K in one of the four ways, the operations in turn, until the time is up; and each run to its end."""
+    ways = [(mode, grace) for grace in [GRACE, 0] for mode in [KILL_BEFORE, KILL_AFTER]]
+    points = []
+    for index, operation in enumerate(operations):
+        count = rows[operation.name]["calls"]
+        targets = [*range(1 + index % 3, count + 1, 3), count + 1]
+        points += [(target, operation, *ways[(index + turn) % 4]) for turn, target in enumerate(targets)]
+    points.sort(key=lambda point: point[0])
+    deadline = time.monotonic() + SHORT_SECONDS
+    for tried, (target, operation, mode, grace) in enumerate(points):
+        if time.monotonic() > deadline:
+            progress(f"time is up: {tried} of {len(points)} points")
+            break
+        point(house, report, rows[operation.name], operation, mode, target, grace)
+
+
+def main():
+    chosen = options(__doc__.splitlines()[0], only=("", "only the operation of this name"))
+    operations = [item for item in OPERATIONS if chosen.only in ("", item.name)]
+    report = Report()
+    house = None
+    try:
+        house = House(chosen.bin)
+        report.note(examiner_sees_losses(house), "the examiner", "a vault in memory, a crash, and no loss is seen")
+        rows, there = {}, []
+        for operation in operations:
+            row = rows[operation.name] = {"calls": 0, "kept": 0, "renames": 0, "points": 0, "lost": 0, "unheard": 0}
+            try:
+                calls = reconnoitre(house, operation, GRACE, EVERYTHING)
+                row["calls"], row["kept"] = len(calls), sum(is_kept for _, is_kept in calls)
+                row["renames"] = renames(calls)
+                there.append(operation)
+            except Absent as reason:
+                report.note(False, operation.name, f"the daemon does not do this: {reason}")
+            except (Trouble, Died) as error:
+                report.note(False, operation.name, str(error))
+        (some_points if chosen.short else every_point)(house, report, rows, there)
+        rounds = (SHORT_ROUNDS if chosen.short else ROUNDS) if chosen.only == "" else 0
+        worn, keys = attrition(house, report, rounds) if rounds else (0, 0)
+    except (Trouble, Died, OSError) as trouble:
+        print(f"ringback: the campaign could not run: {trouble}", file=sys.stderr)
+        return 1
+    finally:
+        if house:
+            house.close(chosen.keep)
+    table(
+        f"SIGKILL at write-class calls; reuse forgiven for {GRACE} s, and not at all",
+        ["operation", "calls", "to kept files", "points", "unheard by design", "lost"],
+        [[name, row["calls"], row["kept"], row["points"], row["unheard"], row["lost"]] for name, row in rows.items()],
+    )
+    points, lost = (sum(row[key] for row in rows.values()) for key in ["points", "lost"])
+    print(f"\none state killed {rounds} times: {worn} lost, {keys} wrapping keys at the end")
+    print(f"points tried: {points + rounds}, sessions lost: {lost + worn}")
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+"""Lets the disk, the network and the provider fail under ringbackd, and looks whether a session was lost.
+
+1. Each call that writes to the state fails in turn, once or from then on, with each of four errors, or writes half.
+   The operation may fail, with an answer that says why; when the fault is gone, and after a kill and a restart, there
+   is the session from before or from after. Also killed and restarted while the fault still is there.
+2. The token endpoint's answer ends after each of its bytes.
+3. The token endpoint gives each of more than 200 wrong answers.
+
+The provider rotates refresh tokens. It forgives the use of a replaced one for 10 seconds: then nothing may be lost.
+Parts 2 and 3 run again with a provider that forgives nothing: then a session may end where the provider had rotated and
+the new token could not be read in what arrived, if the account says so.
+"""
+
+import sys
+import time
+
+sys.dont_write_bytecode = True
+from answers import CASES, unprocessed, unreadable  # noqa: E402
+from house import Died, House  # noqa: E402
+from operations import OPERATIONS, REFRESH, Absent, ending, is_revoked, must, reconnoitre, settle  # noqa: E402
+from proxy import Cut, Instead, Proxy  # noqa: E402
+from report import Report, options, progress, table  # noqa: E402
+from shim import ERRORS, FAIL, KEPT, SHORT  # noqa: E402
+from stage import Trouble  # noqa: E402
+
+GRACE = 10
+IN_MEMORY = "in memory"
+PARTS = ["disk", "cuts", "answers"]
+# Of each part in the short campaign.
+SHORT_SECONDS = 22
+MOST = 400
+
+
+# MARK: the disk
+
+
+def is_clear(answer):
+    """Success, or a problem that a person can do something about."""
+    status, document = answer
+    return status == 200 or bool(document.get("code") and document.get("detail"))
+
+
+def disk_point(house, operation, mode, error, sticky, target, is_killed):
+    """One fault. Returns (what is wrong, whether there was a fault at all)."""
+    house.fresh(reuse_grace=GRACE)
+    operation.prepare(house)
+    house.shim.arm(mode, target, KEPT, error, sticky)
+    answer = operation.run(house)
+    settle(house)
+    fired = house.shim.has_fired
+    if not is_clear(answer):
+        return f"the answer does not say what is wrong: {answer[0]} {answer[1]}", fired
+    shown = house.account().get("error") if house.is_alive else None
+    # What was announced as done, without a word about the disk, is done.
+    promised = {operation.after} if answer[0] == 200 and not shown else {operation.before, operation.after}
+    if not is_killed:
+        house.shim.disarm()
+        if not house.is_alive:
+            house.start()
+        end = look(house, operation)
+        if end not in promised:
+            return f"when the fault was gone: {end} (it had answered {answer[0]} {answer[1].get('code', '')})", fired
+        promised = {end}
+        if is_in_memory(house):
+            return IN_MEMORY, fired
+    house.kill()
+    house.start()
+    end = look(house, operation)
+    return ("" if end in promised else f"after the restart: {end} (it had answered {answer[0]})"), fired
+
+
+def look(house, operation):
+    """How the account stands; a sign-out is over only when the provider knows."""
+    operation.back(house)
+    end = ending(house)
+    if end == "none" and operation.name == "sign-out" and not is_revoked(house):
+        return "signed out, and the provider was never told"
+    return end
+
+
+def is_in_memory(house):
+    """The vault found no place to write at its first opening, and says so."""
+    return house.api("GET", "/v1/status")[1].get("vault", {}).get("kind") == "memory"
+
+
+def disk(house, report, chosen):
+    rows, points = {}, []
+    for operation in OPERATIONS:
+        if chosen.operation not in ("", operation.name):
+            continue
+        row = rows[operation.name] = {"calls": 0, "points": 0, "memory": 0, "lost": 0}
+        try:
+            calls = reconnoitre(house, operation, GRACE, KEPT)
+        except Absent as reason:
+            report.note(False, operation.name, f"the daemon does not do this: {reason}")
+            continue
+        except (Trouble, Died) as trouble:
+            report.note(False, operation.name, str(trouble))
+            continue
+        row["calls"] = len(calls)
+        for number, (text, _) in enumerate(calls, 1):
+            for name, code in ERRORS.items():
+                for sticky in [False, True]:
+                    for is_killed in [False, True]:
+                        points.append((number, operation, FAIL, name, code, sticky, is_killed))
+            if text.split()[0] in ("write", "pwrite", "writev"):
+                points.append((number, operation, SHORT, "short write", 0, False, False))
+    if chosen.short:
+        # A stride that shares no factor with the variants, so that each of them comes.
+        points = sorted(points[::7], key=lambda point: point[0])
+    deadline = time.monotonic() + SHORT_SECONDS if chosen.short else None
+    for tried, (number, operation, mode, name, code, sticky, is_killed) in enumerate(points):
+        if deadline and time.monotonic() > deadline:
+            progress(f"time is up: {tried} of {len(points)} faults of the disk")
+            break
+        how = " from then on" if sticky else ""
+        where = f"{operation.name}, {name} at call {number}{how}" + (", killed with it" if is_killed else "")
+        try:
+            wrong, fired = disk_point(house, operation, mode, code, sticky, number, is_killed)
+        except (Trouble, Died) as trouble:
+            wrong, fired = f"{trouble}", True
+        row = rows[operation.name]
+        row["points"] += fired
+        row["memory"] += wrong == IN_MEMORY
+        row["lost"] += wrong not in ("", IN_MEMORY)
+        report.note(wrong in ("", IN_MEMORY), where, wrong)
+        if tried % 200 == 199:
+            progress(f"disk: {tried + 1} of {len(points)}")
+    table(
+        "ENOSPC, EIO, EROFS, EDQUOT and short writes at each call to the state",
+        ["operation", "calls", "faults", "in memory, as status says", "lost or unclear"],
+        [[name, row["calls"], row["points"], row["memory"], row["lost"]] for name, row in rows.items()],
+    )
+
+
+# MARK: the network and the provider
+
+
+class Provider:
+    """A daemon whose token endpoint is behind the proxy, signed in, again and again."""
+
+    def __init__(self, house, grace):
+        self.house = house
+        self.grace = grace
+        self.proxy = Proxy(house.sandbox.issuer)
+        house.fresh(reuse_grace=grace, endpoints={"token": self.proxy.url})
+        house.start()
+        must(house.sign_in(), "the sign-in")
+        self.row = {"tried": 0, "kept": 0, "unheard": 0, "lost": 0}
+
+    def attempt(self, report, where, plan, may_be_unheard, restarts):
+        """A refresh that this happens to; then everything is well again."""
+        try:
+            self.proxy.next(plan)
+            self.house.api("POST", REFRESH, {"force": True})
+            if restarts:
+                self.house.kill()
+                self.house.start()
+            end = ending(self.house)
+        except (Trouble, Died) as trouble:
+            end = str(trouble)
+            if not self.house.is_alive:
+                self.house.kill()
+                self.house.start()
+        is_unheard = end == "expired" and self.grace == 0 and may_be_unheard
+        self.row["tried"] += 1
+        self.row["kept"] += end == "session"
+        self.row["unheard"] += is_unheard
+        self.row["lost"] += end != "session" and not is_unheard
+        report.note(end == "session" or is_unheard, f"{where}, grace {self.grace}", f"ended as: {end}")
+        if end != "session":
+            must(self.house.sign_in(), "the next sign-in")
+
+    def answer_length(self):
+        """Bytes of a whole token answer to a refresh."""
+        must(self.house.api("POST", REFRESH, {"force": True}), "a refresh")
+        return self.proxy.seen[-1][-1]
+
+    def close(self):
+        self.house.kill()
+        self.proxy.close()
+
+
+def cuts(house, report, chosen):
+    rows = []
+    for grace in [GRACE, 0]:
+        provider = Provider(house, grace)
+        length = provider.answer_length()
+        deadline = time.monotonic() + SHORT_SECONDS / 2
+        for number in range(0, length, 13 if chosen.short else 1):
+            if chosen.short and time.monotonic() > deadline:
+                progress(f"time is up: cut up to byte {number} of {length}")
+                break
+            restarts = number % 10 == 9
+            provider.attempt(report, f"cut after byte {number}", Cut(number), True, restarts)
+        rows.append([f"forgiven for {grace} s", length, *provider.row.values()])
+        provider.close()
+    table(
+        "A token answer that ends after each of its bytes", ["reuse", "bytes", "tried", "kept", "unheard", "lost"], rows
+    )
+
+
+def answers(house, report, chosen):
+    rows = []
+    for grace in [GRACE, 0]:
+        provider = Provider(house, grace)
+        deadline = time.monotonic() + SHORT_SECONDS / 2
+        for number, case in enumerate(CASES[:: 3 if chosen.short else 1]):
+            if chosen.short and time.monotonic() > deadline:
+                progress(f"time is up: {number} wrong answers")
+                break
+            plan = Instead(case.make, case.was_processed)
+            may_be_unheard = case.was_processed and not case.is_readable
+            provider.attempt(report, case.name, plan, may_be_unheard, restarts=number % 10 == 9)
+        rows.append([f"forgiven for {grace} s", *provider.row.values()])
+        provider.close()
+    untouched, lost = len(unprocessed()), len(unreadable())
+    table(
+        f"{len(CASES)} wrong token answers: {untouched} where the provider did nothing, {len(CASES) - untouched - lost}"
+        f" whose new refresh token can be read, {lost} where it cannot",
+        ["reuse", "tried", "kept", "unheard", "lost"], rows,
+    )
+
+
+def main():
+    chosen = options(__doc__.splitlines()[0], only=("", "only this part: " + ", ".join(PARTS)),
+                     operation=("", "of the disk's faults only those of this operation"))
+    report = Report()
+    house = None
+    try:
+        for name, part in [("disk", disk), ("cuts", cuts), ("answers", answers)]:
+            if chosen.only in ("", name):
+                progress(name)
+                house = House(chosen.bin, shimmed=name == "disk")
+                part(house, report, chosen)
+                house.close(chosen.keep)
+                house = None
+    except (Trouble, Died, OSError) as trouble:
+        print(f"ringback: the campaign could not run: {trouble}", file=sys.stderr)
+        return 1
+    finally:
+        if house:
+            house.close(chosen.keep)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

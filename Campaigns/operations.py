@@ -1,0 +1,246 @@
+"""What is interrupted: the operations that write, and how to see afterwards that no session was lost."""
+
+import time
+
+from house import ACCOUNT, PASSPHRASE, Died
+from stage import Trouble
+
+SESSION = f"/v1/accounts/{ACCOUNT}/session"
+REFRESH = f"/v1/accounts/{ACCOUNT}/refresh"
+
+
+class Absent(Exception):
+    """The daemon does not know this operation."""
+
+
+class Operation:
+    """`prepare` leads to the state before; `run` is what is interrupted: (status, document)."""
+
+    def __init__(self, name, run, prepare=None, before="session", after="session", writes=True, back=None,
+                 is_unheard=False, rotations=1):
+        self.name = name
+        self.run = run
+        self.prepare = prepare or signed_in
+        # What there is before it and when it has run through.
+        self.before = before
+        self.after = after
+        # False: there may be nothing to write.
+        self.writes = writes
+        # Before it the provider rotated unheard: one that forgives nothing has ended the session.
+        self.is_unheard = is_unheard
+        # How often the provider is asked for a new refresh token, if it is.
+        self.rotations = rotations
+        # What leads back, once the daemon runs again, to where the session is to be seen.
+        self.back = back or (lambda house: None)
+
+
+def must(answer, what):
+    status, document = answer
+    if status != 200:
+        raise Trouble(f"{what} answered {status}: {document}")
+    return document
+
+
+def nothing(house):
+    """Not even a vault."""
+
+
+def signed_out(house):
+    house.start()
+    must(opened(house), "opening the vault")
+
+
+def opened(house, seconds=20):
+    """Waits until the vault is open, or says why it is not: (status, the daemon's status)."""
+    deadline = time.monotonic() + seconds
+    while True:
+        status, document = house.api("GET", "/v1/status")
+        vault = document.get("vault", {})
+        if not vault.get("locked") or time.monotonic() > deadline:
+            code = {"code": "vault_locked", "detail": vault.get("reason", "the vault stays locked")}
+            return (423, code) if vault.get("locked") else (status, document)
+        time.sleep(0.01)
+
+
+def first_start(house):
+    status, document = start(house)
+    return opened(house) if status == 200 else (status, document)
+
+
+def signed_in(house):
+    signed_out(house)
+    must(house.sign_in(), "the sign-in before")
+
+
+def signed_in_and_locked(house):
+    signed_in(house)
+    must(house.api("POST", "/v1/vault/lock", {}), "locking before")
+
+
+def stopped(house):
+    signed_in(house)
+    house.kill()
+
+
+def interrupted(house):
+    """A refresh whose answer never came: the daemon was killed while the provider worked at it."""
+    signed_in(house)
+    house.sandbox.control(faults=[{"endpoint": "token", "kind": "gate", "processed": True, "count": 1}])
+    connection = house.api_in_background("POST", REFRESH, {"force": True})
+    house.sandbox.look("wait?endpoint=token&count=1")
+    house.kill()
+    connection.close()
+    house.sandbox.control(release=True)
+
+
+def sign_in_once(house):
+    """What the first start has made must be able to keep a session."""
+    if not house.was_signed_in:
+        must(opened(house), "opening the vault")
+        must(house.sign_in(), "the sign-in afterwards")
+        house.was_signed_in = True
+
+
+def two_refreshes(house):
+    """Once its successor was used, no provider forgives the use of a token: the second makes a loss final."""
+    first = house.api("POST", REFRESH, {"force": True})
+    second = house.api("POST", REFRESH, {"force": True})
+    return max(first, second, key=lambda answer: answer[0])
+
+
+def set_aside(house):
+    """The account becomes another client's: its session is out of reach, and stays."""
+    house.configure(client="another-client")
+    return house.api("POST", "/v1/reload", {})
+
+
+def bring_back(house):
+    house.configure()
+    must(house.api("POST", "/v1/reload", {}), "going back to the first client")
+
+
+def reload(house):
+    house.accounts.append("another")
+    try:
+        house.configure()
+    finally:
+        house.accounts.remove("another")
+    return house.api("POST", "/v1/reload", {})
+
+
+def start(house):
+    house.launch()
+    if house.wait():
+        return 200, {}
+    if house.daemon.poll() is None:
+        return 504, {"code": "none", "detail": "it neither answers nor ends"}
+    if house.daemon.returncode < 0:
+        raise Died("it was killed")
+    return 500, {"code": "not_started", "detail": house.why(1)}
+
+
+OPERATIONS = [
+    Operation("first start", first_start, nothing, back=sign_in_once),
+    Operation("sign-in", lambda house: house.sign_in(), signed_out, before="none"),
+    Operation("sign-in again", lambda house: house.sign_in()),
+    Operation("refresh", lambda house: house.api("POST", REFRESH, {"force": True})),
+    Operation("two refreshes", two_refreshes, rotations=2),
+    Operation("sign-out", lambda house: house.api("DELETE", SESSION), after="none"),
+    Operation("lock", lambda house: house.api("POST", "/v1/vault/lock", {}), writes=False),
+    Operation("unlock", lambda house: house.api("POST", "/v1/vault/unlock", {}), signed_in_and_locked, writes=False),
+    Operation(
+        "rekey to a passphrase",
+        lambda house: house.api("POST", "/v1/vault/rekey", {"key_source": "passphrase", "passphrase": PASSPHRASE}),
+    ),
+    Operation("rekey to another file", lambda house: house.api("POST", "/v1/vault/rekey", {"key_source": "key-file"})),
+    Operation("reload", reload, writes=False),
+    Operation("reload to another client", set_aside, writes=False, back=bring_back),
+    Operation("start", start, stopped),
+    Operation("start after a cut refresh", start, interrupted, is_unheard=True),
+]
+
+
+def ending(house):
+    """How the account stands: "session" (its token is honoured, and so is the next), "none", "expired" (and it says
+    so), or what is wrong."""
+    try:
+        status, document = house.unlock()
+        if status != 200:
+            return f"the vault stays locked: {status} {document.get('code')} {document.get('detail')}"
+        status, document = house.api("GET", SESSION + "?timeout=20")
+        if status != 200:
+            return refusal(house, status, document)
+        is_honoured = house.sandbox.subject(document["access_token"]) == "alice"
+        status, document = house.api("POST", REFRESH, {"force": True})
+        if status != 200:
+            return refusal(house, status, document)
+        # Only a provider that has ended the session refuses a token that has not expired: then so is the next refresh.
+        if not is_honoured:
+            return "the token that was held is not honoured"
+        status, document = house.api("GET", SESSION + "?timeout=20")
+        if status != 200:
+            return refusal(house, status, document)
+        is_honoured = house.sandbox.subject(document["access_token"]) == "alice"
+        return "session" if is_honoured else "the new token is not honoured"
+    except Died as error:
+        return f"the daemon went away: {error}"
+
+
+def refusal(house, status, document):
+    code = document.get("code")
+    told = (house.account().get("error") or {}).get("code")
+    if status == 401 and "session_expired" in (code, told):
+        return "expired"
+    if status == 401 and code == "sign_in_required":
+        return "none"
+    return f"{status} {code} {document.get('detail')}"
+
+
+def is_revoked(house, seconds=10):
+    """True once the provider has heard of the sign-out."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if house.sandbox.counters["revocations"] > 0:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def reconnoitre(house, operation, grace, scope):
+    """The calls of an undisturbed run."""
+    house.fresh(reuse_grace=grace)
+    operation.prepare(house)
+    house.shim.arm(scope=scope)
+    status, document = operation.run(house)
+    settle(house)
+    calls = house.shim.calls()
+    house.kill()
+    if status in (404, 405):
+        raise Absent(document.get("detail") or document.get("title"))
+    if status != 200:
+        raise Trouble(f"nothing was done to it, but it answered {status} {document}")
+    if operation.writes and not any(is_kept for _, is_kept in calls):
+        raise Trouble("it wrote nothing to the state: there is nothing to interrupt")
+    return calls
+
+
+def examiner_sees_losses(house):
+    """A vault in memory loses its session in a crash. Who cannot see that sees nothing."""
+    house.fresh()
+    house.configure('[vault]\nkey_source = "memory"\n')
+    signed_in(house)
+    if ending(house) != "session":
+        return False
+    house.kill()
+    house.start()
+    return ending(house) == "none"
+
+
+def settle(house, quiet=0.1, atMost=5):
+    """Waits until what an operation left to be done is done: no more calls for a while, or the daemon is gone."""
+    deadline = time.monotonic() + atMost
+    count, since = house.shim.count, time.monotonic()
+    while time.monotonic() < deadline and house.is_alive and time.monotonic() - since < quiet:
+        time.sleep(0.005)
+        if house.shim.count != count:
+            count, since = house.shim.count, time.monotonic()

@@ -1,0 +1,295 @@
+// Stands between ringbackd and the C library (LD_PRELOAD) and counts the calls that write: to files, to directories, to
+// sockets. At the K-th since it was armed it kills the process, before the call or after it, or lets the call fail, or
+// lets it write only half. What it is to do, and what it saw, is in a file that it shares with the campaign
+// (RINGBACK_SHIM names it; see shim.py). A kill is the kernel's: no handler runs and nothing is flushed.
+//
+// The calls themselves are made by syscall(2), so nothing here depends on what it stands before.
+
+#define _GNU_SOURCE
+#undef _FORTIFY_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum mode { COUNT, KILL_BEFORE, KILL_AFTER, FAIL, SHORT };
+enum { RECORDS = 2048, RECORD = 128 };
+
+// Offsets are known to shim.py.
+struct control {
+    atomic_uint armed, mode, target, error;
+    // 0: only what is below `prefix`; 1: everything.
+    atomic_uint scope;
+    // The failure stays until disarmed: a disk that is full stays full.
+    atomic_uint sticky;
+    atomic_uint count, fired, pid;
+    uint32_t reserved[7];
+    char prefix[448];
+    struct record {
+        uint8_t isBelowPrefix, isFired;
+        char text[RECORD - 2];
+    } records[RECORDS];
+};
+
+static struct control *control;
+
+__attribute__((constructor)) static void attach(void) {
+    const char *path = getenv("RINGBACK_SHIM");
+    if (!path) return;
+    int file = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0);
+    if (file < 0) return;
+    void *place = mmap(NULL, sizeof(struct control), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    syscall(SYS_close, file);
+    // The helper is another process, and keeps nothing.
+    if (place == MAP_FAILED) return;
+    control = place;
+    atomic_store(&control->pid, (unsigned)getpid());
+    unsetenv("RINGBACK_SHIM");
+}
+
+static int is_below_prefix(const char *path) {
+    size_t length = strlen(control->prefix);
+    return length > 0 && strncmp(path, control->prefix, length) == 0;
+}
+
+static void path_of(int file, char *text, size_t size) {
+    char link[40];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    long length = syscall(SYS_readlinkat, AT_FDCWD, link, text, size - 1);
+    text[length < 0 ? 0 : length] = 0;
+}
+
+// What is to be done about one call.
+struct verdict {
+    enum mode mode;
+    unsigned number;
+};
+
+static struct verdict decide(const char *name, const char *path) {
+    struct verdict calm = {COUNT, 0};
+    int isBelow = is_below_prefix(path);
+    if (!isBelow && atomic_load(&control->scope) == 0) return calm;
+    unsigned number = atomic_fetch_add(&control->count, 1) + 1;
+    unsigned target = atomic_load(&control->target);
+    int isDue = target > 0 && (number == target || (number > target && atomic_load(&control->sticky)));
+    if (number <= RECORDS) {
+        struct record *record = &control->records[number - 1];
+        record->isBelowPrefix = (uint8_t)isBelow;
+        record->isFired = (uint8_t)isDue;
+        snprintf(record->text, sizeof record->text, "%s %s", name, isBelow ? path + strlen(control->prefix) : path);
+    }
+    if (!isDue) return calm;
+    atomic_store(&control->fired, 1);
+    return (struct verdict){(enum mode)atomic_load(&control->mode), number};
+}
+
+static void die(void) {
+    syscall(SYS_kill, getpid(), SIGKILL);
+    for (;;) pause();
+}
+
+static struct verdict look(const char *name, const char *path) {
+    int saved = errno;
+    struct verdict verdict = decide(name, path);
+    if (verdict.mode == KILL_BEFORE) die();
+    errno = saved;
+    return verdict;
+}
+
+static struct verdict look_at_file(const char *name, int file) {
+    char path[4096];
+    int saved = errno;
+    path_of(file, path, sizeof path);
+    errno = saved;
+    return look(name, path);
+}
+
+static struct verdict look_at_path(const char *name, int directory, const char *path) {
+    char whole[8192];
+    if (!path) path = "";
+    if (path[0] == '/' || directory == AT_FDCWD) return look(name, path);
+    char base[4096];
+    int saved = errno;
+    path_of(directory, base, sizeof base);
+    snprintf(whole, sizeof whole, "%s/%s", base, path);
+    errno = saved;
+    return look(name, whole);
+}
+
+#define IS_ARMED (control && atomic_load_explicit(&control->armed, memory_order_acquire))
+#define AFTER(verdict)                                    \
+    do {                                                  \
+        if ((verdict).mode == KILL_AFTER) die();          \
+    } while (0)
+// A call with no half: it is made, or fails.
+#define GUARDED(look, call)                               \
+    do {                                                  \
+        if (!IS_ARMED) return call;                       \
+        struct verdict verdict = look;                    \
+        if (verdict.mode == FAIL) {                       \
+            errno = (int)atomic_load(&control->error);    \
+            return -1;                                    \
+        }                                                 \
+        __typeof__(call) result = call;                   \
+        AFTER(verdict);                                   \
+        return result;                                    \
+    } while (0)
+// Where off_t has 64 bits, two names are one function.
+#define SAME_AS(name) __attribute__((alias(name)))
+#define HALF(verdict, size) ((verdict).mode == SHORT && (size) > 1 ? (size) / 2 : (size))
+
+// MARK: files
+
+static int open_any(const char *name, int directory, const char *path, int flags, mode_t mode) {
+    // Reading is no writing.
+    if (!(flags & (O_CREAT | O_TRUNC)) && (flags & O_TMPFILE) != O_TMPFILE)
+        return (int)syscall(SYS_openat, directory, path, flags, mode);
+    GUARDED(look_at_path(name, directory, path), (int)syscall(SYS_openat, directory, path, flags, mode));
+}
+
+#define MODE_ARGUMENT                                     \
+    mode_t mode = 0;                                      \
+    if (flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE) { \
+        va_list list;                                     \
+        va_start(list, flags);                            \
+        mode = va_arg(list, mode_t);                      \
+        va_end(list);                                     \
+    }
+int open(const char *path, int flags, ...) { MODE_ARGUMENT return open_any("open", AT_FDCWD, path, flags, mode); }
+int open64(const char *path, int flags, ...) SAME_AS("open");
+int openat(int directory, const char *path, int flags, ...) {
+    MODE_ARGUMENT return open_any("openat", directory, path, flags, mode);
+}
+int openat64(int directory, const char *path, int flags, ...) SAME_AS("openat");
+int creat(const char *path, mode_t mode) {
+    return open_any("creat", AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode);
+}
+
+ssize_t write(int file, const void *bytes, size_t size) {
+    if (!IS_ARMED) return syscall(SYS_write, file, bytes, size);
+    struct verdict verdict = look_at_file("write", file);
+    if (verdict.mode == FAIL) {
+        errno = (int)atomic_load(&control->error);
+        return -1;
+    }
+    ssize_t result = syscall(SYS_write, file, bytes, HALF(verdict, size));
+    AFTER(verdict);
+    return result;
+}
+ssize_t pwrite(int file, const void *bytes, size_t size, off_t offset) {
+    if (!IS_ARMED) return syscall(SYS_pwrite64, file, bytes, size, offset);
+    struct verdict verdict = look_at_file("pwrite", file);
+    if (verdict.mode == FAIL) {
+        errno = (int)atomic_load(&control->error);
+        return -1;
+    }
+    ssize_t result = syscall(SYS_pwrite64, file, bytes, HALF(verdict, size), offset);
+    AFTER(verdict);
+    return result;
+}
+ssize_t pwrite64(int file, const void *bytes, size_t size, off_t offset) SAME_AS("pwrite");
+
+// Half of a vector is half of its first piece.
+ssize_t writev(int file, const struct iovec *pieces, int count) {
+    if (!IS_ARMED) return syscall(SYS_writev, file, pieces, count);
+    struct verdict verdict = look_at_file("writev", file);
+    if (verdict.mode == FAIL) {
+        errno = (int)atomic_load(&control->error);
+        return -1;
+    }
+    ssize_t result = verdict.mode == SHORT && count > 0 && pieces[0].iov_len > 1
+        ? syscall(SYS_write, file, pieces[0].iov_base, pieces[0].iov_len / 2)
+        : syscall(SYS_writev, file, pieces, count);
+    AFTER(verdict);
+    return result;
+}
+ssize_t pwritev(int file, const struct iovec *pieces, int count, off_t offset) {
+    GUARDED(look_at_file("pwritev", file), syscall(SYS_pwritev, file, pieces, count, offset, 0));
+}
+ssize_t pwritev64(int file, const struct iovec *pieces, int count, off_t offset) SAME_AS("pwritev");
+
+int fsync(int file) { GUARDED(look_at_file("fsync", file), (int)syscall(SYS_fsync, file)); }
+int fdatasync(int file) { GUARDED(look_at_file("fdatasync", file), (int)syscall(SYS_fdatasync, file)); }
+int syncfs(int file) { GUARDED(look_at_file("syncfs", file), (int)syscall(SYS_syncfs, file)); }
+int ftruncate(int file, off_t size) {
+    GUARDED(look_at_file("ftruncate", file), (int)syscall(SYS_ftruncate, file, size));
+}
+int ftruncate64(int file, off_t size) SAME_AS("ftruncate");
+int fallocate(int file, int mode, off_t offset, off_t size) {
+    GUARDED(look_at_file("fallocate", file), (int)syscall(SYS_fallocate, file, mode, offset, size));
+}
+int fallocate64(int file, int mode, off_t offset, off_t size) SAME_AS("fallocate");
+// This one returns its error.
+int posix_fallocate(int file, off_t offset, off_t size) {
+    int saved = errno;
+    int code = fallocate(file, 0, offset, size) == 0 ? 0 : errno;
+    errno = saved;
+    return code;
+}
+int posix_fallocate64(int file, off_t offset, off_t size) SAME_AS("posix_fallocate");
+int fchmod(int file, mode_t mode) { GUARDED(look_at_file("fchmod", file), (int)syscall(SYS_fchmod, file, mode)); }
+
+// MARK: directories
+
+static int rename_any(const char *name, int from, const char *old, int to, const char *new, unsigned flags) {
+    GUARDED(look_at_path(name, to, new), (int)syscall(SYS_renameat2, from, old, to, new, flags));
+}
+int rename(const char *old, const char *new) { return rename_any("rename", AT_FDCWD, old, AT_FDCWD, new, 0); }
+int renameat(int from, const char *old, int to, const char *new) {
+    return rename_any("renameat", from, old, to, new, 0);
+}
+int renameat2(int from, const char *old, int to, const char *new, unsigned flags) {
+    return rename_any("renameat2", from, old, to, new, flags);
+}
+static int unlink_any(const char *name, int directory, const char *path, int flags) {
+    GUARDED(look_at_path(name, directory, path), (int)syscall(SYS_unlinkat, directory, path, flags));
+}
+int unlink(const char *path) { return unlink_any("unlink", AT_FDCWD, path, 0); }
+int unlinkat(int directory, const char *path, int flags) { return unlink_any("unlinkat", directory, path, flags); }
+static int mkdir_any(const char *name, int directory, const char *path, mode_t mode) {
+    GUARDED(look_at_path(name, directory, path), (int)syscall(SYS_mkdirat, directory, path, mode));
+}
+int mkdir(const char *path, mode_t mode) { return mkdir_any("mkdir", AT_FDCWD, path, mode); }
+int mkdirat(int directory, const char *path, mode_t mode) { return mkdir_any("mkdirat", directory, path, mode); }
+static int link_any(const char *name, int from, const char *old, int to, const char *new, int flags) {
+    GUARDED(look_at_path(name, to, new), (int)syscall(SYS_linkat, from, old, to, new, flags));
+}
+int link(const char *old, const char *new) { return link_any("link", AT_FDCWD, old, AT_FDCWD, new, 0); }
+int linkat(int from, const char *old, int to, const char *new, int flags) {
+    return link_any("linkat", from, old, to, new, flags);
+}
+int chmod(const char *path, mode_t mode) {
+    GUARDED(look_at_path("chmod", AT_FDCWD, path), (int)syscall(SYS_fchmodat, AT_FDCWD, path, mode));
+}
+
+// MARK: sockets
+
+ssize_t sendto(int file, const void *bytes, size_t size, int flags, const struct sockaddr *to, socklen_t length) {
+    if (!IS_ARMED) return syscall(SYS_sendto, file, bytes, size, flags, to, length);
+    struct verdict verdict = look_at_file("send", file);
+    if (verdict.mode == FAIL) {
+        errno = (int)atomic_load(&control->error);
+        return -1;
+    }
+    ssize_t result = syscall(SYS_sendto, file, bytes, HALF(verdict, size), flags, to, length);
+    AFTER(verdict);
+    return result;
+}
+ssize_t send(int file, const void *bytes, size_t size, int flags) { return sendto(file, bytes, size, flags, NULL, 0); }
+ssize_t sendmsg(int file, const struct msghdr *message, int flags) {
+    GUARDED(look_at_file("sendmsg", file), syscall(SYS_sendmsg, file, message, flags));
+}
+int sendmmsg(int file, struct mmsghdr *messages, unsigned count, int flags) {
+    GUARDED(look_at_file("sendmmsg", file), (int)syscall(SYS_sendmmsg, file, messages, count, flags));
+}

@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+"""Ten minutes of many short-lived sessions, many clients and a provider that fails now and then.
+
+50 accounts with 5-second tokens, each another person; 20 clients that ask for any of them all the time; one token
+request in a hundred is delayed, answered with 500, dropped or cut, before or after the provider did what it was asked.
+At the end every session is there, and its own; memory and descriptors are where they were after the first minute; no
+account was refreshed more often than its tokens needed.
+"""
+
+import json
+import os
+import random
+import sys
+import threading
+import time
+import urllib.parse
+
+sys.dont_write_bytecode = True
+from answers import HTML  # noqa: E402
+from house import Died, House  # noqa: E402
+from operations import must  # noqa: E402
+from proxy import Answer, Cut, Instead, Plan, Proxy, compose  # noqa: E402
+from report import Report, options, progress, table  # noqa: E402
+from stage import Trouble  # noqa: E402
+
+ACCOUNTS = [f"user{number:02}" for number in range(50)]
+CLIENTS = 20
+LIFETIME = 5
+FAULT_RATE = 0.01
+# One that is lost after it took effect is asked for again well within this.
+GRACE = 30
+# Between two requests of a client, seconds.
+PAUSE = 0.05
+ALLOWED_GROWTH = 0.10
+# In a run of less than three minutes the allocator's arenas are still being filled for the first time: so many KB more.
+WARMING_UP = 1_024
+# A token of unknown need is renewed when under half of its life is left; the rest is for attempts after faults.
+MOST_REFRESHES = 1.25 / (LIFETIME / 2)
+
+
+class Weather:
+    """Chooses what happens to each token request, and counts it."""
+
+    def __init__(self):
+        self.random = random.Random(4)
+        self.counts = {}
+        self.times = []
+        self.is_fair = False
+
+    def choose(self, request):
+        self.times.append(time.monotonic())
+        if self.is_fair or self.random.random() >= FAULT_RATE:
+            return Plan()
+        name = self.random.choice(["latency", "500", "500 afterwards", "drop", "drop afterwards", "cut"])
+        self.counts[name] = self.counts.get(name, 0) + 1
+        error = compose(500, [("Content-Type", "text/html")], HTML)
+        if name == "latency":
+            plan = Plan()
+            plan.delay = 2
+            return plan
+        if name == "cut":
+            return Cut(self.random.randrange(1, 900))
+        made = {"500": error, "500 afterwards": error}.get(name, b"")
+        return Instead(lambda answer: made, name.endswith("afterwards"))
+
+
+class Client(threading.Thread):
+    """Asks for sessions until it is told to stop; looks at some of the tokens."""
+
+    def __init__(self, house, number):
+        super().__init__(daemon=True)
+        self.house = house
+        self.random = random.Random(number)
+        self.is_over = threading.Event()
+        self.asked = 0
+        self.later = {}
+        self.wrong = []
+
+    def run(self):
+        while not self.is_over.wait(self.random.uniform(0, 2 * PAUSE)):
+            account = self.random.choice(ACCOUNTS)
+            try:
+                self.ask(account)
+            except (Died, OSError, Trouble) as error:
+                self.wrong.append(f"{account}: {error}")
+
+    def ask(self, account):
+        asks_for_more = self.random.random() < 0.2
+        query = "?min_valid=2" if asks_for_more else ""
+        status, document = self.house.api("GET", f"/v1/accounts/{account}/session{query}")
+        self.asked += 1
+        if status == 200:
+            whose = self.house.sandbox.subject(document["access_token"]) if self.random.random() < 0.05 else None
+            # None: not asked, or it expired on the way.
+            if whose not in (account, None):
+                self.wrong.append(f"{account} was given somebody else's token")
+        elif status in (429, 502, 503, 504):
+            # Who states how much life a token must have is told when there is none to be had for now.
+            self.later[status] = self.later.get(status, 0) + 1
+        else:
+            self.wrong.append(f"{account}: {status} {document.get('code')} {document.get('detail')}")
+
+
+def measure(pid):
+    """Kilobytes of anonymous and of all resident memory, and the number of descriptors."""
+    with open(f"/proc/{pid}/status") as file:
+        values = dict(line.split(":", 1) for line in file)
+    try:
+        descriptors = len(os.listdir(f"/proc/{pid}/fd"))
+    except PermissionError:
+        # The daemon lets nobody look but root: the size of its table, then, which is a bound.
+        descriptors = int(values["FDSize"])
+    return int(values["RssAnon"].split()[0]), int(values["VmRSS"].split()[0]), descriptors
+
+
+def mean(values):
+    return sum(values) / len(values)
+
+
+def prepare(house, proxy):
+    """Everybody is signed in as themselves."""
+    house.fresh(reuse_grace=GRACE, access_token_lifetime=LIFETIME, endpoints={"token": proxy.url})
+    house.sandbox.control(users=ACCOUNTS)
+    house.start()
+    for account in ACCOUNTS:
+        house.sandbox.control(auto_approve=account)
+        must(house.sign_in(account), f"the sign-in of {account}")
+
+
+def watch(house, clients, seconds):
+    """Samples once a second until the time is up or the daemon is gone."""
+    samples = []
+    started = time.monotonic()
+    while (elapsed := time.monotonic() - started) < seconds and house.is_alive:
+        samples.append((elapsed, *measure(house.daemon.pid)))
+        if len(samples) % 60 == 0:
+            asked = sum(client.asked for client in clients)
+            progress(f"{elapsed:.0f} s: {asked} requests, {samples[-1][1]} KB anonymous, {samples[-1][3]} descriptors")
+        time.sleep(1)
+    return samples
+
+
+def judge_growth(report, samples, seconds):
+    """The second minute (or quarter, if the run is a short one) beside the last."""
+    window = min(60, seconds / 4)
+    early = [sample for sample in samples if window <= sample[0] < 2 * window]
+    late = [sample for sample in samples if sample[0] >= seconds - window]
+    rows = []
+    for index, name in [(1, "RssAnon, KB"), (2, "VmRSS, KB"), (3, "descriptors")]:
+        if not early or not late:
+            report.note(False, name, "the daemon did not live long enough to be measured")
+            continue
+        before, after = mean([s[index] for s in early]), mean([s[index] for s in late])
+        growth = after / before - 1
+        is_warming_up = seconds < 180 and after - before <= WARMING_UP
+        report.note(growth <= ALLOWED_GROWTH or is_warming_up, name, f"grew by {100 * growth:.1f} %")
+        rows.append([name, f"{before:.0f}", f"{after:.0f}", f"{100 * growth:+.1f} %"])
+    table("Memory and descriptors", ["what", "second minute", "last minute", "growth"], rows)
+
+
+def judge_sessions(house, report):
+    """Every session is there, is its owner's, and can be refreshed."""
+    lost = 0
+    for account in ACCOUNTS:
+        try:
+            status, document = house.api("POST", f"/v1/accounts/{account}/refresh", {"force": True})
+            if status == 200:
+                status, document = house.api("GET", f"/v1/accounts/{account}/session")
+            whose = house.sandbox.subject(document["access_token"]) if status == 200 else None
+            why = f"{status} {document.get('code')} {document.get('detail')}, token of {whose}"
+        except (Died, Trouble) as error:
+            whose, why = None, str(error)
+        lost += whose != account
+        report.note(whose == account, f"session of {account}", why)
+    return lost
+
+
+def peak(times):
+    """The most token requests within any second."""
+    most, first = 0, 0
+    for last, at in enumerate(times):
+        while times[first] < at - 1:
+            first += 1
+        most = max(most, last - first + 1)
+    return most
+
+
+def bursts(seen):
+    """How often a session's refresh tokens were presented more than three times within a second."""
+    families, times = {}, {}
+    for at, request, answer, _ in seen:
+        form = dict(urllib.parse.parse_qsl(request.decode()))
+        try:
+            given = json.loads(Answer(answer).body).get("refresh_token") if answer else None
+        except ValueError:
+            given = None
+        family = families.get(form.get("refresh_token"), given)
+        if given:
+            families[given] = family
+        if "refresh_token" in form:
+            times.setdefault(family, []).append(at)
+    return sum(
+        later - sooner < 1
+        for moments in times.values()
+        for sooner, later in zip(sorted(moments), sorted(moments)[3:])
+    )
+
+
+def main():
+    chosen = options(__doc__.splitlines()[0], seconds=(600, "how long (default 600)"))
+    seconds = 60 if chosen.short else chosen.seconds
+    report = Report()
+    house = proxy = None
+    try:
+        house = House(chosen.bin, ACCOUNTS, shimmed=False)
+        proxy = Proxy(house.sandbox.issuer)
+        weather = Weather()
+        prepare(house, proxy)
+        proxy.choose = weather.choose
+        clients = [Client(house, number) for number in range(CLIENTS)]
+        for client in clients:
+            client.start()
+        progress(f"{len(ACCOUNTS)} accounts, {CLIENTS} clients, {seconds} s")
+        samples = watch(house, clients, seconds)
+        elapsed = samples[-1][0] if samples else 0
+        for client in clients:
+            client.is_over.set()
+        for client in clients:
+            client.join(timeout=60)
+        weather.is_fair = True
+        refreshes, times = len(weather.times), list(weather.times)
+        wrong = [complaint for client in clients for complaint in client.wrong]
+        for complaint in wrong:
+            report.note(False, "a client", complaint)
+        report.note(house.is_alive, "the daemon", f"it went away: {house.why()}")
+        lost = judge_sessions(house, report)
+        judge_growth(report, samples, seconds)
+        bound = MOST_REFRESHES * len(ACCOUNTS) * elapsed
+        report.note(refreshes <= bound, "token requests", f"{refreshes}, and {bound:.0f} would be plenty")
+        burst = bursts(proxy.seen)
+        report.note(burst == 0, "bursts", f"{burst} times more than three requests of a session in a second")
+    except (Trouble, Died, OSError) as trouble:
+        print(f"ringback: the campaign could not run: {trouble}", file=sys.stderr)
+        return 1
+    finally:
+        if proxy:
+            proxy.close()
+        if house:
+            house.close(chosen.keep)
+    later = {}
+    for client in clients:
+        for status, count in client.later.items():
+            later[status] = later.get(status, 0) + count
+    rows = [
+        ["requests of clients", sum(client.asked for client in clients)],
+        ["told to come later", ", ".join(f"{status}: {count}" for status, count in sorted(later.items())) or "none"],
+        ["wrong answers", len(wrong)], ["token requests", refreshes], ["at most in a second, of all", peak(times)],
+        ["bursts of one session", burst],
+        ["faults", ", ".join(f"{name}: {count}" for name, count in sorted(weather.counts.items())) or "none"],
+        ["sessions", len(ACCOUNTS)], ["sessions lost", lost],
+    ]
+    table(f"Soak, {elapsed:.0f} s", ["what", "measured"], rows)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+internal import BrokerCore
+internal import LocalHTTP
+internal import Records
+internal import RingbackAPI
+
+/// What is known of a connection, once for all its requests: what the policy says of its peer, and who the audit log
+/// takes it for.
+struct ConnectionFacts: Sendable {
+    let decision: Policy.Decision
+    let caller: AuditCaller?
+}
+
+extension SocketAPI {
+    /// The facts of the request's connection; nil if the policy refuses. The policy is asked once per connection, and
+    /// again when it has changed.
+    func admit(_ request: ServerRequest, account: String?, operation: RingbackAPI.Operation) -> ConnectionFacts? {
+        let known = request.memory.value as? ConnectionFacts
+        if let known, known.decision.generation == policy.generation, known.decision.coversEverything {
+            return known.decision.isAllowed ? known : nil
+        }
+        guard case .local(let uid, let pid) = request.peer else { return nil }
+        let decision = policy.decide(
+            PolicyPeer(uid: uid, pid: pid), account: account, operation: operation.rawValue)
+        let facts = ConnectionFacts(
+            decision: decision, caller: known?.caller ?? records?.audit.caller(uid: uid, pid: pid, at: broker.now))
+        request.memory.value = facts
+        return decision.isAllowed ? facts : nil
+    }
+
+    /// A token leaves the daemon: counted, and told to the audit log. On the way of every request.
+    func noteHandOut(_ facts: ConnectionFacts, _ account: String, _ key: TokenKey, _ operation: RingbackAPI.Operation) {
+        guard let records else { return }
+        records.metrics.handedOut(account)
+        guard let caller = facts.caller else { return }
+        var use = AuditUse(.handOut, account: account, operation: operation.rawValue)
+        if key != .own {
+            use.scope = key.scopes.map { RecordKeeper.bounded($0.joined(separator: " ")) }
+            use.audience = key.audience.map(RecordKeeper.bounded)
+            use.resource = key.resource.map(RecordKeeper.bounded)
+        }
+        records.audit.note(caller, use, at: broker.now)
+    }
+
+    /// Who asked for a change; and whatever root asked for, since root passes every other bound. Tokens have lines of
+    /// their own.
+    func noteRequest(_ call: Call) {
+        guard let records, let caller = call.facts.caller else { return }
+        switch call.route.operation {
+        case .signIn, .signOut, .deliverCallback, .manage: break
+        case .token, .idToken: return
+        default: guard caller.uid == 0 else { return }
+        }
+        let account = call.parameters["account"].flatMap { AccountName($0)?.rawValue }
+        var use = AuditUse(.request, account: account, operation: call.route.operation.rawValue)
+        use.route = "\(call.route.method) \(call.route.path)"
+        records.audit.note(caller, use, at: broker.now)
+    }
+}

@@ -1,0 +1,109 @@
+public import BrokerCore
+public import Records
+internal import RingbackAPI
+internal import StrictJSON
+internal import Synchronization
+
+/// Joins the broker to its records: what it tells becomes lines of the audit log and numbers of the metrics. The one
+/// place where a fact gets its words. Quick and never blocking: the broker tells in the middle of its turns.
+public final class RecordKeeper: Sendable {
+    public let audit: AuditLog
+    public let metrics: Metrics
+
+    /// Told when an account's token must not be handed out any more; nil stands for all accounts.
+    private let whenGone = Mutex<(@Sendable (String?) -> Void)?>(nil)
+
+    public init(audit: AuditLog, metrics: Metrics = Metrics()) {
+        self.audit = audit
+        self.metrics = metrics
+    }
+
+    /// Takes a fact over; meant to be the broker's `record`.
+    @Sendable public func note(_ fact: BrokerFact) {
+        count(fact)
+        forget(fact)
+        switch fact {
+        // Numbers alone: what they lead to is told when it is known.
+        case .signInStarted, .refreshStarted, .refreshSucceeded: break
+        case .signInEnded(let account, let method, let outcome, let duration, let error):
+            write("sign_in", account, error) { members in
+                members["method"] = .string(method)
+                members["outcome"] = .string(outcome.rawValue)
+                members["seconds"] = .integer(Int(duration.components.seconds))
+            }
+        case .sessionOpened(let account, let subject, let replacing): opened(account, subject, replacing)
+        case .sessionClosed(let account, let subject): write("signed_out", account, subject: subject)
+        case .sessionEnded(let account, let subject): write("session_ended", account, subject: subject)
+        case .refreshFailed(let account, let error): write("refresh_failed", account, error)
+        case .revocationPostponed(let account, let error): write("revocation_postponed", account, error)
+        case .revocationDelivered(let account): write("revocation_delivered", account)
+        case .vaultOpened(let source): write("vault_unlocked", nil) { $0["key_source"] = .string(source) }
+        case .vaultLocked: write("vault_locked", nil)
+        case .vaultRefused(let error): write("unlock_refused", nil, error)
+        case .vaultRekeyed(let former, let source):
+            write("vault_rekeyed", nil) { members in
+                members["former_key_source"] = .string(former)
+                members["key_source"] = .string(source)
+            }
+        }
+    }
+
+    private func opened(_ account: AccountName, _ subject: String?, _ replacing: String??) {
+        if let former = replacing, former != subject {
+            write("subject_switched", account, subject: subject) { members in
+                members["former_subject"] = former.map { .string($0) }
+            }
+        } else {
+            write("signed_in", account, subject: subject)
+        }
+    }
+
+    private func write(
+        _ event: String, _ account: AccountName?, _ error: BrokerError? = nil, subject: String? = nil,
+        _ more: (inout JSONObject) -> Void = { _ in }
+    ) {
+        var members = JSONObject()
+        members["account"] = account.map { .string($0.rawValue) }
+        members["subject"] = subject.map { .string(RecordKeeper.bounded($0)) }
+        more(&members)
+        members["code"] = error.map { .string(RecordKeeper.code(of: $0)) }
+        if case .provider(.refused(let code, _)) = error { members["provider_code"] = .string(code) }
+        audit.write(event, members)
+    }
+
+    func whenGone(_ body: @escaping @Sendable (String?) -> Void) { whenGone.withLock { $0 = body } }
+
+    private func forget(_ fact: BrokerFact) {
+        guard let body = whenGone.withLock({ $0 }) else { return }
+        switch fact {
+        case .sessionClosed(let account, _), .sessionEnded(let account, _): body(account.rawValue)
+        case .vaultLocked: body(nil)
+        default: break
+        }
+    }
+
+    private func count(_ fact: BrokerFact) {
+        switch fact {
+        case .signInStarted(let account, let method): metrics.signInStarted(account.rawValue, method: method)
+        case .signInEnded(let account, let method, let outcome, let duration, let error):
+            switch outcome {
+            case .completed: metrics.signInCompleted(account.rawValue, method: method, duration: duration)
+            case .cancelled: metrics.signInCancelled(account.rawValue, method: method)
+            case .failed, .expired:
+                let code = error.map(RecordKeeper.code) ?? ErrorCode.flowExpired.rawValue
+                metrics.signInFailed(account.rawValue, method: method, code: code)
+            }
+        case .refreshStarted(let account): metrics.refreshAttempted(account.rawValue)
+        case .refreshFailed(let account, let error):
+            metrics.refreshFailed(account.rawValue, code: RecordKeeper.code(of: error))
+        default: break
+        }
+    }
+
+    private static func code(of error: BrokerError) -> String {
+        Problem(error, language: .english).code.rawValue
+    }
+
+    /// A word from outside, short enough for a line.
+    static func bounded(_ text: String) -> String { String(text.unicodeScalars.prefix(1_000)) }
+}

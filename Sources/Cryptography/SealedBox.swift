@@ -1,0 +1,125 @@
+internal import COpenSSL
+public import Secrets
+
+/// AES-256-GCM (NIST SP 800-38D) with a fresh random nonce each time. What comes out is nonce, ciphertext and tag, one
+/// after another.
+///
+/// Random nonces of 96 bits collide with a chance of 2^-32 only after 2^32 messages under one key: a vault that stored
+/// a text every second would need a century.
+public enum SealedBox {
+    /// Bytes of a key.
+    public static let keyLength = 32
+    /// Bytes that a sealed text has more than the text.
+    public static let overhead = nonceLength + tagLength
+    static let nonceLength = 12
+    static let tagLength = 16
+
+    /// Seals a text. `context` is not part of the result, and the same bytes must be given to open it.
+    ///
+    /// Throws `invalidKey` for a key that has not 32 bytes.
+    public static func seal(
+        _ text: Secret, with key: Secret, context: [UInt8]
+    ) throws(CryptographyError) -> [UInt8] {
+        try seal(text, with: key, context: context, nonce: RandomToken.bytes(nonceLength))
+    }
+
+    /// The text, or nil if the box was not sealed with this key and this context, whatever is wrong with it.
+    ///
+    /// Throws `invalidKey` for a key that has not 32 bytes, and `failed` if libcrypto cannot work: that says nothing of
+    /// the box.
+    public static func open(
+        _ box: some Collection<UInt8>, with key: Secret, context: [UInt8]
+    ) throws(CryptographyError) -> Secret? {
+        guard key.count == keyLength else { throw .invalidKey(reason: "an AES-256 key has 32 bytes") }
+        let box = Array(box)
+        guard box.count >= overhead else { return nil }
+        let cipher = try CipherContext()
+        defer { ERR_clear_error() }
+        guard cipher.begin(key, nonce: Array(box[..<nonceLength]), context: context, isSealing: false) else {
+            throw .failed(operation: "open a sealed text")
+        }
+        var text = [UInt8](repeating: 0, count: box.count - overhead)
+        defer { text.erase() }
+        guard cipher.update(box[nonceLength..<(box.count - tagLength)], into: &text),
+            cipher.setTag(Array(box.suffix(tagLength)))
+        else { throw .failed(operation: "open a sealed text") }
+        // Nothing of the text is looked at before the tag has been checked.
+        return cipher.finish() ? Secret(bytes: text) : nil
+    }
+
+    /// With a given nonce: for known answers only, since a nonce used twice gives the texts away.
+    static func seal(
+        _ text: Secret, with key: Secret, context: [UInt8], nonce: [UInt8]
+    ) throws(CryptographyError) -> [UInt8] {
+        guard key.count == keyLength else { throw .invalidKey(reason: "an AES-256 key has 32 bytes") }
+        let cipher = try CipherContext()
+        defer { ERR_clear_error() }
+        var ciphertext = [UInt8](repeating: 0, count: text.count)
+        guard cipher.begin(key, nonce: nonce, context: context, isSealing: true),
+            cipher.update(text, into: &ciphertext), cipher.finish(), let tag = cipher.tag()
+        else { throw .failed(operation: "seal a text") }
+        return nonce + ciphertext + tag
+    }
+}
+
+/// One EVP_CIPHER_CTX; freeing it erases the key schedule.
+@safe private final class CipherContext {
+    private let context: OpaquePointer
+
+    init() throws(CryptographyError) {
+        guard let context = unsafe EVP_CIPHER_CTX_new() else { throw .failed(operation: "make a cipher") }
+        unsafe self.context = context
+    }
+
+    deinit { unsafe EVP_CIPHER_CTX_free(context) }
+
+    func begin(_ key: Secret, nonce: [UInt8], context associated: [UInt8], isSealing: Bool) -> Bool {
+        let started = key.withBytes { span in
+            unsafe span.withUnsafeBytes { bytes in
+                let key = unsafe bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)
+                return unsafe EVP_CipherInit_ex2(context, EVP_aes_256_gcm(), key, nonce, isSealing ? 1 : 0, nil) == 1
+            }
+        }
+        guard started else { return false }
+        guard !associated.isEmpty else { return true }
+        var count: Int32 = 0
+        return unsafe EVP_CipherUpdate(context, nil, &count, associated, Int32(associated.count)) == 1
+    }
+
+    func update(_ input: ArraySlice<UInt8>, into output: inout [UInt8]) -> Bool {
+        unsafe input.withUnsafeBytes { unsafe update($0, into: &output) }
+    }
+
+    func update(_ input: Secret, into output: inout [UInt8]) -> Bool {
+        input.withBytes { span in unsafe span.withUnsafeBytes { unsafe update($0, into: &output) } }
+    }
+
+    private func update(_ input: UnsafeRawBufferPointer, into output: inout [UInt8]) -> Bool {
+        guard let start = input.baseAddress, input.count > 0 else { return true }
+        guard input.count <= output.count, input.count <= Int32.max else { return false }
+        var count: Int32 = 0
+        return unsafe EVP_CipherUpdate(
+            context, &output, &count, start.assumingMemoryBound(to: UInt8.self), Int32(input.count)) == 1
+            && Int(count) == input.count
+    }
+
+    /// GCM has nothing left to write: this checks or makes the tag.
+    func finish() -> Bool {
+        var rest = [UInt8](repeating: 0, count: 16)
+        var count: Int32 = 0
+        return unsafe EVP_CipherFinal_ex(context, &rest, &count) == 1 && count == 0
+    }
+
+    func setTag(_ tag: [UInt8]) -> Bool {
+        var tag = tag
+        return unsafe EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, Int32(tag.count), &tag) == 1
+    }
+
+    func tag() -> [UInt8]? {
+        var tag = [UInt8](repeating: 0, count: SealedBox.tagLength)
+        guard unsafe EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, Int32(tag.count), &tag) == 1 else {
+            return nil
+        }
+        return tag
+    }
+}

@@ -1,0 +1,113 @@
+internal import Glibc
+
+/// The lock of the person's screen, as logind tells it: its `Lock` signal (a request, by `loginctl lock-session` or by
+/// closing the lid), or the session's `LockedHint` (which desktops set when the person locks the screen there).
+struct ScreenLockSubject: BusSubject {
+    private static let name = "org.freedesktop.login1"
+    private static let session = "org.freedesktop.login1.Session"
+    private static let properties = "org.freedesktop.DBus.Properties"
+
+    private let bus: BusConnection
+    let isDueAtOnce: Bool
+
+    init(_ bus: BusConnection) throws(BusFailure) {
+        self.bus = bus
+        let sender = "type='signal',sender='\(ScreenLockSubject.name)',"
+        try bus.addMatch(sender + "interface='\(ScreenLockSubject.session)',member='Lock'")
+        try bus.addMatch(
+            sender + "interface='\(ScreenLockSubject.properties)',member='PropertiesChanged',"
+                + "arg0='\(ScreenLockSubject.session)'")
+        isDueAtOnce = ScreenLockSubject.ownSessions(bus).contains { path in
+            ScreenLockSubject.isLocked(path, bus)
+        }
+    }
+
+    func concerns(_ message: BusMessage) throws(BusFailure) -> Bool {
+        if message.isSignal("Lock", of: ScreenLockSubject.session) {
+            return isOurs(message.path)
+        }
+        guard message.isSignal("PropertiesChanged", of: ScreenLockSubject.properties) else { return false }
+        guard try message.readText() == ScreenLockSubject.session else { return false }
+        guard try ScreenLockSubject.saysLocked(message) else { return false }
+        return isOurs(message.path)
+    }
+
+    /// True if the properties that changed say that the session is locked.
+    private static func saysLocked(_ message: BusMessage) throws(BusFailure) -> Bool {
+        try message.enter("a", "{sv}")
+        while try message.enterNext("e", "sv") {
+            guard try message.readText() == "LockedHint" else {
+                try message.skip("v")
+                try message.leave()
+                continue
+            }
+            try message.enter("v", "b")
+            return try message.readBool()
+        }
+        return false
+    }
+
+    // MARK: Whose session
+
+    /// Looked up when it matters: the person's sessions come and go, this process stays. Where no session is known to be
+    /// ours, every one of our user's is: too much locked is better than too little.
+    private func isOurs(_ path: String?) -> Bool {
+        guard let path else { return false }
+        let own = ScreenLockSubject.ownSessions(bus)
+        if !own.isEmpty { return own.contains(path) }
+        let answer = try? ScreenLockSubject.property("User", of: ScreenLockSubject.session, at: path, bus)
+        guard let answer, (try? answer.enter("v", "(uo)")) != nil, (try? answer.enter("r", "uo")) != nil else {
+            return false
+        }
+        return (try? answer.readNumber()) == getuid()
+    }
+
+    /// The session that this process runs in, the one its environment names, and the one its user sits before: a user
+    /// service runs in none, and a program started over a terminal serves the desktop as well.
+    private static func ownSessions(_ bus: BusConnection) -> [String] {
+        var paths: [String] = []
+        if let request = try? manager("GetSessionByPID", bus), (try? request.append(UInt32(getpid()))) != nil,
+            let path = try? bus.call(request).readPath()
+        {
+            paths.append(path)
+        }
+        if let name = unsafe getenv("XDG_SESSION_ID"), let request = try? manager("GetSession", bus),
+            (try? request.append(unsafe String(cString: name))) != nil, let path = try? bus.call(request).readPath()
+        {
+            paths.append(path)
+        }
+        if let path = try? displaySession(bus) { paths.append(path) }
+        return paths
+    }
+
+    private static func displaySession(_ bus: BusConnection) throws(BusFailure) -> String? {
+        let request = try manager("GetUser", bus)
+        try request.append(UInt32(getuid()))
+        let user = try bus.call(request).readPath()
+        let answer = try property("Display", of: "org.freedesktop.login1.User", at: user, bus)
+        try answer.enter("v", "(so)")
+        try answer.enter("r", "so")
+        try answer.skip("s")
+        let path = try answer.readPath()
+        return path == "/" ? nil : path
+    }
+
+    private static func isLocked(_ path: String, _ bus: BusConnection) -> Bool {
+        let answer = try? property("LockedHint", of: session, at: path, bus)
+        guard let answer, (try? answer.enter("v", "b")) != nil else { return false }
+        return (try? answer.readBool()) ?? false
+    }
+
+    private static func manager(_ member: String, _ bus: BusConnection) throws(BusFailure) -> BusMessage {
+        try bus.request(member, of: "org.freedesktop.login1.Manager", at: "/org/freedesktop/login1", in: name)
+    }
+
+    private static func property(
+        _ property: String, of interface: String, at path: String, _ bus: BusConnection
+    ) throws(BusFailure) -> BusMessage {
+        let request = try bus.request("Get", of: properties, at: path, in: name)
+        try request.append(interface)
+        try request.append(property)
+        return try bus.call(request)
+    }
+}

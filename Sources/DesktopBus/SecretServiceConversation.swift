@@ -1,0 +1,204 @@
+internal import Cryptography
+internal import Glibc
+internal import Secrets
+
+/// One conversation with the Secret Service: steps that may have to ask the person, and the session in which secrets
+/// travel.
+final class SecretServiceConversation {
+    private let service: SecretServiceObjects
+    /// Nil where the person must not be asked.
+    private let promptTimeout: Duration?
+    private var transport: SecretTransport?
+
+    init(service: SecretServiceObjects, promptTimeout: Duration?) {
+        self.service = service
+        self.promptTimeout = promptTimeout
+    }
+
+    // MARK: Collections
+
+    /// The collection for new keys.
+    func defaultCollection() throws(SecretServiceError) -> String {
+        for alias in ["default", "login"] {
+            if let path = try ask({ () throws(BusFailure) in try service.collection(alias: alias) }) { return path }
+        }
+        throw .unavailable(reason: "the Secret Service has no default keyring yet")
+    }
+
+    func isLocked(_ collection: String) throws(SecretServiceError) -> Bool {
+        try ask { () throws(BusFailure) in try service.isLocked(collection: collection) }
+    }
+
+    /// Unlocks a collection or an item, asking the person if that is needed and allowed.
+    func unlock(_ path: String) throws(SecretServiceError) {
+        let answer = try ask { () throws(BusFailure) in try service.unlock(path) }
+        if answer.prompt == SecretServiceObjects.noObject {
+            guard answer.unlocked.contains(path) else { throw .locked }
+        } else {
+            try follow(answer.prompt)
+        }
+    }
+
+    // MARK: Items
+
+    func find(_ id: String) throws(SecretServiceError) -> (path: String, isLocked: Bool)? {
+        let found = try ask { () throws(BusFailure) in try service.search(id) }
+        if let path = found.unlocked.first { return (path, false) }
+        if let path = found.locked.first { return (path, true) }
+        return nil
+    }
+
+    /// The item of that identifier, unlocked now.
+    func unlockedItem(_ id: String) throws(SecretServiceError) -> String {
+        guard let item = try find(id) else { throw .notFound }
+        guard item.isLocked else { return item.path }
+        try unlock(item.path)
+        // Some services name another object after they have opened their database.
+        guard let item = try find(id) else { throw .notFound }
+        guard !item.isLocked else { throw .locked }
+        return item.path
+    }
+
+    /// The secret of an item. It rests as base64url text: not every service keeps bytes that are none.
+    func read(_ item: String) throws(SecretServiceError) -> Secret {
+        // Some services drop a leading zero of the shared number, and one session in 256 cannot be read: another can.
+        for _ in 0..<3 {
+            let transport = try openTransport()
+            let sealed = try ask { () throws(BusFailure) in try service.secret(of: item, session: transport.session) }
+            if let text = transport.open(parameters: sealed.parameters, value: sealed.value) {
+                guard let secret = SecretServiceConversation.decode(text) else { break }
+                return secret
+            }
+            self.transport = nil
+        }
+        throw .failed(reason: "what the keyring holds under this identifier is not a key of Ringback's")
+    }
+
+    func create(_ id: String, _ secret: Secret, in collection: String) throws(SecretServiceError) {
+        let transport = try openTransport()
+        var (parameters, value) = try transport.seal(SecretServiceConversation.encode(secret))
+        defer {
+            parameters.erase()
+            value.erase()
+        }
+        let sealed = SecretServiceObjects.SealedValue(
+            session: transport.session, parameters: parameters, value: value)
+        let prompt = try ask { () throws(BusFailure) in try service.createItem(id, in: collection, sealed) }
+        if prompt != SecretServiceObjects.noObject { try follow(prompt) }
+    }
+
+    func delete(_ item: String) throws(SecretServiceError) {
+        let prompt = try ask { () throws(BusFailure) in try service.delete(item) }
+        if prompt != SecretServiceObjects.noObject { try follow(prompt) }
+    }
+
+    private static func encode(_ secret: Secret) -> Secret {
+        var bytes = secret.revealedBytes()
+        var text = Base64URL.encodeToBytes(bytes)
+        defer {
+            bytes.erase()
+            text.erase()
+        }
+        return Secret(bytes: text)
+    }
+
+    private static func decode(_ text: Secret) -> Secret? {
+        var bytes = text.revealedBytes()
+        defer { bytes.erase() }
+        guard var decoded = Base64URL.decode(bytes[...]), !decoded.isEmpty else { return nil }
+        defer { decoded.erase() }
+        return Secret(bytes: decoded)
+    }
+
+    // MARK: The session in which secrets travel
+
+    private func openTransport() throws(SecretServiceError) -> SecretTransport {
+        if let transport { return transport }
+        if let agreed = try openAgreedTransport() {
+            transport = agreed
+            return agreed
+        }
+        let plain = try openPlainTransport()
+        transport = plain
+        return plain
+    }
+
+    /// Nil if the service does not know the algorithm.
+    private func openAgreedTransport() throws(SecretServiceError) -> SecretTransport? {
+        let agreement = try KeyAgreement()
+        let session: (path: String, number: [UInt8])
+        do throws(BusFailure) {
+            session = try service.openSession(
+                SecretTransport.agreedAlgorithm, publicNumber: agreement.publicNumber)
+        } catch {
+            if error == .refused("org.freedesktop.DBus.Error.NotSupported") { return nil }
+            throw SecretServiceError(error)
+        }
+        guard let key = agreement.key(with: session.number) else {
+            throw .failed(reason: "the Secret Service's half of the key agreement is not usable")
+        }
+        return SecretTransport(session: session.path, key: key)
+    }
+
+    private func openPlainTransport() throws(SecretServiceError) -> SecretTransport {
+        let session = try ask { () throws(BusFailure) in
+            try service.openSession(SecretTransport.plainAlgorithm, publicNumber: nil)
+        }
+        return SecretTransport(plainSession: session.path)
+    }
+
+    // MARK: Asking the person
+
+    /// Shows the service's question and waits for the answer. What it was worth is seen by looking again.
+    private func follow(_ prompt: String) throws(SecretServiceError) {
+        guard let promptTimeout else {
+            // A question that is never shown would stay with the service.
+            try? service.dismiss(prompt)
+            throw .locked
+        }
+        let deadline = SuspendingClock.now + promptTimeout
+        do throws(BusFailure) {
+            try service.bus.addMatch(
+                "type='signal',interface='org.freedesktop.Secret.Prompt',member='Completed',path='\(prompt)'")
+            try service.bus.addMatch(
+                "type='signal',sender='org.freedesktop.DBus',member='NameOwnerChanged',"
+                    + "arg0='\(SecretServiceClient.name)'")
+            try service.prompt(prompt)
+            guard try awaitCompletion(of: prompt, until: deadline) else { throw .dismissed }
+        } catch {
+            if error == .unanswered { try? service.dismiss(prompt) }
+            throw SecretServiceError(error)
+        }
+    }
+
+    /// False if the person said no.
+    private func awaitCompletion(of prompt: String, until deadline: SuspendingClock.Instant) throws(BusFailure) -> Bool
+    {
+        let bus = service.bus
+        while true {
+            guard SuspendingClock.now < deadline else { throw .unanswered }
+            guard let step = try bus.step() else {
+                try bus.wait(until: deadline)
+                continue
+            }
+            guard case .message(let message) = step else { continue }
+            if message.isSignal("Completed", of: "org.freedesktop.Secret.Prompt"), message.path == prompt {
+                return try !message.readBool()
+            }
+            // Whoever asked is gone, and the question with it.
+            if message.isSignal("NameOwnerChanged", of: "org.freedesktop.DBus"),
+                try message.readText() == SecretServiceClient.name
+            {
+                throw .absent
+            }
+        }
+    }
+
+    private func ask<Answer>(_ step: () throws(BusFailure) -> Answer) throws(SecretServiceError) -> Answer {
+        do throws(BusFailure) {
+            return try step()
+        } catch {
+            throw SecretServiceError(error)
+        }
+    }
+}

@@ -1,0 +1,52 @@
+/// Why the Secret Service did not do what was asked. Reasons are sentences of our own, with the name of a D-Bus error at
+/// most: no secret can be in them.
+public enum SecretServiceError: Error, Sendable, Equatable, CustomStringConvertible {
+    /// There is no bus, no service on it, or one that hangs.
+    case unavailable(reason: String)
+    /// It is there and would have to ask the person first.
+    case locked
+    /// It keeps nothing under that identifier.
+    case notFound
+    /// The person said no when asked.
+    case dismissed
+    case failed(reason: String)
+
+    public var description: String {
+        switch self {
+        case .unavailable(let reason), .failed(let reason): reason
+        case .locked: "the keyring is locked"
+        case .notFound: "the keyring does not hold this key"
+        case .dismissed: "the keyring's question was answered with no"
+        }
+    }
+
+    init(_ failure: BusFailure) {
+        self =
+            switch failure {
+            case .noLibrary: .unavailable(reason: "libsystemd, which talks to the session bus, is not installed")
+            case .noBus: .unavailable(reason: "no session bus answers")
+            case .lost: .unavailable(reason: "the session bus went away")
+            case .timedOut: .unavailable(reason: "the Secret Service does not answer")
+            case .absent: .unavailable(reason: "no Secret Service is on the session bus")
+            case .dismissed: .dismissed
+            case .unanswered: .failed(reason: "nobody answered the keyring's question in time")
+            case .malformed: .failed(reason: "the Secret Service's answer is not of its interface")
+            case .refused(let name): SecretServiceError(name: name)
+            }
+    }
+
+    private init(name: String) {
+        switch name {
+        case "org.freedesktop.Secret.Error.IsLocked": self = .locked
+        case "org.freedesktop.Secret.Error.NoSuchObject", "org.freedesktop.DBus.Error.UnknownObject": self = .notFound
+        case "org.freedesktop.DBus.Error.ServiceUnknown", "org.freedesktop.DBus.Error.NameHasNoOwner",
+            "org.freedesktop.DBus.Error.NoReply", "org.freedesktop.DBus.Error.Disconnected",
+            "org.freedesktop.DBus.Error.NoServer", "org.freedesktop.DBus.Error.Timeout",
+            "org.freedesktop.DBus.Error.TimedOut":
+            self = .unavailable(reason: "the Secret Service went away or does not answer")
+        case _ where name.hasPrefix("org.freedesktop.DBus.Error.Spawn."):
+            self = .unavailable(reason: "the Secret Service could not be started (\(name))")
+        default: self = .failed(reason: "the Secret Service refused: \(name)")
+        }
+    }
+}

@@ -1,0 +1,161 @@
+internal import Secrets
+
+/// The Secret Service's objects and their methods, one function each, as its interface (version 0.2) writes them.
+struct SecretServiceObjects {
+    private static let root = "/org/freedesktop/secrets"
+    /// Where an object path is required and there is none.
+    static let noObject = "/"
+
+    let bus: BusConnection
+
+    /// Throws `absent` if nobody owns the service's name and the bus knows nobody to start for it.
+    init(_ bus: BusConnection) throws(BusFailure) {
+        self.bus = bus
+        let request = try driver("NameHasOwner")
+        try request.append(SecretServiceClient.name)
+        if try bus.call(request).readBool() { return }
+        let names = try bus.call(try driver("ListActivatableNames")).readTexts()
+        guard names.contains(SecretServiceClient.name) else { throw .absent }
+    }
+
+    private func driver(_ member: String) throws(BusFailure) -> BusMessage {
+        let bus = "org.freedesktop.DBus"
+        return try self.bus.request(member, of: bus, at: "/org/freedesktop/DBus", in: bus)
+    }
+
+    private func request(_ member: String, _ interface: String, at path: String) throws(BusFailure) -> BusMessage {
+        try bus.request(member, of: "org.freedesktop.Secret." + interface, at: path, in: SecretServiceClient.name)
+    }
+
+    private func service(_ member: String) throws(BusFailure) -> BusMessage {
+        try request(member, "Service", at: SecretServiceObjects.root)
+    }
+
+    // MARK: Service
+
+    /// The session's path, and what the service answered for its algorithm: its public number, or nothing.
+    func openSession(_ algorithm: String, publicNumber: [UInt8]?) throws(BusFailure) -> (path: String, [UInt8]) {
+        let request = try service("OpenSession")
+        try request.append(algorithm)
+        try request.open("v", publicNumber == nil ? "s" : "ay")
+        if let publicNumber { try request.append(bytes: publicNumber) } else { try request.append("") }
+        try request.close()
+        let answer = try bus.call(request)
+        guard publicNumber != nil else {
+            try answer.skip("v")
+            return (try answer.readPath(), [])
+        }
+        try answer.enter("v", "ay")
+        let number = try answer.readBytes()
+        try answer.leave()
+        return (try answer.readPath(), number)
+    }
+
+    /// The collection that an alias stands for; nil for none.
+    func collection(alias: String) throws(BusFailure) -> String? {
+        let request = try service("ReadAlias")
+        try request.append(alias)
+        let path = try bus.call(request).readPath()
+        return path == SecretServiceObjects.noObject ? nil : path
+    }
+
+    func search(_ id: String) throws(BusFailure) -> (unlocked: [String], locked: [String]) {
+        let request = try service("SearchItems")
+        try request.append(SecretServiceObjects.attributes(id))
+        let answer = try bus.call(request)
+        return (try answer.readPaths(), try answer.readPaths())
+    }
+
+    /// What was unlocked at once, and the prompt for the rest.
+    func unlock(_ path: String) throws(BusFailure) -> (unlocked: [String], prompt: String) {
+        let request = try service("Unlock")
+        try request.open("a", "o")
+        try request.append(path: path)
+        try request.close()
+        let answer = try bus.call(request)
+        return (try answer.readPaths(), try answer.readPath())
+    }
+
+    // MARK: Collection
+
+    func isLocked(collection: String) throws(BusFailure) -> Bool {
+        let request = try bus.request(
+            "Get", of: "org.freedesktop.DBus.Properties", at: collection, in: SecretServiceClient.name)
+        try request.append("org.freedesktop.Secret.Collection")
+        try request.append("Locked")
+        let answer = try bus.call(request)
+        try answer.enter("v", "b")
+        return try answer.readBool()
+    }
+
+    /// The prompt's path, if the service must ask first.
+    func createItem(_ id: String, in collection: String, _ value: SealedValue) throws(BusFailure) -> String {
+        let item = "org.freedesktop.Secret.Item."
+        let request = try request("CreateItem", "Collection", at: collection)
+        request.markSensitive()
+        try request.open("a", "{sv}")
+        try request.open("e", "sv")
+        try request.append(item + "Label")
+        try request.open("v", "s")
+        try request.append(SecretServiceClient.label)
+        try request.close(2)
+        try request.open("e", "sv")
+        try request.append(item + "Attributes")
+        try request.open("v", "a{ss}")
+        try request.append(SecretServiceObjects.attributes(id))
+        try request.close(3)
+        try request.open("r", "oayays")
+        try request.append(path: value.session)
+        try request.append(bytes: value.parameters)
+        try request.append(bytes: value.value)
+        try request.append("text/plain")
+        try request.close()
+        // Replacing would destroy what somebody else has put there since we looked.
+        try request.append(false)
+        let answer = try bus.call(request)
+        try answer.skip("o")
+        return try answer.readPath()
+    }
+
+    // MARK: Item
+
+    func secret(of item: String, session: String) throws(BusFailure) -> (parameters: [UInt8], value: [UInt8]) {
+        let request = try request("GetSecret", "Item", at: item)
+        try request.append(path: session)
+        let answer = try bus.call(request)
+        answer.markSensitive()
+        try answer.enter("r", "oayays")
+        try answer.skip("o")
+        return (try answer.readBytes(), try answer.readBytes())
+    }
+
+    /// The prompt's path, if the service must ask first.
+    func delete(_ item: String) throws(BusFailure) -> String {
+        try bus.call(try request("Delete", "Item", at: item)).readPath()
+    }
+
+    // MARK: Prompt
+
+    func prompt(_ path: String) throws(BusFailure) {
+        let request = try request("Prompt", "Prompt", at: path)
+        // No window of ours to stand before.
+        try request.append("")
+        _ = try bus.call(request)
+    }
+
+    func dismiss(_ path: String) throws(BusFailure) {
+        _ = try bus.call(try request("Dismiss", "Prompt", at: path))
+    }
+
+    /// A secret as it travels.
+    struct SealedValue {
+        let session: String
+        let parameters: [UInt8]
+        let value: [UInt8]
+    }
+
+    /// What finds a key again, and nothing but Ringback's keys.
+    private static func attributes(_ id: String) -> KeyValuePairs<String, String> {
+        ["application": "ringback", "key-id": id]
+    }
+}

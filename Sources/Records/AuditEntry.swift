@@ -1,0 +1,36 @@
+internal import Glibc
+internal import StrictJSON
+
+/// What a line says, in the order in which a person reads it.
+extension AuditLog {
+    static func entry(_ event: String, at now: Int, _ members: JSONObject) -> JSONObject {
+        var entry = JSONObject([
+            .init("time", .string(Timestamp.text(of: now))), .init("at", .integer(now)), .init("event", .string(event)),
+        ])
+        entry.members += members.members
+        return entry
+    }
+
+    static func entry(_ use: AuditUse, _ tally: Tally, _ identity: CallerIdentity) -> JSONObject {
+        var members = JSONObject()
+        members["account"] = use.account.map { .string($0) }
+        members["operation"] = .string(use.operation)
+        members["route"] = use.route.map { .string($0) }
+        members["scope"] = use.scope.map { .string($0) }
+        members["audience"] = use.audience.map { .string($0) }
+        members["resource"] = use.resource.map { .string($0) }
+        members["uid"] = .integer(Int(identity.program.uid))
+        members["pid"] = .integer(Int(identity.program.pid))
+        members["executable"] = identity.program.executable.map { .string($0) }
+        members["unit"] = identity.unit.map { .string($0) }
+        members["verified"] = false
+        members["count"] = .integer(tally.count)
+        members["first"] = .integer(tally.first)
+        members["last"] = .integer(tally.last)
+        return entry(use.kind.rawValue, at: tally.last, members)
+    }
+}
+
+extension AuditFile.Failure: CustomStringConvertible {
+    var description: String { "\(call): \(unsafe String(cString: strerror(errno)))" }
+}

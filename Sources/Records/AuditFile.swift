@@ -1,0 +1,107 @@
+internal import Glibc
+
+/// The file of the audit log: appended to, never rewritten, of bounded size. `audit.jsonl` is the current one and
+/// `audit.jsonl.1` the one before it.
+///
+/// It is opened for each batch of lines: batches are rare, and whoever moves the file away or fills the disk is noticed
+/// at the next one. Not synced: a crash of the daemon loses nothing that was written, a power cut may lose the last
+/// seconds. Used by one queue.
+struct AuditFile {
+    /// Why nothing, or not everything, was written.
+    struct Failure: Error, Equatable {
+        let call: String
+        let errno: Int32
+        /// The bytes that did get there.
+        var written = 0
+    }
+
+    let path: String
+    /// Bytes that one file may have.
+    let maxSize: Int
+
+    var previousPath: String { path + ".1" }
+
+    /// Appends whole lines. What a crash or a full disk cut before is ended first, so that it spoils no other line.
+    func append(_ lines: [[UInt8]]) throws(Failure) {
+        var descriptor = try open()
+        defer { close(descriptor) }
+        var size = try check(descriptor)
+        let bytes = Array(lines.joined())
+        if size > 0, size + bytes.count > maxSize {
+            guard unsafe rename(path, previousPath) == 0 else { throw Failure(call: "rename", errno: errno) }
+            let fresh = try open()
+            close(descriptor)
+            descriptor = fresh
+            size = try check(descriptor)
+        }
+        if size > 0, try lastByte(descriptor, at: size - 1) != UInt8(ascii: "\n") {
+            try write([UInt8(ascii: "\n")], to: descriptor)
+        }
+        try write(bytes, to: descriptor)
+    }
+
+    /// The older file's bytes, then the current one's; a file that is not there has none.
+    func contents() -> [UInt8] {
+        // One daemon writes at a time, so a file grows over its bound by a batch at most.
+        read(previousPath, limit: maxSize * 2) + read(path, limit: maxSize * 2)
+    }
+
+    // MARK: Calls
+
+    private func open() throws(Failure) -> Int32 {
+        let flags = O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK
+        let descriptor = unsafe Glibc.open(path, flags, 0o600)
+        guard descriptor >= 0 else { throw Failure(call: "open", errno: errno) }
+        return descriptor
+    }
+
+    /// The size of what was opened, which must be a file of ours that nobody else reads.
+    private func check(_ descriptor: Int32) throws(Failure) -> Int {
+        var status = stat()
+        guard unsafe fstat(descriptor, &status) == 0 else { throw Failure(call: "fstat", errno: errno) }
+        guard status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid() else {
+            throw Failure(call: "open", errno: EPERM)
+        }
+        if status.st_mode & 0o777 != 0o600, fchmod(descriptor, 0o600) != 0 {
+            throw Failure(call: "fchmod", errno: errno)
+        }
+        return Int(status.st_size)
+    }
+
+    private func lastByte(_ descriptor: Int32, at offset: Int) throws(Failure) -> UInt8 {
+        var byte: UInt8 = 0
+        let count = unsafe pread(descriptor, &byte, 1, off_t(offset))
+        guard count >= 0 else { throw Failure(call: "read", errno: errno) }
+        return count == 1 ? byte : UInt8(ascii: "\n")
+    }
+
+    private func write(_ bytes: [UInt8], to descriptor: Int32) throws(Failure) {
+        var written = 0
+        while written < bytes.count {
+            let count = unsafe bytes.withUnsafeBytes { buffer in
+                unsafe Glibc.write(descriptor, buffer.baseAddress.map { unsafe $0 + written }, buffer.count - written)
+            }
+            let number = errno
+            if count > 0 {
+                written += count
+            } else if count == 0 || number != EINTR {
+                throw Failure(call: "write", errno: count == 0 ? EIO : number, written: written)
+            }
+        }
+    }
+
+    private func read(_ path: String, limit: Int) -> [UInt8] {
+        let descriptor = unsafe Glibc.open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { return [] }
+        defer { close(descriptor) }
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while bytes.count < limit {
+            let count = unsafe Glibc.read(descriptor, &buffer, buffer.count)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { break }
+            bytes += buffer[..<count]
+        }
+        return bytes
+    }
+}

@@ -1,0 +1,99 @@
+internal import Synchronization
+
+/// A use of the socket API that the audit log counts: equal uses of one program are one line with a count.
+public struct AuditUse: Hashable, Sendable {
+    /// What kind of line it makes.
+    public enum Kind: String, Sendable {
+        /// A token was handed out.
+        case handOut = "hand_out"
+        /// A request that changes something, or any request of another user (root).
+        case request
+    }
+
+    public var kind: Kind
+    public var account: String?
+    /// As policy names it (`token`, `id_token`, `manage` …).
+    public var operation: String
+    /// What the token was narrowed to; nil for the session's own.
+    public var scope: String?
+    public var audience: String?
+    public var resource: String?
+    /// Method and path of the route, for a request; its parameters stay in braces.
+    public var route: String?
+
+    public init(_ kind: Kind, account: String?, operation: String) {
+        self.kind = kind
+        self.account = account
+        self.operation = operation
+    }
+}
+
+/// A program at the socket's other end, as one of its connections showed it.
+///
+/// The kernel's word is `uid` and `pid` alone; the rest is what `/proc` said shortly after, hence `verified: false`.
+public final class AuditCaller: Sendable {
+    public let uid: UInt32
+    public let pid: Int32
+    /// Read at the first contact: a short-lived program is gone a moment later.
+    let executable: String?
+    /// Orders callers, and tells them apart.
+    let serial: UInt64
+    private let resolved = Mutex<CallerIdentity?>(nil)
+
+    init(uid: UInt32, pid: Int32, executable: String?, serial: UInt64) {
+        self.uid = uid
+        self.pid = pid
+        self.executable = executable
+        self.serial = serial
+    }
+
+    /// Who this is. `/proc` is asked the first time, and never again: by then the number may be another process's.
+    var identity: CallerIdentity {
+        if let known = resolved.withLock({ $0 }) { return known }
+        let found = CallerIdentity(of: self)
+        resolved.withLock { $0 = found }
+        return found
+    }
+}
+
+/// What a line says of a caller.
+struct CallerIdentity: Sendable {
+    /// A process, and the program that it ran then: after `exec` it is another one to whoever reads the log.
+    struct Program: Hashable, Sendable {
+        let uid: UInt32
+        let pid: Int32
+        let executable: String?
+        /// Nil for a process that was gone when it was looked at; then `serial` tells it from others.
+        let startTime: UInt64?
+        let serial: UInt64
+    }
+    let program: Program
+    let unit: String?
+
+    init(of caller: AuditCaller) {
+        let startTime = ProcessFacts.startTime(of: caller.pid)
+        program = Program(
+            uid: caller.uid, pid: caller.pid, executable: caller.executable, startTime: startTime,
+            serial: startTime == nil ? caller.serial : 0)
+        unit = ProcessFacts.unit(of: caller.pid)
+    }
+}
+
+/// How often something was done, and when (Unix seconds).
+struct Tally: Sendable, Equatable {
+    var count = 0
+    var first: Int
+    var last: Int
+
+    mutating func add(at now: Int) {
+        if count == 0 { first = now }
+        count += 1
+        last = now
+    }
+
+    mutating func add(_ other: Tally) {
+        count += other.count
+        first = min(first, other.first)
+        last = max(last, other.last)
+    }
+}

@@ -1,0 +1,33 @@
+// Every refusal says what was tried, where, why not, and what to do about it.
+
+internal import Glibc
+
+/// A system call on a file that failed.
+struct FileFailure: Error, Equatable {
+    /// A verb: "write", "read".
+    let action: String
+    let path: String
+    let code: Int32
+    /// It happened, but a power cut may undo it: both states have to be reckoned with.
+    var isInDoubt = false
+
+    /// A sentence for people.
+    var reason: String {
+        let doubt = isInDoubt ? " (it is written, but may not survive a power cut)" : ""
+        return "Cannot \(action) \(path): \(unsafe String(cString: strerror(code)))\(doubt); \(advice)."
+    }
+
+    private var advice: String {
+        switch code {
+        case ENOSPC: "free some space on that file system"
+        case EDQUOT: "free some space, or have your quota raised"
+        case EROFS: "make that file system writable, or name another directory with --state"
+        case EACCES, EPERM: "it must be yours, directories with mode 0700 and files with 0600"
+        case EIO: "the disk reports errors: look into the kernel's log and save your data"
+        case EMFILE, ENFILE: "close programs that hold many files, or raise the limit"
+        case ENOENT, ESTALE: "it was there before: put it back if it was moved, and restart the daemon"
+        case ELOOP, EISDIR, ENOTDIR: "something else stands in its place: move that away"
+        default: "try again"
+        }
+    }
+}

@@ -1,0 +1,151 @@
+// The key in a file beside the state directory, not in it: whoever gets a copy of the state (a backup, a synchronized
+// folder) has not got the key. Against a program of the same user it protects nothing.
+
+internal import Cryptography
+internal import Glibc
+public import Secrets
+public import StrictJSON
+
+/// Keeps wrapping keys in files of mode 0600, one for each identifier, in a directory of mode 0700.
+public struct KeyFileSource: KeySource {
+    private static let suffix = ".key"
+    /// 32 bytes in base64url, and a line's end.
+    private static let fileSize = 44
+
+    /// Where the key files are.
+    public let directory: String
+    private let state: String
+
+    /// - Parameters:
+    ///   - directory: made when the first key is. By default `ringback/keys` in the user's data directory.
+    ///   - state: the state directory, in which the keys must not be.
+    public init(directory: String, outside state: String) {
+        self.directory = directory
+        self.state = state
+    }
+
+    public var choice: KeySourceChoice { .keyFile }
+    public var protects: String {
+        "a copy of the state directory alone opens nothing; whoever can read your files can read the key in "
+            + "\(directory) as well"
+    }
+
+    public func canHoldNewKey() async -> Bool {
+        guard let existing = KeyFileSource.deepestExisting(directory) else { return false }
+        return unsafe access(existing, W_OK | X_OK) == 0 && !isInsideState(existing)
+    }
+
+    public func create(
+        _ id: String, passphrase: Secret?
+    ) async throws(KeySourceError) -> (key: Secret, parameters: JSONObject) {
+        try check(id)
+        try refuseInsideState()
+        let key = Secret(bytes: RandomToken.bytes(SealedBox.keyLength))
+        let place = try opened(isMade: true)
+        var text = key.withBytes { span in unsafe span.withUnsafeBytes { unsafe Base64URL.encodeToBytes($0) } }
+        text.append(UInt8(ascii: "\n"))
+        defer { text.erase() }
+        do throws(FileFailure) {
+            try place.makeNew(text, as: id + KeyFileSource.suffix)
+        } catch {
+            throw .failed(reason: error.reason)
+        }
+        return (key, JSONObject())
+    }
+
+    public func fetch(
+        _ id: String, parameters: JSONObject, passphrase: Secret?
+    ) async throws(KeySourceError) -> Secret {
+        try check(id)
+        try refuseInsideState()
+        let place = try opened(isMade: false)
+        let name = id + KeyFileSource.suffix
+        var text: [UInt8]
+        do throws(FileFailure) {
+            guard let found = try place.readPrivate(name, atMost: KeyFileSource.fileSize) else {
+                throw FileFailure(action: "read", path: "\(directory)/\(name)", code: ENOENT)
+            }
+            text = found
+        } catch {
+            throw KeyFileSource.refusal(error)
+        }
+        defer { text.erase() }
+        guard text.count == KeyFileSource.fileSize, text.last == UInt8(ascii: "\n"),
+            var bytes = Base64URL.decode(text.dropLast()), bytes.count == SealedBox.keyLength
+        else { throw .failed(reason: "\(directory)/\(name) holds no key; restore it from a backup.") }
+        defer { bytes.erase() }
+        return Secret(bytes: bytes)
+    }
+
+    public func remove(_ id: String, parameters: JSONObject) async {
+        guard VaultKeyFile.isKeyID(id), let place = try? SyncedDirectory(opening: directory),
+            (try? place.remove(id + KeyFileSource.suffix)) == true
+        else { return }
+        _ = try? place.sync()
+    }
+
+    // MARK: The directory
+
+    private func check(_ id: String) throws(KeySourceError) {
+        // It becomes a file's name.
+        guard VaultKeyFile.isKeyID(id) else { throw .failed(reason: "\"\(id.prefix(64))\" is no key's identifier.") }
+    }
+
+    /// What is refused for being unsafe is `locked`, not `failed`: it is there, and somebody has to look at it.
+    private func opened(isMade: Bool) throws(KeySourceError) -> SyncedDirectory {
+        let place: SyncedDirectory
+        do throws(FileFailure) {
+            if isMade { try SyncedDirectory.make(directory) }
+            place = try SyncedDirectory(opening: directory)
+        } catch {
+            let isLink = error.code == ELOOP || error.code == ENOTDIR
+            if isLink { throw .locked(reason: "\(directory) is a symbolic link or no directory; name a real one.") }
+            throw isMade ? .failed(reason: error.reason) : KeyFileSource.refusal(error)
+        }
+        guard place.isPrivate(".") else {
+            throw .locked(reason: "\(directory) must be yours and closed to others; run `chmod 700 \(directory)`.")
+        }
+        return place
+    }
+
+    private static func refusal(_ failure: FileFailure) -> KeySourceError {
+        failure.code == ENOENT
+            ? .absent(reason: "\(failure.path) is missing; put it back.") : .failed(reason: failure.reason)
+    }
+
+    private func refuseInsideState() throws(KeySourceError) {
+        guard let existing = KeyFileSource.deepestExisting(directory), isInsideState(existing) else { return }
+        throw .locked(
+            reason: "\(directory) is inside the state directory: whoever copies that would have the key too. "
+                + "Move it out.")
+    }
+
+    private static func deepestExisting(_ path: String) -> String? {
+        var path = path[...]
+        while unsafe access(String(path), F_OK) != 0 {
+            guard let slash = path.lastIndex(of: "/") else { return nil }
+            path = slash == path.startIndex ? "/" : path[..<slash]
+            guard path != "/" else { break }
+        }
+        return path.isEmpty ? nil : String(path)
+    }
+
+    /// Looks at every directory upward, by what it is and not by its name: links and mounts have many names.
+    private func isInsideState(_ path: String) -> Bool {
+        var wanted = stat()
+        guard unsafe stat(state, &wanted) == 0 else { return false }
+        var path = path
+        var below = stat()
+        // As many levels as a path of this form can have.
+        for level in 0..<1_000 {
+            var here = stat()
+            guard unsafe stat(path, &here) == 0 else { return false }
+            if here.st_dev == wanted.st_dev, here.st_ino == wanted.st_ino { return true }
+            // The root is its own parent.
+            if level > 0, here.st_dev == below.st_dev, here.st_ino == below.st_ino { return false }
+            below = here
+            path += "/.."
+        }
+        return false
+    }
+}

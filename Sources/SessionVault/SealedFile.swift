@@ -1,0 +1,145 @@
+// The one form of what rests on disk, sealed sessions and the vault's key alike:
+//
+//     bytes  0 to  7   "ringback"
+//            8         what it is: 'S' a session, 'K' the vault's key
+//            9         format version, 1
+//           10 to 25   which key sealed it: its check value
+//           26 to 29   length of the header, big-endian
+//           30 ...     header: a JSON object in clear
+//           then       nonce (12), ciphertext, tag (16): AES-256-GCM to the end of the file
+//
+// Everything before the nonce is authenticated but the check value. That one only tells "another key" from "damaged"
+// where opening fails; it is not trusted for anything, so a bit that flips there costs nothing.
+
+internal import Cryptography
+internal import Secrets
+internal import StrictJSON
+
+/// A key with the value by which its files are known.
+struct SealingKey: Sendable {
+    static let checkLength = 16
+
+    let secret: Secret
+    /// Tells nothing about the key but whether another one is the same.
+    let check: [UInt8]
+
+    init(_ secret: Secret) throws(CryptographyError) {
+        self.secret = secret
+        check = try KeyDerivation.derive(
+            from: secret, purpose: "ringback sealing key check 1", length: SealingKey.checkLength
+        ).revealedBytes()
+    }
+
+    static func random() throws(CryptographyError) -> SealingKey {
+        try SealingKey(Secret(bytes: RandomToken.bytes(SealedBox.keyLength)))
+    }
+}
+
+/// What one file holds, and the way to bytes and back.
+struct SealedFile: Sendable, Equatable {
+    enum Kind: UInt8 {
+        case session = 0x53
+        case vaultKey = 0x4B
+    }
+
+    /// What reading bytes ends with.
+    enum Reading: Equatable {
+        case file(SealedFile)
+        /// Written by a version of the format that we do not know.
+        case newer(version: Int)
+        /// Sealed with another key, as far as one can tell.
+        case foreign
+        /// No key opens it.
+        case damaged(reason: String)
+    }
+
+    /// What a reader of any version finds before a key is needed. Nothing of it is authentic yet.
+    struct Parts: Equatable {
+        var check: [UInt8]
+        /// The JSON text.
+        var header: ArraySlice<UInt8>
+        var context: [UInt8]
+        var box: ArraySlice<UInt8>
+    }
+
+    /// Bytes of a text.
+    static let maximumText = 1 << 20
+    static let maximumHeader = 1 << 16
+    static let maximumSize = prologue + maximumHeader + SealedBox.overhead + maximumText
+
+    static let version: UInt8 = 1
+    private static let magic = Array("ringback".utf8)
+    static let checkEnd = 26
+    private static let prologue = 30
+    /// Every version that was ever released stays here.
+    private static let readers: [UInt8: @Sendable ([UInt8]) -> Parts?] = [1: readVersion1]
+
+    var header: JSONObject
+    var text: Secret
+
+    /// The file's content.
+    func sealed(_ kind: Kind, with key: SealingKey) throws(CryptographyError) -> [UInt8] {
+        let json = JSON.object(header).serialized()
+        let length = SealedFile.bigEndian(json.count)
+        let start = SealedFile.magic + [kind.rawValue, SealedFile.version]
+        let box = try SealedBox.seal(text, with: key.secret, context: start + length + json)
+        return start + key.check + length + json + box
+    }
+
+    /// Throws only if libcrypto cannot work, which says nothing of the file.
+    static func read(_ bytes: [UInt8], _ kind: Kind, key: SealingKey) throws(CryptographyError) -> Reading {
+        let parts: Parts
+        switch split(bytes, kind) {
+        case .success(let found): parts = found
+        case .failure(.newer(let version)): return .newer(version: version)
+        case .failure(.damaged(let reason)): return .damaged(reason: reason)
+        }
+        guard let text = try SealedBox.open(parts.box, with: key.secret, context: parts.context) else {
+            return parts.check == key.check ? .damaged(reason: "its content was changed") : .foreign
+        }
+        guard let header = (try? JSON(parsing: parts.header))?.object else {
+            return .damaged(reason: "its header is no JSON object")
+        }
+        return .file(SealedFile(header: header, text: text))
+    }
+
+    /// Which key is said to have sealed the bytes; nil if they are no sealed file.
+    static func check(of bytes: [UInt8]) -> ArraySlice<UInt8>? {
+        guard bytes.starts(with: magic), bytes.count >= checkEnd else { return nil }
+        return bytes[10..<checkEnd]
+    }
+
+    enum Misfit: Error, Equatable {
+        case newer(version: Int)
+        case damaged(reason: String)
+    }
+
+    /// The parts of a file, without a key.
+    static func split(_ bytes: [UInt8], _ kind: Kind) -> Result<Parts, Misfit> {
+        guard bytes.count >= 10 else { return .failure(.damaged(reason: "it is too short")) }
+        guard bytes.starts(with: magic), bytes[8] == kind.rawValue else {
+            return .failure(.damaged(reason: "it is something else"))
+        }
+        guard let reader = readers[bytes[9]] else {
+            return bytes[9] > version
+                ? .failure(.newer(version: Int(bytes[9]))) : .failure(.damaged(reason: "no version has that number"))
+        }
+        guard let parts = reader(bytes) else { return .failure(.damaged(reason: "its lengths do not fit")) }
+        return .success(parts)
+    }
+
+    @Sendable private static func readVersion1(_ bytes: [UInt8]) -> Parts? {
+        guard bytes.count >= prologue + SealedBox.overhead, bytes.count <= maximumSize else { return nil }
+        let length = bytes[checkEnd..<prologue].reduce(0) { $0 << 8 | Int($1) }
+        guard length <= maximumHeader, length <= bytes.count - prologue - SealedBox.overhead else { return nil }
+        let header = bytes[prologue..<(prologue + length)]
+        return Parts(
+            check: Array(bytes[10..<checkEnd]), header: header,
+            context: Array(bytes[..<10]) + Array(bytes[checkEnd..<prologue]) + header,
+            box: bytes[(prologue + length)...])
+    }
+
+    private static func bigEndian(_ number: Int) -> [UInt8] {
+        [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: number >> $0) }
+    }
+}

@@ -1,0 +1,62 @@
+internal import Cryptography
+
+extension SealedFileVault {
+    /// Opens with a key that is certainly the one of `vault.key`: looks once at what is there, and cleans up after a
+    /// process that was killed.
+    func enter(_ directory: SyncedDirectory, _ keyFile: VaultKeyFile, _ key: SealingKey) throws(VaultError) {
+        let opened = try onDisk { () throws(FileFailure) in
+            try directory.subdirectory(Self.folder, isMade: true)
+        }
+        guard let folder = opened else {
+            throw .unwritable(reason: "Cannot open \(path)/\(Self.folder).")
+        }
+        let names = try onDisk { () throws(FileFailure) in try folder.names() }
+        try refuseForeign(names, folder, key)
+        _ = try? directory.remove(VaultKeyFile.name + SyncedDirectory.temporarySuffix)
+        for name in names where SlotFiles.isTemporary(name) { _ = try? folder.remove(name) }
+        for name in names {
+            guard let live = SlotFiles.live(ofNext: name) else { continue }
+            finishStore(live, next: name, folder, key)
+        }
+        let last = names.compactMap(SlotFiles.retiredNumber).max() ?? 0
+        state = .open(OpenVault(key: key, directory: folder, keyFile: keyFile, nextRetired: last + 1))
+        show(keyFile)
+    }
+
+    /// A `vault.key` that opens none of the files is the wrong one, and new sessions under it would make it worse.
+    private func refuseForeign(
+        _ names: [String], _ folder: SyncedDirectory, _ key: SealingKey
+    ) throws(VaultError) {
+        var foreign = 0
+        for name in names where SlotFiles.isLive(name) || SlotFiles.isRetired(name) {
+            guard let start = try? folder.read(name, atMost: SealedFile.checkEnd),
+                let check = SealedFile.check(of: start)
+            else { continue }
+            if check.elementsEqual(key.check) { return }
+            // The check value is not authentic, and may be all that is wrong with it.
+            if let bytes = try? folder.read(name, atMost: SealedFile.maximumSize),
+                case .file = try? SealedFile.read(bytes, .session, key: key)
+            {
+                return
+            }
+            foreign += 1
+        }
+        guard foreign == 0 else {
+            throw .locked(
+                reason: "\(path)/\(VaultKeyFile.name) is not the one that the \(foreign) sealed sessions in "
+                    + "\(folder.path) were made with. Restore the right one, or move those files away and sign in again."
+            )
+        }
+    }
+
+    /// A store that was killed, or failed, after its last byte: the text is whole, and may be the only one that the
+    /// provider still takes. Anything less than whole is what it was, a mark.
+    func finishStore(_ live: String, next: String, _ folder: SyncedDirectory, _ key: SealingKey) {
+        guard let bytes = try? folder.read(next, atMost: SealedFile.maximumSize),
+            case .file(let file) = try? SealedFile.read(bytes, .session, key: key),
+            let slot = SlotFiles.slot(file.header), let files = try? SlotFiles(slot), files.live == live
+        else { return }
+        guard (try? folder.syncFile(next)) != nil, (try? folder.move(next, to: live)) != nil else { return }
+        _ = try? folder.sync()
+    }
+}

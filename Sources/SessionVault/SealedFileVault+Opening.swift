@@ -1,0 +1,225 @@
+// The source of the key is decided once, when there is neither a `vault.key` nor anything sealed. From then on only the
+// recorded source counts: if it does not give the right key the vault stays locked and says why. A second choice, or a
+// new key beside files that it cannot open, would lose every session without a word.
+
+internal import Cryptography
+internal import Glibc
+internal import Secrets
+internal import StrictJSON
+
+extension SealedFileVault {
+    func unlock(_ passphrase: Secret?) async throws(VaultError) {
+        if choice == .memory { return becomeMemory(because: nil) }
+        let directory = try onDisk { () throws(FileFailure) in try SyncedDirectory(opening: path) }
+        let bytes = try onDisk { () throws(FileFailure) in
+            try directory.read(VaultKeyFile.name, atMost: VaultKeyFile.maximumSize)
+        }
+        guard let bytes else { return try await openFirst(directory, passphrase) }
+        let keyFile = try parse(bytes)
+        show(lockedWith: keyFile.source)
+        guard choice == .auto || choice == keyFile.source else { throw mismatch(keyFile.source) }
+        let key = try await dataKey(keyFile, bytes, passphrase)
+        try enter(directory, keyFile, key)
+    }
+
+    // MARK: The recorded source
+
+    func parse(_ bytes: [UInt8]) throws(VaultError) -> VaultKeyFile {
+        do throws(VaultKeyFile.Failure) {
+            return try VaultKeyFile(parsing: bytes)
+        } catch {
+            throw refusal(error, nil)
+        }
+    }
+
+    private func refusal(_ failure: VaultKeyFile.Failure, _ source: KeySourceChoice?) -> VaultError {
+        let place = "\(path)/\(VaultKeyFile.name)"
+        switch failure {
+        case .newer(let version):
+            return .newer(
+                reason: "\(place) was written by a newer ringbackd (format \(version)) and was left as it is; update.")
+        case .damaged(let reason):
+            return .locked(
+                reason:
+                    "\(place) is damaged: \(reason). It was left as it is: restore it from a backup. Without it the "
+                    + "sealed sessions cannot be read; to give them up, move \(place) and \(path)/\(Self.folder) away.")
+        case .otherKey where source == .passphrase: return .wrongPassphrase
+        case .otherKey:
+            return .locked(
+                reason: "The key that \(source?.rawValue ?? "the source") gives is another one than \(place) was made "
+                    + "with. Bring the right one back; to give the sealed sessions up, move \(place) and "
+                    + "\(path)/\(Self.folder) away.")
+        }
+    }
+
+    func mismatch(_ recorded: KeySourceChoice) -> VaultError {
+        .locked(
+            reason: "The vault's key is kept by \(recorded.rawValue), and the configuration says "
+                + "key_source = \"\(choice.rawValue)\". Run `ringback vault rekey \(choice.rawValue)` to move it, or set "
+                + "key_source to \"\(recorded.rawValue)\" or \"auto\".")
+    }
+
+    /// The data key of `vault.key`, by the source that it names.
+    func dataKey(
+        _ keyFile: VaultKeyFile, _ bytes: [UInt8], _ passphrase: Secret?
+    ) async throws(VaultError) -> SealingKey {
+        guard let source = source(keyFile.source) else {
+            throw .locked(reason: "The vault's key is kept by \(keyFile.source.rawValue), which is not available here.")
+        }
+        let wrappingKey: Secret
+        do throws(KeySourceError) {
+            wrappingKey = try await source.fetch(
+                keyFile.keyID, parameters: keyFile.parameters, passphrase: passphrase)
+        } catch {
+            throw locked(keyFile.source, error)
+        }
+        do {
+            return try VaultKeyFile.open(bytes, with: wrappingKey)
+        } catch let failure as VaultKeyFile.Failure {
+            throw refusal(failure, keyFile.source)
+        } catch {
+            throw .locked(reason: "The vault's key cannot be unwrapped: the cryptography library failed; try again.")
+        }
+    }
+
+    func locked(_ source: KeySourceChoice, _ error: KeySourceError) -> VaultError {
+        switch error {
+        case .absent(let reason), .locked(let reason), .failed(let reason):
+            .locked(reason: "The vault's key is kept by \(source.rawValue). \(reason)")
+        case .needsPassphrase:
+            .locked(reason: "The vault is locked with a passphrase. Run `ringback unlock`.")
+        }
+    }
+
+    // MARK: The first opening
+
+    private func openFirst(_ directory: SyncedDirectory, _ passphrase: Secret?) async throws(VaultError) {
+        let folder = try onDisk { () throws(FileFailure) in
+            try directory.subdirectory(Self.folder, isMade: false)
+        }
+        let names = try onDisk { () throws(FileFailure) in try folder?.names() ?? [] }
+        let count = names.count { SlotFiles.isLive($0) || SlotFiles.isRetired($0) }
+        guard count == 0 else {
+            throw .locked(
+                reason: "\(path)/\(VaultKeyFile.name) is missing, and \(path)/\(Self.folder) holds \(count) sealed "
+                    + "sessions that only it opens. Restore it from a backup, or move the files away and sign in again."
+            )
+        }
+        let decided = await decide()
+        if choice == .auto, source(decided) == nil {
+            return becomeMemory(because: "There is no directory for a key file.")
+        }
+        do throws(VaultError) {
+            try await create(directory, decided, passphrase)
+        } catch {
+            // Only where nothing was decided yet, and for want of a place: a source that is there and refuses is not
+            // passed over.
+            guard choice == .auto, case .unwritable(let reason) = error else { throw error }
+            // A disk that is full or broken for now has a place: the vault is opened again when it is well.
+            guard await !isPlace(directory, for: decided) else { throw error }
+            becomeMemory(because: reason)
+        }
+    }
+
+    /// True if vault and key could be kept here, were the disk well.
+    private func isPlace(_ directory: SyncedDirectory, for choice: KeySourceChoice) async -> Bool {
+        do throws(FileFailure) {
+            _ = try directory.subdirectory(Self.folder, isMade: true)
+        } catch {
+            return [ENOSPC, EDQUOT, EIO].contains(error.code)
+        }
+        return await source(choice)?.canHoldNewKey() ?? false
+    }
+
+    /// What `auto` means, today and here.
+    func decide() async -> KeySourceChoice {
+        guard choice == .auto else { return choice }
+        return await preferred()
+    }
+
+    func preferred() async -> KeySourceChoice {
+        for candidate in [KeySourceChoice.systemdCredential, .secretService] {
+            if let source = source(candidate), await source.canHoldNewKey() { return candidate }
+        }
+        return .keyFile
+    }
+
+    private func create(
+        _ directory: SyncedDirectory, _ choice: KeySourceChoice, _ passphrase: Secret?
+    ) async throws(VaultError) {
+        let dataKey: SealingKey
+        do throws(CryptographyError) { dataKey = try SealingKey.random() } catch { throw VaultError(error) }
+        // Made first: where it cannot be, the source is not asked for a key that nobody would use.
+        _ = try onDisk { () throws(FileFailure) in try directory.subdirectory(Self.folder, isMade: true) }
+        let keyFile = try await writeKeyFile(directory, choice, dataKey, passphrase)
+        try enter(directory, keyFile, dataKey)
+    }
+
+    /// Has the source make a key, and writes `vault.key` with it. The source does not keep a key that is in no file.
+    func writeKeyFile(
+        _ directory: SyncedDirectory, _ choice: KeySourceChoice, _ dataKey: SealingKey, _ passphrase: Secret?
+    ) async throws(VaultError) -> VaultKeyFile {
+        guard let source = source(choice) else {
+            throw .locked(reason: "\(choice.rawValue) is not available here to keep the vault's key.")
+        }
+        guard choice != .passphrase || passphrase?.isEmpty != true else {
+            throw .refused(reason: "An empty passphrase protects nothing.")
+        }
+        let keyID = VaultKeyFile.newKeyID()
+        let made = try await newKey(source, keyID, passphrase)
+        let keyFile = VaultKeyFile(source: choice, keyID: keyID, parameters: made.parameters)
+        do throws(VaultError) {
+            try write(keyFile, dataKey, made.key, directory)
+        } catch {
+            if !mayBeWritten(keyFile, directory) { await source.remove(keyID, parameters: made.parameters) }
+            throw error
+        }
+        return keyFile
+    }
+
+    private func newKey(
+        _ source: any KeySource, _ keyID: String, _ passphrase: Secret?
+    ) async throws(VaultError) -> (key: Secret, parameters: JSONObject) {
+        do throws(KeySourceError) {
+            return try await source.create(keyID, passphrase: passphrase)
+        } catch {
+            throw refusal(source.choice, error)
+        }
+    }
+
+    private func refusal(_ source: KeySourceChoice, _ error: KeySourceError) -> VaultError {
+        switch error {
+        case .needsPassphrase:
+            .locked(reason: "The vault has no passphrase yet. Run `ringback unlock` and choose one.")
+        // A file that cannot be made; every other source has its own reason to say no.
+        case .failed(let reason) where source == .keyFile: .unwritable(reason: reason)
+        case .absent(let reason), .locked(let reason), .failed(let reason):
+            .locked(reason: "\(source.rawValue) cannot keep the vault's key. \(reason)")
+        }
+    }
+
+    private func write(
+        _ keyFile: VaultKeyFile, _ dataKey: SealingKey, _ wrappingKey: Secret, _ directory: SyncedDirectory
+    ) throws(VaultError) {
+        let bytes: [UInt8]
+        do throws(CryptographyError) {
+            bytes = try keyFile.sealed(dataKey, with: wrappingKey)
+        } catch {
+            throw VaultError(error)
+        }
+        try onDisk { () throws(FileFailure) in try directory.write(bytes, as: VaultKeyFile.name) }
+    }
+
+    /// True unless `vault.key` is certainly something else: as long as it may be this one, its key has to stay.
+    private func mayBeWritten(_ keyFile: VaultKeyFile, _ directory: SyncedDirectory) -> Bool {
+        do throws(FileFailure) {
+            guard let bytes = try directory.read(VaultKeyFile.name, atMost: VaultKeyFile.maximumSize) else {
+                return false
+            }
+            let found = try? VaultKeyFile(parsing: bytes)
+            return found == nil || found == keyFile
+        } catch {
+            return true
+        }
+    }
+}

@@ -1,0 +1,59 @@
+public import Secrets
+internal import StrictJSON
+
+extension SealedFileVault {
+    /// Needs an open vault, or one that is closed only because the configuration names another source already.
+    ///
+    /// - Parameters:
+    ///   - choice: `auto` decides as the first opening does. The same source gets a new key.
+    ///   - passphrase: the new one.
+    public func rekey(to choice: KeySourceChoice, passphrase: Secret?) async throws(VaultError) {
+        if let memory { return try await memory.rekey(to: choice, passphrase: passphrase) }
+        guard choice != .memory else {
+            throw .refused(
+                reason: "A vault on disk does not become one in memory. Set key_source = \"memory\" and restart; the "
+                    + "sealed sessions stay where they are.")
+        }
+        let directory = try onDisk { () throws(FileFailure) in try SyncedDirectory(opening: path) }
+        let vault = try await current(directory)
+        let target = choice == .auto ? await preferred() : choice
+        let keyFile: VaultKeyFile
+        do throws(VaultError) {
+            keyFile = try await writeKeyFile(directory, target, vault.key, passphrase)
+        } catch {
+            throw asRefusal(error)
+        }
+        // From here on the new file is durable, and nobody will ask for the old key again.
+        if case .open(var vault) = state {
+            vault.keyFile = keyFile
+            state = .open(vault)
+        }
+        show(keyFile)
+        await source(vault.keyFile.source)?.remove(vault.keyFile.keyID, parameters: vault.keyFile.parameters)
+    }
+
+    private func current(_ directory: SyncedDirectory) async throws(VaultError) -> OpenVault {
+        if case .open(let vault) = state { return vault }
+        let found = try onDisk { () throws(FileFailure) in
+            try directory.read(VaultKeyFile.name, atMost: VaultKeyFile.maximumSize)
+        }
+        guard let bytes = found else { return try opened() }
+        let keyFile = try parse(bytes)
+        guard self.choice != .auto, self.choice != keyFile.source else { return try opened() }
+        guard keyFile.source != .passphrase else {
+            throw .locked(
+                reason:
+                    "The vault is locked with a passphrase. Set key_source = \"passphrase\", run `ringback unlock`, "
+                    + "then `ringback vault rekey`, then change key_source.")
+        }
+        let key = try await dataKey(keyFile, bytes, nil)
+        try enter(directory, keyFile, key)
+        return try opened()
+    }
+
+    /// A source that cannot take the key leaves an open vault open: not "locked".
+    private func asRefusal(_ error: VaultError) -> VaultError {
+        guard case .locked(let reason) = error else { return error }
+        return .refused(reason: "\(reason) The vault's key stays where it was.")
+    }
+}

@@ -1,0 +1,67 @@
+internal import Cryptography
+public import Secrets
+public import StrictJSON
+
+/// Keeps wrapping keys in the desktop's keyring. How one talks to it is the maker's business: the vault knows four
+/// questions. Keys travel as base64url text, which every keyring and its window can hold.
+public struct SecretServiceSource: KeySource {
+    private let isAvailable: @Sendable () async -> Bool
+    private let put: @Sendable (_ id: String, _ secret: Secret) async throws(KeySourceError) -> Void
+    private let get: @Sendable (_ id: String) async throws(KeySourceError) -> Secret
+    private let delete: @Sendable (_ id: String) async -> Void
+
+    /// - Parameters:
+    ///   - available: a keyring is there and takes an item now, without a question to the person.
+    ///   - create: puts a new item; throws `locked` if the person did not unlock the keyring.
+    ///   - read: the item of that identifier; throws `absent` where there is none, or no keyring.
+    ///   - delete: one that is not there is not an error.
+    public init(
+        available: @escaping @Sendable () async -> Bool,
+        create: @escaping @Sendable (_ id: String, _ secret: Secret) async throws(KeySourceError) -> Void,
+        read: @escaping @Sendable (_ id: String) async throws(KeySourceError) -> Secret,
+        delete: @escaping @Sendable (_ id: String) async -> Void
+    ) {
+        isAvailable = available
+        put = create
+        get = read
+        self.delete = delete
+    }
+
+    public var choice: KeySourceChoice { .secretService }
+    public var protects: String {
+        "nobody reads the sealed sessions without your keyring's password while the keyring is locked; programs of "
+            + "yours can read the key while it is unlocked"
+    }
+
+    public func canHoldNewKey() async -> Bool { await isAvailable() }
+
+    public func create(
+        _ id: String, passphrase: Secret?
+    ) async throws(KeySourceError) -> (key: Secret, parameters: JSONObject) {
+        let key = Secret(bytes: RandomToken.bytes(SealedBox.keyLength))
+        var text = key.withBytes { span in unsafe span.withUnsafeBytes { unsafe Base64URL.encodeToBytes($0) } }
+        defer { text.erase() }
+        try await put(id, Secret(bytes: text))
+        // A keyring that forgets or mangles what it was given would take every session with it.
+        let kept = try? await fetch(id, parameters: JSONObject(), passphrase: nil)
+        guard kept == key else {
+            await delete(id)
+            throw .failed(reason: "The keyring did not give the key back as it was given.")
+        }
+        return (key, JSONObject())
+    }
+
+    public func fetch(
+        _ id: String, parameters: JSONObject, passphrase: Secret?
+    ) async throws(KeySourceError) -> Secret {
+        var text = try await get(id).revealedBytes()
+        defer { text.erase() }
+        guard var bytes = Base64URL.decode(text[...]), bytes.count == SealedBox.keyLength else {
+            throw .failed(reason: "The keyring's item for the vault holds no key.")
+        }
+        defer { bytes.erase() }
+        return Secret(bytes: bytes)
+    }
+
+    public func remove(_ id: String, parameters: JSONObject) async { await delete(id) }
+}

@@ -1,0 +1,256 @@
+// What a method has done when it returns, a power cut does not undo; what it was doing when the process was killed, the
+// old file survives. A live file is never opened for writing: a new one is written beside it, synced, renamed over it,
+// and the directory synced. Names are relative to a descriptor, so nobody can move the directory under our feet.
+
+internal import Glibc
+
+/// A directory whose files are replaced durably.
+final class SyncedDirectory: Sendable {
+    static let temporarySuffix = ".tmp"
+
+    let path: String
+    private let descriptor: Int32
+
+    init(opening path: String, followsLink: Bool = false) throws(FileFailure) {
+        let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (followsLink ? 0 : O_NOFOLLOW)
+        let descriptor = unsafe Glibc.open(path, flags)
+        let code = errno
+        guard descriptor >= 0 else { throw FileFailure(action: "open", path: path, code: code) }
+        self.path = path
+        self.descriptor = descriptor
+    }
+
+    deinit {
+        close(descriptor)
+    }
+
+    /// The directory of that name in this one, made (0700) if it is missing and wanted; nil if it is missing.
+    func subdirectory(_ name: String, isMade: Bool) throws(FileFailure) -> SyncedDirectory? {
+        if isMade {
+            if unsafe mkdirat(descriptor, name, 0o700) == 0 {
+                try sync()
+            } else {
+                let code = errno
+                // On a read-only file system a directory that exists is refused for that reason.
+                guard code == EEXIST || exists(name) else { throw failure("make", name, code) }
+            }
+        }
+        do throws(FileFailure) {
+            return try SyncedDirectory(opening: path + "/" + name)
+        } catch {
+            guard error.code == ENOENT, !isMade else { throw error }
+            return nil
+        }
+    }
+
+    // MARK: Reading
+
+    /// The names of everything in it, in no order.
+    func names() throws(FileFailure) -> [String] {
+        let copy = openat(".", O_RDONLY | O_DIRECTORY)
+        let code = errno
+        guard copy >= 0 else { throw failure("read", ".", code) }
+        guard let stream = unsafe fdopendir(copy) else {
+            let code = errno
+            close(copy)
+            throw failure("read", ".", code)
+        }
+        defer { unsafe closedir(stream) }
+        var names: [String] = []
+        while true {
+            errno = 0
+            guard let entry = unsafe readdir(stream) else {
+                let code = errno
+                guard code == 0 else { throw failure("read", ".", code) }
+                return names
+            }
+            let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+                unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+    }
+
+    /// The file's content, of a larger file one byte more than `limit`; nil if there is none.
+    func read(_ name: String, atMost limit: Int) throws(FileFailure) -> [UInt8]? {
+        // Not blocked by a pipe that somebody put there.
+        let file = openat(name, O_RDONLY | O_NONBLOCK)
+        let code = errno
+        guard file >= 0 else {
+            guard code == ENOENT else { throw failure("read", name, code) }
+            return nil
+        }
+        defer { close(file) }
+        var status = stat()
+        guard unsafe fstat(file, &status) == 0 else { throw failure("read", name, errno) }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw failure("read", name, EISDIR) }
+        var bytes = [UInt8](repeating: 0, count: min(max(0, Int(status.st_size)), limit + 1))
+        var filled = 0
+        while filled < bytes.count {
+            let wanted = bytes.count - filled
+            let count = unsafe bytes.withUnsafeMutableBytes { buffer in
+                unsafe pread(file, buffer.baseAddress.map { unsafe $0 + filled }, wanted, filled)
+            }
+            let code = errno
+            if count < 0, code == EINTR { continue }
+            guard count >= 0 else { throw failure("read", name, code) }
+            guard count > 0 else { break }
+            filled += count
+        }
+        bytes.removeLast(bytes.count - filled)
+        return bytes
+    }
+
+    /// True also where it cannot be told.
+    func exists(_ name: String) -> Bool {
+        unsafe faccessat(descriptor, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT
+    }
+
+    /// The file's size; 0 if there is none.
+    func size(_ name: String) -> Int {
+        var status = stat()
+        return unsafe fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? Int(status.st_size) : 0
+    }
+
+    /// True if what has that name (`.` is the directory itself) is ours, and others may do nothing with it.
+    func isPrivate(_ name: String) -> Bool {
+        var status = stat()
+        guard unsafe fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { return false }
+        return status.st_uid == geteuid() && status.st_mode & 0o077 == 0
+    }
+
+    // MARK: Writing
+
+    /// Replaces the file, or makes it.
+    func write(_ bytes: [UInt8], as name: String) throws(FileFailure) {
+        let temporary = name + SyncedDirectory.temporarySuffix
+        let file = try create(temporary, for: name)
+        defer { close(file) }
+        do throws(FileFailure) {
+            try write(bytes, to: file, name)
+            try move(temporary, to: name, as: "write")
+        } catch {
+            _ = unsafe unlinkat(descriptor, temporary, 0)
+            throw error
+        }
+        try syncAfter("write", name)
+    }
+
+    /// Makes a file that holds room for so many bytes. One that is there keeps its content. Throws without a trace.
+    func reserve(_ size: Int, as name: String) throws(FileFailure) {
+        let existing = openat(name, O_RDWR)
+        if existing >= 0 {
+            defer { close(existing) }
+            return try allocate(size, existing, name)
+        }
+        let file = try create(name, for: name)
+        defer { close(file) }
+        do throws(FileFailure) {
+            try allocate(size, file, name)
+            try sync()
+        } catch {
+            _ = unsafe unlinkat(descriptor, name, 0)
+            _ = try? sync()
+            throw FileFailure(action: "make room in", path: error.path, code: error.code)
+        }
+    }
+
+    /// Writes into the reserved file and renames it to `name`. False if there is no reserved file. On failure the
+    /// reserved file is still there, with any content.
+    func fill(_ reserved: String, with bytes: [UInt8], as name: String) throws(FileFailure) -> Bool {
+        let file = openat(reserved, O_RDWR)
+        let code = errno
+        guard file >= 0 else {
+            guard code == ENOENT else { throw failure("write", reserved, code) }
+            return false
+        }
+        defer { close(file) }
+        var status = stat()
+        guard unsafe fstat(file, &status) == 0 else { throw failure("write", reserved, errno) }
+        // Shortened first: so the content is whole with the last byte written, and needs no block that it has not got.
+        if Int(status.st_size) > bytes.count {
+            guard ftruncate(file, bytes.count) == 0 else { throw failure("write", reserved, errno) }
+        }
+        try write(bytes, to: file, reserved)
+        try move(reserved, to: name, as: "write")
+        try syncAfter("write", name)
+        return true
+    }
+
+    /// Makes what the file holds durable.
+    func syncFile(_ name: String) throws(FileFailure) {
+        let file = openat(name, O_RDWR)
+        let code = errno
+        guard file >= 0 else { throw failure("sync", name, code) }
+        defer { close(file) }
+        try flush(file, name)
+    }
+
+    /// Takes effect with ``sync()``.
+    func move(_ name: String, to other: String, as action: String = "move") throws(FileFailure) {
+        guard unsafe renameat(descriptor, name, descriptor, other) == 0 else { throw failure(action, other, errno) }
+    }
+
+    /// Takes effect with ``sync()``. False if there was none.
+    @discardableResult func remove(_ name: String) throws(FileFailure) -> Bool {
+        guard unsafe unlinkat(descriptor, name, 0) != 0 else { return true }
+        let code = errno
+        guard code == ENOENT else { throw failure("remove", name, code) }
+        return false
+    }
+
+    /// Makes what was made, moved and removed durable.
+    func sync() throws(FileFailure) {
+        try flush(descriptor, ".")
+    }
+
+    // MARK: Calls
+
+    private func openat(_ name: String, _ flags: Int32) -> Int32 {
+        unsafe Glibc.openat(descriptor, name, flags | O_NOFOLLOW | O_CLOEXEC)
+    }
+
+    private func create(_ file: String, for name: String) throws(FileFailure) -> Int32 {
+        for _ in 0..<2 {
+            let made = unsafe Glibc.openat(
+                descriptor, file, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+            let code = errno
+            if made >= 0 { return made }
+            // Left by a process that did not live to remove it; the lock on the state directory says that it is gone.
+            guard code == EEXIST, unsafe unlinkat(descriptor, file, 0) == 0 else { throw failure("write", name, code) }
+        }
+        throw failure("write", name, EEXIST)
+    }
+
+    private func allocate(_ size: Int, _ file: Int32, _ name: String) throws(FileFailure) {
+        var code: Int32
+        repeat { code = posix_fallocate(file, 0, size) } while code == EINTR
+        guard code == 0 else { throw failure("make room in", name, code) }
+        try flush(file, name)
+    }
+
+    private func write(_ bytes: [UInt8], to file: Int32, _ name: String) throws(FileFailure) {
+        let code = FileBytes.write(bytes, to: file)
+        guard code == 0 else { throw failure("write", name, code) }
+        try flush(file, name)
+    }
+
+    private func flush(_ file: Int32, _ name: String) throws(FileFailure) {
+        while fsync(file) != 0 {
+            let code = errno
+            guard code == EINTR else { throw failure("sync", name, code) }
+        }
+    }
+
+    private func syncAfter(_ action: String, _ name: String) throws(FileFailure) {
+        do throws(FileFailure) {
+            try sync()
+        } catch {
+            throw FileFailure(action: action, path: path + "/" + name, code: error.code, isInDoubt: true)
+        }
+    }
+
+    private func failure(_ action: String, _ name: String, _ code: Int32) -> FileFailure {
+        FileFailure(action: action, path: name == "." ? path : path + "/" + name, code: code)
+    }
+}

@@ -1,0 +1,98 @@
+internal import Cryptography
+internal import Glibc
+public import Secrets
+public import StrictJSON
+
+/// The key is derived from the credential `ringback-vault-key` that systemd gives the unit (`LoadCredential=`,
+/// `LoadCredentialEncrypted=`). The credential's own digest is recorded, so that another one is told from a damaged
+/// vault. It cannot make credentials: it uses the one that is there.
+public struct SystemdCredentialSource: KeySource {
+    /// The credential's name in the unit.
+    public static let credential = "ringback-vault-key"
+    private static let minimumLength = 32
+    private static let maximumLength = 1 << 20
+
+    private let directory: String?
+
+    /// - Parameter directory: what `CREDENTIALS_DIRECTORY` holds; nil where it is not set.
+    public init(directory: String?) {
+        self.directory = directory
+    }
+
+    public var choice: KeySourceChoice { .systemdCredential }
+    public var protects: String {
+        "a copy of the state directory alone opens nothing; the key is as safe as the credential that systemd holds, "
+            + "bound to this machine where it is an encrypted one"
+    }
+
+    public func canHoldNewKey() async -> Bool { (try? read()) != nil }
+
+    public func create(
+        _ id: String, passphrase: Secret?
+    ) async throws(KeySourceError) -> (key: Secret, parameters: JSONObject) {
+        let credential = try read()
+        let parameters = JSONObject([
+            JSONObject.Member("credential", .string(try SystemdCredentialSource.identifier(credential)))
+        ])
+        return (try SystemdCredentialSource.derive(credential, "key 1 \(id)", 32), parameters)
+    }
+
+    public func fetch(
+        _ id: String, parameters: JSONObject, passphrase: Secret?
+    ) async throws(KeySourceError) -> Secret {
+        let credential = try read()
+        guard parameters["credential"]?.string == (try SystemdCredentialSource.identifier(credential)) else {
+            throw .locked(
+                reason: "The credential \(SystemdCredentialSource.credential) is another one than the vault was sealed "
+                    + "with. Give the unit the right one and restart it.")
+        }
+        return try SystemdCredentialSource.derive(credential, "key 1 \(id)", 32)
+    }
+
+    /// The credential is the unit's.
+    public func remove(_ id: String, parameters: JSONObject) async {}
+
+    private func read() throws(KeySourceError) -> Secret {
+        let name = SystemdCredentialSource.credential
+        guard let directory, !directory.isEmpty else {
+            throw .absent(
+                reason: "The daemon was started without credentials (CREDENTIALS_DIRECTORY is not set); start it as a "
+                    + "unit with LoadCredential=\(name).")
+        }
+        var bytes: [UInt8]
+        do throws(FileFailure) {
+            let place = try SyncedDirectory(opening: directory)
+            guard let found = try place.read(name, atMost: SystemdCredentialSource.maximumLength) else {
+                throw FileFailure(action: "read", path: "\(directory)/\(name)", code: ENOENT)
+            }
+            bytes = found
+        } catch {
+            throw error.code == ENOENT
+                ? .absent(reason: "The unit has no credential \(name); give it one with LoadCredential=.")
+                : .failed(reason: error.reason)
+        }
+        defer { bytes.erase() }
+        guard bytes.count >= SystemdCredentialSource.minimumLength else {
+            throw .failed(reason: "The credential \(name) is shorter than 32 bytes; give the unit a random one.")
+        }
+        guard bytes.count <= SystemdCredentialSource.maximumLength else {
+            throw .failed(reason: "The credential \(name) is larger than 1 MiB.")
+        }
+        return Secret(bytes: bytes)
+    }
+
+    private static func identifier(_ credential: Secret) throws(KeySourceError) -> String {
+        Digest.hex(try derive(credential, "identifier 1", 16).revealedBytes())
+    }
+
+    private static func derive(
+        _ credential: Secret, _ purpose: String, _ length: Int
+    ) throws(KeySourceError) -> Secret {
+        do throws(CryptographyError) {
+            return try KeyDerivation.derive(
+                from: credential, purpose: "ringback vault systemd-credential \(purpose)", length: length)
+        } catch {
+            throw .failed(reason: "The cryptography library failed (out of memory?); try again.")
+        }
+    }
+}

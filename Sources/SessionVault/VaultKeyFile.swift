@@ -1,0 +1,79 @@
+// The vault's key is one random data key for all sessions, in `vault.key`, wrapped by a key of the source that the
+// header names. Moving to another source rewrites this file alone.
+
+internal import Cryptography
+internal import Secrets
+internal import StrictJSON
+
+/// What `vault.key` says in clear. Authentic only once the key was unwrapped.
+struct VaultKeyFile: Sendable, Equatable {
+    static let name = "vault.key"
+    /// Bytes of such a file at most.
+    static let maximumSize = SealedFile.maximumHeader + 4_096
+
+    var source: KeySourceChoice
+    /// The wrapping key's identifier in its source: hexadecimal digits, since sources make names of it.
+    var keyID: String
+    /// The source's own.
+    var parameters: JSONObject
+
+    enum Failure: Error, Equatable {
+        case newer(version: Int)
+        case damaged(reason: String)
+        /// The wrapping key is another one than the file was made with.
+        case otherKey
+    }
+
+    static func newKeyID() -> String { Digest.hex(RandomToken.bytes(16)) }
+
+    static func isKeyID(_ text: String) -> Bool {
+        text.utf8.count == 32 && text.utf8.allSatisfy { "0123456789abcdef".utf8.contains($0) }
+    }
+
+    init(source: KeySourceChoice, keyID: String, parameters: JSONObject) {
+        self.source = source
+        self.keyID = keyID
+        self.parameters = parameters
+    }
+
+    init(parsing bytes: [UInt8]) throws(Failure) {
+        let parts: SealedFile.Parts
+        switch SealedFile.split(bytes, .vaultKey) {
+        case .success(let found): parts = found
+        case .failure(.newer(let version)): throw .newer(version: version)
+        case .failure(.damaged(let reason)): throw .damaged(reason: reason)
+        }
+        guard let header = (try? JSON(parsing: parts.header))?.object else {
+            throw .damaged(reason: "its header is no JSON object")
+        }
+        guard let source = header["source"]?.string.flatMap(KeySourceChoice.init(rawValue:)),
+            source != .auto, source != .memory
+        else { throw .damaged(reason: "it names no key source") }
+        guard let keyID = header["id"]?.string, VaultKeyFile.isKeyID(keyID) else {
+            throw .damaged(reason: "it names no key")
+        }
+        guard let parameters = header["parameters"]?.object else { throw .damaged(reason: "it has no parameters") }
+        self.init(source: source, keyID: keyID, parameters: parameters)
+    }
+
+    /// The file's content.
+    func sealed(_ dataKey: SealingKey, with wrappingKey: Secret) throws(CryptographyError) -> [UInt8] {
+        let header = JSONObject([
+            JSONObject.Member("source", .string(source.rawValue)), JSONObject.Member("id", .string(keyID)),
+            JSONObject.Member("parameters", .object(parameters)),
+        ])
+        return try SealedFile(header: header, text: dataKey.secret).sealed(.vaultKey, with: SealingKey(wrappingKey))
+    }
+
+    /// The data key of a file.
+    static func open(_ bytes: [UInt8], with wrappingKey: Secret) throws -> SealingKey {
+        switch try SealedFile.read(bytes, .vaultKey, key: SealingKey(wrappingKey)) {
+        case .file(let file):
+            guard file.text.count == SealedBox.keyLength else { throw Failure.damaged(reason: "it holds no key") }
+            return try SealingKey(file.text)
+        case .newer(let version): throw Failure.newer(version: version)
+        case .foreign: throw Failure.otherKey
+        case .damaged(let reason): throw Failure.damaged(reason: reason)
+        }
+    }
+}

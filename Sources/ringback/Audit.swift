@@ -1,0 +1,87 @@
+import ArgumentParser
+import RingbackClient
+import StrictJSON
+import Terminal
+
+struct Audit: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Show who took which token, and what became of sessions and keys.",
+        discussion: "The newest 1000 entries at most; all that are kept are in audit.jsonl in the state directory.")
+
+    @Option(help: ArgumentHelp("Since a time ago (90s, 15m, 24h, 7d) or an instant (RFC 3339).", valueName: "when"))
+    var since: String?
+
+    @Option(help: "Entries about this account alone.")
+    var account: String?
+
+    @Option(help: ArgumentHelp("Entries at most, 1 to 1000.", valueName: "number"))
+    var limit: Int?
+
+    @Flag(name: .customLong("json"), help: "Print a JSON object a line.")
+    var isJSON = false
+
+    @OptionGroup var daemon: DaemonOptions
+
+    func validate() throws {
+        if let since, Audit.instant(since, now: TimeText.now()) == nil {
+            throw ValidationError("--since is a time ago such as 90s, 15m, 24h or 7d, or 2027-01-15T08:00:00Z.")
+        }
+        if let limit, !(1...1_000).contains(limit) { throw ValidationError("--limit is 1 to 1000.") }
+    }
+
+    func run() throws {
+        try present { () throws(RingbackError) in
+            let target = RequestTarget.query(
+                "/v1/audit",
+                [
+                    ("since", since.flatMap { Audit.instant($0, now: TimeText.now()) }), ("account", account),
+                    ("limit", limit.map { String($0) }),
+                ])
+            let entries = try daemon.calls().call("GET", target)["entries"]?.array ?? []
+            guard !isJSON else {
+                for entry in entries { Output.json(entry) }
+                return
+            }
+            guard !entries.isEmpty else { return Output.note("There is no such entry.") }
+            var table = Table(columns: ["TIME", "EVENT", "ACCOUNT", "COUNT", "PID", "PROGRAM", "DETAILS"])
+            for entry in entries { table.add(Audit.cells(entry)) }
+            for (index, line) in table.lines.enumerated() {
+                Output.line(index == 0 ? Style.bold.apply(line, on: .output) : line)
+            }
+        }
+    }
+
+    /// What the daemon is asked: a span becomes an instant by the clock of here; anything else is its business.
+    static func instant(_ text: String, now: Int) -> String? {
+        let units: [Character: Int] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800]
+        guard let unit = text.last.flatMap({ units[$0] }), !text.contains("T") else {
+            return text.contains("-") && text.utf8.contains { $0 | 0x20 == UInt8(ascii: "t") } ? text : nil
+        }
+        let digits = text.dropLast()
+        guard !digits.isEmpty, digits.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }), let count = Int(digits) else {
+            return nil
+        }
+        let (span, overflow) = count.multipliedReportingOverflow(by: unit)
+        return String(overflow ? 0 : max(0, now - span))
+    }
+
+    private static func cells(_ entry: JSON) -> [String] {
+        [
+            entry["time"]?.string ?? "", entry["event"]?.string ?? "", entry["account"]?.string ?? "-",
+            entry["count"]?.integer.map { String($0) } ?? "", entry["pid"]?.integer.map { String($0) } ?? "",
+            entry["executable"]?.string ?? (entry["pid"] == nil ? "" : "?"), details(entry),
+        ]
+    }
+
+    /// Members that have no column, in their order.
+    private static func details(_ entry: JSON) -> String {
+        let columns: Set = [
+            "time", "at", "event", "account", "count", "pid", "executable", "first", "last", "verified",
+        ]
+        var words: [String] = []
+        for member in entry.object?.members ?? [] where !columns.contains(member.name) {
+            words.append("\(member.name)=\(member.value.string ?? member.value.text)")
+        }
+        return words.joined(separator: " ")
+    }
+}

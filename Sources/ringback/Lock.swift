@@ -1,0 +1,19 @@
+import ArgumentParser
+import RingbackClient
+import Terminal
+
+struct Lock: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Lock the vault: no token is handed out until it is unlocked.",
+        discussion: "Sessions stay, sealed; nobody is signed out.")
+
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        try present { () throws(RingbackError) in
+            let answer = try daemon.calls().call("POST", "/v1/vault/lock")
+            if json.isWanted { Output.json(answer) } else { Output.line("The vault is locked.") }
+        }
+    }
+}

@@ -1,0 +1,29 @@
+import ArgumentParser
+import RingbackClient
+import StrictJSON
+import Terminal
+
+struct Unlock: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Unlock the vault: everything goes on where it was.",
+        discussion: """
+            Where the key needs a passphrase, it is asked for on the terminal, without echo; if standard input is no \
+            terminal, it is its first line. It is never an argument.
+            """)
+
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        try present { () throws(RingbackError) in
+            let calls = try daemon.calls()
+            let vault = try calls.call("GET", "/v1/status")["vault"]
+            var body = JSONObject()
+            if vault?["key_source"]?.string == "passphrase", vault?["locked"]?.bool == true {
+                body["passphrase"] = .string(try Passphrase.read("Passphrase (it is not shown): "))
+            }
+            let answer = try calls.call("POST", "/v1/vault/unlock", body: .object(body), timeout: .seconds(90))
+            if json.isWanted { Output.json(answer) } else { Output.line("The vault is open.") }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+import BrokerCore
+import Configuration
+import DesktopBus
+import Launcher
+import NetworkWatch
+import Secrets
+import ServiceLifecycle
+import SessionVault
+
+extension SealedFileVault {
+    /// The vault in the state directory, with every place that its key may rest in.
+    init(_ configuration: VaultConfiguration, state: String, helper: HelperConnection) {
+        var sources: [any KeySource] = [
+            SystemdCredentialSource(directory: environment("CREDENTIALS_DIRECTORY")), PassphraseSource(),
+            SecretServiceSource(helper),
+        ]
+        if let directory = configuration.keyDirectory ?? SealedFileVault.usualKeyDirectory {
+            sources.append(KeyFileSource(directory: directory, outside: state))
+        }
+        self.init(
+            directory: state, sources: sources,
+            choice: KeySourceChoice(rawValue: configuration.keySource) ?? .auto)
+    }
+
+    /// `$XDG_DATA_HOME/ringback/keys`: not in the state directory, which is what gets copied and synchronized.
+    private static var usualKeyDirectory: String? {
+        let base = environment("XDG_DATA_HOME") ?? environment("HOME").map { "\($0)/.local/share" }
+        return base.flatMap { $0.hasPrefix("/") ? "\($0)/ringback/keys" : nil }
+    }
+}
+
+extension SecretServiceSource {
+    /// The keyring, by way of the helper: it alone talks to the session bus.
+    fileprivate init(_ helper: HelperConnection) {
+        self.init(
+            available: {
+                // Without a bus there is no keyring, and no reason to wake the helper.
+                guard environment("DBUS_SESSION_BUS_ADDRESS") != nil || environment("XDG_RUNTIME_DIR") != nil else {
+                    return false
+                }
+                return (try? await helper.secretServiceStatus()) == .unlocked
+            },
+            create: { id, key throws(KeySourceError) in
+                do throws(HelperError) {
+                    try await helper.createKey(id: id, key: key)
+                } catch {
+                    throw KeySourceError(error)
+                }
+            },
+            read: { id throws(KeySourceError) in
+                do throws(HelperError) {
+                    return try await helper.readKey(id: id)
+                } catch {
+                    throw KeySourceError(error)
+                }
+            }, delete: { id in try? await helper.deleteKey(id: id) })
+    }
+}
+
+extension KeySourceError {
+    fileprivate init(_ error: HelperError) {
+        guard case .secretService(let error) = error else {
+            self = .failed(reason: "The keyring could not be asked: \(error).")
+            return
+        }
+        switch error {
+        case .unavailable(let reason): self = .absent(reason: "The keyring is not there: \(reason).")
+        case .notFound: self = .absent(reason: "The keyring has no key for this vault.")
+        case .locked, .dismissed: self = .locked(reason: "The keyring is locked. Unlock it.")
+        case .failed(let reason): self = .failed(reason: "The keyring failed: \(reason).")
+        }
+    }
+}
+
+/// Keeps sessions fresh for as long as the daemon lives, and hears what concerns them: the network's return, the
+/// keyring, the screen.
+struct Freshness: Service {
+    let broker: Broker
+    let vault: SealedFileVault
+    let helper: HelperConnection
+    let configuration: VaultConfiguration
+
+    func run() async throws {
+        let news = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let watch = NetworkWatch { news.continuation.yield() }
+        defer { withExtendedLifetime(watch) { news.continuation.finish() } }
+        await cancelWhenGracefulShutdown {
+            await withDiscardingTaskGroup { group in
+                group.addTask { await broker.keepFresh() }
+                group.addTask { for await _ in news.stream { await broker.networkReturned() } }
+                group.addTask { await watchKeyring() }
+                if configuration.locksWithScreen { group.addTask { await watchScreen() } }
+            }
+        }
+    }
+
+    /// Only for a vault whose key is there, or shall be: another one costs the helper no bus.
+    private func watchKeyring() async {
+        await broker.vaultSettled()
+        let source = KeySourceChoice.secretService.rawValue
+        guard configuration.keySource == source || vault.status.keySource == source else { return }
+        for await _ in helper.events(.secretServiceChanged) { await broker.keySourceChanged() }
+    }
+
+    private func watchScreen() async {
+        for await _ in helper.events(.screenLocked) { try? await broker.lockVault() }
+    }
+}

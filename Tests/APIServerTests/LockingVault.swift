@@ -1,0 +1,82 @@
+import Secrets
+import SessionVault
+import Synchronization
+
+/// A vault in memory that a passphrase opens.
+final class LockingVault: Vault {
+    private struct State {
+        var passphrase = Secret("canary-passphrase")
+        var isLocked = false
+        var source = "passphrase"
+    }
+    private let state = Mutex(State())
+    private let memory = MemoryVault()
+
+    private var isLocked: Bool { state.withLock { $0.isLocked } }
+
+    func open(passphrase: Secret?) async throws(VaultError) {
+        let error: VaultError? = state.withLock { state in
+            guard state.isLocked else { return nil }
+            guard let passphrase else { return .locked(reason: "It asks for a passphrase: ringback unlock.") }
+            guard passphrase == state.passphrase else { return .wrongPassphrase }
+            state.isLocked = false
+            return nil
+        }
+        if let error { throw error }
+    }
+
+    func close() async throws(VaultError) { state.withLock { $0.isLocked = true } }
+
+    func rekey(to choice: KeySourceChoice, passphrase: Secret?) async throws(VaultError) {
+        guard choice != .memory else { throw .refused(reason: "A sealed vault does not become one in memory.") }
+        state.withLock { state in
+            state.source = choice.rawValue
+            if let passphrase { state.passphrase = passphrase }
+        }
+    }
+
+    private func check() throws(VaultError) {
+        if isLocked { throw .locked(reason: "locked") }
+    }
+
+    func load(_ slot: VaultSlot) async throws(VaultError) -> VaultEntry? {
+        try check()
+        return await memory.load(slot)
+    }
+    func announce(_ slot: VaultSlot) async throws(VaultError) {
+        try check()
+        await memory.announce(slot)
+    }
+    func store(_ text: Secret, in slot: VaultSlot) async throws(VaultError) {
+        try check()
+        await memory.store(text, in: slot)
+    }
+    func settle(_ slot: VaultSlot) async throws(VaultError) {
+        try check()
+        await memory.settle(slot)
+    }
+    func remove(_ slot: VaultSlot) async throws(VaultError) {
+        try check()
+        await memory.remove(slot)
+    }
+    func retire(_ slot: VaultSlot) async throws(VaultError) -> RetiredEntry? {
+        try check()
+        return await memory.retire(slot)
+    }
+    func retired() async throws(VaultError) -> [RetiredEntry] {
+        try check()
+        return await memory.retired()
+    }
+    func discard(_ id: String) async throws(VaultError) {
+        try check()
+        await memory.discard(id)
+    }
+
+    var status: VaultStatus {
+        state.withLock { state in
+            VaultStatus(
+                kind: "sealed-file", isLocked: state.isLocked, reason: state.isLocked ? "The vault is locked." : nil,
+                keySource: state.source, protects: "a test's sessions")
+        }
+    }
+}

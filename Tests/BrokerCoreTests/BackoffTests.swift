@@ -1,0 +1,66 @@
+import Testing
+
+@testable import BrokerCore
+
+@Suite struct `Back-off after a failure` {
+    private let down = BrokerError.provider(.unavailable(status: 500, retryAfter: nil))
+
+    @Test func `grows to five minutes and no further`() {
+        for _ in 0..<20 {
+            var backoff = Backoff()
+            for failures in 1...20 {
+                let now = failures * 3_600_001
+                backoff.note(down, at: now)
+                #expect(backoff.refusal(at: now) == down)
+                #expect(backoff.refusal(at: now + 300_000) == nil)
+                if failures > 9 { #expect(backoff.refusal(at: now + 149_999) == down) }
+            }
+        }
+    }
+
+    @Test func `the provider's word counts down`() {
+        var backoff = Backoff()
+        backoff.note(.provider(.unavailable(status: 503, retryAfter: 600)), at: 0)
+        #expect(backoff.refusal(at: 400_000) == .provider(.unavailable(status: 503, retryAfter: 200)))
+        #expect(backoff.refusalByProvider(at: 600_000) == nil)
+        backoff.note(.provider(.rateLimited(retryAfter: Int.max)), at: 0)
+        #expect(backoff.refusalByProvider(at: 86_400_000) == nil)
+    }
+
+    @Test func `a session asks at most thirty times an hour, whoever asks`() {
+        for step in [1, 7_000, 100_000] {
+            var backoff = Backoff()
+            var now = 1_000
+            var requests: [Int] = []
+            while now < 4 * 3_600_000 {
+                if backoff.refusal(at: now) == nil {
+                    requests.append(now)
+                    backoff.note(down, at: now)
+                    // The network comes and goes all the time.
+                    if step > 1 { backoff.relent(at: now) }
+                }
+                now = max(now + step, step > 1 ? now : backoff.until)
+            }
+            for start in requests {
+                #expect(requests.count { $0 >= start && $0 < start + 3_600_000 } <= 30)
+            }
+            #expect(requests.count > 40)
+        }
+    }
+
+    @Test func `what fails here is tried again within half a minute`() {
+        var backoff = Backoff()
+        for _ in 0..<100 { backoff.note(.vaultFailed("full"), at: 0) }
+        #expect(backoff.refusal(at: 30_000) == nil)
+    }
+
+    @Test func `relenting never goes before the provider's word`() {
+        var backoff = Backoff()
+        backoff.note(.provider(.rateLimited(retryAfter: 60)), at: 0)
+        backoff.relent(at: 1_000)
+        #expect(backoff.refusal(at: 59_000) != nil)
+        backoff.note(.provider(.unreachable(host: "h", reason: "r")), at: 60_000)
+        backoff.relent(at: 60_001)
+        #expect(backoff.refusal(at: 60_001) == nil)
+    }
+}

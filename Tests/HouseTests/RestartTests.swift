@@ -1,0 +1,87 @@
+import Glibc
+import StrictJSON
+import Testing
+
+@Suite struct `A session and a restart` {
+    @Test(arguments: [SIGTERM, SIGKILL])
+    func `a valid one is served after it, without the network`(signal: Int32) async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            let token = try await stage.token()
+            stage.daemon?.send(signal)
+            _ = try await stage.daemon?.end()
+            let before = try await stage.sandbox.counters().requests("token")
+            try await stage.sandbox.control(["faults": [["endpoint": "token", "kind": "hang"]]])
+            try await stage.startDaemon()
+            #expect(try await stage.token() == token)
+            let account = try await stage.account()
+            #expect(account["state"]?.string == "authenticated" && account["subject"]?.string == "alice")
+            #expect(try await stage.sandbox.counters().requests("token") == before)
+        }
+    }
+
+    @Test func `an expired one is refreshed at once, before anybody asks`() async throws {
+        try await Stage.play { stage in
+            try await stage.signInExpired()
+            #expect(try await stage.stopDaemon().status == 0)
+            try await stage.sandbox.control(["faults": [["endpoint": "token", "kind": "gate"]]])
+            try await stage.startDaemon()
+            try await stage.sandbox.wait("token")
+            try await stage.sandbox.control(["clear": true])
+            #expect(try await stage.token() != nil)
+            let counters = try await stage.sandbox.counters()
+            #expect(counters.tokenRequests("refresh_token") == 1 && counters["reuse_detections"] == 0, "\(counters)")
+        }
+    }
+
+    @Test func `one whose refresh was under way presents what it holds at once`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            try await stage.sandbox.control(["reuse_grace": 60])
+            // The provider rotates, and its answer is never heard.
+            try await stage.sandbox.control([
+                "faults": [["endpoint": "token", "kind": "gate", "processed": true, "count": 1]]
+            ])
+            async let refresh = stage.api("POST", "/v1/accounts/work/refresh", ["force": true])
+            try await stage.sandbox.wait("token")
+            stage.daemon?.send(SIGKILL)
+            _ = try await stage.daemon?.end()
+            _ = try? await refresh
+            try await stage.sandbox.control(["clear": true])
+            let before = try await stage.sandbox.counters().tokenRequests("refresh_token")
+            try await stage.startDaemon()
+            #expect(try await stage.token() != nil)
+            try await stage.eventually("a refresh that nobody asked for") {
+                let state = try await stage.account()["state"]?.string
+                return try await stage.sandbox.counters().tokenRequests("refresh_token") > before
+                    && state == "authenticated"
+            }
+            #expect(try await stage.account()["error"] == nil)
+            #expect(try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true]).status == 200)
+        }
+    }
+
+    @Test func `a sign-out that the provider could not hear of is told after it`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            let held = try #require(try await stage.token())
+            try await stage.sandbox.control(["faults": [["endpoint": "revocation", "kind": "status", "status": 503]]])
+            let answer = try await stage.api("DELETE", "/v1/accounts/work/session")
+            #expect(answer.status == 200 && answer["state"]?.string == "unauthenticated", "\(answer)")
+            #expect(try await stage.api("GET", "/v1/status")["pending_revocations"]?.integer == 1)
+            stage.daemon?.send(SIGKILL)
+            _ = try await stage.daemon?.end()
+            try await stage.sandbox.control(["clear": true])
+            try await stage.startDaemon()
+            try await stage.expectNothingHeld(error: nil)
+            try await stage.eventually("the revocation") {
+                try await stage.sandbox.log().contains {
+                    $0["endpoint"]?.string == "revocation" && $0["parameters"]?["token"]?.string == held
+                }
+            }
+            try await stage.eventually("nothing left to tell") {
+                try await stage.api("GET", "/v1/status")["pending_revocations"]?.integer == 0
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+import Glibc
+import StrictJSON
+import Testing
+
+@Suite struct `The vault` {
+    private static func configuration(_ vault: String) -> String {
+        """
+        [vault]
+        \(vault)
+
+        [accounts.work]
+        issuer = "{sandbox}"
+        client_id = "ringback-demo"
+
+        """
+    }
+
+    private func status(_ stage: Stage) async throws -> JSON {
+        try await stage.api("GET", "/v1/status")["vault"] ?? .null
+    }
+
+    /// Every route that needs a session says 423 and what to do, and nothing is changed.
+    private func expectLocked(_ stage: Stage, _ word: String) async throws {
+        let session = try await stage.api("GET", "/v1/accounts/work/session")
+        #expect(session.status == 423 && session.code == "vault_locked", "\(session)")
+        #expect(session["detail"]?.string?.contains(word) == true, "\(session)")
+        #expect(try await stage.account()["state"]?.string == "loading")
+        #expect(try await stage.api("POST", "/v1/accounts/work/refresh").status == 423)
+        #expect(try await stage.api("DELETE", "/v1/accounts/work/session").status == 423)
+        #expect(try await stage.api("POST", "/v1/accounts/work/sign-in", [:]).status == 423)
+        let status = try await status(stage)
+        #expect(status["locked"]?.bool == true)
+        #expect(status["reason"]?.string?.contains(word) == true, "\(status.text)")
+        let token = try await stage.ringback("token", "work")
+        #expect(token.status == 1 && token.err.contains(word), "\(token)")
+    }
+
+    @Test func `is locked and unlocked while the daemon runs`() async throws {
+        try await Stage.play(Self.configuration("")) { stage in
+            try await stage.signIn()
+            let token = try await stage.token()
+            let locked = try await stage.ringback("lock")
+            #expect(locked.status == 0, "\(locked)")
+            try await expectLocked(stage, "ringback unlock")
+            #expect(try await stage.ringback("unlock").status == 0)
+            #expect(try await stage.token() == token)
+            #expect(try await stage.api("POST", "/v1/vault/unlock", [:]).status == 200)
+        }
+    }
+
+    @Test func `with a passphrase is locked at start, and opens for it alone`() async throws {
+        try await Stage.play(Self.configuration("key_source = \"passphrase\"")) { stage in
+            try await expectLocked(stage, "ringback unlock")
+            #expect(try await stage.ringback("unlock", stdin: "correct horse\n").status == 0)
+            try await stage.signIn()
+            let token = try await stage.token()
+            #expect(try await status(stage)["key_source"]?.string == "passphrase")
+            stage.daemon?.send(SIGKILL)
+            _ = try await stage.daemon?.end()
+            try await stage.startDaemon()
+            try await expectLocked(stage, "ringback unlock")
+            for _ in 0..<5 {
+                let wrong = try await stage.api("POST", "/v1/vault/unlock", ["passphrase": "wrong horse"])
+                #expect(wrong.status == 401 && wrong.code == "invalid_credentials", "\(wrong)")
+            }
+            let sixth = try await stage.api("POST", "/v1/vault/unlock", ["passphrase": "correct horse"])
+            #expect(sixth.status == 429 && (1...60).contains(sixth["retry_after"]?.integer ?? 0), "\(sixth)")
+            stage.daemon?.send(SIGTERM)
+            _ = try await stage.daemon?.end()
+            try await stage.startDaemon()
+            #expect(try await stage.ringback("unlock", stdin: "correct horse\n").status == 0)
+            #expect(try await stage.token() == token)
+        }
+    }
+
+    @Test func `moves its key, and only when it is told to`() async throws {
+        try await Stage.play(Self.configuration("")) { stage in
+            try await stage.signIn()
+            let token = try await stage.token()
+            #expect(try await status(stage)["key_source"]?.string == "key-file")
+            let keys = "\(stage.directory)/home/.local/share/ringback/keys"
+            #expect(FileTree.names(in: keys).count == 1)
+            let rekey = try await stage.ringback(
+                "vault", "rekey", "--key-source", "passphrase", stdin: "correct horse\ncorrect horse\n")
+            #expect(rekey.status == 0, "\(rekey)")
+            #expect(FileTree.names(in: keys).isEmpty)
+            #expect(try await stage.token() == token)
+            _ = try await stage.stopDaemon()
+            // The configuration still says auto: what the vault was sealed with stays.
+            try await stage.startDaemon()
+            try await expectLocked(stage, "ringback unlock")
+            #expect(try await stage.ringback("unlock", stdin: "correct horse\n").status == 0)
+            #expect(try await stage.token() == token)
+            // Another word in the configuration does not move it.
+            _ = try await stage.stopDaemon()
+            try stage.write(configuration: Self.configuration("key_source = \"key-file\""))
+            try await stage.startDaemon()
+            try await expectLocked(stage, "rekey")
+        }
+    }
+
+    @Test func `without its key is locked, and makes no new one`() async throws {
+        try await Stage.play(Self.configuration("key_directory = \"{stage}/keys\"")) { stage in
+            try await stage.signIn()
+            let token = try await stage.token()
+            _ = try await stage.stopDaemon()
+            let name = try #require(FileTree.names(in: "\(stage.directory)/keys").first)
+            let file = "\(stage.directory)/keys/\(name)"
+            unsafe rename(file, "\(stage.directory)/away")
+            try await stage.startDaemon()
+            try await expectLocked(stage, file)
+            #expect(FileTree.names(in: "\(stage.directory)/keys").isEmpty)
+            unsafe rename("\(stage.directory)/away", file)
+            #expect(try await stage.ringback("unlock").status == 0)
+            #expect(try await stage.token() == token)
+            // The vault's own half is as needed as the other.
+            _ = try await stage.stopDaemon()
+            unsafe rename("\(stage.state)/vault.key", "\(stage.directory)/away")
+            try await stage.startDaemon()
+            try await expectLocked(stage, "vault.key")
+            #expect(!FileTree.names(in: stage.state).contains("vault.key"))
+            unsafe rename("\(stage.directory)/away", "\(stage.state)/vault.key")
+            #expect(try await stage.ringback("unlock").status == 0)
+            #expect(try await stage.token() == token)
+        }
+    }
+
+    @Test func `sets a damaged file aside, and touches no other`() async throws {
+        let two =
+            Self.configuration("") + "[accounts.home]\nissuer = \"{sandbox}/tenant-a\"\nclient_id = \"ringback-demo\"\n"
+        try await Stage.play(two) { stage in
+            try await stage.signIn("work")
+            try await stage.signIn("home", as: "bob")
+            let token = try await stage.token("home")
+            _ = try await stage.stopDaemon()
+            let folder = "\(stage.state)/vault"
+            let name = try #require(FileTree.names(in: folder).first { $0.hasPrefix("work") })
+            try stage.write("no longer what it was", to: "\(folder)/\(name)")
+            try await stage.startDaemon()
+            #expect(try await stage.token("home") == token)
+            let account = try await stage.account("work")
+            #expect(account["state"]?.string == "unauthenticated")
+            #expect(account["error"]?["detail"]?.string?.contains("damaged") == true, "\(account.text)")
+            #expect(FileTree.names(in: folder).contains { $0.hasPrefix(name) && $0.contains("damaged") })
+            try await stage.signIn("work")
+            #expect(try await stage.account("work")["error"] == nil)
+        }
+    }
+
+    @Test func `in memory writes nothing, says so, and does not lock`() async throws {
+        try await Stage.play(Self.configuration("key_source = \"memory\"")) { stage in
+            try await stage.signIn()
+            #expect(!FileTree.names(in: stage.state).contains("vault.key"))
+            #expect(FileTree.names(in: "\(stage.state)/vault").isEmpty)
+            let status = try await status(stage)
+            #expect(status["kind"]?.string == "memory" && status["key_source"]?.string == "memory", "\(status.text)")
+            let lock = try await stage.api("POST", "/v1/vault/lock")
+            #expect(lock.status == 409 && lock.code == "state_conflict", "\(lock)")
+            #expect(try await stage.token() != nil)
+        }
+    }
+}

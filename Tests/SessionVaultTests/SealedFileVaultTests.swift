@@ -1,0 +1,194 @@
+import Glibc
+import Secrets
+import Testing
+
+@testable import SessionVault
+
+@Suite struct `The vault of sealed files` {
+    private let house = House()
+
+    // MARK: Places
+
+    @Test func `keeps everything to its user`() async throws {
+        let vault = try await house.opened()
+        try await vault.store(Secret("text"), in: slot)
+        try await vault.announce(slot)
+        #expect(house.mode(house.folder) == 0o700)
+        #expect(house.mode(house.keyFile) == 0o600)
+        #expect(house.names(house.folder).count == 2)
+        for name in house.names(house.folder) { #expect(house.mode("\(house.folder)/\(name)") == 0o600) }
+        #expect(house.mode(house.keys) == 0o700)
+        for name in house.names(house.keys) { #expect(house.mode("\(house.keys)/\(name)") == 0o600) }
+    }
+
+    @Test func `shows nothing of a session but whose it is`() async throws {
+        let vault = try await house.opened()
+        try await vault.store(Secret("refresh-token-canary"), in: slot)
+        let content = String(decoding: house.content(house.sealed), as: UTF8.self)
+        #expect(!content.contains("canary"))
+        #expect(content.contains(#"{"account":"work","binding":"https://id.example.org client"}"#))
+        let name = try #require(house.names(house.folder).first)
+        #expect(name.hasPrefix("work+") && name.hasSuffix(".sealed") && name.utf8.count == 44)
+        #expect(house.names(house.state) == ["vault", "vault.key"])
+    }
+
+    @Test(arguments: ["", "../work", "a/b", "Work", "-a", ".a", "a+b", "a\0", "ä", String(repeating: "a", count: 65)])
+    func `takes no account whose name is none`(account: String) async throws {
+        let vault = try await house.opened()
+        let slot = VaultSlot(account: account, binding: "b")
+        #expect(await failure { try await vault.store(Secret("x"), in: slot) }?.isRefused == true)
+        #expect(await failure { _ = try await vault.load(slot) }?.isRefused == true)
+        #expect(house.names(house.folder) == [])
+    }
+
+    @Test func `takes a session up to its bound`() async throws {
+        let vault = try await house.opened()
+        let largest = Secret(bytes: [UInt8](repeating: 0x61, count: 1 << 20))
+        try await vault.store(largest, in: slot)
+        let larger = Secret(bytes: [UInt8](repeating: 0x61, count: 1 << 20 | 1))
+        #expect(await failure { try await vault.store(larger, in: slot) }?.isRefused == true)
+        #expect(try await house.opened().load(slot)?.text == largest)
+    }
+
+    @Test(arguments: ["../vault.key", "work+00.sealed", "retired-1+a+b.sealed/../../../vault.key", "", "."])
+    func `discards retired sessions and nothing else`(id: String) async throws {
+        let vault = try await house.opened()
+        try await vault.store(Secret("x"), in: slot)
+        try await vault.discard(id)
+        #expect(house.exists(house.keyFile))
+        #expect(try await vault.load(slot) != nil)
+    }
+
+    // MARK: Locked
+
+    @Test func `gives and takes nothing while it is closed`() async throws {
+        let vault = try await house.opened()
+        try await vault.store(Secret("text"), in: slot)
+        try await vault.close()
+        try await vault.close()
+        #expect(vault.status.isLocked)
+        #expect(vault.status.reason?.contains("ringback unlock") == true)
+        #expect(vault.status.keySource == "key-file")
+        #expect(await failure { _ = try await vault.load(slot) }?.isLocked == true)
+        #expect(await failure { try await vault.store(Secret("x"), in: slot) }?.isLocked == true)
+        #expect(await failure { try await vault.announce(slot) }?.isLocked == true)
+        #expect(await failure { try await vault.settle(slot) }?.isLocked == true)
+        #expect(await failure { try await vault.remove(slot) }?.isLocked == true)
+        #expect(await failure { _ = try await vault.retire(slot) }?.isLocked == true)
+        #expect(await failure { _ = try await vault.retired() }?.isLocked == true)
+        #expect(await failure { try await vault.discard("x") }?.isLocked == true)
+        #expect(await failure { try await vault.rekey(to: .keyFile, passphrase: nil) }?.isLocked == true)
+        try await vault.open(passphrase: nil)
+        #expect(!vault.status.isLocked)
+        #expect(try await vault.load(slot)?.text == Secret("text"))
+    }
+
+    @Test func `before it is opened it is undecided`() async throws {
+        let vault = house.vault()
+        #expect(vault.status.keySource == "undecided")
+        #expect(vault.status.isLocked)
+        #expect(await failure { _ = try await vault.load(slot) }?.isLocked == true)
+        #expect(house.names(house.state) == [])
+    }
+
+    // MARK: Damage
+
+    @Test func `sets a damaged session aside and says where, and the others are as they were`() async throws {
+        let vault = try await house.opened()
+        try await vault.store(Secret("text"), in: slot)
+        let place = house.sealed
+        var damaged = house.content(place)
+        damaged[damaged.count - 1] ^= 1
+        house.write(damaged, place)
+        try await vault.store(Secret("other"), in: otherSlot)
+        let error = await failure { _ = try await vault.load(slot) }
+        #expect(error?.isDamaged == true)
+        #expect(error?.reason.contains("\(place).damaged-1; sign in again") == true)
+        #expect(house.content(place + ".damaged-1") == damaged)
+        #expect(try await vault.load(slot) == nil)
+        #expect(try await vault.load(otherSlot)?.text == Secret("other"))
+
+        try await vault.store(Secret("next"), in: slot)
+        house.write([], place)
+        #expect(await failure { _ = try await vault.load(slot) }?.reason.contains("damaged-2") == true)
+        #expect(house.content(place + ".damaged-1") == damaged)
+        #expect(house.content(place + ".damaged-2") == [])
+        #expect(try await house.opened().load(otherSlot)?.text == Secret("other"))
+    }
+
+    @Test func `retires no session that it cannot read`() async throws {
+        let vault = try await house.opened()
+        try await vault.store(Secret("text"), in: slot)
+        house.write([1, 2, 3], house.sealed)
+        #expect(await failure { _ = try await vault.retire(slot) }?.isDamaged == true)
+        #expect(try await vault.retired() == [])
+    }
+
+    @Test func `leaves out a retired session that cannot be read, and keeps it`() async throws {
+        let vault = try await house.opened()
+        for text in ["one", "two"] {
+            try await vault.store(Secret(text), in: slot)
+            _ = try await vault.retire(slot)
+        }
+        let first = try #require(house.names(house.folder).first)
+        house.write([1], "\(house.folder)/\(first)")
+        #expect(try await house.opened().retired().map(\.text) == [Secret("two")])
+        #expect(house.names(house.folder).contains(first))
+    }
+
+    @Test func `a session in another's place is not served`() async throws {
+        let vault = try await house.opened()
+        try await vault.store(Secret("other"), in: otherSlot)
+        let content = house.content(house.sealed)
+        try await vault.store(Secret("mine"), in: slot)
+        let mine = try #require(house.names(house.folder).first { $0.hasPrefix("work") })
+        house.write(content, "\(house.folder)/\(mine)")
+        let error = await failure { _ = try await vault.load(slot) }
+        #expect(error?.isDamaged == true)
+        #expect(error?.reason.contains("another account") == true)
+        #expect(try await vault.load(otherSlot)?.text == Secret("other"))
+    }
+
+    @Test func `leaves a session of a newer version as it is`() async throws {
+        let vault = try await house.opened()
+        try await vault.store(Secret("text"), in: slot)
+        var newer = house.content(house.sealed)
+        newer[9] = 9
+        house.write(newer, house.sealed)
+        #expect(await failure { _ = try await vault.load(slot) }?.isNewer == true)
+        #expect(await failure { _ = try await vault.retire(slot) }?.isNewer == true)
+        #expect(house.content(house.sealed) == newer)
+        #expect(try await house.opened().status.isLocked == false)
+    }
+
+    @Test func `a session under another vault's key is left as it is`() async throws {
+        let stranger = House()
+        let theirs = try await stranger.opened()
+        try await theirs.store(Secret("theirs"), in: slot)
+        let content = stranger.content(stranger.sealed)
+        let vault = try await house.opened()
+        try await vault.store(Secret("other"), in: otherSlot)
+        try await vault.store(Secret("mine"), in: slot)
+        let mine = try #require(house.names(house.folder).first { $0.hasPrefix("work") })
+        house.write(content, "\(house.folder)/\(mine)")
+        #expect(await failure { _ = try await vault.load(slot) }?.isLocked == true)
+        #expect(house.content("\(house.folder)/\(mine)") == content)
+        #expect(try await house.opened().load(otherSlot)?.text == Secret("other"))
+    }
+
+    @Test func `a flipped bit never gives another text, whatever it hits`() async throws {
+        let vault = try await house.opened()
+        try await vault.store(Secret("text"), in: slot)
+        let place = house.sealed
+        let good = house.content(place)
+        for bit in 0..<(good.count * 8) {
+            var changed = good
+            changed[bit / 8] ^= 1 << UInt8(bit % 8)
+            house.write(changed, place)
+            if let text = try? await vault.load(slot)?.text { #expect(text == Secret("text")) }
+            house.remove(place + ".damaged-1")
+        }
+        house.write(good, place)
+        #expect(try await vault.load(slot)?.text == Secret("text"))
+    }
+}
