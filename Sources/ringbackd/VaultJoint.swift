@@ -38,7 +38,11 @@ extension SecretServiceSource {
                 guard environment("DBUS_SESSION_BUS_ADDRESS") != nil || environment("XDG_RUNTIME_DIR") != nil else {
                     return false
                 }
-                return (try? await helper.secretServiceStatus()) == .unlocked
+                // One that is locked is waited for: a person who has a keyring shall not get less, unasked, for good.
+                switch try? await helper.secretServiceStatus() {
+                case .unlocked, .locked: return true
+                case .unavailable, nil: return false
+                }
             },
             create: { id, key throws(KeySourceError) in
                 do throws(HelperError) {
@@ -66,7 +70,7 @@ extension KeySourceError {
         switch error {
         case .unavailable(let reason): self = .absent(reason: "The keyring is not there: \(reason).")
         case .notFound: self = .absent(reason: "The keyring has no key for this vault.")
-        case .locked, .dismissed: self = .locked(reason: "The keyring is locked. Unlock it.")
+        case .locked, .dismissed: self = .locked(reason: "The keyring is locked. Unlock it, and this goes on by itself.")
         case .failed(let reason): self = .failed(reason: "The keyring failed: \(reason).")
         }
     }

@@ -29,6 +29,7 @@ final class LockingVault: Vault {
 
     func rekey(to choice: KeySourceChoice, passphrase: Secret?) async throws(VaultError) {
         guard choice != .memory else { throw .refused(reason: "A sealed vault does not become one in memory.") }
+        try check()
         state.withLock { state in
             state.source = choice.rawValue
             if let passphrase { state.passphrase = passphrase }

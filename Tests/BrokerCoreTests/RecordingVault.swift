@@ -31,7 +31,11 @@ actor RecordingVault: Vault {
 
     func open(passphrase: Secret?) async throws(VaultError) {
         openings += 1
-        if let openFailure { throw openFailure }
+        if let openFailure {
+            // After a restart it is closed, whatever it was before.
+            isClosed = true
+            throw openFailure
+        }
         isClosed = false
     }
 
@@ -40,6 +44,7 @@ actor RecordingVault: Vault {
     func rekey(to choice: KeySourceChoice, passphrase: Secret?) async throws(VaultError) {
         log.append("rekey \(choice.rawValue)")
         if let failure { throw failure }
+        if isClosed { throw .locked(reason: "It is closed.") }
     }
 
     /// Every method passes here first.

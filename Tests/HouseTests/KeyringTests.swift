@@ -1,0 +1,227 @@
+import Glibc
+import StrictJSON
+import Testing
+
+@Suite struct `The vault's key in a keyring` {
+    private static func configuration(_ vault: String = "") -> String {
+        "[vault]\n\(vault)\n[accounts.work]\nissuer = \"{sandbox}\"\nclient_id = \"ringback-demo\"\n"
+    }
+
+    /// A stage with a keyring, unlocked, and a daemon that has put its key there and keeps a session with it.
+    private func play(
+        _ kind: KeyringKind, _ test: (Stage, Keyring, _ token: String) async throws -> Void
+    ) async throws {
+        try await Stage.play(Self.configuration(), startsDaemon: false) { stage in
+            let keyring = try await Keyring(kind, stage)
+            try await keyring.start()
+            try await stage.startDaemon(environment: keyring.bus.session)
+            try await stage.signIn()
+            try await expectOpen(stage)
+            try await test(stage, keyring, try #require(try await stage.token()))
+        }
+    }
+
+    private func restart(_ stage: Stage, _ keyring: Keyring) async throws {
+        #expect(try await stage.stopDaemon().status == 0)
+        try await stage.startDaemon(environment: keyring.bus.session)
+    }
+
+    private func vault(_ stage: Stage) async throws -> JSON {
+        try await stage.api("GET", "/v1/status")["vault"] ?? .null
+    }
+
+    private func keyFiles(_ stage: Stage) -> [String] {
+        FileTree.names(in: "\(stage.directory)/home/.local/share/ringback/keys")
+    }
+
+    private func expectOpen(
+        _ stage: Stage, _ source: String = "secret-service", sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws {
+        let vault = try await vault(stage)
+        #expect(vault["locked"]?.bool == false, "\(vault.text)", sourceLocation: sourceLocation)
+        #expect(vault["key_source"]?.string == source, "\(vault.text)", sourceLocation: sourceLocation)
+        #expect(keyFiles(stage).isEmpty == (source != "key-file"), sourceLocation: sourceLocation)
+    }
+
+    /// 423 with the reason, everywhere, and nothing has been made in the key's place.
+    private func expectLocked(
+        _ stage: Stage, _ word: String, sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws {
+        let session = try await stage.api("GET", "/v1/accounts/work/session")
+        #expect(session.status == 423 && session.code == "vault_locked", "\(session)", sourceLocation: sourceLocation)
+        let detail = session["detail"]?.string ?? ""
+        #expect(detail.contains(word), "\(detail)", sourceLocation: sourceLocation)
+        let account = try await stage.account()
+        #expect(account["state"]?.string == "loading", "\(account.text)", sourceLocation: sourceLocation)
+        let vault = try await vault(stage)
+        #expect(vault["locked"]?.bool == true, "\(vault.text)", sourceLocation: sourceLocation)
+        #expect(vault["reason"]?.string?.contains(word) == true, "\(vault.text)", sourceLocation: sourceLocation)
+        #expect(vault["key_source"]?.string == "secret-service", "\(vault.text)", sourceLocation: sourceLocation)
+        #expect(keyFiles(stage).isEmpty, sourceLocation: sourceLocation)
+    }
+
+    /// The session is served again, and nobody has asked for it to be unlocked.
+    private func expectReturn(_ token: String, _ stage: Stage) async throws {
+        try await stage.eventually("the session") { try await stage.token() == token }
+        try await expectOpen(stage)
+    }
+
+    /// It was the bus that told: the daemon tries again by itself 15 s after an attempt, and made none before `start`.
+    private func expectNoRetry(since start: ContinuousClock.Instant) {
+        #expect(ContinuousClock.now - start < .seconds(15))
+    }
+
+    @Test(arguments: KeyringKind.all)
+    func `is put there once, found again after a restart, and seen by nobody on the bus`(
+        kind: KeyringKind
+    ) async throws {
+        try await Stage.play(Self.configuration(), startsDaemon: false) { stage in
+            let keyring = try await Keyring(kind, stage)
+            try await keyring.start()
+            let monitor = try await keyring.bus.monitor()
+            try await stage.startDaemon(environment: keyring.bus.session)
+            try await stage.signIn()
+            try await expectOpen(stage)
+            let token = try #require(try await stage.token())
+            let sealed = FileTree.text(of: "\(stage.state)/vault.key")
+            try await restart(stage, keyring)
+            #expect(try await stage.token() == token)
+            try await expectOpen(stage)
+            #expect(FileTree.text(of: "\(stage.state)/vault.key") == sealed)
+            let key = try #require(try await keyring.key())
+            #expect(key.utf8.count >= 43)
+            try await stage.eventually("what the monitor saw") { monitor.seen.contains("GetSecret") }
+            let refreshToken = try await stage.sandbox.log().compactMap { $0["parameters"]?["refresh_token"]?.string }
+            for secret in [key, token] + refreshToken { #expect(!monitor.seen.contains(secret)) }
+        }
+    }
+
+    @Test(arguments: KeyringKind.all)
+    func `is waited for while the keyring is locked at start`(kind: KeyringKind) async throws {
+        try await play(kind) { stage, keyring, token in
+            #expect(try await stage.stopDaemon().status == 0)
+            try await keyring.lock()
+            let start = ContinuousClock.now
+            try await stage.startDaemon(environment: keyring.bus.session)
+            try await expectLocked(stage, "keyring is locked")
+            try await keyring.unlock()
+            try await expectReturn(token, stage)
+            expectNoRetry(since: start)
+        }
+    }
+
+    @Test(.enabled(if: KeyringKind.all.contains(.gnome), "no gnome-keyring"))
+    func `is found by trying again where gnome-keyring says nothing of its unlocking`() async throws {
+        try await play(.gnome) { stage, keyring, token in
+            #expect(try await stage.stopDaemon().status == 0)
+            try await keyring.lock()
+            try await stage.startDaemon(environment: keyring.bus.session)
+            try await expectLocked(stage, "keyring is locked")
+            try await keyring.unlockUnheard()
+            try await expectReturn(token, stage)
+        }
+    }
+
+    @Test(arguments: KeyringKind.all)
+    func `is not missed while the daemon runs, and waited for without a keyring at start`(
+        kind: KeyringKind
+    ) async throws {
+        try await play(kind) { stage, keyring, _ in
+            let sealed = FileTree.text(of: "\(stage.state)/vault.key")
+            try await keyring.kill()
+            // The next token is sealed, too.
+            let refresh = try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true])
+            #expect(refresh.status == 200, "\(refresh)")
+            let token = try #require(try await stage.token())
+            try await expectOpen(stage)
+            #expect(try await stage.stopDaemon().status == 0)
+            let start = ContinuousClock.now
+            try await stage.startDaemon(environment: keyring.bus.session)
+            try await expectLocked(stage, "keyring is not there")
+            #expect(FileTree.text(of: "\(stage.state)/vault.key") == sealed)
+            try await keyring.start()
+            try await expectReturn(token, stage)
+            expectNoRetry(since: start)
+        }
+    }
+
+    @Test(arguments: KeyringKind.all)
+    func `is said to be gone from a keyring that was emptied`(kind: KeyringKind) async throws {
+        try await play(kind) { stage, keyring, _ in
+            try await keyring.empty()
+            try await restart(stage, keyring)
+            try await expectLocked(stage, "has no key for this vault")
+            #expect(try await keyring.key() == nil)
+            #expect(try await stage.api("POST", "/v1/vault/unlock", [:]).status == 423)
+            try await expectLocked(stage, "has no key for this vault")
+            #expect(try await keyring.key() == nil)
+        }
+    }
+
+    @Test(arguments: KeyringKind.all)
+    func `stays there when the configuration names another place`(kind: KeyringKind) async throws {
+        try await play(kind) { stage, keyring, token in
+            let key = try await keyring.key()
+            try stage.write(configuration: Self.configuration("key_source = \"key-file\""))
+            try await restart(stage, keyring)
+            try await expectLocked(stage, "vault rekey")
+            #expect(try await keyring.key() == key && key != nil)
+            // The command that the reason names does what it says.
+            let moved = try await stage.api("POST", "/v1/vault/rekey", ["key_source": "key-file"])
+            #expect(moved.status == 200, "\(moved)")
+            try await stage.eventually("the session") { try await stage.token() == token }
+            try await expectOpen(stage, "key-file")
+            let back = try await stage.api("POST", "/v1/vault/rekey", ["key_source": "secret-service"])
+            #expect(back.status == 200, "\(back)")
+            try stage.write(configuration: Self.configuration("key_source = \"secret-service\""))
+            try await restart(stage, keyring)
+            #expect(try await stage.token() == token)
+        }
+    }
+
+    @Test(arguments: KeyringKind.all)
+    func `moves to a file and back when it is told to`(kind: KeyringKind) async throws {
+        try await play(kind) { stage, keyring, token in
+            let first = try await keyring.key()
+            let away = try await stage.api("POST", "/v1/vault/rekey", ["key_source": "key-file"])
+            #expect(away.status == 200 && away["key_source"]?.string == "key-file", "\(away)")
+            #expect(try await keyring.key() == nil)
+            try await expectOpen(stage, "key-file")
+            try await keyring.kill()
+            // The keyring is needed no more, for a restart neither; nor is it there to take the key.
+            try await restart(stage, keyring)
+            #expect(try await stage.token() == token)
+            let refused = try await stage.api("POST", "/v1/vault/rekey", ["key_source": "secret-service"])
+            #expect(refused.status >= 400 && refused.status != 423, "\(refused)")
+            try await expectOpen(stage, "key-file")
+            try await keyring.start()
+            let back = try await stage.api("POST", "/v1/vault/rekey", ["key_source": "secret-service"])
+            #expect(back.status == 200 && back["key_source"]?.string == "secret-service", "\(back)")
+            try await expectOpen(stage)
+            let second = try await keyring.key()
+            #expect(second != nil && second != first)
+            try await restart(stage, keyring)
+            #expect(try await stage.token() == token)
+            try await expectOpen(stage)
+        }
+    }
+
+    @Test(arguments: KeyringKind.all)
+    func `is waited for where the configuration wants it there and no keyring has come yet`(
+        kind: KeyringKind
+    ) async throws {
+        try await Stage.play(Self.configuration("key_source = \"secret-service\""), startsDaemon: false) { stage in
+            let keyring = try await Keyring(kind, stage)
+            let start = ContinuousClock.now
+            try await stage.startDaemon(environment: keyring.bus.session)
+            let session = try await stage.api("GET", "/v1/accounts/work/session")
+            #expect(session.status == 423 && session["detail"]?.string?.contains("keyring") == true, "\(session)")
+            #expect(!FileTree.names(in: stage.state).contains("vault.key"))
+            try await keyring.start()
+            try await stage.eventually("an open vault") { try await vault(stage)["locked"]?.bool == false }
+            expectNoRetry(since: start)
+            try await expectOpen(stage)
+            try await stage.signIn()
+        }
+    }
+}
