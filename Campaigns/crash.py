@@ -78,7 +78,7 @@ def judge(house, operation, calls, all_renames, fired, mode, grace):
     done = renames(calls if mode == KILL_AFTER else calls[:-1])
     rotated = house.sandbox.counters["rotations"]
     was_stored = done > (rotated - 1) * all_renames // operation.rotations
-    if end == "expired" and grace == 0 and rotated > 0 and not was_stored:
+    if end == "expired" and grace == 0 and (operation.is_unheard or (rotated > 0 and not was_stored)):
         return "unheard"
     if end == "none" and grace == 0 and operation.is_unheard:
         return "the provider had ended the session, and after the restart nobody is told"
