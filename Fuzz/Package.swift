@@ -1,0 +1,59 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// The sources are the house's own, by links; only they are instrumented, not what comes from outside. Built as the
+// daemon is (optimized), with what a fuzzer needs: coverage of every branch, and an end at the first bad byte access.
+
+let strict: [SwiftSetting] = [
+    .strictMemorySafety(),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .unsafeFlags(["-sanitize=fuzzer,address", "-enable-testing"]),
+]
+
+func library(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: dependencies, swiftSettings: strict)
+}
+
+let package = Package(
+    name: "ringback-fuzz",
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
+        .package(url: "https://github.com/LebJe/TOMLKit", exact: "0.6.0"),
+    ],
+    targets: [
+        .systemLibrary(name: "COpenSSL"),
+        .systemLibrary(name: "CFuzzer"),
+        .target(name: "CLinux"),
+        library("Secrets"),
+        library("StrictJSON"),
+        library("HTTPMessages", ["Secrets"]),
+        library("RingbackAPI", ["StrictJSON"]),
+        library("Cryptography", ["COpenSSL", "Secrets"]),
+        // Only what reads requests: the engine below it needs no fuzzing of ours.
+        library("LocalHTTP", ["HTTPMessages", .product(name: "NIOCore", package: "swift-nio")]),
+        library("RingbackClient", ["RingbackAPI", "StrictJSON", "CLinux"]),
+        library("Records", ["CLinux", "StrictJSON"]),
+        library("OAuth", ["Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]),
+        library("SessionVault", ["CLinux", "Cryptography", "Secrets", "StrictJSON"]),
+        library(
+            "Configuration",
+            ["OAuth", "HTTPMessages", "Secrets", "StrictJSON", .product(name: "TOMLKit", package: "TOMLKit")]
+        ),
+        library(
+            "FuzzLaws",
+            [
+                "LocalHTTP", "RingbackClient", "Records", "OAuth", "SessionVault", "Configuration", "HTTPMessages",
+                "Secrets", "StrictJSON", "Cryptography", .product(name: "NIOCore", package: "swift-nio"),
+            ]
+        ),
+        .executableTarget(
+            name: "fuzz", dependencies: ["FuzzLaws", "CFuzzer"], swiftSettings: strict,
+            // gold fails on the debug information of instrumented code.
+            linkerSettings: [.unsafeFlags(["-sanitize=fuzzer,address", "-use-ld=lld"])]
+        ),
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .c17
+)

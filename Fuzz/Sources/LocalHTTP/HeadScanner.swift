@@ -1,0 +1,1 @@
+../../../Sources/LocalHTTP/HeadScanner.swift

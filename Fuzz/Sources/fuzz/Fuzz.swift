@@ -1,0 +1,45 @@
+// `fuzz TARGET [libFuzzer's options] CORPUS...`: one program for all targets, since only the code that an input reaches
+// counts as covered. A broken law ends the program as a crash does, and libFuzzer keeps the input.
+
+import CFuzzer
+import FuzzLaws
+import Glibc
+
+/// The target named on the command line; set once, before the first input.
+nonisolated(unsafe) private var chosen: FuzzTarget?
+
+@main struct Fuzz {
+    static func main() {
+        var arguments = CommandLine.arguments
+        guard arguments.count > 1, let target = FuzzTarget.all.first(where: { $0.name == arguments[1] }) else {
+            let names = FuzzTarget.all.map(\.name).joined(separator: " ")
+            say("usage: fuzz TARGET [OPTIONS] [CORPUS...]\ntargets: \(names)")
+            exit(64)
+        }
+        unsafe chosen = target
+        arguments.remove(at: 1)
+        var count = Int32(arguments.count)
+        let copies: [UnsafeMutablePointer<CChar>?] = unsafe arguments.map { unsafe strdup($0) } + [nil]
+        let list = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>.allocate(capacity: copies.count)
+        unsafe list.initialize(from: copies, count: copies.count)
+        var place: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>? = unsafe list
+        let status = unsafe LLVMFuzzerRunDriver(&count, &place) { unsafe Fuzz.run($0, $1) }
+        exit(status)
+    }
+
+    private static func say(_ text: String) {
+        let line = Array("\(text)\n".utf8)
+        _ = unsafe write(STDERR_FILENO, line, line.count)
+    }
+
+    private static func run(_ data: UnsafePointer<UInt8>?, _ size: Int) -> Int32 {
+        let bytes = unsafe Array(UnsafeBufferPointer(start: data, count: size))
+        do {
+            try unsafe chosen?.check(bytes)
+            return 0
+        } catch {
+            say("\(error)")
+            abort()
+        }
+    }
+}

@@ -1,0 +1,52 @@
+// A fuzz target is a parser of outside bytes with the laws that hold for every input, not only "it does not crash". The
+// fuzzer looks for an input that breaks one; the tests replay what it has kept.
+
+/// One parser and its laws.
+public struct FuzzTarget: Sendable {
+    public let name: String
+    /// Throws ``LawBroken`` if the bytes break a law.
+    public let check: @Sendable ([UInt8]) throws -> Void
+
+    public static let all: [FuzzTarget] = [
+        FuzzTarget(name: "request", check: RequestLaw.check),
+        FuzzTarget(name: "form", check: FormLaw.check),
+        FuzzTarget(name: "callback", check: CallbackLaw.check),
+        FuzzTarget(name: "json", check: JSONLaw.check),
+        FuzzTarget(name: "token-answer", check: TokenAnswerLaw.check),
+        FuzzTarget(name: "metadata", check: MetadataLaw.check),
+        FuzzTarget(name: "key-set", check: KeySetLaw.check),
+        FuzzTarget(name: "jwt", check: SignedTokenLaw.check),
+        FuzzTarget(name: "id-token", check: IDTokenLaw.check),
+        FuzzTarget(name: "configuration", check: ConfigurationLaw.check),
+        FuzzTarget(name: "sealed-file", check: SealedFileLaw.check),
+        FuzzTarget(name: "vault-key", check: VaultKeyLaw.check),
+        FuzzTarget(name: "audit", check: AuditLaw.check),
+        FuzzTarget(name: "events", check: EventLaw.check),
+        FuzzTarget(name: "http-answer", check: HTTPAnswerLaw.check),
+    ]
+}
+
+/// A law of a parser that an input has broken.
+public struct LawBroken: Error, CustomStringConvertible {
+    public let law: String
+
+    public var description: String { "a law is broken: \(law)" }
+}
+
+/// Ends the check if the law does not hold.
+func hold(_ law: String, _ condition: @autoclosure () throws -> Bool) throws {
+    guard try condition() else { throw LawBroken(law: law) }
+}
+
+extension StringProtocol {
+    /// What may stand in a header field or on a terminal: no control character, nothing beyond ASCII.
+    var isPrintableASCII: Bool { utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F } }
+}
+
+extension [UInt8] {
+    /// The bytes before the first line break, and those after it. Inputs with a choice to make begin with it in words.
+    var headLineAndRest: (line: String, rest: [UInt8]) {
+        guard let end = firstIndex(of: 0x0A) else { return ("", self) }
+        return (String(decoding: self[..<end], as: UTF8.self), Array(self[(end + 1)...]))
+    }
+}

@@ -1,0 +1,83 @@
+import HTTPMessages
+import NIOCore
+
+@testable import LocalHTTP
+
+/// Requests as the local servers judge them: how the bytes were cut on their way changes nothing, and what is accepted
+/// can be read in one way only.
+enum RequestLaw {
+    private struct Outcome: Equatable {
+        struct Request: Equatable {
+            let head: [UInt8]
+            let body: [UInt8]
+        }
+        var requests: [Request] = []
+        var refusal: Int?
+    }
+
+    static func check(_ bytes: [UInt8]) throws {
+        for isSingle in [false, true] {
+            var limits = ServerLimits()
+            limits.isSingleRequest = isSingle
+            limits.maxHead = 2_048
+            limits.maxBody = 1_024
+            let whole = try outcome(of: [bytes[...]], limits)
+            let step = 1 + bytes.count % 7
+            let pieces = stride(from: 0, to: bytes.count, by: step).map { bytes[$0..<min($0 + step, bytes.count)] }
+            try hold("how the bytes are cut changes nothing", outcome(of: pieces, limits) == whole)
+        }
+    }
+
+    private static func outcome(of pieces: [ArraySlice<UInt8>], _ limits: ServerLimits) throws -> Outcome {
+        var reader = RequestReader(limits: limits)
+        var outcome = Outcome()
+        for piece in pieces {
+            reader.append(ByteBuffer(bytes: piece))
+            steps: while true {
+                switch reader.next() {
+                case .incomplete: break steps
+                case .holdsBodyBack: continue
+                case .refusal(let status):
+                    try hold("a refusal is a client's error", [400, 413, 431, 505].contains(status))
+                    outcome.refusal = status
+                    return outcome
+                case .request(let head, let body):
+                    try check(head, body, limits)
+                    outcome.requests.append(.init(head: text(of: head), body: body))
+                }
+            }
+        }
+        return outcome
+    }
+
+    private static func check(_ head: RequestHead, _ body: [UInt8], _ limits: ServerLimits) throws {
+        let fields = head.fields
+        let hosts = fields[all: "host"].count
+        try hold("there is exactly one Host", hosts == 1 || (hosts == 0 && !head.isCurrent))
+        try hold("a body has one length", fields[all: "content-length"].count <= 1)
+        try hold("a body has no coding", !fields.contains("transfer-encoding"))
+        try hold("a body has its length", body.count == head.contentLength && body.count <= limits.maxBody)
+        try hold("a target is a path", head.target.hasPrefix("/") && head.target.isPrintableASCII)
+        try hold("a target has no space", !head.target.utf8.contains(0x20))
+        try hold("a method is a word", !head.method.isEmpty && head.method.isPrintableASCII)
+        try hold("there are at most 64 fields", fields.lines.count <= 64)
+        for line in fields.lines {
+            try hold("a field's name is a token", !line.name.isEmpty && !line.name.utf8.contains { $0 <= 0x20 })
+            try hold("a field is one line", line.value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 })
+        }
+        let request = ServerRequest(
+            method: head.method, target: head.target, fields: fields, body: body, peer: .local(uid: 0, pid: 0))
+        try hold(
+            "path and query are the target", request.path + (request.query.map { "?" + $0 } ?? "") == head.target)
+        let written = text(of: head)
+        let again = try RequestHead(parsing: written.span)
+        try hold("what is written is read as the same", text(of: again) == written)
+        try hold("and lives as long", again.keepsAlive == head.keepsAlive && again.expectation == head.expectation)
+    }
+
+    private static func text(of head: RequestHead) -> [UInt8] {
+        var text = "\(head.method) \(head.target) HTTP/1.\(head.isCurrent ? 1 : 0)\r\n"
+        for line in head.fields.lines { text += "\(line.name): \(line.value)\r\n" }
+        return Array("\(text)\r\n".utf8)
+    }
+}
