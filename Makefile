@@ -12,7 +12,7 @@ RELEASE := .build/release
 FORMAT_FLAGS := --configuration .swift-format --recursive Sources Tests Package.swift \
     $(wildcard Examples/*/Package.swift Examples/*/Sources)
 
-.PHONY: help demo test test-tsan test-browser test-keyring test-crash test-faults soak test-canaries bench lint format build release install uninstall clean
+.PHONY: help demo test test-tsan test-browser test-keyring test-sessions test-crash test-faults soak test-canaries test-oidf test-real test-api fuzz bench lint format build release install uninstall clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -46,6 +46,12 @@ bench: ## measure against the floor (a bare epoll echo in C) and print medians a
 	@Scripts/release >/dev/null
 	@Benchmarks/run --bin $(RELEASE)
 
+test-sessions: ## bits flipped, key sources, clocks that jump, 500 clients at 200 expiries: what sessions survive
+	@Scripts/needs test
+	@Scripts/needs bench
+	@Scripts/release >/dev/null
+	@Scripts/test-sessions $(RELEASE)
+
 test-crash: ## kill the daemon at every write of every operation; SHORT=1 for a minute of it
 	@Scripts/needs bench
 	@Scripts/release >/dev/null
@@ -65,6 +71,25 @@ test-canaries: ## look for every secret of a run where none may be
 	@Scripts/needs bench
 	@Scripts/release >/dev/null
 	@Campaigns/canaries.py --bin $(RELEASE)
+
+test-oidf: ## the OpenID conformance suite's relying-party modules, offline: the sandbox tells each module's lie
+	@Scripts/needs bench
+	@Scripts/release >/dev/null
+	@Campaigns/oidf.py --bin $(RELEASE)
+
+test-real: ## sign in at canaille and oidc-provider-mock (PyPI) through their pages, with headless Chromium
+	@Scripts/needs real
+	@Scripts/release >/dev/null
+	@Campaigns/real/run --bin $(RELEASE)
+
+test-api: ## hold the daemon to its OpenAPI document with schemathesis (PyPI); SECONDS=30 for each of three variants
+	@Scripts/needs api
+	@Scripts/release >/dev/null
+	@Campaigns/api.py --bin $(RELEASE) --seconds $(or $(SECONDS),30)
+
+fuzz: ## look for inputs that break a parser or its laws; TARGET=json SECONDS=60
+	@Scripts/needs build
+	@Scripts/fuzz "$(TARGET)" "$(or $(SECONDS),60)"
 
 lint: ## check the style of the Swift sources, and the scripts' syntax
 	@command -v $(SWIFT) >/dev/null || Scripts/needs build

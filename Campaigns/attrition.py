@@ -18,7 +18,9 @@ MOST_CALLS = 36
 # What may be in a directory at the end: the session's file, and those of an announced change and of a sign-out under
 # way.
 MOST_FILES = 4
-UNFIT = {"first start", "sign-in", "start", "start after a cut refresh", "reload to another client"}
+UNFIT = {
+    "first start", "sign-in", "start", "start after a cut refresh", "reload to another client", "stop in a refresh",
+}
 
 
 def attrition(house, report, rounds, seed=1):

@@ -19,6 +19,8 @@ from operations import OPERATIONS, Absent, ending, examiner_sees_losses, is_revo
 from report import Report, options, progress, table  # noqa: E402
 from shim import EVERYTHING, KILL_AFTER, KILL_BEFORE, MODES  # noqa: E402
 from stage import Trouble  # noqa: E402
+from stops import HELD, stops  # noqa: E402
+from syncs import syncs  # noqa: E402
 
 GRACE = 10
 SHORT_SECONDS = 60
@@ -153,6 +155,9 @@ def main():
         (some_points if chosen.short else every_point)(house, report, rows, there)
         rounds = (SHORT_ROUNDS if chosen.short else ROUNDS) if chosen.only == "" else 0
         worn, keys = attrition(house, report, rounds) if rounds else (0, 0)
+        if chosen.only == "":
+            stopped = stops(house, report)
+            cuts, forgotten = syncs(house, report, chosen.short)
     except (Trouble, Died, OSError) as trouble:
         print(f"ringback: the campaign could not run: {trouble}", file=sys.stderr)
         return 1
@@ -166,6 +171,9 @@ def main():
     )
     points, lost = (sum(row[key] for row in rows.values()) for key in ["points", "lost"])
     print(f"\none state killed {rounds} times: {worn} lost, {keys} wrapping keys at the end")
+    if chosen.only == "":
+        print(f"stopped with a refresh that was answered {HELD} s later: in {stopped:.1f} s")
+        print(f"power cuts: {cuts}, sessions lost: {forgotten}")
     print(f"points tried: {points + rounds}, sessions lost: {lost + worn}")
     return report.finish()
 

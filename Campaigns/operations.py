@@ -1,5 +1,8 @@
 """What is interrupted: the operations that write, and how to see afterwards that no session was lost."""
 
+import signal
+import subprocess
+import threading
 import time
 
 from house import ACCOUNT, PASSPHRASE, Died
@@ -7,6 +10,8 @@ from stage import Trouble
 
 SESSION = f"/v1/accounts/{ACCOUNT}/session"
 REFRESH = f"/v1/accounts/{ACCOUNT}/refresh"
+# Seconds after which a daemon that was told to stop has ended, whatever it waits for.
+STOP_TIME = 25
 
 
 class Absent(Exception):
@@ -82,15 +87,43 @@ def stopped(house):
     house.kill()
 
 
-def interrupted(house):
-    """A refresh whose answer never came: the daemon was killed while the provider worked at it."""
+def refreshing(house):
+    """A refresh that the provider has done, and not answered. Returns the app's connection."""
     signed_in(house)
     house.sandbox.control(faults=[{"endpoint": "token", "kind": "gate", "processed": True, "count": 1}])
     connection = house.api_in_background("POST", REFRESH, {"force": True})
     house.sandbox.look("wait?endpoint=token&count=1")
+    return connection
+
+
+def interrupted(house):
+    """A refresh whose answer never came: the daemon was killed while the provider worked at it."""
+    connection = refreshing(house)
     house.kill()
     connection.close()
     house.sandbox.control(release=True)
+
+
+def stop(house, held=0.2):
+    """SIGTERM, and the provider's answer to the refresh under way after so many seconds."""
+    answer = threading.Timer(held, lambda: house.sandbox.control(release=True))
+    answer.start()
+    house.daemon.send_signal(signal.SIGTERM)
+    try:
+        status = house.daemon.wait(STOP_TIME)
+    except subprocess.TimeoutExpired:
+        return 504, {"code": "none", "detail": f"it has not stopped after {STOP_TIME} s"}
+    finally:
+        answer.join()
+    if status == -signal.SIGKILL:
+        raise Died("it was killed")
+    return (200, {}) if status == 0 else (500, {"code": "not_stopped", "detail": f"it ended with {status}"})
+
+
+def start_again(house):
+    if not house.is_alive:
+        house.kill()
+        house.start()
 
 
 def sign_in_once(house):
@@ -157,6 +190,7 @@ OPERATIONS = [
     Operation("reload to another client", set_aside, writes=False, back=bring_back),
     Operation("start", start, stopped),
     Operation("start after a cut refresh", start, interrupted, is_unheard=True),
+    Operation("stop in a refresh", stop, refreshing, back=start_again),
 ]
 
 

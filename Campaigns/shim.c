@@ -1,6 +1,6 @@
 // Stands between ringbackd and the C library (LD_PRELOAD) and counts the calls that write: to files, to directories, to
 // sockets. At the K-th since it was armed it kills the process, before the call or after it, or lets the call fail, or
-// lets it write only half. What it is to do, and what it saw, is in a file that it shares with the campaign
+// lets it write only half; or it drops syncs, as a program would that forgot them. What it is to do, and what it saw, is in a file that it shares with the campaign
 // (RINGBACK_SHIM names it; see shim.py). A kill is the kernel's: no handler runs and nothing is flushed.
 //
 // The calls themselves are made by syscall(2), so nothing here depends on what it stands before.
@@ -9,6 +9,7 @@
 #undef _FORTIFY_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -21,117 +22,11 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <unistd.h>
 
-enum mode { COUNT, KILL_BEFORE, KILL_AFTER, FAIL, SHORT };
-enum { RECORDS = 2048, RECORD = 128 };
+#include "shim_log.h"
 
-// Offsets are known to shim.py.
-struct control {
-    atomic_uint armed, mode, target, error;
-    // 0: only what is below `prefix`; 1: everything.
-    atomic_uint scope;
-    // The failure stays until disarmed: a disk that is full stays full.
-    atomic_uint sticky;
-    atomic_uint count, fired, pid;
-    uint32_t reserved[7];
-    char prefix[448];
-    struct record {
-        uint8_t isBelowPrefix, isFired;
-        char text[RECORD - 2];
-    } records[RECORDS];
-};
-
-static struct control *control;
-
-__attribute__((constructor)) static void attach(void) {
-    const char *path = getenv("RINGBACK_SHIM");
-    if (!path) return;
-    int file = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0);
-    if (file < 0) return;
-    void *place = mmap(NULL, sizeof(struct control), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    syscall(SYS_close, file);
-    // The helper is another process, and keeps nothing.
-    if (place == MAP_FAILED) return;
-    control = place;
-    atomic_store(&control->pid, (unsigned)getpid());
-    unsetenv("RINGBACK_SHIM");
-}
-
-static int is_below_prefix(const char *path) {
-    size_t length = strlen(control->prefix);
-    return length > 0 && strncmp(path, control->prefix, length) == 0;
-}
-
-static void path_of(int file, char *text, size_t size) {
-    char link[40];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
-    long length = syscall(SYS_readlinkat, AT_FDCWD, link, text, size - 1);
-    text[length < 0 ? 0 : length] = 0;
-}
-
-// What is to be done about one call.
-struct verdict {
-    enum mode mode;
-    unsigned number;
-};
-
-static struct verdict decide(const char *name, const char *path) {
-    struct verdict calm = {COUNT, 0};
-    int isBelow = is_below_prefix(path);
-    if (!isBelow && atomic_load(&control->scope) == 0) return calm;
-    unsigned number = atomic_fetch_add(&control->count, 1) + 1;
-    unsigned target = atomic_load(&control->target);
-    int isDue = target > 0 && (number == target || (number > target && atomic_load(&control->sticky)));
-    if (number <= RECORDS) {
-        struct record *record = &control->records[number - 1];
-        record->isBelowPrefix = (uint8_t)isBelow;
-        record->isFired = (uint8_t)isDue;
-        snprintf(record->text, sizeof record->text, "%s %s", name, isBelow ? path + strlen(control->prefix) : path);
-    }
-    if (!isDue) return calm;
-    atomic_store(&control->fired, 1);
-    return (struct verdict){(enum mode)atomic_load(&control->mode), number};
-}
-
-static void die(void) {
-    syscall(SYS_kill, getpid(), SIGKILL);
-    for (;;) pause();
-}
-
-static struct verdict look(const char *name, const char *path) {
-    int saved = errno;
-    struct verdict verdict = decide(name, path);
-    if (verdict.mode == KILL_BEFORE) die();
-    errno = saved;
-    return verdict;
-}
-
-static struct verdict look_at_file(const char *name, int file) {
-    char path[4096];
-    int saved = errno;
-    path_of(file, path, sizeof path);
-    errno = saved;
-    return look(name, path);
-}
-
-static struct verdict look_at_path(const char *name, int directory, const char *path) {
-    char whole[8192];
-    if (!path) path = "";
-    if (path[0] == '/' || directory == AT_FDCWD) return look(name, path);
-    char base[4096];
-    int saved = errno;
-    path_of(directory, base, sizeof base);
-    snprintf(whole, sizeof whole, "%s/%s", base, path);
-    errno = saved;
-    return look(name, whole);
-}
-
-#define IS_ARMED (control && atomic_load_explicit(&control->armed, memory_order_acquire))
-#define AFTER(verdict)                                    \
-    do {                                                  \
-        if ((verdict).mode == KILL_AFTER) die();          \
-    } while (0)
 // A call with no half: it is made, or fails.
 #define GUARDED(look, call)                               \
     do {                                                  \
@@ -142,11 +37,12 @@ static struct verdict look_at_path(const char *name, int directory, const char *
             return -1;                                    \
         }                                                 \
         __typeof__(call) result = call;                   \
-        AFTER(verdict);                                   \
+        after(verdict, result >= 0);                                   \
         return result;                                    \
     } while (0)
 // Where off_t has 64 bits, two names are one function.
 #define SAME_AS(name) __attribute__((alias(name)))
+#define FIRST(pieces, count) (count) > 0 ? (pieces)[0].iov_base : NULL, (count) > 0 ? (pieces)[0].iov_len : 0
 #define HALF(verdict, size) ((verdict).mode == SHORT && (size) > 1 ? (size) / 2 : (size))
 
 // MARK: files
@@ -155,7 +51,16 @@ static int open_any(const char *name, int directory, const char *path, int flags
     // Reading is no writing.
     if (!(flags & (O_CREAT | O_TRUNC)) && (flags & O_TMPFILE) != O_TMPFILE)
         return (int)syscall(SYS_openat, directory, path, flags, mode);
-    GUARDED(look_at_path(name, directory, path), (int)syscall(SYS_openat, directory, path, flags, mode));
+    if (!IS_ARMED) return (int)syscall(SYS_openat, directory, path, flags, mode);
+    struct verdict verdict = look_at_path(name, directory, path);
+    if (verdict.mode == FAIL) {
+        errno = (int)atomic_load(&control->error);
+        return -1;
+    }
+    int result = (int)syscall(SYS_openat, directory, path, flags, mode);
+    disk_hold(result);
+    after(verdict, result >= 0);
+    return result;
 }
 
 #define MODE_ARGUMENT                                     \
@@ -178,13 +83,13 @@ int creat(const char *path, mode_t mode) {
 
 ssize_t write(int file, const void *bytes, size_t size) {
     if (!IS_ARMED) return syscall(SYS_write, file, bytes, size);
-    struct verdict verdict = look_at_file("write", file);
+    struct verdict verdict = look_at_bytes("write", file, bytes, size);
     if (verdict.mode == FAIL) {
         errno = (int)atomic_load(&control->error);
         return -1;
     }
     ssize_t result = syscall(SYS_write, file, bytes, HALF(verdict, size));
-    AFTER(verdict);
+    after(verdict, result >= 0);
     return result;
 }
 ssize_t pwrite(int file, const void *bytes, size_t size, off_t offset) {
@@ -195,7 +100,7 @@ ssize_t pwrite(int file, const void *bytes, size_t size, off_t offset) {
         return -1;
     }
     ssize_t result = syscall(SYS_pwrite64, file, bytes, HALF(verdict, size), offset);
-    AFTER(verdict);
+    after(verdict, result >= 0);
     return result;
 }
 ssize_t pwrite64(int file, const void *bytes, size_t size, off_t offset) SAME_AS("pwrite");
@@ -203,7 +108,7 @@ ssize_t pwrite64(int file, const void *bytes, size_t size, off_t offset) SAME_AS
 // Half of a vector is half of its first piece.
 ssize_t writev(int file, const struct iovec *pieces, int count) {
     if (!IS_ARMED) return syscall(SYS_writev, file, pieces, count);
-    struct verdict verdict = look_at_file("writev", file);
+    struct verdict verdict = look_at_bytes("writev", file, FIRST(pieces, count));
     if (verdict.mode == FAIL) {
         errno = (int)atomic_load(&control->error);
         return -1;
@@ -211,7 +116,7 @@ ssize_t writev(int file, const struct iovec *pieces, int count) {
     ssize_t result = verdict.mode == SHORT && count > 0 && pieces[0].iov_len > 1
         ? syscall(SYS_write, file, pieces[0].iov_base, pieces[0].iov_len / 2)
         : syscall(SYS_writev, file, pieces, count);
-    AFTER(verdict);
+    after(verdict, result >= 0);
     return result;
 }
 ssize_t pwritev(int file, const struct iovec *pieces, int count, off_t offset) {
@@ -219,8 +124,24 @@ ssize_t pwritev(int file, const struct iovec *pieces, int count, off_t offset) {
 }
 ssize_t pwritev64(int file, const struct iovec *pieces, int count, off_t offset) SAME_AS("pwritev");
 
-int fsync(int file) { GUARDED(look_at_file("fsync", file), (int)syscall(SYS_fsync, file)); }
-int fdatasync(int file) { GUARDED(look_at_file("fdatasync", file), (int)syscall(SYS_fdatasync, file)); }
+static int sync_any(const char *name, long call, int file) {
+    if (!IS_ARMED) return (int)syscall(call, file);
+    struct stat status;
+    unsigned swallowed = atomic_load(&control->swallow);
+    if (swallowed && fstat(file, &status) == 0
+        && swallowed & (S_ISDIR(status.st_mode) ? SWALLOW_DIRECTORIES : SWALLOW_FILES)) return 0;
+    struct verdict verdict = look_at_file(name, file);
+    if (verdict.mode == FAIL) {
+        errno = (int)atomic_load(&control->error);
+        return -1;
+    }
+    int result = (int)syscall(call, file);
+    if (result == 0) disk_synced(file);
+    after(verdict, result == 0);
+    return result;
+}
+int fsync(int file) { return sync_any("fsync", SYS_fsync, file); }
+int fdatasync(int file) { return sync_any("fdatasync", SYS_fdatasync, file); }
 int syncfs(int file) { GUARDED(look_at_file("syncfs", file), (int)syscall(SYS_syncfs, file)); }
 int ftruncate(int file, off_t size) {
     GUARDED(look_at_file("ftruncate", file), (int)syscall(SYS_ftruncate, file, size));
@@ -243,7 +164,7 @@ int fchmod(int file, mode_t mode) { GUARDED(look_at_file("fchmod", file), (int)s
 // MARK: directories
 
 static int rename_any(const char *name, int from, const char *old, int to, const char *new, unsigned flags) {
-    GUARDED(look_at_path(name, to, new), (int)syscall(SYS_renameat2, from, old, to, new, flags));
+    GUARDED(look_at_names(name, from, old, to, new), (int)syscall(SYS_renameat2, from, old, to, new, flags));
 }
 int rename(const char *old, const char *new) { return rename_any("rename", AT_FDCWD, old, AT_FDCWD, new, 0); }
 int renameat(int from, const char *old, int to, const char *new) {
@@ -277,18 +198,18 @@ int chmod(const char *path, mode_t mode) {
 
 ssize_t sendto(int file, const void *bytes, size_t size, int flags, const struct sockaddr *to, socklen_t length) {
     if (!IS_ARMED) return syscall(SYS_sendto, file, bytes, size, flags, to, length);
-    struct verdict verdict = look_at_file("send", file);
+    struct verdict verdict = look_at_bytes("send", file, bytes, size);
     if (verdict.mode == FAIL) {
         errno = (int)atomic_load(&control->error);
         return -1;
     }
     ssize_t result = syscall(SYS_sendto, file, bytes, HALF(verdict, size), flags, to, length);
-    AFTER(verdict);
+    after(verdict, result >= 0);
     return result;
 }
 ssize_t send(int file, const void *bytes, size_t size, int flags) { return sendto(file, bytes, size, flags, NULL, 0); }
 ssize_t sendmsg(int file, const struct msghdr *message, int flags) {
-    GUARDED(look_at_file("sendmsg", file), syscall(SYS_sendmsg, file, message, flags));
+    GUARDED(look_at_bytes("sendmsg", file, FIRST(message->msg_iov, message->msg_iovlen)), syscall(SYS_sendmsg, file, message, flags));
 }
 int sendmmsg(int file, struct mmsghdr *messages, unsigned count, int flags) {
     GUARDED(look_at_file("sendmmsg", file), (int)syscall(SYS_sendmmsg, file, messages, count, flags));

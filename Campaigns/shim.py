@@ -5,6 +5,7 @@ import mmap
 import os
 import struct
 import subprocess
+from typing import NamedTuple
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 COUNT, KILL_BEFORE, KILL_AFTER, FAIL, SHORT = range(5)
@@ -13,21 +14,30 @@ KEPT, EVERYTHING = 0, 1
 ERRORS = {name: getattr(errno, name) for name in ["ENOSPC", "EIO", "EROFS", "EDQUOT"]}
 
 # struct control of shim.c.
-FIELDS = ["armed", "mode", "target", "error", "scope", "sticky", "count", "fired", "pid"]
-PREFIX, RECORDS, RECORD, RECORD_COUNT = 64, 512, 128, 2048
+FIELDS = ["armed", "mode", "target", "error", "scope", "sticky", "count", "fired", "pid", "swallow"]
+PREFIX, MIRROR, RECORDS, RECORD, RECORD_COUNT, HEAD = 64, 288, 512, 256, 2048, 12
+SWALLOW_FILES, SWALLOW_DIRECTORIES = 1, 2
+
+
+class Call(NamedTuple):
+    text: str
+    is_kept: bool
+    # By the log's own clock. `end` is 0 if the call did not succeed.
+    begin: int
+    end: int
 
 
 class NoCompiler(Exception):
     """The shim cannot be built here."""
 
 
-def build(directory):
-    """Compiles the shim into the directory; returns its path."""
-    target = os.path.join(directory, "shim.so")
+def build(directory, name="shim"):
+    """Compiles the shim, or another library of this directory, into the directory; returns its path."""
+    target = os.path.join(directory, name + ".so")
     for compiler in filter(None, [os.environ.get("CC"), "cc", "clang", "gcc"]):
         try:
             subprocess.run(
-                [compiler, "-O2", "-std=gnu17", "-shared", "-fPIC", "-o", target, os.path.join(HERE, "shim.c")],
+                [compiler, "-O2", "-std=gnu17", "-shared", "-fPIC", "-o", target, os.path.join(HERE, name + ".c")],
                 check=True,
             )
             return target
@@ -59,12 +69,17 @@ class Shim:
     def put(self, name, value):
         struct.pack_into("=I", self.memory, 4 * FIELDS.index(name), value)
 
-    def arm(self, mode=COUNT, target=0, scope=EVERYTHING, error=0, sticky=False):
-        """Counts from now on, and does what the mode says at the call of that number."""
+    def mirror(self, path):
+        """Where what is synced is copied to (disk.py); "": nowhere."""
+        self.memory[MIRROR:RECORDS] = os.fsencode(path).ljust(RECORDS - MIRROR, b"\0")
+
+    def arm(self, mode=COUNT, target=0, scope=EVERYTHING, error=0, sticky=False, swallow=0):
+        """Counts from now on, and does what the mode says at the call of that number. `swallow`: syncs that are
+        dropped."""
         self.put("armed", 0)
         self.memory[RECORDS:] = bytes(RECORD * RECORD_COUNT)
         values = {"mode": mode, "target": target, "error": error, "scope": scope, "sticky": int(sticky), "count": 0,
-                  "fired": 0}
+                  "fired": 0, "swallow": swallow}
         for name, value in values.items():
             self.put(name, value)
         self.put("armed", 1)
@@ -80,11 +95,17 @@ class Shim:
     def has_fired(self):
         return self.get("fired") == 1
 
-    def calls(self):
-        """The calls since it was armed, as (what and where, whether it is a file that is kept)."""
+    def log(self):
+        """The calls since it was armed."""
         seen = []
         for number in range(min(self.count, RECORD_COUNT)):
             start = RECORDS + RECORD * number
-            text = self.memory[start + 2:start + RECORD].split(b"\0", 1)[0]
-            seen.append((text.decode(errors="replace"), self.memory[start] == 1))
+            is_kept = self.memory[start] == 1
+            begin, end = struct.unpack_from("=II", self.memory, start + 4)
+            text = self.memory[start + HEAD:start + RECORD].split(b"\0", 1)[0].decode(errors="replace")
+            seen.append(Call(text, is_kept, begin, end))
         return seen
+
+    def calls(self):
+        """The same, as (what and where, whether it is a file that is kept)."""
+        return [(call.text, call.is_kept) for call in self.log()]

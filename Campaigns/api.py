@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+"""Holds the daemon to the OpenAPI document that it serves: schemathesis asks, through a bridge from TCP to the socket.
+
+No 500, and no answer that the document does not name, by status, media type and shape. Asked three times: for accounts
+of any name, for one that is signed in, and with the vault locked. Streams are left out: they do not end.
+"""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import xml.etree.ElementTree as XML
+
+sys.dont_write_bytecode = True
+from house import ACCOUNT, ROOT, Died, House  # noqa: E402
+from report import Report, options, progress  # noqa: E402
+from stage import Trouble  # noqa: E402
+
+SCHEMATHESIS = "schemathesis==4.32.5"
+STREAMS = ["streamEvents"]
+# Fetched first of all, but never asked as an operation.
+DOCUMENT = "getOpenAPI"
+CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
+# By name: the account that is asked for (none: any), and the operations that would end what the variant is about.
+VARIANTS = {
+    "any account": (None, []),
+    "signed in": (ACCOUNT, ["signOut", "lockVault", "rekeyVault"]),
+    "locked": (ACCOUNT, ["unlockVault", "rekeyVault"]),
+}
+# A variant that overruns its seconds by this much is stuck.
+GRACE = 60
+
+
+def installed():
+    """The schemathesis program, in a virtual environment of its own below .build."""
+    place = os.path.join(ROOT, ".build/api-venv")
+    mark = os.path.join(place, "installed.txt")
+    try:
+        with open(mark) as file:
+            is_current = file.read() == SCHEMATHESIS
+    except OSError:
+        is_current = False
+    if not is_current:
+        progress(f"installing {SCHEMATHESIS} below .build/api-venv")
+        shutil.rmtree(place, ignore_errors=True)
+        subprocess.run(["python3", "-m", "venv", place], check=True)
+        pip = [os.path.join(place, "bin/pip"), "install", "--quiet", "--disable-pip-version-check", SCHEMATHESIS]
+        subprocess.run(pip, check=True)
+        with open(mark, "w") as file:
+            file.write(SCHEMATHESIS)
+    return os.path.join(place, "bin/schemathesis")
+
+
+class Bridge:
+    """A port of loopback whose every connection is one to the socket; bytes are passed as they are."""
+
+    def __init__(self, path):
+        self.path = path
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                outside, _ = self.listener.accept()
+            except OSError:
+                return
+            inside = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            try:
+                inside.connect(self.path)
+            except OSError:
+                outside.close()
+                inside.close()
+                continue
+            for pair in [(outside, inside), (inside, outside)]:
+                threading.Thread(target=self.pump, args=pair, daemon=True).start()
+
+    @staticmethod
+    def pump(source, sink):
+        try:
+            while data := source.recv(65_536):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            for one in (source, sink):
+                try:
+                    one.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass
+
+    def close(self):
+        self.listener.close()
+
+
+def ask(program, house, bridge, name, seconds, source=None):
+    """Runs schemathesis for a variant, by the served document or another one.
+
+    Returns (its words, the complaint of each operation that it asked).
+    """
+    account, left_out = VARIANTS.get(name, (None, []))
+    place = house.place("schemathesis-" + name.replace(" ", "-"))
+    os.mkdir(place)
+    settings = os.path.join(place, "schemathesis.toml")
+    with open(settings, "w") as file:
+        if account:
+            # A pending flow may be waited for as long as a caller wishes: not here.
+            file.write(f'[parameters]\n"path.account" = "{account}"\n\n'
+                       '[[operations]]\ninclude-operation-id = "getFlow"\nparameters = { "query.wait" = 1 }\n')
+    junit = os.path.join(place, "junit.xml")
+    command = [program, "--config-file", settings, "run", source or bridge.url + "/v1/openapi.json",
+               "--url", bridge.url,
+               "--checks", CHECKS, "--max-time", str(seconds), "--request-timeout", "20", "--workers", "1",
+               "--continue-on-failure", "--generation-database", "none", "--report-junit-path", junit]
+    for operation in STREAMS + left_out:
+        command += ["--exclude-operation-id", operation]
+    environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": house.place("home"), "NO_COLOR": "1"}
+    done = subprocess.run(command, env=environment, cwd=place, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, timeout=seconds + GRACE)
+    words = done.stdout.decode(errors="replace")
+    if not os.path.exists(junit):
+        raise Trouble(f"schemathesis did not run: {words[-2000:]}")
+    complaints = {}
+    for case in XML.parse(junit).getroot().iter("testcase"):
+        found = [*case.iter("failure"), *case.iter("error")]
+        skipped = case.find("skipped") is not None
+        complaints[case.get("name")] = "was skipped" if skipped else "\n".join(
+            (one.get("message") or "") + (one.text or "") for one in found)
+    return words, complaints
+
+
+def expected(house, left_out):
+    """The operations of the document that a variant asks, as "METHOD /path"."""
+    status, document = house.api("GET", "/v1/openapi.json")
+    if status != 200:
+        raise Trouble(f"the OpenAPI document: {status}")
+    return {
+        f"{method.upper()} {path}" for path, methods in document["paths"].items()
+        for method, operation in methods.items() if operation["operationId"] not in [DOCUMENT, *STREAMS, *left_out]
+    }
+
+
+def prepare(house, name):
+    """A fresh daemon, as the variant has it."""
+    house.fresh()
+    house.start()
+    if name != "any account":
+        status, flow = house.sign_in()
+        if status != 200:
+            raise Trouble(f"the sign-in failed: {status} {flow}")
+    if name == "locked":
+        status, answer = house.api("POST", "/v1/vault/lock", {})
+        if status != 200 or not house.api("GET", "/v1/status")[1]["vault"]["locked"]:
+            raise Trouble(f"the vault does not lock: {status} {answer}")
+
+
+def sees(program, house, bridge):
+    """Whether an answer that the document does not name is noticed: the document says no word of 404 for an account."""
+    document = house.api("GET", "/v1/openapi.json")[1]
+    path = "/v1/accounts/{account}"
+    document["paths"] = {path: {"get": document["paths"][path]["get"]}}
+    del document["paths"][path]["get"]["responses"]["404"]
+    spoilt = house.place("spoilt.json")
+    with open(spoilt, "w") as file:
+        json.dump(document, file)
+    _, complaints = ask(program, house, bridge, "spoilt document", 5, spoilt)
+    return "404" in complaints.get("GET " + path, "")
+
+
+def judge(report, house, name, complaints):
+    # What is asked beyond single operations (sequences of them) counts too.
+    for operation in sorted(expected(house, VARIANTS[name][1]) | set(complaints)):
+        report.note(not complaints.get(operation, "was not asked"), f"{name}: {operation}",
+                    complaints.get(operation, "was not asked"))
+    report.note(house.is_alive, f"{name}: the daemon", f"has ended: {house.why()}")
+    if name == "signed in":
+        state = house.account().get("state")
+        report.note(state == "authenticated", f"{name}: the session", f"is {state} afterwards")
+    if name == "locked":
+        is_locked = house.api("GET", "/v1/status")[1]["vault"]["locked"]
+        report.note(is_locked, f"{name}: the vault", "is open afterwards")
+
+
+def main():
+    chosen = options(__doc__.splitlines()[0], seconds=(30, "for each of the variants"),
+                     only=("", "only variants with this in their names"))
+    program = installed()
+    report = Report()
+    house = House(chosen.bin, shimmed=False)
+    bridge = Bridge(house.socket)
+    try:
+        house.fresh()
+        house.start()
+        report.note(sees(program, house, bridge), "a document that leaves 404 out", "was not complained of")
+        for name in VARIANTS:
+            if chosen.only not in name:
+                continue
+            prepare(house, name)
+            words, complaints = ask(program, house, bridge, name, chosen.seconds)
+            print(f"\n{name}\n" + "\n".join(words.splitlines()[-12:]), flush=True)
+            judge(report, house, name, complaints)
+    except (Trouble, Died, OSError, subprocess.SubprocessError) as trouble:
+        report.note(False, "the stage", f"{type(trouble).__name__} {trouble}")
+    finally:
+        bridge.close()
+        house.close(chosen.keep)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

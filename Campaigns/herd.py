@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""500 clients, each on a connection of its own, ask for one session at the moment its token has expired: 200 times.
+
+A refresh token that rotates must be used once. Each expiry has to lead to exactly one refresh request, by the provider's
+own count, and all clients have to get the same new token.
+
+How a token expires without anybody waiting: clock.c moves the daemon's time since boot, by which it judges every expiry,
+behind the end of the token, as a suspend of the machine would. Nothing else of the daemon is changed.
+"""
+
+import json
+import mmap
+import os
+import resource
+import socket
+import struct
+import sys
+import time
+
+sys.dont_write_bytecode = True
+from house import Died, House  # noqa: E402
+from operations import must  # noqa: E402
+from report import Report, options, progress, table  # noqa: E402
+from shim import NoCompiler, build  # noqa: E402
+from stage import Trouble  # noqa: E402
+
+CLIENTS = 500
+EXPIRIES = 200
+# Seconds that a token lives; each step of the clock is longer.
+LIFETIME = 3_600
+STEP = 4_000
+PATH = "/v1/accounts/work/session"
+# Bytes that one answer may have, and seconds that a round may take.
+LONGEST, PATIENCE = 1 << 16, 60
+
+
+class Clock:
+    """The daemon's time since boot."""
+
+    def __init__(self, directory):
+        self.path = os.path.join(directory, "clock")
+        with open(self.path, "wb") as file:
+            file.truncate(16)
+        with open(self.path, "r+b") as file:
+            self.memory = mmap.mmap(file.fileno(), 16)
+        self.library = build(directory, "clock")
+
+    @property
+    def environment(self):
+        return {"LD_PRELOAD": self.library, "RINGBACK_CLOCK": self.path}
+
+    @property
+    def asked(self):
+        return struct.unpack_from("=q", self.memory, 8)[0]
+
+    def advance(self, seconds):
+        struct.pack_into("=q", self.memory, 0, struct.unpack_from("=q", self.memory, 0)[0] + seconds)
+
+
+class ClockedHouse(House):
+    """A house whose daemon goes by the campaign's clock."""
+
+    clock = None
+
+    @property
+    def environment(self):
+        return super().environment | (self.clock.environment if self.clock else {})
+
+
+class Client:
+    """One connection, kept for all rounds. Asking and reading are apart: all ask before the first reads."""
+
+    REQUEST = f"GET {PATH} HTTP/1.1\r\nHost: ringback\r\n\r\n".encode()
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        # Waits where the daemon has not yet taken the others.
+        self.socket.connect(path)
+        self.socket.settimeout(PATIENCE)
+
+    def ask(self):
+        self.socket.sendall(Client.REQUEST)
+
+    def read(self):
+        """(status, document)."""
+        data = b""
+        while b"\r\n\r\n" not in data:
+            data += self.more(data)
+        head, _, body = data.partition(b"\r\n\r\n")
+        lines = head.decode().split("\r\n")
+        fields = dict(line.lower().split(": ", 1) for line in lines[1:])
+        while len(body) < int(fields["content-length"]):
+            body += self.more(body)
+        return int(lines[0].split()[1]), json.loads(body)
+
+    def more(self, before):
+        piece = self.socket.recv(LONGEST)
+        if not piece or len(before) > LONGEST:
+            raise Died("a connection ended in the middle of an answer")
+        return piece
+
+
+def requests(house):
+    """Refresh requests that the provider has had."""
+    return house.sandbox.counters["token_requests"].get("refresh_token", 0)
+
+
+def ask_all(clients):
+    """Everybody's (status, document)."""
+    for client in clients:
+        client.ask()
+    return [client.read() for client in clients]
+
+
+def expire(house, clients, report, number, former):
+    """One expiry. Returns the new token and the seconds until the last client had it."""
+    house.clock.advance(STEP)
+    before = requests(house)
+    started = time.monotonic()
+    answers = ask_all(clients)
+    elapsed = time.monotonic() - started
+    tokens = {document.get("access_token") for status, document in answers if status == 200}
+    wrong = [status for status, _ in answers if status != 200]
+    made = requests(house) - before
+    where = f"expiry {number}"
+    report.note(made == 1, where, f"{made} refresh requests")
+    report.note(not wrong, where, f"{len(wrong)} clients were refused: {sorted(set(wrong))}")
+    report.note(len(tokens) == 1 and former not in tokens, where, f"{len(tokens)} tokens were handed out")
+    return next(iter(tokens), former), elapsed
+
+
+def main():
+    chosen = options(__doc__.splitlines()[0], clients=(CLIENTS, "connections"), expiries=(EXPIRIES, "rounds"))
+    expiries = min(chosen.expiries, 20) if chosen.short else chosen.expiries
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, chosen.clients + 256)), hard))
+    report, house, clients, spans = Report(), None, [], []
+    try:
+        house = ClockedHouse(chosen.bin, shimmed=False)
+        house.clock = Clock(house.directory)
+        # Reuse of a refresh token ends the session at once: a second request would not go unseen.
+        house.fresh(access_token_lifetime=LIFETIME, reuse_grace=0)
+        house.start()
+        must(house.sign_in(), "the sign-in")
+        if not house.clock.asked:
+            raise Trouble("the clock is not in the daemon: is it a static executable?")
+        token = house.api("GET", PATH)[1]["access_token"]
+        clients = [Client(house.socket) for _ in range(chosen.clients)]
+        first = requests(house)
+        # Held as long as it lives: it is the clock that makes it expire, nothing else.
+        same = {document.get("access_token") for _, document in ask_all(clients)}
+        report.note(same == {token} and requests(house) == first, "a token that lives", "it was not simply handed out")
+        for number in range(1, expiries + 1):
+            token, elapsed = expire(house, clients, report, number, token)
+            spans.append(elapsed)
+            if number % 50 == 0:
+                progress(f"{number} expiries, {requests(house) - first} refresh requests")
+        made = requests(house) - first
+        report.note(made == expiries, "refresh requests", f"{made} for {expiries} expiries")
+        held = house.sandbox.subject(token)
+        report.note(held == "alice", "the session", f"the provider takes its token for {held}'s")
+    except NoCompiler as trouble:
+        print(f"ringback: the campaign could not run: {trouble}", file=sys.stderr)
+        return 1
+    except (Trouble, Died, OSError) as trouble:
+        print(f"ringback: the campaign could not run: {trouble} ({house.why() if house else ''})", file=sys.stderr)
+        return 1
+    finally:
+        for client in clients:
+            client.socket.close()
+        if house:
+            house.close(chosen.keep)
+    spans.sort()
+    rows = [
+        ["clients (connections)", chosen.clients], ["expiries", expiries], ["refresh requests", made],
+        ["answers", chosen.clients * expiries],
+        ["until the last client had it, median", f"{1_000 * spans[len(spans) // 2]:.0f} ms"],
+        ["until the last client had it, worst", f"{1_000 * spans[-1]:.0f} ms"],
+    ]
+    table("The herd", ["what", "measured"], rows)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

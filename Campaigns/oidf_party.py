@@ -1,0 +1,232 @@
+"""The relying party under test, from outside: a daemon at a provider that lies, and what can be seen of the two."""
+
+import base64
+import json
+import os
+import re
+import time
+
+from house import ACCOUNT, House
+from oidf_front import Front, browse
+from operations import REFRESH, SESSION, opened
+from stage import Trouble
+
+SCOPES = ["openid", "email", "offline_access"]
+# RFC 9700 wants nonce and state unguessable; the suite warns of a nonce that is longer or not URL-safe.
+NONCE = re.compile(r"[A-Za-z0-9_-]{22,43}\Z")
+
+
+class Refuted(Exception):
+    """The relying party did not do what the module asks for."""
+
+
+def expect(holds, otherwise):
+    if not holds:
+        raise Refuted(otherwise)
+
+
+class Outcome:
+    """How a sign-in ended."""
+
+    def __init__(self, status, flow, callback=None, page=""):
+        self.status = status
+        self.flow = flow
+        self.callback = callback
+        # Where the browser was sent.
+        self.page = page
+        self.is_completed = flow.get("status") == "completed"
+        problem = flow.get("error", {}) if "id" in flow else flow
+        self.code = problem.get("code", "")
+        self.detail = problem.get("detail", "")
+
+    def __str__(self):
+        return str(self.flow.get("status", self.status)) + (f" {self.code}: {self.detail}" if self.code else "")
+
+
+class Party(House):
+    """A house without a shim, whose configuration a module may change."""
+
+    def __init__(self, binaries):
+        super().__init__(binaries, shimmed=False)
+        self.fronts = []
+        self.response_mode = "query"
+        self.reset()
+
+    def reset(self):
+        self.scopes = SCOPES
+        self.client = ("ringback-demo", "")
+        self.extra = ""
+
+    def configure(self, more="", client=None):
+        identity, secret = self.client
+        lines = [
+            f"[accounts.{ACCOUNT}]", f'issuer = "{self.sandbox.issuer}"', f"client_id = {json.dumps(identity)}",
+            f"scopes = {json.dumps(self.scopes)}",
+        ]
+        if secret:
+            lines.append(f"client_secret = {json.dumps(secret)}")
+        if self.response_mode != "query":
+            lines.append(f'response_mode = "{self.response_mode}"')
+        if os.path.exists(self.configuration):
+            os.unlink(self.configuration)
+        descriptor = os.open(self.configuration, os.O_WRONLY | os.O_CREAT, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write("\n".join(lines) + "\n" + self.extra + more)
+
+    def begin(self, algorithm="RS256", **switches):
+        """A new daemon without a session, at a provider with new keys."""
+        self.fresh()
+        # What a complaint quotes is this daemon's own.
+        open(self.log_path, "w").close()
+        self.sandbox.control(algorithm=algorithm, rotate_keys=True, **switches)
+        self.start()
+        self.open_vault()
+
+    def restart(self):
+        self.kill()
+        self.start()
+        self.open_vault()
+
+    def open_vault(self):
+        status, document = opened(self)
+        if status != 200:
+            raise Trouble(f"the vault does not open: {document}")
+        deadline = time.monotonic() + 10
+        while self.account()["state"] == "loading":
+            if time.monotonic() > deadline:
+                raise Trouble("the account is loading for ever")
+            time.sleep(0.005)
+
+    def front(self, *endpoints, **changes):
+        """From now on the metadata names other places for these endpoints; the changes are by endpoint too."""
+        front = Front(self.sandbox.issuer)
+        front.changes = changes
+        self.fronts.append(front)
+        self.sandbox.control(endpoints={name: front.url(name) for name in [*endpoints, *changes]})
+        return front
+
+    # MARK: the provider
+
+    def lie(self, perturbation):
+        """In the next answer, and in no other."""
+        self.sandbox.control(perturb=[{"name": perturbation, "count": 1}])
+
+    @property
+    def untold(self):
+        """The lies that are still to be told."""
+        return sorted(self.sandbox.look("control")["perturbations"])
+
+    def log(self, endpoint):
+        return [entry for entry in self.sandbox.look("log")["requests"] if entry["endpoint"] == endpoint]
+
+    def count(self, endpoint):
+        return self.sandbox.counters["requests"][endpoint]
+
+    # MARK: the relying party
+
+    def attempt(self, **request):
+        """A sign-in from its beginning to its end, whatever that is."""
+        asked = {"method": "browser"} | request
+        status, flow = self.api("POST", f"/v1/accounts/{ACCOUNT}/sign-in", asked)
+        if "authorization_url" not in flow:
+            return Outcome(status, flow)
+        callback = browse(flow["authorization_url"])
+        arrived, page = callback.deliver()
+        expect(arrived == 303, f"the browser got {arrived}, not a way to a page")
+        status, flow = self.api("GET", f"/v1/flows/{flow['id']}?wait=20")
+        return Outcome(status, flow, callback, page)
+
+    def session(self, query=""):
+        return self.api("GET", SESSION + query)
+
+    def refresh(self):
+        return self.api("POST", REFRESH, {"force": True})
+
+    def token(self):
+        status, document = self.session()
+        expect(status == 200, f"there is no token: {status} {document.get('code')}")
+        return document["access_token"]
+
+    def identity(self):
+        """The claims of the ID token that is handed out; None if there is none."""
+        status, document = self.session("?include=id_token")
+        if status != 200 or "id_token" not in document:
+            return None
+        payload = document["id_token"].split(".")[1]
+        return json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+
+    def end(self):
+        self.kill()
+        for front in self.fronts:
+            front.close()
+        self.fronts = []
+        self.reset()
+
+    # MARK: what every module asks for
+
+    def accepts(self, **request):
+        """The sign-in completes, and the userinfo was read with the new token. Returns the outcome."""
+        before = self.count("userinfo")
+        outcome = self.attempt(**request)
+        expect(outcome.is_completed, f"the sign-in ended as {outcome}")
+        expect(outcome.page == "/done", f"the browser was sent to {outcome.page}")
+        expect(self.account()["state"] == "authenticated", f"the account is {self.account()['state']}")
+        self.check_requests(outcome)
+        read = self.log("userinfo")
+        expect(self.count("userinfo") > before, "the userinfo was not asked for")
+        expect(read[-1]["status"] == 200, f"the userinfo answered {read[-1]['status']}")
+        token = self.token()
+        expect(read[-1]["headers"].get("authorization") == "Bearer " + token, "the userinfo saw another token")
+        expect(not read[-1]["parameters"], "the userinfo request has parameters")
+        expect(self.sandbox.subject(token) == "alice", "the token is not honoured")
+        return outcome
+
+    def check_requests(self, outcome):
+        """What the suite looks for in the requests themselves."""
+        asked = self.log("authorize")[-1]["parameters"]
+        exchanged = self.log("token")[-1]["parameters"]
+        expect(asked["response_type"] == "code", "the response type is not code")
+        expect(NONCE.match(asked.get("nonce", "")), f"the nonce is {asked.get('nonce')!r}")
+        expect(NONCE.match(asked.get("state", "")), f"the state is {asked.get('state')!r}")
+        expect(asked["nonce"] != asked["state"], "nonce and state are one")
+        expect(asked.get("code_challenge_method") == "S256", "no PKCE by S256")
+        expect("openid" in asked["scope"].split(), "the scope has no openid")
+        expect(exchanged["redirect_uri"] == asked["redirect_uri"], "the token request has another redirect URI")
+        expect(exchanged["code"] == outcome.callback.parameters["code"], "the token request has another code")
+        self.check_mode(asked, outcome)
+
+    def check_mode(self, asked, outcome):
+        expect(asked.get("response_mode", "query") == self.response_mode, "another response mode was asked for")
+        method = "POST" if self.response_mode == "form_post" else "GET"
+        expect(outcome.callback.method == method, f"the answer came by {outcome.callback.method}")
+        expect(method == "GET" or "code=" not in outcome.callback.url, "the code is in an address")
+
+    def refuses(self, part, code="invalid_provider_response", may_read=False, **request):
+        """The sign-in fails for this part of the answer; nothing is held, now and after a restart."""
+        before = self.count("userinfo")
+        outcome = self.attempt(**request)
+        expect(not self.untold, f"the provider did not get to say {', '.join(self.untold)}")
+        expect(not outcome.is_completed, "the sign-in completed")
+        expect(outcome.code == code, f"the sign-in ended as {outcome}")
+        expect(part in outcome.detail, f"refused for something else: {outcome.detail}")
+        expect(outcome.page == "/failed", f"the browser was sent to {outcome.page}")
+        expect(may_read or self.count("userinfo") == before, "the userinfo was asked for")
+        self.holds_nothing()
+        self.restart()
+        self.holds_nothing()
+        return outcome
+
+    def holds_nothing(self):
+        account = self.account()
+        expect(account["state"] == "unauthenticated", f"the account is {account['state']}")
+        expect("user" not in account and "subject" not in account, "the account knows a user")
+        for query in ["", "?include=id_token", "?kind=id_token"]:
+            status, document = self.session(query)
+            expect((status, document.get("code")) == (401, "sign_in_required"), f"session{query} answered {status}")
+            expect("access_token" not in document and "id_token" not in document, "a token is handed out")
+
+    def refuses_lie(self, perturbation, part, **more):
+        """Refused for the lie, and for nothing but the lie: the next sign-in, an honest one, completes."""
+        self.lie(perturbation)
+        self.refuses(part, **more)
+        self.accepts()

@@ -1,0 +1,148 @@
+"""The real providers, each on a free port of loopback, with its data in a directory of its own.
+
+What is registered with them is what a person would register: a client with one exact redirect URI, mostly public.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.parse
+
+from house import stop
+from stage import Trouble, tcp_request
+
+PERSON = "alice"
+EMAIL = "alice@example.org"
+PASSWORD = "correct-horse-battery"
+# Starting Python with all of canaille takes seconds, on a busy machine many.
+START_SECONDS = 90
+
+
+class Provider:
+    """A provider's process, and what its own endpoints say."""
+
+    def __init__(self, directory, port, name):
+        self.directory = os.path.join(directory, name)
+        os.mkdir(self.directory, 0o700)
+        self.port = port
+        self.issuer = f"http://127.0.0.1:{port}"
+        self.process = None
+        self.environment = {
+            "PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": self.directory, "LANG": "C.UTF-8",
+            # Both check for https by themselves; these run on loopback only.
+            "AUTHLIB_INSECURE_TRANSPORT": "1", "PYTHONWARNINGS": "ignore",
+        }
+
+    def program(self, name):
+        return os.path.join(os.path.dirname(sys.executable), name)
+
+    def serve(self, *command):
+        with open(os.path.join(self.directory, "log"), "ab") as log:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment, cwd=self.directory)
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline and self.process.poll() is None:
+            try:
+                status, _, body, _ = tcp_request(self.issuer + "/.well-known/openid-configuration")
+                if status == 200:
+                    self.metadata = json.loads(body)
+                    return
+            except OSError:
+                time.sleep(0.1)
+        raise Trouble(f"{command[0]} does not answer: {self.why()}")
+
+    def why(self, lines=12):
+        with open(os.path.join(self.directory, "log"), errors="replace") as log:
+            return "".join(log.readlines()[-lines:]).strip()
+
+    def userinfo(self, token):
+        """What the provider says of a token: (status, claims)."""
+        headers = {"Authorization": "Bearer " + token}
+        status, _, body, _ = tcp_request(self.metadata["userinfo_endpoint"], headers=headers)
+        return status, json.loads(body) if status == 200 else body[:200]
+
+    def post(self, url, form):
+        headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
+        status, _, body, _ = tcp_request(url, "POST", urllib.parse.urlencode(form), headers)
+        return status, body
+
+    def register(self, **metadata):
+        """A client by RFC 7591. Returns its registration."""
+        headers = {"Content-Type": "application/json"}
+        url = self.metadata["registration_endpoint"]
+        status, _, body, _ = tcp_request(url, "POST", json.dumps(metadata), headers)
+        if status not in (200, 201):
+            raise Trouble(f"the registration at {url} answered {status}: {body[:300]!r}")
+        return json.loads(body)
+
+    def close(self):
+        if self.process:
+            stop(self.process)
+
+
+class Canaille(Provider):
+    """canaille: consent pages, PKCE demanded of public clients, exact redirect URIs, JWT access tokens, `iss` in
+    callbacks, a key of each kind."""
+
+    def __init__(self, directory, port):
+        super().__init__(directory, port, "canaille")
+        configuration = os.path.join(self.directory, "canaille.toml")
+        self.environment["CANAILLE_CONFIG"] = configuration
+        with open(configuration, "w") as file:
+            file.write(
+                f'SECRET_KEY = "of-a-provider-under-test"\nSERVER_NAME = "127.0.0.1:{port}"\n'
+                'PREFERRED_URL_SCHEME = "http"\n'
+                f'[CANAILLE_SQL]\nDATABASE_URI = "sqlite:///{self.directory}/canaille.db"\n'
+                f"[CANAILLE_OIDC]\nDYNAMIC_CLIENT_REGISTRATION_OPEN = true\nACTIVE_JWKS = [{self.keys()}]\n"
+            )
+
+    @staticmethod
+    def keys():
+        """A key of each kind, as TOML."""
+        from joserfc.jwk import ECKey, OKPKey, RSAKey
+
+        keys = [RSAKey.generate_key(2048, auto_kid=True), ECKey.generate_key("P-256", auto_kid=True),
+                OKPKey.generate_key("Ed25519", auto_kid=True)]
+        tables = [", ".join(f'{name} = "{value}"' for name, value in key.as_dict(private=True).items())
+                  for key in keys]
+        return ", ".join("{ " + table + " }" for table in tables)
+
+    def manage(self, *arguments):
+        done = subprocess.run([self.program("canaille"), *arguments], env=self.environment, cwd=self.directory,
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=START_SECONDS)
+        if done.returncode:
+            raise Trouble(f"canaille {arguments[0]} failed: {done.stderr.decode(errors='replace')[-500:]}")
+
+    def start(self):
+        self.manage("install")
+        self.manage("create", "user", "--user-name", PERSON, "--password", PASSWORD, "--emails", EMAIL,
+                    "--given-name", "Alice", "--family-name", "Example", "--formatted-name", "Alice Example")
+        self.serve(self.program("canaille"), "run", "--bind", f"127.0.0.1:{self.port}",
+                   "--accesslog", "-")
+
+    def client(self, redirect_uri, algorithm, method="none"):
+        return self.register(
+            client_name=f"Ringback {algorithm}", redirect_uris=[redirect_uri], token_endpoint_auth_method=method,
+            grant_types=["authorization_code", "refresh_token"], response_types=["code"], application_type="native",
+            scope="openid profile email", id_token_signed_response_alg=algorithm)
+
+
+class Mock(Provider):
+    """oidc-provider-mock: takes any client, knows no revocation and no PKCE."""
+
+    def __init__(self, directory, port, name="mock", arguments=()):
+        super().__init__(directory, port, name)
+        self.arguments = arguments
+
+    def start(self):
+        claims = json.dumps({"sub": PERSON, "email": EMAIL})
+        self.serve(self.program("oidc-provider-mock"), "--port", str(self.port), "--user-claims", claims,
+                   *self.arguments)
+
+    def end_every_token(self):
+        """The provider ends what the person granted."""
+        status, _, _, _ = tcp_request(f"{self.issuer}/users/{PERSON}/revoke-tokens", "POST", "")
+        if status != 204:
+            raise Trouble(f"revoke-tokens answered {status}")

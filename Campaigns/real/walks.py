@@ -1,0 +1,227 @@
+"""What is done at each provider, step by step; a walk ends with an exception where something is not as it has to be."""
+
+import base64
+import json
+import secrets
+import time
+import urllib.parse
+
+from person import expect
+from providers import EMAIL, PASSWORD
+from stage import tcp_request
+
+# Clients at canaille, and what their ID tokens are signed with: one for each kind of key, and more because a consent is
+# remembered for a client. The one named secret is confidential, the others are public.
+CLIENTS = {
+    "rs256": "RS256", "es256": "ES256", "eddsa": "EdDSA", "secret": "ES256", "again": "ES256", "typo": "RS256",
+    "denied": "EdDSA",
+}
+# Until a token that lives for seconds has certainly expired, in seconds.
+EXPIRY_PATIENCE = 30
+
+
+def signs_in(stage, walk, *more):
+    status, line, page = stage.ringback.sign_in(stage.account, walk, *more)
+    expect(status == 0 and page == "done",
+           f"login ended with {status} at the page {page!r}: {line!r} {stage.ringback.told!r}")
+    expect(line == f"Signed in to {stage.account} as {EMAIL}", f"login said {line!r}")
+
+
+def honoured(stage, token):
+    """The provider's userinfo accepts the token, and names the person."""
+    status, claims = stage.provider.userinfo(token)
+    expect(status == 200, f"userinfo answered {status} {claims!r} to a token that ringback gave")
+    held = stage.house.account(stage.account).get("subject")
+    expect(claims["sub"] == held, f"userinfo names {claims['sub']!r}, the account {held!r}")
+    return token
+
+
+def refreshed(stage, token):
+    """A refresh that brings another token. Returns it. A signed token may be the same within a second: not a fault."""
+    time.sleep(1.1)
+    stage.ringback.run("refresh", stage.account, "--force")
+    newer = honoured(stage, stage.ringback.token(stage.account))
+    expect(newer != token, "the refresh brought the same token")
+    return newer
+
+
+def header(token):
+    return json.loads(base64.urlsafe_b64decode(token.split(".")[0] + "==="))
+
+
+# MARK: canaille
+
+
+def whole_life(stage):
+    """Sign in, use, refresh twice (the second with the rotated token), restart, refresh, sign out with revocation."""
+    signs_in(stage, stage.person.at_canaille)
+    token = honoured(stage, stage.ringback.token(stage.account))
+    expect(token.count(".") == 2, "the access token is no JWT")
+    identity = header(stage.ringback.token(stage.account, "--kind", "id_token"))
+    expect(identity["alg"] == CLIENTS[stage.account], f"the ID token is signed with {identity['alg']}")
+    token = refreshed(stage, refreshed(stage, token))
+    stage.house.kill()
+    stage.house.start()
+    expect(stage.ringback.token(stage.account) == token, "another token after the daemon was killed and started")
+    signs_out(stage, refreshed(stage, token))
+
+
+def signs_out(stage, token):
+    """The session ends here, and at the provider wherever it lets this client revoke.
+
+    canaille's revocation endpoint takes client_secret_basic alone, and says so in its metadata: a public client cannot
+    revoke there. That is asked of it, not taken for granted.
+    """
+    stage.ringback.run("logout", stage.account)
+    stage.ringback.run("token", stage.account, status=3)
+    if stage.account == "secret":
+        revoked(stage, token)
+        return
+    client = stage.house.clients[stage.account]
+    status, body = stage.provider.post(
+        stage.provider.metadata["revocation_endpoint"], {"token": token, "client_id": client})
+    expect(status == 401 and b"invalid_client" in body,
+           f"canaille answers {status} {body[:200]!r} to a public client's revocation: then ours must have revoked")
+
+
+def revoked(stage, token, patience=20):
+    """The provider no longer honours the token. A sign-out may end before the revocation is delivered."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        status, _ = stage.provider.userinfo(token)
+        if status in (400, 401, 403):
+            return
+        time.sleep(0.2)
+    expect(False, f"userinfo still answers {status} to the token, {patience} s after the sign-out")
+
+
+def again(stage):
+    """A second sign-in in the same browser profile shows no page: the provider knows the person and the consent."""
+    signs_in(stage, stage.person.at_canaille)
+    first = stage.ringback.token(stage.account)
+    signs_in(stage, lambda url: stage.person.at_canaille(url, passwords=(), answer=None))
+    expect(honoured(stage, stage.ringback.token(stage.account)) != first, "the second sign-in brought the first token")
+    stage.ringback.run("logout", stage.account)
+
+
+def wrong_password(stage):
+    signs_in(stage, lambda url: stage.person.at_canaille(url, passwords=("not-this-one", PASSWORD)))
+    honoured(stage, stage.ringback.token(stage.account))
+    stage.ringback.run("logout", stage.account)
+
+
+def denial(stage):
+    """The person's no: exit status 4, no session."""
+    status, line, page = stage.ringback.sign_in(
+        stage.account, lambda url: stage.person.at_canaille(url, answer="deny"))
+    expect(status == 4, f"login ended with {status} after a denial, at the page {page!r}: {stage.ringback.told!r}")
+    expect(page == "failed", f"the browser ended at {page!r}")
+    stage.ringback.run("token", stage.account, status=3)
+
+
+def strict(stage):
+    """The provider is as strict as it is said to be: otherwise the other walks prove less than they seem to."""
+    registered = f"http://127.0.0.1:1/{secrets.token_hex(4)}"
+    client = stage.provider.client(registered, "RS256")["client_id"]
+    endpoint = stage.provider.metadata["authorization_endpoint"]
+    query = {"response_type": "code", "client_id": client, "scope": "openid", "state": "s", "nonce": "n",
+             "redirect_uri": registered + "/longer"}
+    codes = []
+
+    def catch(route):
+        codes.append(urllib.parse.parse_qs(urllib.parse.urlsplit(route.request.url).query)["code"][0])
+        route.fulfill(status=200, body="caught")
+
+    stage.person.context.route("http://127.0.0.1:1/**", catch)
+    stage.person.ending = lambda: stage.person.page.wait_for_url("http://127.0.0.1:1/**")
+    stage.person.at_canaille(endpoint + "?" + urllib.parse.urlencode(query | {"redirect_uri": registered}))
+    status, body = stage.provider.post(stage.provider.metadata["token_endpoint"], {
+        "grant_type": "authorization_code", "code": codes[0], "client_id": client, "redirect_uri": registered})
+    expect(status == 400 and b"code_verifier" in body, f"a code without a verifier: {status} {body[:200]!r}")
+    answer = stage.person.page.goto(endpoint + "?" + urllib.parse.urlencode(query))
+    expect(answer.status == 400, f"another redirect URI: {answer.status} at {stage.person.page.url}")
+
+
+# MARK: oidc-provider-mock
+
+
+def mock_life(stage):
+    """No revocation endpoint: signing out still ends the session here, and says nothing wrong."""
+    signs_in(stage, stage.person.at_mock)
+    token = honoured(stage, stage.ringback.token(stage.account))
+    refreshed(stage, token)
+    stage.ringback.run("logout", stage.account)
+    stage.ringback.run("token", stage.account, status=3)
+
+
+def mock_denial(stage):
+    """This provider's denial comes back without the state: nobody can say whose it is, so it changes nothing."""
+    status, flow = stage.house.api("POST", f"/v1/accounts/{stage.account}/sign-in", {"method": "browser"})
+    expect(status == 201, f"sign-in answered {status} {flow}")
+    stage.person.ending = lambda: stage.person.page.wait_for_url(flow["redirect_uri"] + "?**")
+    stage.person.at_mock(flow["authorization_url"], "deny")
+    came = urllib.parse.parse_qs(urllib.parse.urlsplit(stage.person.page.url).query)
+    expect(came.get("error") == ["access_denied"] and "state" not in came, f"the callback had {sorted(came)}")
+    status, now = stage.house.api("GET", f"/v1/flows/{flow['id']}")
+    expect(now["status"] == "pending", f"the flow is {now['status']}")
+    stage.house.api("DELETE", f"/v1/flows/{flow['id']}?all=true")
+
+
+def ended_by_provider(stage):
+    """invalid_grant at the refresh: the session is over, and the person is told to sign in again."""
+    signs_in(stage, stage.person.at_mock)
+    stage.provider.end_every_token()
+    stage.ringback.run("refresh", stage.account, "--force", status=3)
+    stage.ringback.run("token", stage.account, status=3)
+    error = stage.house.account(stage.account).get("error", {})
+    expect(error.get("code") == "session_expired", f"the account's error is {error}")
+
+
+def renewed_in_time(stage):
+    """Short-lived tokens: each answer is one that the provider still honours, over more than one lifetime."""
+    signs_in(stage, stage.person.at_mock)
+    seen, lives = [], []
+    deadline = time.monotonic() + EXPIRY_PATIENCE
+    while len(seen) < 2 and time.monotonic() < deadline:
+        token = honoured(stage, stage.ringback.token(stage.account))
+        if token not in seen:
+            seen.append(token)
+            lives.append(stage.ringback.session(stage.account).get("expires_in"))
+        time.sleep(0.5)
+    expect(len(seen) == 2, f"{len(seen)} tokens in {EXPIRY_PATIENCE} s; lives {lives}")
+    stage.ringback.run("logout", stage.account)
+
+
+def no_refresh_token(stage):
+    """Without a refresh token: served while it lives, a refresh is a conflict, then signed out for good."""
+    signs_in(stage, stage.person.at_mock)
+    honoured(stage, stage.ringback.token(stage.account, "--min-valid", "0"))
+    status, problem = stage.house.api("POST", f"/v1/accounts/{stage.account}/refresh", {})
+    expect(status == 409 and problem["code"] == "state_conflict", f"refresh answered {status} {problem}")
+    deadline = time.monotonic() + EXPIRY_PATIENCE
+    while time.monotonic() < deadline:
+        status, answer = stage.house.api("GET", f"/v1/accounts/{stage.account}/session?min_valid=0")
+        if status == 401:
+            break
+        time.sleep(0.5)
+    expect(status == 401 and answer["code"] == "sign_in_required", f"after the token's life: {status} {answer}")
+
+
+CANAILLE = [
+    ("canaille demands PKCE and the exact redirect URI", "rs256", strict),
+    ("canaille, RS256: a session's whole life", "rs256", whole_life),
+    ("canaille, ES256: a session's whole life", "es256", whole_life),
+    ("canaille, Ed25519: a session's whole life", "eddsa", whole_life),
+    ("canaille, a client with a secret: a session's whole life", "secret", whole_life),
+    ("canaille: signing in again", "again", again),
+    ("canaille: a wrong password, then the right one", "typo", wrong_password),
+    ("canaille: the person says no", "denied", denial),
+]
+MOCK = [
+    ("mock: a session's whole life", "mock", mock_life),
+    ("mock: a denial without a state", "mock", mock_denial),
+    ("mock: the provider ends the session", "mock", ended_by_provider),
+    ("mock: tokens of a few seconds", "short", renewed_in_time),
+    ("mock: no refresh token", "unrefreshed", no_refresh_token),
+    ("mock: a registered client with a secret", "confidential", mock_life),
+]
