@@ -158,6 +158,14 @@ let package = Package(
                 "Cryptography", "HTTPMessages", "Secrets", "StrictJSON", "CLinux",
             ]
         ),
+        // The laws of the fuzz targets, over their corpora.
+        tests(
+            "FuzzCorpusTests",
+            [
+                "LocalHTTP", "RingbackClient", "Records", "OAuth", "SessionVault", "Configuration", "HTTPMessages",
+                "Secrets", "StrictJSON", "Cryptography", .product(name: "NIOCore", package: "swift-nio"),
+            ]
+        ),
         // The real executables over real sockets.
         tests(
             "HouseTests",

@@ -27,28 +27,32 @@ extension SocketAPI {
         return decision.isAllowed ? facts : nil
     }
 
-    /// A token leaves the daemon: counted, and told to the audit log. On the way of every request.
-    func noteHandOut(_ facts: ConnectionFacts, _ account: String, _ key: TokenKey, _ operation: RingbackAPI.Operation) {
+    /// A token leaves the daemon: counted, and told to the audit log with what it is good for. On the way of every
+    /// request.
+    func noteHandOut(
+        _ facts: ConnectionFacts, _ handOut: HandOut, _ key: TokenKey, _ operation: RingbackAPI.Operation
+    ) {
         guard let records else { return }
+        let account = handOut.account.rawValue
         records.metrics.handedOut(account)
         guard let caller = facts.caller else { return }
         var use = AuditUse(.handOut, account: account, operation: operation.rawValue)
+        use.scope = handOut.scope.map(RecordKeeper.bounded)
         if key != .own {
-            use.scope = key.scopes.map { RecordKeeper.bounded($0.joined(separator: " ")) }
             use.audience = key.audience.map(RecordKeeper.bounded)
             use.resource = key.resource.map(RecordKeeper.bounded)
         }
         records.audit.note(caller, use, at: broker.now)
     }
 
-    /// Who asked for a change; and whatever root asked for, since root passes every other bound. Tokens have lines of
-    /// their own.
+    /// Who asked for a change; and whatever a root that is not the owner asked for, since it passes every other bound.
+    /// Tokens have lines of their own.
     func noteRequest(_ call: Call) {
         guard let records, let caller = call.facts.caller else { return }
         switch call.route.operation {
         case .signIn, .signOut, .deliverCallback, .manage: break
         case .token, .idToken: return
-        default: guard caller.uid == 0 else { return }
+        default: guard caller.uid == 0, caller.uid != owner else { return }
         }
         let account = call.parameters["account"].flatMap { AccountName($0)?.rawValue }
         var use = AuditUse(.request, account: account, operation: call.route.operation.rawValue)

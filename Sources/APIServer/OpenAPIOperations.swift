@@ -72,7 +72,7 @@ enum OpenAPIOperations {
             Entry(summary: "Re-read the configuration", schema: "Reloaded", errors: [.invalidConfiguration])
         case .getAudit:
             Entry(
-                summary: "The newest entries of the audit log, oldest first",
+                summary: "The newest entries of the audit log, oldest first; truncated: there are older ones",
                 parameters: [
                     query("since", "string", "Unix seconds, or a time as RFC 3339 writes it"),
                     query("account", "string", "Only entries about this account"),

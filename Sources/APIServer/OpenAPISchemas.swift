@@ -10,8 +10,9 @@ enum OpenAPISchemas {
         .init("Accounts", object(["accounts": array("Account")])), .init("Account", account),
         .init("Flows", object(["flows": array("Flow")])), .init("Flow", flow),
         .init("CallbackResult", object(["flow": OpenAPIDocument.reference("Flow")])), .init("Session", session),
-        .init("Reloaded", object(["reloaded": ["type": "boolean"], "accounts": ["type": "array"]])),
-        .init("Audit", object(["entries": ["type": "array", "items": entry]])), .init("Vault", vault),
+        .init("Reloaded", reloaded),
+        .init("Audit", object(["entries": ["type": "array", "items": entry], "truncated": truth])),
+        .init("Vault", vault),
         .init("Problem", problem),
     ])
 
@@ -44,11 +45,29 @@ enum OpenAPISchemas {
         "pending_revocations_by_account": ["type": "object", "additionalProperties": number],
     ])
 
-    private static let vault = object(
-        ["kind": text, "locked": truth, "reason": text, "key_source": text, "protects": text], optional: ["reason"])
+    private static let reloaded = object(
+        [
+            "reloaded": truth, "accounts": ["type": "array", "items": text],
+            "restart_needed": ["type": "array", "items": text],
+        ], optional: ["restart_needed"])
 
-    /// A line of the audit log; what else it says depends on its event.
-    private static let entry: JSON = ["type": "object", "required": ["time", "at", "event"]]
+    private static let vault = object(
+        [
+            "kind": text, "locked": truth, "reason": text, "key_source": text, "protects": text,
+            "needs_new_passphrase": truth, "other_key_source": text,
+        ], optional: ["reason", "needs_new_passphrase", "other_key_source"])
+
+    /// A line of the audit log; what it says beyond when and what depends on its event.
+    private static let entry: JSON = [
+        "type": "object", "required": ["time", "time_text", "event"],
+        "properties": [
+            "time": number, "time_text": text, "event": text, "account": text, "subject": text, "former_subject": text,
+            "operation": text, "route": text, "scope": text, "audience": text, "resource": text,
+            "uid": number, "pid": number, "executable": text, "unit": text, "verified": truth,
+            "count": number, "first": number, "last": number, "method": text, "outcome": text, "seconds": number,
+            "code": text, "provider_code": text, "key_source": text, "former_key_source": text,
+        ],
+    ]
 
     private static let peer = object(
         [

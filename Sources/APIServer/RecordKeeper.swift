@@ -37,6 +37,7 @@ public final class RecordKeeper: Sendable {
         case .refreshFailed(let account, let error): write("refresh_failed", account, error)
         case .revocationPostponed(let account, let error): write("revocation_postponed", account, error)
         case .revocationDelivered(let account): write("revocation_delivered", account)
+        case .revocationAbandoned(let account): write("revocation_abandoned", account)
         case .vaultOpened(let source): write("vault_unlocked", nil) { $0["key_source"] = .string(source) }
         case .vaultLocked: write("vault_locked", nil)
         case .vaultRefused(let error): write("unlock_refused", nil, error)
@@ -105,5 +106,7 @@ public final class RecordKeeper: Sendable {
     }
 
     /// A word from outside, short enough for a line.
-    static func bounded(_ text: String) -> String { String(text.unicodeScalars.prefix(1_000)) }
+    static func bounded(_ text: String) -> String {
+        text.utf8.count <= 1_000 ? text : String(text.unicodeScalars.prefix(1_000))
+    }
 }

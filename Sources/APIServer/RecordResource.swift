@@ -16,8 +16,8 @@ extension SocketAPI {
         let limit = try call.count("limit", atMost: SocketAPI.mostEntries) ?? SocketAPI.mostEntries
         // Not only accounts that there are: what a removed one did stays on record.
         let account = call.query("account")
-        let entries = await records.audit.entries(since: since, account: account, limit: limit)
-        return ServerResponse(json: ["entries": .array(entries)])
+        let found = await records.audit.entries(since: since, account: account, limit: limit)
+        return ServerResponse(json: ["entries": .array(found.entries), "truncated": .bool(found.isTruncated)])
     }
 
     func metrics() async throws(Problem) -> ServerResponse {
@@ -25,7 +25,6 @@ extension SocketAPI {
         let views = await broker.accounts()
         let pending = await broker.pendingRevocations()
         let present = MetricsText.Present(
-            version: daemon.version,
             accounts: AccountState.allCases.map { state in (state.rawValue, views.count { $0.state == state }) },
             pendingRevocations: pending.sorted { $0.key < $1.key }.map { ($0.key.rawValue, $0.value) },
             isVaultLocked: broker.vault.status.isLocked, uptime: uptime, audit: records.audit.health)

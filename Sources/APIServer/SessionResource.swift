@@ -20,7 +20,7 @@ extension SocketAPI {
             encoded.forget(name)
             return nil
         }
-        noteHandOut(facts, name, .own, .token)
+        noteHandOut(facts, current.entry.handOut, .own, .token)
         return ServerResponse(
             status: 200, fields: ServerResponse.jsonFields,
             body: encoded.body(for: current.entry, expiresAt: current.expiresAt, remaining: current.remaining))
@@ -75,8 +75,8 @@ extension SocketAPI {
                 ? try await broker.sessionAfterSignIn(name, query) : try await broker.session(name, query)
         }
         let isIDToken = query.kind == .idToken
-        noteHandOut(call.facts, name.rawValue, query.key, isIDToken ? .idToken : .token)
-        if extras.contains("id_token"), !isIDToken { noteHandOut(call.facts, name.rawValue, query.key, .idToken) }
+        noteHandOut(call.facts, handOut, query.key, isIDToken ? .idToken : .token)
+        if extras.contains("id_token"), !isIDToken { noteHandOut(call.facts, handOut, query.key, .idToken) }
         var object = EncodedHandOuts.members(of: handOut, isIDToken: isIDToken)
         if extras.contains("id_token"), !isIDToken {
             object["id_token"] = handOut.session.identity.map { .string($0.token.revealed()) }
@@ -179,8 +179,13 @@ final class EncodedHandOuts: Sendable {
         object["subject"] = handOut.subject.map { .string($0) }
         object[isIDToken ? "id_token" : "access_token"] = .string(handOut.token.value.revealed())
         object["token_type"] = .string(handOut.token.type)
-        object["scope"] = (handOut.token.scope ?? handOut.session.scope).map { .string($0) }
+        object["scope"] = handOut.scope.map { .string($0) }
         object["issuer"] = .string(handOut.issuer)
         return object
     }
+}
+
+extension HandOut {
+    /// What the token is good for, in the provider's words; nil where it says nothing.
+    var scope: String? { token.scope ?? session.scope }
 }

@@ -10,14 +10,34 @@ public struct SocketAPI: Sendable {
     /// What the daemon's main knows and the broker does not.
     public struct Daemon: Sendable {
         public var version: String
-        public var startedAt: Int
-        /// Re-reads the configuration: the mistakes as problem members (`file`, `line`, `key`, `message`), or none.
-        public var reload: @Sendable () async -> [JSON]
+        /// Milliseconds since boot, as ``BrokerClock/boot`` tells them.
+        let boot: @Sendable () -> Int
+        /// When this value was made: with the daemon.
+        let startedAtBoot: Int
+        /// Re-reads the configuration.
+        public var reload: @Sendable () async -> Reloaded
 
-        public init(version: String, startedAt: Int, reload: @escaping @Sendable () async -> [JSON]) {
+        public init(
+            version: String, boot: @escaping @Sendable () -> Int = BrokerClock.system.boot,
+            reload: @escaping @Sendable () async -> Reloaded
+        ) {
             self.version = version
-            self.startedAt = startedAt
+            self.boot = boot
+            startedAtBoot = boot()
             self.reload = reload
+        }
+    }
+
+    /// What became of reading the configuration again.
+    public struct Reloaded: Sendable {
+        /// The mistakes as problem members (`file`, `line`, `key`, `message`); with any, nothing was changed.
+        public var errors: [JSON]
+        /// The tables whose changes take effect with the daemon's next start alone.
+        public var restartNeeded: [String]
+
+        public init(errors: [JSON] = [], restartNeeded: [String] = []) {
+            self.errors = errors
+            self.restartNeeded = restartNeeded
         }
     }
 
@@ -25,10 +45,15 @@ public struct SocketAPI: Sendable {
     let policy: Policy
     let daemon: Daemon
     let records: RecordKeeper?
+    /// The daemon's own user: with root, all who connect.
+    let owner: UInt32
     let encoded = EncodedHandOuts()
 
     /// - Parameter records: the same that the broker tells its facts to. Without them there is no audit and no metrics.
-    public init(broker: Broker, policy: Policy, daemon: Daemon, records: RecordKeeper? = nil) {
+    public init(
+        broker: Broker, policy: Policy, daemon: Daemon, records: RecordKeeper? = nil, owner: UInt32? = nil
+    ) {
+        self.owner = owner ?? getuid()
         self.broker = broker
         self.policy = policy
         self.daemon = daemon
@@ -41,10 +66,9 @@ public struct SocketAPI: Sendable {
         var limits = ServerLimits()
         limits.writeTimeout = .seconds(30)
         limits.cancelsAtShutdown = true
-        let owner = getuid()
         return HTTPServer(
             limits: limits,
-            accepts: { peer in
+            accepts: { [owner] peer in
                 guard case .local(let uid, _) = peer else { return false }
                 return uid == owner || uid == 0
             },

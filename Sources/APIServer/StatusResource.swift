@@ -23,8 +23,8 @@ extension SocketAPI {
         ])
     }
 
-    /// Seconds.
-    var uptime: Int { max(BrokerClock.system.now() - daemon.startedAt, 0) }
+    /// Seconds, by no clock that a person sets.
+    var uptime: Int { max(daemon.boot() - daemon.startedAtBoot, 0) / 1_000 }
 
     /// What the broker sees of the caller. The executable is what `/proc` says now: the process may have become
     /// another one since it connected, hence the confidence.
@@ -44,14 +44,18 @@ extension SocketAPI {
     }
 
     func reload() async -> ServerResponse {
-        let errors = await daemon.reload()
-        guard errors.isEmpty else {
+        let outcome = await daemon.reload()
+        guard outcome.errors.isEmpty else {
             return Problem(
                 .invalidConfiguration, "Nothing was changed. Mend the mistakes and reload again.",
-                extensions: JSONObject([.init("errors", .array(errors))])
+                extensions: JSONObject([.init("errors", .array(outcome.errors))])
             ).response
         }
         let names = await broker.accounts().map(\.name.rawValue)
-        return ServerResponse(json: ["reloaded": true, "accounts": .array(names.map { .string($0) })])
+        var object = JSONObject([.init("reloaded", true), .init("accounts", .array(names.map { .string($0) }))])
+        if !outcome.restartNeeded.isEmpty {
+            object["restart_needed"] = .array(outcome.restartNeeded.map { .string($0) })
+        }
+        return ServerResponse(json: .object(object))
     }
 }

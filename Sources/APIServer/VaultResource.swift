@@ -15,7 +15,7 @@ extension SocketAPI {
 
     func unlockVault(_ call: Call) async throws(Problem) -> ServerResponse {
         let passphrase = try call.secret("passphrase")
-        try await call.ask { () throws(BrokerError) in try await broker.unlockVault(passphrase: passphrase) }
+        try await forPerson(call) { () throws(BrokerError) in try await broker.unlockVault(passphrase: passphrase) }
         return ServerResponse(json: vault())
     }
 
@@ -26,10 +26,27 @@ extension SocketAPI {
             throw call.invalid("key_source", "it is one of: \(words)")
         }
         let passphrase = try call.secret("passphrase")
-        try await call.ask { () throws(BrokerError) in
+        if choice == .passphrase, passphrase == nil {
+            throw call.invalid("passphrase", "it is required for key_source passphrase")
+        }
+        try await forPerson(call) { () throws(BrokerError) in
             try await broker.rekeyVault(to: choice, passphrase: passphrase)
         }
         return ServerResponse(json: vault())
+    }
+
+    /// A person asks: a keyring that is locked may put its question.
+    private func forPerson(
+        _ call: Call, _ body: @Sendable () async throws(BrokerError) -> Void
+    ) async throws(Problem) {
+        let outcome: Result<Void, Problem> = await KeyRequest.$isByPerson.withValue(true) {
+            do throws(Problem) {
+                return .success(try await call.ask(body))
+            } catch {
+                return .failure(error)
+            }
+        }
+        try outcome.get()
     }
 
     /// The vault as `GET /v1/status` shows it.
@@ -39,6 +56,8 @@ extension SocketAPI {
         object["reason"] = status.reason.map { .string($0) }
         object["key_source"] = .string(status.keySource)
         object["protects"] = .string(status.protects)
+        if status.needsNewPassphrase { object["needs_new_passphrase"] = true }
+        object["other_key_source"] = status.otherKeySource.map { .string($0) }
         return .object(object)
     }
 }

@@ -56,6 +56,12 @@ public struct Account: Sendable {
         public init(fetch: @escaping @Sendable () async throws(BrokerError) -> Secret) { self.fetch = fetch }
     }
 
+    /// Where the client's private key comes from, for `private_key_jwt`. Asked at every use, too.
+    public struct KeySource: Sendable {
+        public let fetch: @Sendable () async throws(BrokerError) -> ClientKey
+        public init(fetch: @escaping @Sendable () async throws(BrokerError) -> ClientKey) { self.fetch = fetch }
+    }
+
     public var name: AccountName
     /// `oidc`, `oauth2`, `supabase` or a preset's name.
     public var provider: String
@@ -66,9 +72,13 @@ public struct Account: Sendable {
     /// Nil: chosen by what the provider offers.
     public var clientAuthentication: ClientAuthentication?
     public var clientSecret: SecretSource?
+    /// With one, the client authenticates with `private_key_jwt`.
+    public var clientKey: KeySource?
     public var scopes: [String]
     /// As configured; nil for the default, a free port on 127.0.0.1 and `/callback/ACCOUNT`.
     public var redirectURI: String?
+    /// `query` or `form_post`; nil leaves it to the provider's usual way, `query`.
+    public var responseMode: String?
     public var authorizationParameters: [(String, String)]
     /// Seconds that a sign-in may take.
     public var flowTimeout: Int
@@ -85,8 +95,11 @@ public struct Account: Sendable {
 
     public init(
         name: AccountName, provider: String, source: String, endpoints: Endpoints, clientID: String,
-        clientAuthentication: ClientAuthentication? = nil, clientSecret: SecretSource? = nil, scopes: [String] = [],
-        redirectURI: String? = nil, authorizationParameters: [(String, String)] = [], flowTimeout: Int = 600,
+        clientAuthentication: ClientAuthentication? = nil, clientSecret: SecretSource? = nil,
+        clientKey: KeySource? = nil,
+        scopes: [String] = [],
+        redirectURI: String? = nil, responseMode: String? = nil, authorizationParameters: [(String, String)] = [],
+        flowTimeout: Int = 600,
         trust: ServerTrust = .system, headers: [(String, String)] = [], refreshMargin: Int? = nil,
         sessionWarnings: [Int]? = nil
     ) {
@@ -97,8 +110,10 @@ public struct Account: Sendable {
         self.clientID = clientID
         self.clientAuthentication = clientAuthentication
         self.clientSecret = clientSecret
+        self.clientKey = clientKey
         self.scopes = scopes
         self.redirectURI = redirectURI
+        self.responseMode = responseMode
         self.authorizationParameters = authorizationParameters
         self.flowTimeout = flowTimeout
         self.trust = trust

@@ -7,6 +7,7 @@ struct Backoff: Sendable {
     private(set) var error: BrokerError?
     /// When requests were made during this outage, the latest hour's.
     private var attempts: [Int] = []
+    private var relentedAt = -Backoff.relentInterval
 
     /// Seconds. A provider that is down is asked about twenty times in an hour.
     private static let longest = 300
@@ -16,6 +17,9 @@ struct Backoff: Sendable {
     /// discovery that is asked to confirm now and then, the provider gets at most thirty requests.
     private static let hourlyLimit = 24
     private static let hour = 3_600_000
+    /// The network's return is tried beyond the others' limit, but once a minute at most.
+    private static let relentLimit = 26
+    private static let relentInterval = 60_000
     /// Nobody waits longer than this for a provider that says "next month" (seconds).
     private static let longestRetryAfter = 86_400
 
@@ -42,7 +46,11 @@ struct Backoff: Sendable {
     /// What made the attempts fail may be over (the network is back): the next one need not wait, unless the provider
     /// or the hour's limit says so.
     mutating func relent(at boot: Int) {
-        guard error != nil, attempts.count < Backoff.hourlyLimit else { return }
+        // A network that flaps must not use the hour up before it is back for good.
+        guard error != nil, attempts.count < Backoff.relentLimit, boot - relentedAt >= Backoff.relentInterval else {
+            return
+        }
+        relentedAt = boot
         failures = 0
         until = min(until, max(boot, providerUntil))
     }

@@ -226,7 +226,7 @@ public struct Broker: Sendable {
         try await book.admitsSession(account.name)
         let provider = Provider(account: account, http: http, directory: directory, clock: clock)
         let metadata = try await provider.metadata()
-        _ = try await provider.registration(metadata)
+        let registration = try await provider.registration(metadata)
         if (request.scopes ?? account.scopes).contains("openid"), metadata.issuer == nil || metadata.jwksURI == nil {
             throw .misconfigured(
                 "With the scope openid, \(account.name) needs the provider's issuer and jwks endpoint to check ID tokens."
@@ -234,8 +234,10 @@ public struct Broker: Sendable {
         }
         let redirectURI = try await door.open(account.redirectURI, account.name)
         do throws(BrokerError) {
-            return try Flow(
+            var flow = try Flow(
                 account: account, request: request, metadata: metadata, redirectURI: redirectURI, by: clock)
+            flow.pushed = try await provider.push(flow.authorization, metadata, registration)
+            return flow
         } catch {
             await door.close(redirectURI)
             throw error

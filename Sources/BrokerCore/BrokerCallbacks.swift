@@ -26,7 +26,7 @@ extension Broker {
         }
         let address = String(text.prefix { $0 != "?" && $0 != "#" })
         let fingerprint = Digest.sha256(Array(text.utf8) + [0] + (form ?? []))
-        switch await desk.claim(response, at: address, fingerprint: fingerprint) {
+        switch await desk.claim(response, at: address, fingerprint: fingerprint, isForm: form != nil) {
         case .ignored(let reason): return .ignored(reason)
         case .ended: return .ended
         case .repeated(let verdict): return await verdict.wait() ?? .ignored("The caller went away.")
@@ -45,6 +45,8 @@ extension Broker {
             case .refusal(let refusal): throw BrokerError(refusal, for: flow.account.name)
             }
             let provider = Provider(account: flow.account, http: http, directory: directory, clock: clock)
+            // A code that is used for a session which cannot be kept leaves a grant behind that nobody holds.
+            try await book.admitsSession(flow.account.name)
             let session = try await provider.exchange(code, of: flow)
             guard await desk.settle(flow.id) else {
                 throw .flowCancelled("The sign-in of \(flow.account.name) was withdrawn before it was done.")

@@ -20,6 +20,8 @@ public enum BrokerFact: Sendable {
     /// The provider could not be told of a sign-out; it is tried again until it hears.
     case revocationPostponed(AccountName, BrokerError)
     case revocationDelivered(AccountName)
+    /// The provider said no so often that it is not asked any more.
+    case revocationAbandoned(AccountName)
     case vaultOpened(keySource: String)
     case vaultLocked
     /// An attempt to open it failed.

@@ -12,6 +12,8 @@ struct Flow: Sendable {
     let redirectURI: String
     let authorization: AuthorizationRequest
     let pkce: PKCE
+    /// The request at the provider, if it was pushed there (RFC 9126).
+    var pushed: PushedAuthorization?
     let startedAt: Int
     let expiresAt: Int
     /// The same two in seconds since boot, by which the flow is judged.
@@ -23,7 +25,8 @@ struct Flow: Sendable {
     var scopes: [String] { authorization.scopes }
     /// How the state is stored and looked for: a look-up by hash takes no time that tells about the state.
     var key: [UInt8] { AuthorizationResponse.key(forState: state) }
-    var authorizationURL: String { authorization.url() }
+    /// What the browser opens.
+    var authorizationURL: String { pushed.map(authorization.url(of:)) ?? authorization.url() }
 
     /// Makes the secrets of a new flow.
     init(
@@ -31,13 +34,16 @@ struct Flow: Sendable {
         by clock: BrokerClock
     ) throws(BrokerError) {
         let pkce = PKCE()
+        if let mode = account.responseMode, let offered = metadata.responseModes, !offered.contains(mode) {
+            throw .misconfigured("The provider of \(account.name) has no response mode \(mode).")
+        }
         let scopes = request.scopes ?? account.scopes
         do throws(OAuthError) {
             authorization = try AuthorizationRequest(
                 endpoint: metadata.authorizationEndpoint, clientID: account.clientID, redirectURI: redirectURI,
                 scopes: scopes, state: RandomToken.base64URL(bits: 256),
                 nonce: scopes.contains("openid") ? RandomToken.base64URL(bits: 256) : nil,
-                codeChallenge: pkce.challenge,
+                codeChallenge: pkce.challenge, responseMode: account.responseMode,
                 additionalParameters: account.authorizationParameters + request.parameters)
         } catch {
             throw BrokerError(error, host: account.name.rawValue)

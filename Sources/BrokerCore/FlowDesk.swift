@@ -140,13 +140,19 @@ actor FlowDesk {
     // MARK: Claiming
 
     /// Finds the flow of an authorization response. `address` is where it arrived, without query and fragment.
-    func claim(_ response: AuthorizationResponse, at address: String, fingerprint: [UInt8]) async -> Claim {
+    func claim(
+        _ response: AuthorizationResponse, at address: String, fingerprint: [UInt8], isForm: Bool = false
+    ) async -> Claim {
         guard let id = identifiers[response.stateKey], var entry = entries[id] else {
             return .ignored("No pending sign-in has this state. It may have been finished or withdrawn.")
         }
         let flow = entry.flow
         guard address == flow.redirectURI.prefix(while: { $0 != "?" && $0 != "#" }) else {
             return .ignored("It arrived at another address than the one this sign-in asked for.")
+        }
+        // Who asked for a form has kept the code out of addresses: no other way is genuine.
+        guard isForm || flow.authorization.responseMode != "form_post" else {
+            return .ignored("It came in an address, but this sign-in asked for a form.")
         }
         let metadata = flow.metadata
         guard response.check(issuer: metadata.idTokenIssuer, isAdvertised: metadata.supportsIssuerInResponse) else {

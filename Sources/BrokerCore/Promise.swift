@@ -8,6 +8,8 @@ public final class Promise<Value: Sendable>: Sendable {
         var waiters: [UInt64: CheckedContinuation<Value?, Never>] = [:]
         /// Waiters that were cancelled before they had begun to wait.
         var cancelled: Set<UInt64> = []
+        /// Waiters with a bound that wait still.
+        var bounded: Set<UInt64> = []
         var next: UInt64 = 0
     }
     private let state = Mutex(State())
@@ -31,15 +33,21 @@ public final class Promise<Value: Sendable>: Sendable {
     /// The value; nil when the bound passed or the caller was cancelled first.
     public func wait(atMost bound: Duration) async -> Value? {
         if let value { return value }
-        return await withTaskGroup(of: Value?.self) { group in
-            group.addTask { await self.wait() }
-            group.addTask {
-                try? await Task.sleep(for: bound)
-                return nil
-            }
-            defer { group.cancelAll() }
-            return await group.next() ?? nil
+        guard bound > .zero else { return nil }
+        let id = state.withLock { state in
+            state.next += 1
+            state.bounded.insert(state.next)
+            return state.next
         }
+        let timer = WaitTimer(after: bound) { [weak self] in self?.giveUp(id, isBound: true) }
+        defer {
+            timer.cancel()
+            state.withLock { state in
+                state.bounded.remove(id)
+                state.cancelled.remove(id)
+            }
+        }
+        return await wait(as: id)
     }
 
     /// Waits whatever becomes of the caller: for what must keep its turn even while it is cancelled.
@@ -57,11 +65,15 @@ public final class Promise<Value: Sendable>: Sendable {
 
     /// The value; nil when the caller was cancelled first.
     public func wait() async -> Value? {
-        let id = state.withLock { state in
-            state.next += 1
-            return state.next
-        }
-        return await withTaskCancellationHandler {
+        await wait(
+            as: state.withLock { state in
+                state.next += 1
+                return state.next
+            })
+    }
+
+    private func wait(as id: UInt64) async -> Value? {
+        await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let ready: Value?? = state.withLock { state in
                     if let value = state.value { return value }
@@ -72,14 +84,21 @@ public final class Promise<Value: Sendable>: Sendable {
                 if let ready { continuation.resume(returning: ready) }
             }
         } onCancel: {
-            let waiter = state.withLock { state in
-                guard let waiter = state.waiters.removeValue(forKey: id) else {
-                    if state.value == nil { state.cancelled.insert(id) }
-                    return CheckedContinuation<Value?, Never>?.none
-                }
-                return waiter
-            }
-            waiter?.resume(returning: nil)
+            giveUp(id, isBound: false)
         }
+    }
+
+    /// One waiter stops waiting: at once, or as soon as it begins. A bound that passes when its wait is over concerns
+    /// nobody.
+    private func giveUp(_ id: UInt64, isBound: Bool) {
+        let waiter = state.withLock { state in
+            guard !isBound || state.bounded.contains(id) else { return CheckedContinuation<Value?, Never>?.none }
+            guard let waiter = state.waiters.removeValue(forKey: id) else {
+                if state.value == nil { state.cancelled.insert(id) }
+                return nil
+            }
+            return waiter
+        }
+        waiter?.resume(returning: nil)
     }
 }

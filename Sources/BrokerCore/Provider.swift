@@ -27,6 +27,7 @@ struct Provider: Sendable {
     /// Our registration, with the secret where there is one. Without a word in the configuration, a secret is sent the
     /// way that every server must support (RFC 6749 section 2.3.1) unless this one says that it does not.
     func registration(_ metadata: ProviderMetadata) async throws(BrokerError) -> ClientRegistration {
+        if let source = account.clientKey { return try await signedRegistration(source, metadata) }
         guard let source = account.clientSecret else {
             return try complete(
                 ClientRegistration(clientID: account.clientID, authentication: account.clientAuthentication ?? .none))
@@ -41,12 +42,25 @@ struct Provider: Sendable {
                 clientID: account.clientID, authentication: account.clientAuthentication ?? automatic, secret: secret))
     }
 
+    private func signedRegistration(
+        _ source: Account.KeySource, _ metadata: ProviderMetadata
+    ) async throws(BrokerError) -> ClientRegistration {
+        let key = try await source.fetch()
+        do throws(OAuthError) {
+            let assertion = try ClientAssertion(key: key, metadata: metadata, now: clock.now())
+            return ClientRegistration(
+                clientID: account.clientID, authentication: .privateKeyJWT, assertion: assertion)
+        } catch {
+            throw BrokerError(error, host: metadata.issuer ?? account.name.rawValue)
+        }
+    }
+
     /// An empty secret is a mistake here, and would be an `invalid_client` from the provider after the sign-in.
     private func complete(_ registration: ClientRegistration) throws(BrokerError) -> ClientRegistration {
         guard registration.isComplete else {
             throw .misconfigured(
-                "\(account.name) authenticates with \(registration.authentication.rawValue), but its client secret is "
-                    + "missing or empty.")
+                "\(account.name) authenticates with \(registration.authentication.rawValue), but its client secret "
+                    + "or key is missing or empty.")
         }
         return registration
     }
@@ -62,7 +76,7 @@ struct Provider: Sendable {
         do throws(OAuthError) {
             tokens = try TokenAnswer(reading: response).tokenSet()
         } catch {
-            throw BrokerError(error, host: request.host).unquoting(code, flow.pkce.verifier)
+            throw BrokerError(error, host: request.host).unquoting(code, flow.pkce.verifier, registration.secret)
         }
         let origin = try FlowDesk.origin(of: flow.metadata.tokenEndpoint)
         var session = Session(
@@ -100,7 +114,7 @@ struct Provider: Sendable {
         } catch {
             // Of an answer that was cut off, why it was says more than what is missing in it.
             if let truncation = response.truncation { throw BrokerError(truncation) }
-            throw BrokerError(error, host: request.host).unquoting(refreshToken)
+            throw BrokerError(error, host: request.host).unquoting(refreshToken, registration.secret)
         }
     }
 
@@ -138,13 +152,16 @@ struct Provider: Sendable {
         return renewed
     }
 
-    /// Tells the provider that the session is over: its newest refresh token, then its access token.
-    func revoke(_ session: Session) async throws(BrokerError) {
+    /// Tells the provider that the session is over: its newest refresh token, then its access token. False if it has no
+    /// place to hear it.
+    func revoke(_ session: Session) async throws(BrokerError) -> Bool {
         let metadata = try await metadata()
-        guard let endpoint = metadata.revocationEndpoint,
-            try FlowDesk.origin(of: metadata.tokenEndpoint) == session.tokenEndpointOrigin,
+        guard let endpoint = metadata.revocationEndpoint else { return false }
+        guard try FlowDesk.origin(of: metadata.tokenEndpoint) == session.tokenEndpointOrigin,
             try mayReceiveTokens(endpoint, of: session)
-        else { return }
+        else {
+            throw .conflict("The provider of \(account.name) has moved: its tokens were not sent to the new place.")
+        }
         let registration = try await registration(metadata)
         var tokens: [(Secret, RevocationRequest.Hint)] = session.refreshTokens.map { ($0, .refreshToken) }
         if let token = session.tokens[.own] { tokens.append((token.value, .accessToken)) }
@@ -157,10 +174,11 @@ struct Provider: Sendable {
             do throws(BrokerError) {
                 try await revoke(request)
             } catch {
-                failure = failure ?? error.unquoting(token)
+                failure = failure ?? error.unquoting(token, registration.secret)
             }
         }
         if let failure { throw failure }
+        return true
     }
 
     private func revoke(_ request: HTTPRequest) async throws(BrokerError) {

@@ -24,15 +24,31 @@ extension HTTPRequest {
 extension BrokerError {
     /// The same without the provider's words, where they repeat one of the secrets that were sent: what a provider says
     /// is shown to callers and kept in records.
-    func unquoting(_ secrets: Secret...) -> BrokerError {
+    func unquoting(_ secrets: Secret?...) -> BrokerError {
         guard case .provider(.refused(let code, let message)) = self else { return self }
-        let isRepeated = { (text: String) in
-            // Words are cut to a length: the beginning tells.
-            secrets.contains { !$0.isEmpty && text.contains($0.revealed().prefix(16)) }
-        }
+        let isRepeated = { (text: String) in secrets.contains { $0.map { BrokerError.quotes(text, $0) } ?? false } }
         return .provider(
             .refused(
-                code: isRepeated(code) ? "unspeakable" : code, message: message.flatMap { isRepeated($0) ? nil : $0 }))
+                code: BrokerError.standardCodes.contains(code) || !isRepeated(code) ? code : "unspeakable",
+                message: message.flatMap { isRepeated($0) ? nil : $0 }))
+    }
+
+    /// RFC 6749 section 5.2 and RFC 7009 section 2.2.1: words of nobody's secret, whatever one looks like.
+    private static let standardCodes: Set = [
+        "invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type",
+        "invalid_scope", "unsupported_token_type",
+    ]
+
+    /// True if the text has eight characters in a row of the secret, in whatever case: words are cut to a length, and
+    /// secrets are shown in part.
+    private static func quotes(_ text: String, _ secret: Secret) -> Bool {
+        let text = Array(text.lowercased().utf8)
+        let secret = Array(secret.revealed().lowercased().utf8)
+        let window = min(secret.count, 8)
+        // Less than four characters are in any sentence.
+        guard window >= 4, text.count >= window else { return false }
+        let parts = Set((0...secret.count - window).map { Array(secret[$0..<$0 + window]) })
+        return (0...text.count - window).contains { parts.contains(Array(text[$0..<$0 + window])) }
     }
 
     /// What a transport failure means.

@@ -34,7 +34,7 @@ actor Revocations {
     private static let shortest = 15_000
     private static let longest = 3_600_000
     /// A provider that says no this often will not say yes. One that is away has said nothing.
-    private static let patience = 50
+    private static let patience = 8
     private static let idlePause: Duration = .seconds(30)
 
     init(
@@ -51,7 +51,7 @@ actor Revocations {
 
     /// How many wait, by account.
     func counts() -> [AccountName: Int] {
-        entries.values.filter { $0.failures > 0 || !$0.isRunning }.reduce(into: [:]) { $0[$1.account, default: 0] += 1 }
+        entries.values.reduce(into: [:]) { $0[$1.account, default: 0] += 1 }
     }
 
     /// Accounts came or went: some of what the vault keeps may have its account back.
@@ -77,11 +77,10 @@ actor Revocations {
     private func tell(_ id: String, _ closed: Closed) async {
         let provider = Provider(account: closed.account, http: http, directory: directory, clock: clock)
         do throws(BrokerError) {
-            try await provider.revoke(closed.session)
+            if try await provider.revoke(closed.session) { record(.revocationDelivered(closed.account.name)) }
         } catch {
             return postpone(id, closed.account.name, error)
         }
-        record(.revocationDelivered(closed.account.name))
         await finish(id)
     }
 
@@ -110,6 +109,7 @@ actor Revocations {
             guard let account = await current(found), let entry = entries[id], !entry.isRunning, entry.dueAt <= now
             else { continue }
             if entry.refusals >= Revocations.patience {
+                record(.revocationAbandoned(entry.account))
                 await finish(id)
                 continue
             }

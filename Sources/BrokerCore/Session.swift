@@ -80,5 +80,23 @@ public struct Session: Sendable, Equatable {
     /// The refresh tokens worth presenting: newer first.
     var refreshTokens: [Secret] { [successor, refreshToken].compactMap { $0 } }
 
+    /// Narrowed tokens are asked for anew: dead ones, and more than a session can reasonably carry, would only pile up
+    /// until the vault takes nothing any more.
+    mutating func dropTokens(at boot: Int, butFor asked: TokenKey) {
+        tokens = tokens.filter { $0.key == .own || $0.value.remaining(at: boot) != 0 }
+        var size = tokens.values.reduce(0) { $0 + $1.value.count }
+        let narrowed = tokens.filter { $0.key != .own && $0.key != asked }
+        var count = narrowed.count
+        for (key, token) in narrowed.sorted(by: { $0.value.expiry?.boot ?? .max < $1.value.expiry?.boot ?? .max }) {
+            guard count >= Session.maxNarrowedTokens || size > Session.maxTokenBytes else { return }
+            tokens[key] = nil
+            count -= 1
+            size -= token.value.count
+        }
+    }
+
+    private static let maxNarrowedTokens = 32
+    private static let maxTokenBytes = 256 << 10
+
     var isRefreshable: Bool { successor != nil || refreshToken != nil }
 }

@@ -23,6 +23,8 @@ actor SessionBook {
         var isUnsaved = false
         /// To be refreshed at once: a refresh was under way when an earlier daemon ended, or the token expired meanwhile.
         var isOverdue = false
+        /// The session's own end that a refresh has been tried for: one that does not move it is not tried again.
+        var triedEnd: Deadline?
         /// Sign-outs that wait or work: readers see no session.
         var closings = 0
         var refreshes: [TokenKey: Promise<Result<Void, BrokerError>>] = [:]
@@ -169,7 +171,11 @@ actor SessionBook {
             unwritten[slot] = nil
             return nil
         } catch {
-            return BrokerError(error)
+            guard case .refused = error, session.tokens.count > 1 else { return BrokerError(error) }
+            // Too large for it: narrowed tokens can be had again, the lineage cannot.
+            var bare = session
+            bare.tokens = session.tokens.filter { $0.key == .own }
+            return await write(bare, in: slot)
         }
     }
 

@@ -76,7 +76,8 @@ extension SessionBook {
             do throws(VaultError) {
                 closed.retirement = try await book.vault.retire(lane.account.slot)?.id
             } catch {
-                return .failure(BrokerError(error))
+                // What was damaged underneath has been set aside: it is out of its slot too.
+                guard case .damaged = error else { return .failure(BrokerError(error)) }
             }
             book.unwritten[lane.account.slot] = nil
             guard book.lanes[name]?.generation == generation else { return .success(closed) }

@@ -129,7 +129,12 @@ extension SessionBook {
             return result
         }
         lanes[name]?.refreshes[key] = refresh
-        if key == .own { agenda.remove(.refresh(name)) }
+        if key == .own {
+            agenda.remove(.refresh(name))
+            // Read first: the write through the optional already holds the lanes when its right side is read.
+            let end = lanes[name]?.session?.end
+            lanes[name]?.triedEnd = end
+        }
         return refresh
     }
 }

@@ -29,8 +29,7 @@ extension SessionBook {
             var renewed = try await provider.validate(answer, for: rotated, key: key, metadata: metadata)
             if let successor = rotated.successor { renewed.refreshToken = successor }
             renewed.successor = nil
-            // Narrowed tokens are asked for anew: dead ones would only pile up.
-            renewed.tokens = renewed.tokens.filter { $0.key == .own || $0.value.remaining(at: clock.boot()) != 0 }
+            renewed.dropTokens(at: clock.boot(), butFor: key)
             return await serve(renewed, lane)
         } catch {
             return .failure(await failed(error, name, key, lane))
@@ -98,7 +97,8 @@ extension SessionBook {
         _ provider: Provider
     ) async throws(BrokerError) -> (presented: Secret, answer: TokenAnswer) {
         var refusal = BrokerError.signInRequired(provider.account.name)
-        for token in session.refreshTokens {
+        // What a narrowed request is refused for may be its own: the older token is not risked for it.
+        for token in key == .own ? session.refreshTokens : Array(session.refreshTokens.prefix(1)) {
             do throws(BrokerError) {
                 let answer = try await provider.refresh(
                     token, key: key, metadata: metadata, registration: registration)
@@ -115,9 +115,14 @@ extension SessionBook {
         _ error: BrokerError, _ name: AccountName, _ key: TokenKey, _ lane: Lane
     ) async -> BrokerError {
         guard lanes[name]?.generation == lane.generation else { return .signInRequired(name) }
-        if error.provesDeadGrant { return await end(name, lane) }
-        // The provider's own answer that it did nothing: there is nothing to look for after a crash.
-        if error.provesUnchanged { try? await vault.settle(lane.account.slot) }
+        if error.provesDeadGrant {
+            if key == .own { return await end(name, lane) }
+            // Some providers say so of a scope that nobody consented to: the session's own refresh tells which it is.
+            lanes[name]?.isOverdue = true
+        }
+        // The provider's own answer that it did nothing: there is nothing to look for after a crash. What could not be
+        // saved may stand nowhere but in the room that was made.
+        if error.provesUnchanged, lanes[name]?.isUnsaved == false { try? await vault.settle(lane.account.slot) }
         guard lanes[name]?.generation == lane.generation else { return .signInRequired(name) }
         guard error != .cancelled else { return error }
         record(.refreshFailed(name, error))

@@ -65,18 +65,25 @@ extension SessionBook {
     }
 
     private func refreshInstant(_ lane: Lane, _ session: Session) -> Int? {
-        guard session.isRefreshable, lane.refreshes[.own] == nil else { return nil }
+        // Whatever runs in the lane ends with another look.
+        guard session.isRefreshable, lane.refreshes.isEmpty else { return nil }
         let now = clock.boot()
         var due: Int?
-        if let token = session.tokens[.own], let expiry = token.expiry {
-            // A token that is stillborn has no time before its expiry: whoever wants one asks, or there is no end.
-            guard lane.isOverdue || token.lifetime ?? .max >= SessionBook.shortestLifetime else { return nil }
+        // A token that is stillborn has no time before its expiry: whoever wants one asks, or there is no end.
+        if let token = session.tokens[.own], let expiry = token.expiry,
+            token.lifetime ?? .max >= SessionBook.shortestLifetime
+        {
             let margin = SessionBook.margin(
                 lifetime: token.lifetime ?? expiry.remaining(at: now), configured: lane.account.refreshMargin)
             // Earlier by chance, so that sessions that began together do not go on together.
             due = expiry.boot - Int(margin * 1_000 * Double.random(in: 1...1.2))
         } else if session.tokens[.own] == nil {
             due = now
+        }
+        if let end = session.end, end.boot > now, lane.triedEnd != end {
+            // The refresh token has an end of its own: used in time, most providers move it.
+            let margin = SessionBook.margin(lifetime: end.remaining(at: now), configured: nil)
+            due = min(due ?? .max, max(now, end.boot - Int(margin * 1_000 * Double.random(in: 1...1.2))))
         }
         if lane.isOverdue || session.successor != nil { due = now }
         guard let due else { return nil }

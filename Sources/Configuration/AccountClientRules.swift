@@ -8,9 +8,10 @@ extension AccountReader {
         var id = ""
         var authentication: ClientAuthentication?
         var secret = ClientSecretSource.none
+        var keyFile: String?
     }
 
-    private static let secretKeys = ["client_secret", "client_secret_file", "client_secret_command"]
+    private static let secretKeys = ["client_secret", "client_secret_file", "client_secret_command", "client_key_file"]
 
     mutating func readClient(of provider: AccountProvider?) -> Client {
         if table.string("provider") == "supabase" {
@@ -29,13 +30,25 @@ extension AccountReader {
         let places = Self.secretKeys.filter { isWritten($0) }
         for key in places.dropFirst() { refuse(key, "the secret has one place: \(places[0]) is there already") }
         client.secret = readSecret()
-        client.authentication = readAuthentication(of: provider, hasSecret: !places.isEmpty)
+        client.keyFile = readKeyFile()
+        client.authentication = readAuthentication(
+            of: provider, hasSecret: places.contains { $0 != "client_key_file" }, hasKey: isWritten("client_key_file"))
         return client
     }
 
     private mutating func readAuthentication(
-        of provider: AccountProvider?, hasSecret: Bool
+        of provider: AccountProvider?, hasSecret: Bool, hasKey: Bool
     ) -> ClientAuthentication? {
+        let signed = ClientAuthentication.privateKeyJWT
+        if hasKey || table.string("client_authentication") == signed.rawValue {
+            let word = table.string("client_authentication") ?? signed.rawValue
+            if word != signed.rawValue {
+                refuse("client_authentication", "is \"\(word)\", but client_key_file is for \(signed.rawValue)")
+            } else if !hasKey {
+                refuse("client_authentication", "\(word) needs client_key_file, which holds the client's private key")
+            }
+            return signed
+        }
         guard let word = table.string("client_authentication") else {
             if case .preset(let preset) = provider { return preset.clientAuthentication(hasSecret: hasSecret) }
             // With a secret, the provider's metadata decide.
@@ -76,6 +89,19 @@ extension AccountReader {
             return .command([path] + words.dropFirst())
         }
         return .none
+    }
+
+    private mutating func readKeyFile() -> String? {
+        guard let written = table.string("client_key_file"), let path = expand("client_key_file", written) else {
+            return nil
+        }
+        do throws(FileTrust.Failure) {
+            let content = try FileTrust(user: place.user).read(path, isSecret: true, maxSize: ClientSecretFile.maxSize)
+            if let mistake = ClientSecretFile.mistake(inKey: content) { refuse("client_key_file", mistake) }
+        } catch {
+            refuse("client_key_file", AccountReader.sentence(error, path))
+        }
+        return path
     }
 
     /// An absolute path, or nil with a complaint.

@@ -12,11 +12,15 @@ public struct AccountConfiguration: Sendable, Equatable {
     /// Nil if not stated and the provider's metadata are to decide (RFC 8414: nothing said means basic).
     public let clientAuthentication: ClientAuthentication?
     public let clientSecret: ClientSecretSource
+    /// A path, to be read with ``readClientKey(user:)`` whenever it is needed; nil without `private_key_jwt`.
+    public let clientKeyFile: String?
     public let scopes: [String]
     /// Where the browser brings the answer.
     public let redirect: RedirectTarget
     /// As written in the configuration; nil for the default.
     public let redirectURI: String?
+    /// `query` or `form_post`; nil if the request is not to say.
+    public let responseMode: String?
     /// Beside those that the request sets itself: the preset's and the configuration's, sorted by name.
     public let authorizationParameters: [FormEncoding.Pair]
     /// Seconds that a sign-in may take.

@@ -44,8 +44,9 @@ struct AccountReader {
         let account = provider.map { provider in
             AccountConfiguration(
                 name: name, provider: provider, clientID: client.id, clientAuthentication: client.authentication,
-                clientSecret: client.secret, scopes: scopes, redirect: redirect,
-                redirectURI: table.string("redirect_uri"), authorizationParameters: parameters,
+                clientSecret: client.secret, clientKeyFile: client.keyFile, scopes: scopes, redirect: redirect,
+                redirectURI: table.string("redirect_uri"), responseMode: readResponseMode(redirect),
+                authorizationParameters: parameters,
                 flowTimeout: table.integer("flow_timeout") ?? AccountReader.usualFlowTimeout(of: provider),
                 refreshMargin: table.integer("refresh_margin"), sessionWarnings: warnings,
                 callbackPeerUIDs: readPeers(), origins: readOrigins(), trust: trust, headers: readHeaders(),

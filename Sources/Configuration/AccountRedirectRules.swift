@@ -36,6 +36,15 @@ extension AccountReader {
             return usual
         }
     }
+
+    /// A form is posted to a listener: an address that opens an app, or that is pasted, carries none.
+    mutating func readResponseMode(_ redirect: RedirectTarget) -> String? {
+        let mode = table.string("response_mode")
+        guard mode == "form_post" else { return mode }
+        if case .loopback = redirect { return mode }
+        refuse("response_mode", "\"form_post\" needs a redirect_uri on loopback")
+        return mode
+    }
 }
 
 extension AccountConfiguration {

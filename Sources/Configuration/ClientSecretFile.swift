@@ -1,3 +1,4 @@
+public import OAuth
 public import Secrets
 
 /// A file that holds a client's secret and perhaps a newline. It is read whenever the secret is needed: a secret that
@@ -11,9 +12,34 @@ enum ClientSecretFile {
         let bytes = content.bytes
         return Secret(bytes: bytes.last == UInt8(ascii: "\n") ? bytes.dropLast() : bytes[...])
     }
+
+    /// Why the file's key is not one to sign with; nil if it is.
+    static func mistake(inKey content: FileTrust.Content) -> String? {
+        do throws(OAuthError) {
+            _ = try ClientKey(parsing: Secret(bytes: content.bytes))
+            return nil
+        } catch {
+            return AccountReader.reason(error)
+        }
+    }
 }
 
 extension AccountConfiguration {
+    /// The client's private key; nil if it has none. Read and checked like ``readClientSecret(user:)``.
+    public func readClientKey(user: UInt32) throws(ConfigurationError) -> ClientKey? {
+        guard let path = clientKeyFile else { return nil }
+        let mistake: String
+        do throws(FileTrust.Failure) {
+            let content = try FileTrust(user: user).read(path, isSecret: true, maxSize: ClientSecretFile.maxSize)
+            if let key = try? ClientKey(parsing: Secret(bytes: content.bytes)) { return key }
+            mistake = ClientSecretFile.mistake(inKey: content) ?? "cannot be used"
+        } catch {
+            mistake = AccountReader.sentence(error, path)
+        }
+        throw ConfigurationError(
+            file: source.file, line: source.line, key: "accounts.\(name).client_key_file", message: mistake)
+    }
+
     /// The client's secret, where it is written or in a file; nil if there is none, or if a command prints it (which
     /// the helper process runs). The file is checked as it was when the configuration was read. Blocks for a moment.
     ///

@@ -111,7 +111,7 @@ extension AccountConfiguration {
         case .https:
             notes.append("The answer does not come back by itself: paste its address into ringback complete.")
         }
-        if clientSecret == .none, let clientAuthentication, clientAuthentication != .none {
+        if clientSecret == .none, let clientAuthentication, ![.none, .privateKeyJWT].contains(clientAuthentication) {
             notes.append("\(clientAuthentication.rawValue) needs client_secret_file or client_secret_command: set one.")
         }
         if case .command = clientSecret { notes.append("The client's secret comes from a command, which was not run.") }

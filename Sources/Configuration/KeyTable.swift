@@ -1,3 +1,5 @@
+internal import OAuth
+
 /// Every key that a configuration may hold, once: the checker, the messages and the manual read this table.
 struct Key {
     /// A table of the file.
@@ -72,11 +74,13 @@ struct Key {
         Key(.account, "client_secret", .string, "the client's secret; the file must be closed to others"),
         Key(.account, "client_secret_file", .string, "a file that holds the secret"),
         Key(.account, "client_secret_command", .strings, "a program and its arguments; it prints the secret"),
+        Key(.account, "client_key_file", .string, "a file with the client's private key: PEM, or a JSON Web Key"),
         Key(
-            .account, "client_authentication", .word(["none", "client_secret_basic", "client_secret_post"]),
+            .account, "client_authentication", .word(ClientAuthentication.allCases.map(\.rawValue)),
             "how the client shows the token endpoint who it is"),
         Key(.account, "scopes", .strings, "what to ask for"),
         Key(.account, "redirect_uri", .string, "where the browser brings the answer"),
+        Key(.account, "response_mode", .word(["query", "form_post"]), "how the browser brings the answer"),
         Key(.account, "authorization_params", .stringTable, "further parameters of the authorization request"),
         Key(.account, "flow_timeout", .integer(10...3_600), "seconds that a sign-in may take"),
         Key(.account, "refresh_margin", .integer(0...3_600), "seconds before expiry to refresh at"),

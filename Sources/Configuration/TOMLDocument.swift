@@ -60,6 +60,12 @@ struct TOMLDocument {
         if let end = bytes.firstIndex(of: 0) {
             throw SyntaxError(line: TOMLDocument.line(of: end, in: bytes), message: "a NUL character is not allowed")
         }
+        // TOML has no place for others, and the parser ends the program over one in a table's header.
+        let isControl = { (byte: UInt8) in byte == 0x7F || (byte < 0x20 && ![0x09, 0x0A, 0x0D].contains(byte)) }
+        if let place = bytes.firstIndex(where: isControl) {
+            throw SyntaxError(
+                line: TOMLDocument.line(of: place, in: bytes), message: "a control character is not allowed")
+        }
         let table: TOMLTable
         do {
             table = try TOMLTable(string: text)

@@ -30,6 +30,14 @@ public struct VaultConfiguration: Sendable, Equatable {
                 check.refuse(node, ["vault", "key_directory"], "must be an absolute path, or begin with ~/")
             }
         }
+        // A lock that could never be is no protection: better no start than a false sense of one.
+        if vault.locksWithScreen, vault.keySource == "memory",
+            let node = table.node("lock_with_screen") ?? table.node("key_source")
+        {
+            check.refuse(
+                node, ["vault", "lock_with_screen"],
+                "cannot be with key_source = \"memory\": sessions in memory alone cannot be locked")
+        }
         return vault
     }
 }

@@ -46,6 +46,11 @@ public enum Base64 {
     public static func decode(_ text: some StringProtocol) -> [UInt8]? {
         codec.decode(Array(text.utf8)[...])
     }
+
+    /// The bytes of UTF-8 text, see ``decode(_:)``.
+    public static func decode(_ text: ArraySlice<UInt8>) -> [UInt8]? {
+        codec.decode(text)
+    }
 }
 
 private struct Base64Codec: Sendable {

@@ -16,9 +16,11 @@ enum DER {
     /// An object identifier, its content already encoded.
     static func identifier(_ content: [UInt8]) -> [UInt8] { element(0x06, content) }
 
+    static func octetString(_ bytes: [UInt8]) -> [UInt8] { element(0x04, bytes) }
+
     static let null: [UInt8] = [0x05, 0x00]
 
-    private static func element(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
+    static func element(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
         let count = content.count
         if count < 0x80 { return [tag, UInt8(count)] + content }
         if count < 0x100 { return [tag, 0x81, UInt8(count)] + content }

@@ -27,6 +27,31 @@ internal import COpenSSL
         unsafe self.init(owning: key)
     }
 
+    /// The private key of an unencrypted PKCS #8, PKCS #1 or SEC 1 structure, or nil if libcrypto refuses it.
+    convenience init?(privateKey bytes: [UInt8]) {
+        let key = unsafe bytes.withUnsafeBufferPointer { buffer in
+            var next = buffer.baseAddress
+            return unsafe d2i_AutoPrivateKey(nil, &next, buffer.count)
+        }
+        ERR_clear_error()
+        guard let key = unsafe key else { return nil }
+        unsafe self.init(owning: key)
+    }
+
+    /// What libcrypto calls the key's type: true for `RSA`, `EC`, `ED25519`.
+    func isType(_ name: String) -> Bool { unsafe EVP_PKEY_is_a(key, name) == 1 }
+
+    /// libcrypto's name of the key's curve.
+    func groupName() -> String? {
+        defer { ERR_clear_error() }
+        var name = [CChar](repeating: 0, count: 64)
+        var count = 0
+        guard unsafe EVP_PKEY_get_group_name(key, &name, name.count, &count) == 1, count < name.count else {
+            return nil
+        }
+        return String(decoding: name.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
     /// True if the point is on its curve and not at infinity.
     func hasValidPoint() -> Bool {
         guard let context = unsafe EVP_PKEY_CTX_new(key, nil) else { return false }

@@ -1,7 +1,6 @@
 internal import COpenSSL
 
-/// A key that signs. It is made here and stays here: there is no way to read its private half, and libcrypto erases it
-/// when the last copy goes.
+/// A key that signs. There is no way to read its private half, and libcrypto erases it when the last copy goes.
 public struct PrivateKey: Sendable {
     /// What kind of key to make.
     public enum Family: Sendable, CaseIterable {
@@ -11,6 +10,32 @@ public struct PrivateKey: Sendable {
     /// The half to publish.
     public let publicKey: PublicKey
     private let handle: KeyHandle
+
+    /// Takes over a key that libcrypto has read. Refuses types, sizes and curves that we do not use, and halves that do
+    /// not belong together: what such a key signs would only be refused far away.
+    init(reading handle: KeyHandle) throws(CryptographyError) {
+        if handle.isType("RSA") {
+            publicKey = try PublicKey(
+                rsaModulus: handle.number(OSSL_PKEY_PARAM_RSA_N), exponent: handle.number(OSSL_PKEY_PARAM_RSA_E))
+        } else if handle.isType("ED25519") {
+            publicKey = try PublicKey(ed25519: handle.rawPublicKey())
+        } else if handle.isType("EC"), let name = handle.groupName(), let curve = EllipticCurve(libraryName: name) {
+            publicKey = try PrivateKey.point(of: handle, on: curve)
+        } else {
+            throw .invalidKey(reason: "neither RSA, nor P-256, P-384 or P-521, nor Ed25519")
+        }
+        self.handle = handle
+        let probe = Array("probe".utf8)
+        guard let algorithm = SignatureAlgorithm.allCases.first(where: publicKey.fits),
+            let signature = try? sign(message: probe, algorithm: algorithm),
+            publicKey.verify(signature: signature, message: probe, algorithm: algorithm)
+        else { throw .invalidKey(reason: "its private half does not belong to its public one") }
+    }
+
+    private init(publicKey: PublicKey, handle: KeyHandle) {
+        self.publicKey = publicKey
+        self.handle = handle
+    }
 
     /// Makes a new key. RSA takes up to some hundred milliseconds of processor time, the others far less than one.
     public static func generate(_ family: Family) throws(CryptographyError) -> PrivateKey {
@@ -77,5 +102,17 @@ public struct PrivateKey: Sendable {
             throw .failed(operation: "make a key")
         }
         return unsafe KeyHandle(owning: key)
+    }
+}
+
+extension EllipticCurve {
+    /// Either of the names that libcrypto has for a curve.
+    init?(libraryName: String) {
+        switch libraryName {
+        case "prime256v1", "P-256": self = .p256
+        case "secp384r1", "P-384": self = .p384
+        case "secp521r1", "P-521": self = .p521
+        default: return nil
+        }
     }
 }

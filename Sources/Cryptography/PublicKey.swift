@@ -106,7 +106,7 @@ public struct PublicKey: Sendable, Equatable {
     public static func == (left: PublicKey, right: PublicKey) -> Bool { left.parts == right.parts }
 
     /// Object identifiers of key types and curves (RFC 3279, RFC 5480, RFC 8410), as DER writes their content.
-    private enum Identifier {
+    enum Identifier {
         static let rsaEncryption: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x01]
         static let ecPublicKey: [UInt8] = [0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01]
         static let ed25519: [UInt8] = [0x2B, 0x65, 0x70]

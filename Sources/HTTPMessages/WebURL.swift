@@ -73,10 +73,13 @@ public struct WebURL: Sendable, Equatable {
             guard let close = authority.firstIndex(of: "]") else { throw .noHost }
             host = authority[authority.index(after: authority.startIndex)..<close]
             tail = authority[authority.index(after: close)...]
+            // Brackets hold an IPv6 address; around a name, our word for the host would not be the transport's.
+            guard host.contains(":"), !host.contains("[") else { throw .noHost }
         } else {
             let colon = authority.firstIndex(of: ":") ?? authority.endIndex
             host = authority[..<colon]
             tail = authority[colon...]
+            guard !host.contains(where: { $0 == "[" || $0 == "]" }) else { throw .noHost }
         }
         guard !tail.isEmpty else { return (host.lowercased(), nil) }
         let digits = tail.dropFirst()

@@ -61,7 +61,10 @@ public struct AuthorizationRequest: Sendable {
     }
 
     /// The URL to open. A query that the endpoint already has is kept as it is (RFC 6749 section 3.1).
-    public func url() -> String {
+    public func url() -> String { url(with: parameters) }
+
+    /// All that is asked, in order.
+    var parameters: [(String, String)] {
         var parameters = [
             ("response_type", "code"), ("client_id", clientID), ("redirect_uri", redirectURI),
         ]
@@ -72,7 +75,11 @@ public struct AuthorizationRequest: Sendable {
         if let responseMode { parameters.append(("response_mode", responseMode)) }
         if let resource { parameters.append(("resource", resource)) }
         parameters += additionalParameters
-        return endpoint + separator + FormEncoding.encode(parameters)
+        return parameters
+    }
+
+    func url(with parameters: [(String, String)]) -> String {
+        endpoint + separator + FormEncoding.encode(parameters)
     }
 
     private var separator: String {

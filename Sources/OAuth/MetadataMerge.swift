@@ -30,6 +30,8 @@ extension ProviderMetadata {
         whole.codeChallengeMethods = codeChallengeMethods ?? other.codeChallengeMethods
         whole.tokenEndpointAuthenticationMethods =
             tokenEndpointAuthenticationMethods ?? other.tokenEndpointAuthenticationMethods
+        whole.tokenEndpointSigningAlgorithms = tokenEndpointSigningAlgorithms ?? other.tokenEndpointSigningAlgorithms
+        whole.responseModes = responseModes ?? other.responseModes
         whole.idTokenSigningAlgorithms = idTokenSigningAlgorithms ?? other.idTokenSigningAlgorithms
         whole.userinfoSigningAlgorithms = userinfoSigningAlgorithms ?? other.userinfoSigningAlgorithms
         whole.scopesSupported = scopesSupported ?? other.scopesSupported

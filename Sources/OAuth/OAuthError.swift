@@ -3,6 +3,7 @@ public enum OAuthError: Error, Sendable, Equatable {
     /// Which of the provider's answers.
     public enum Answer: String, Sendable {
         case metadata, keys, authorization, token, userinfo, revocation
+        case pushedAuthorization = "pushed authorization"
     }
 
     /// The answer broke its format or its promises; `reason` is our own sentence.

@@ -27,6 +27,10 @@ public struct ProviderMetadata: Sendable, Equatable {
     public internal(set) var codeChallengeMethods: [String]?
     /// Nil if nothing is said, which means `client_secret_basic`.
     public internal(set) var tokenEndpointAuthenticationMethods: [String]?
+    /// What `private_key_jwt` may be signed with; nil if nothing is said.
+    public internal(set) var tokenEndpointSigningAlgorithms: [String]?
+    /// How authorization responses come; nil if nothing is said, which means query and fragment.
+    public internal(set) var responseModes: [String]?
     public internal(set) var idTokenSigningAlgorithms: [String]?
     /// What signed userinfo answers are signed with; nil if nothing is said.
     public internal(set) var userinfoSigningAlgorithms: [String]?
@@ -65,6 +69,8 @@ public struct ProviderMetadata: Sendable, Equatable {
         self.supportsIssuerInResponse = supportsIssuerInResponse
         self.codeChallengeMethods = nil
         self.tokenEndpointAuthenticationMethods = nil
+        self.tokenEndpointSigningAlgorithms = nil
+        self.responseModes = nil
         self.idTokenSigningAlgorithms = nil
         self.userinfoSigningAlgorithms = nil
         self.scopesSupported = nil
@@ -86,6 +92,8 @@ public struct ProviderMetadata: Sendable, Equatable {
         supportsIssuerInResponse = document.flag("authorization_response_iss_parameter_supported")
         codeChallengeMethods = try document.texts("code_challenge_methods_supported")
         tokenEndpointAuthenticationMethods = try document.texts("token_endpoint_auth_methods_supported")
+        tokenEndpointSigningAlgorithms = try document.texts("token_endpoint_auth_signing_alg_values_supported")
+        responseModes = try document.texts("response_modes_supported")
         idTokenSigningAlgorithms = try document.texts("id_token_signing_alg_values_supported")
         userinfoSigningAlgorithms = try document.texts("userinfo_signing_alg_values_supported")
         // Only shown: a broken list is no reason to refuse a provider.

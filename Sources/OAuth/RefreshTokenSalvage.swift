@@ -33,7 +33,8 @@ enum RefreshTokenSalvage {
         return TokenText.secret(scanner.refreshToken(), allowsSpace: true)
     }
 
-    /// Reads members by their bytes alone and holds nothing of them: no depth and no number of values is too much.
+    /// Reads members by their bytes alone and holds nothing of them but the brackets that are open: no depth and no number
+    /// of values is too much.
     private struct Scanner {
         private static let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
         let bytes: [UInt8]
@@ -80,9 +81,10 @@ enum RefreshTokenSalvage {
             return name
         }
 
-        /// True if the name stands anywhere in the rest.
+        /// True if the name stands anywhere in the rest. By bytes: a quote with an accent on it is another character.
         private func isNamed(from start: Int) -> Bool {
-            String(decoding: bytes[start...], as: UTF8.self).contains("\"\(RefreshTokenSalvage.name)\"")
+            let name = Array("\"\(RefreshTokenSalvage.name)\"".utf8)
+            return bytes[start...].indices.contains { bytes[$0...].starts(with: name) }
         }
 
         /// The string that these bytes write; nil if they write another value or a broken one.
@@ -119,19 +121,22 @@ enum RefreshTokenSalvage {
             }
         }
 
+        /// Brackets that do not pair end what is understood: a name behind them may be one of the outermost object.
         private mutating func skipContainer() -> Bool {
-            var depth = 0
+            var open: [UInt8] = []
             while let byte = current {
                 switch byte {
                 case UInt8(ascii: "\""):
                     guard skipString() else { return false }
                     continue
-                case UInt8(ascii: "{"), UInt8(ascii: "["): depth += 1
-                case UInt8(ascii: "}"), UInt8(ascii: "]"): depth -= 1
+                case UInt8(ascii: "{"): open.append(UInt8(ascii: "}"))
+                case UInt8(ascii: "["): open.append(UInt8(ascii: "]"))
+                case UInt8(ascii: "}"), UInt8(ascii: "]"):
+                    guard open.popLast() == byte else { return false }
                 default: break
                 }
                 position += 1
-                if depth == 0 { return true }
+                if open.isEmpty { return true }
             }
             return false
         }

@@ -5,7 +5,8 @@ internal import StrictJSON
 extension AuditLog {
     static func entry(_ event: String, at now: Int, _ members: JSONObject) -> JSONObject {
         var entry = JSONObject([
-            .init("time", .string(Timestamp.text(of: now))), .init("at", .integer(now)), .init("event", .string(event)),
+            .init("time", .integer(now)), .init("time_text", .string(Timestamp.text(of: now))),
+            .init("event", .string(event)),
         ])
         entry.members += members.members
         return entry

@@ -104,18 +104,30 @@ public final class AuditLog: Sendable {
         }
     }
 
+    /// What was asked for of the log.
+    public struct Entries: Sendable {
+        /// Oldest first.
+        public var entries: [JSON]
+        /// There are older ones that are wanted and did not fit.
+        public var isTruncated: Bool
+    }
+
     /// The newest entries that fit, oldest first, after a ``flush()``. What could not be written is among them.
     ///
     /// - Parameters:
     ///   - since: Unix seconds; entries about something earlier are left out.
     ///   - account: only entries about this account.
     ///   - limit: entries at most.
-    public func entries(since: Int?, account: String?, limit: Int) async -> [JSON] {
+    public func entries(since: Int?, account: String?, limit: Int) async -> Entries {
         await withCheckedContinuation { done in
             queue.async {
                 self.tellAll()
                 let bytes = self.file.contents() + self.state.withLock { $0.waiting.joined() }
-                done.resume(returning: AuditReader.entries(in: bytes, since: since, account: account, limit: limit))
+                let more = limit == .max ? limit : limit + 1
+                let found = AuditReader.entries(in: bytes, since: since, account: account, limit: more)
+                done.resume(
+                    returning: Entries(
+                        entries: AuditReader.byTime(found.suffix(limit)), isTruncated: found.count > limit))
             }
         }
     }

@@ -2,7 +2,7 @@ internal import StrictJSON
 
 /// Reads the audit log back. What is no entry (a line that a crash cut, or somebody's note) is passed over.
 enum AuditReader {
-    /// The newest entries that fit, oldest first.
+    /// The entries that were written last and fit, in the order in which they were written.
     static func entries(in bytes: [UInt8], since: Int?, account: String?, limit: Int) -> [JSON] {
         var found: [JSON] = []
         var end = bytes.endIndex
@@ -17,9 +17,18 @@ enum AuditReader {
         return found.reversed()
     }
 
+    /// The same in the order of time: what is counted for a while is written after what happened meanwhile.
+    static func byTime(_ entries: [JSON]) -> [JSON] {
+        let keyed = entries.enumerated().map { (at: instant($1.object ?? JSONObject()) ?? 0, place: $0, entry: $1) }
+        return keyed.sorted { ($0.at, $0.place) < ($1.at, $1.place) }.map(\.entry)
+    }
+
+    /// Unix seconds.
+    private static func instant(_ entry: JSONObject) -> Int? { entry["last"]?.integer ?? entry["time"]?.integer }
+
     /// A line about several times counts by its last one. A clock may have been set back: lines are not in order of it.
     private static func isWanted(_ entry: JSONObject, _ since: Int?, _ account: String?) -> Bool {
-        guard let at = entry["last"]?.integer ?? entry["at"]?.integer, entry["event"]?.string != nil else {
+        guard let at = instant(entry), entry["event"]?.string != nil else {
             return false
         }
         if let since, at < since { return false }

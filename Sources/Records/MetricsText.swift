@@ -5,7 +5,6 @@ public struct MetricsText: Sendable {
 
     /// What is not counted but asked for at the moment of writing.
     public struct Present: Sendable {
-        public var version: String
         /// Accounts by state: every state that there is, with its number.
         public var accounts: [(state: String, count: Int)]
         /// Sign-outs that the provider has yet to hear of, by account.
@@ -16,11 +15,9 @@ public struct MetricsText: Sendable {
         public var audit: AuditLog.Health?
 
         public init(
-            version: String, accounts: [(state: String, count: Int)],
-            pendingRevocations: [(account: String, count: Int)], isVaultLocked: Bool, uptime: Int,
-            audit: AuditLog.Health?
+            accounts: [(state: String, count: Int)], pendingRevocations: [(account: String, count: Int)],
+            isVaultLocked: Bool, uptime: Int, audit: AuditLog.Health?
         ) {
-            self.version = version
             self.accounts = accounts
             self.pendingRevocations = pendingRevocations
             self.isVaultLocked = isVaultLocked
@@ -86,8 +83,6 @@ public struct MetricsText: Sendable {
         }
         family("uptime_seconds", "gauge", "Seconds since the daemon's start.")
         sample([], present.uptime)
-        family("build_info", "gauge", "The version that runs; always 1.")
-        sample([("version", present.version)], 1)
     }
 
     // MARK: The format

@@ -118,6 +118,9 @@ package final class HTTPExchange {
         else { throw HTTPExchange.bad("a status line that is not HTTP/1.1") }
         var fields: [(name: String, value: String)] = []
         for line in lines.dropFirst() {
+            guard line.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
+                throw HTTPExchange.bad("a header line with a control character")
+            }
             guard let colon = line.utf8.firstIndex(of: UInt8(ascii: ":")), colon != line.startIndex else {
                 throw HTTPExchange.bad("a header line without a name")
             }
@@ -134,7 +137,10 @@ package final class HTTPExchange {
             return .chunked
         }
         if let text = head.field("content-length") {
-            guard let length = Int(text), length >= 0 else { throw bad("a length that is not a number") }
+            // Digits and nothing else, and no second opinion (RFC 9112 section 6.3).
+            guard text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let length = Int(text),
+                head.all("content-length").allSatisfy({ $0 == text })
+            else { throw bad("a length that is not a number") }
             return .length(length)
         }
         return .untilClose

@@ -43,15 +43,15 @@ package struct ServerSentEvents {
                 continue
             }
             skipsNewline = byte == 13
-            let text = String(decoding: line, as: UTF8.self)
-            line.removeAll(keepingCapacity: true)
-            if let event = try take(text) { events.append(event) }
+            defer { line.removeAll(keepingCapacity: true) }
+            if let event = try take(line) { events.append(event) }
         }
         return events
     }
 
-    private mutating func take(_ text: String) throws(RingbackError) -> Event? {
-        guard !text.isEmpty else {
+    /// By bytes: a character may be a colon or a space with an accent on it.
+    private mutating func take(_ line: [UInt8]) throws(RingbackError) -> Event? {
+        guard !line.isEmpty else {
             defer {
                 name = ""
                 data = []
@@ -60,20 +60,20 @@ package struct ServerSentEvents {
             guard !data.isEmpty else { return nil }
             return Event(id: id, name: name.isEmpty ? "message" : name, data: data.joined(separator: "\n"))
         }
-        guard !text.hasPrefix(":") else { return nil }
-        let colon = text.firstIndex(of: ":")
-        var value = colon.map { text[text.index(after: $0)...] } ?? ""
-        if value.hasPrefix(" ") { value = value.dropFirst() }
-        switch text[..<(colon ?? text.endIndex)] {
+        let colon = line.firstIndex(of: UInt8(ascii: ":"))
+        var bytes = colon.map { line[($0 + 1)...] } ?? []
+        if bytes.first == UInt8(ascii: " ") { bytes = bytes.dropFirst() }
+        let value = String(decoding: bytes, as: UTF8.self)
+        switch String(decoding: line[..<(colon ?? line.endIndex)], as: UTF8.self) {
         // The id goes back to the server as a header field, and stays for events without one.
-        case "id": if !value.contains("\0") { id = String(value) }
-        case "event": name = String(value)
+        case "id": if !bytes.contains(0) { id = value }
+        case "event": name = value
         case "data":
             size += value.utf8.count
             guard size <= ServerSentEvents.limit else {
                 throw RingbackError(.badAnswer, "The server sent an event without end.")
             }
-            data.append(String(value))
+            data.append(value)
         default: break
         }
         return nil

@@ -25,7 +25,10 @@ extension ProviderState {
 
     mutating func authorize(_ request: SandboxRequest, at now: Int) -> ServerResponse {
         guard request.isWellFormed else { return Pages.error("The request's parameters cannot be read.") }
-        let parameters = Parameters(request.method == "POST" ? request.form ?? [] : request.query)
+        let sent = Parameters(request.method == "POST" ? request.form ?? [] : request.query)
+        guard let parameters = requested(sent, at: now) else {
+            return Pages.error("The request was not pushed, or its reference was used already or has expired.")
+        }
         guard parameters.repeated.isDisjoint(with: ["client_id", "redirect_uri"]) else {
             return Pages.error("The request names its client or its redirect URI twice.")
         }

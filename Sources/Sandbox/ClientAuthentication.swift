@@ -16,12 +16,17 @@ extension ProviderState {
     }
 
     /// The client, if it proved itself in the way, and only the way, it is registered with.
-    func authenticate(_ request: SandboxRequest, _ parameters: Parameters) throws(Refusal) -> SandboxClient {
-        guard parameters["client_assertion"] == nil else {
-            throw Refusal("invalid_client", "client assertions are not supported", status: 401)
-        }
+    mutating func authenticate(
+        _ request: SandboxRequest, _ parameters: Parameters, at now: Int
+    ) throws(Refusal) -> SandboxClient {
         let lines = request.fields[all: "Authorization"]
-        guard let header = lines.first else { return try authenticateByForm(parameters) }
+        guard let header = lines.first else {
+            guard let assertion = parameters["client_assertion"] else { return try authenticateByForm(parameters) }
+            return try authenticate(byAssertion: assertion, parameters, at: now)
+        }
+        guard parameters["client_assertion"] == nil else {
+            throw Refusal("invalid_request", "the client authenticates in two ways")
+        }
         guard lines.count == 1 else { throw Refusal("invalid_request", "Authorization is repeated") }
         guard parameters["client_secret"] == nil else {
             throw Refusal("invalid_request", "the client authenticates in two ways")

@@ -85,6 +85,8 @@ struct ControlDocument {
         case "omit_kid": settings.omitsKeyIDs = try member.bool()
         case "algorithm": settings.algorithm = try member.oneOf(SandboxAlgorithm.self)
         case "refresh_tokens": settings.refreshTokens = try member.oneOf(SandboxSettings.RefreshTokens.self)
+        case "pushed_requests":
+            settings.pushedRequests = try member.oneOf(SandboxSettings.PushedRequests.self)
         case "auto_approve":
             if let isOn = member.value.bool {
                 settings.autoApprovedUser = isOn ? users.first?.name : nil
@@ -163,17 +165,22 @@ struct ControlDocument {
     }
 
     private static func client(_ item: JSONObject.Member) throws(Mistake) -> SandboxClient {
-        try item.allow(["id", "secret", "redirect_uris", "loopback", "authentication"])
+        try item.allow(["id", "secret", "redirect_uris", "loopback", "authentication", "jwks"])
         let authentication = try item.optional("authentication")
         let loopback = try item.optional("loopback")
         let redirectURIs = try item.optional("redirect_uris")
+        let jwks = try item.optional("jwks")
+        let keys = try jwks.map { set throws(Mistake) in
+            guard let keys = SandboxClient.keys(in: set.value) else { throw set.mistake("not a set of public keys") }
+            return keys
+        }
         return SandboxClient(
             id: try item.required("id").string(), secret: try item.optional("secret")?.string().asSecret,
             redirectURIs: try redirectURIs?.each { uri throws(Mistake) in try uri.string() } ?? [],
             loopback: try loopback?.oneOf(SandboxClient.LoopbackRule.self) ?? .any,
             authentications: try authentication.map { method throws(Mistake) in
                 [try method.oneOf(SandboxClient.Authentication.self)]
-            })
+            }, keys: keys ?? [])
     }
 }
 

@@ -4,6 +4,8 @@ enum Endpoint: String, CaseIterable, Sendable {
     /// Where the page of `authorize` sends its form.
     case signIn = "sign_in"
     case token, userinfo, revocation
+    /// RFC 9126.
+    case pushedAuthorization = "par"
     case endSession = "end_session"
 
     /// Below the issuer's path.
@@ -16,6 +18,7 @@ enum Endpoint: String, CaseIterable, Sendable {
         case .token: "/token"
         case .userinfo: "/userinfo"
         case .revocation: "/revoke"
+        case .pushedAuthorization: "/par"
         case .endSession: "/logout"
         }
     }
@@ -24,7 +27,7 @@ enum Endpoint: String, CaseIterable, Sendable {
         switch self {
         case .discovery, .jwks: ["GET"]
         case .authorize, .userinfo, .endSession: ["GET", "POST"]
-        case .signIn, .token, .revocation: ["POST"]
+        case .signIn, .token, .revocation, .pushedAuthorization: ["POST"]
         }
     }
 

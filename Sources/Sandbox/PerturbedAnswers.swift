@@ -7,6 +7,7 @@ internal import StrictJSON
 /// that tells the same lie: `…` is `oidcc-client-test`.
 enum Perturbation: String, CaseIterable, Sendable {
     case metadataWrongIssuer = "metadata_wrong_issuer"  // …-discovery-issuer-mismatch
+    case metadataOnlyHS256 = "metadata_only_hs256"  // …-invalid-sig-hs256
     case metadataNoS256 = "metadata_no_s256"
     case metadataNoIssParameter = "metadata_no_iss_parameter"
     case metadataNoRevocation = "metadata_no_revocation"
@@ -88,6 +89,7 @@ struct Perturbations {
 
     mutating func change(metadata: inout JSONObject, issuer: String) {
         if take(.metadataWrongIssuer) { metadata["issuer"] = .string(issuer + "INVALID") }
+        if take(.metadataOnlyHS256) { metadata["id_token_signing_alg_values_supported"] = ["HS256"] }
         if take(.metadataNoS256) { metadata["code_challenge_methods_supported"] = ["plain"] }
         if take(.metadataNoIssParameter) { metadata["authorization_response_iss_parameter_supported"] = nil }
         if take(.metadataNoRevocation) { metadata["revocation_endpoint"] = nil }

@@ -22,6 +22,10 @@ struct ProviderState {
     var log = RequestLog()
     /// Sign-in pages that have not been answered, by their unguessable name.
     var interactions: [String: Interaction] = [:]
+    /// Authorization requests that wait for the browser, by the reference it brings.
+    var pushed: [String: PushedRequest] = [:]
+    /// The names of clients' signed statements that were accepted, until when they would be.
+    var usedAssertions: [String: Int] = [:]
     /// Seconds that the issuer's clock is ahead.
     var clockOffset = 0
 
@@ -50,7 +54,8 @@ struct ProviderState {
             case .signIn: return signIn(request, at: now)
             case .token: return try token(request, at: now)
             case .userinfo: return try userinfo(request, at: now)
-            case .revocation: return try revoke(request)
+            case .revocation: return try revoke(request, at: now)
+            case .pushedAuthorization: return try push(request, at: now)
             case .endSession: return try endSession(request)
             }
         } catch let refusal as Refusal {
@@ -63,6 +68,7 @@ struct ProviderState {
     /// The provider metadata (OpenID Connect Discovery section 3, RFC 8414 section 2).
     private mutating func metadata() -> JSONObject {
         let authentications: JSON = .array(SandboxClient.Authentication.allCases.map { .string($0.rawValue) })
+        let signatures: JSON = .array(SignatureAlgorithm.allCases.map { .string($0.rawValue) })
         var document = JSONObject([
             .init("issuer", .string(issuer)),
             .init("authorization_endpoint", .string(url(.authorize))),
@@ -79,6 +85,8 @@ struct ProviderState {
             .init("id_token_signing_alg_values_supported", [.string(settings.algorithm.rawValue)]),
             .init("token_endpoint_auth_methods_supported", authentications),
             .init("revocation_endpoint_auth_methods_supported", authentications),
+            .init("token_endpoint_auth_signing_alg_values_supported", signatures),
+            .init("revocation_endpoint_auth_signing_alg_values_supported", signatures),
             .init("code_challenge_methods_supported", ["S256"]),
             .init("claims_supported", ["sub", "name", "preferred_username", "email", "email_verified", "auth_time"]),
             .init("authorization_response_iss_parameter_supported", true),
@@ -86,6 +94,10 @@ struct ProviderState {
             .init("request_parameter_supported", false),
             .init("request_uri_parameter_supported", false),
         ])
+        if settings.pushedRequests != .off {
+            document["pushed_authorization_request_endpoint"] = .string(url(.pushedAuthorization))
+            document["require_pushed_authorization_requests"] = .bool(settings.pushedRequests == .required)
+        }
         perturbations.change(metadata: &document, issuer: issuer)
         return document
     }

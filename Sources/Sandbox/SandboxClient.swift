@@ -1,3 +1,4 @@
+public import Cryptography
 internal import HTTPMessages
 public import Secrets
 
@@ -11,6 +12,7 @@ public struct SandboxClient: Sendable {
         case none
         case basic = "client_secret_basic"
         case post = "client_secret_post"
+        case privateKey = "private_key_jwt"
     }
 
     /// What is accepted on loopback besides the registered URIs.
@@ -30,16 +32,20 @@ public struct SandboxClient: Sendable {
     public var loopback: LoopbackRule
     /// What the client may use.
     public var authentications: [Authentication]
+    /// What a client with `private_key_jwt` may sign with.
+    public var keys: [PublicKey]
 
     public init(
         id: String, secret: Secret? = nil, redirectURIs: [String] = [], loopback: LoopbackRule = .any,
-        authentications: [Authentication]? = nil
+        authentications: [Authentication]? = nil, keys: [PublicKey] = []
     ) {
         self.id = id
         self.secret = secret
         self.redirectURIs = redirectURIs
         self.loopback = loopback
-        self.authentications = authentications ?? (secret == nil ? [.none] : [.basic, .post])
+        let usual: [Authentication] = keys.isEmpty ? [.none] : [.privateKey]
+        self.authentications = authentications ?? (secret == nil ? usual : [.basic, .post])
+        self.keys = keys
     }
 
     /// The public client that is always there.

@@ -67,6 +67,9 @@ public struct SandboxSettings: Sendable, Equatable {
         case never
     }
 
+    /// Whether clients may, or must, push their authorization requests (RFC 9126).
+    public enum PushedRequests: String, Sendable, CaseIterable { case off, offered, required }
+
     public var accessTokenLifetime = 3_600
     public var idTokenLifetime = 3_600
     /// RFC 6749 section 4.1.2 recommends at most ten minutes; a minute finds slow clients.
@@ -84,6 +87,7 @@ public struct SandboxSettings: Sendable, Equatable {
     public var reuseGrace = 0
     /// Answers to refreshes carry an ID token.
     public var renewsIDToken = true
+    public var pushedRequests = PushedRequests.off
     public var algorithm = SandboxAlgorithm.rs256
     /// The name of the user who is signed in without a page; nil shows the page.
     public var autoApprovedUser: String?

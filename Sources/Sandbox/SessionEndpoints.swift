@@ -37,9 +37,9 @@ extension ProviderState {
     }
 
     /// RFC 7009. A refresh token takes its whole family with it; a token nobody knows is as good as revoked.
-    mutating func revoke(_ request: SandboxRequest) throws(Refusal) -> ServerResponse {
+    mutating func revoke(_ request: SandboxRequest, at now: Int) throws(Refusal) -> ServerResponse {
         let parameters = try formParameters(request)
-        let client = try authenticate(request, parameters)
+        let client = try authenticate(request, parameters, at: now)
         guard let token = parameters["token"] else { throw Refusal("invalid_request", "token is missing") }
         if let grant = ledger.refreshTokens[token] {
             try require(client, of: grant.family)

@@ -7,7 +7,7 @@ extension ProviderState {
     mutating func token(_ request: SandboxRequest, at now: Int) throws -> ServerResponse {
         counters.tokenRequests[request.grantType ?? "none", default: 0] += 1
         let parameters = try formParameters(request)
-        let client = try authenticate(request, parameters)
+        let client = try authenticate(request, parameters, at: now)
         if perturbations.take(.tokenInvalidGrant) { throw Refusal("invalid_grant", "the grant is refused") }
         ledger.forgetOldTokens(at: now)
         switch parameters["grant_type"] {

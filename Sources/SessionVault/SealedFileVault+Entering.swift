@@ -18,6 +18,8 @@ extension SealedFileVault {
             guard let live = SlotFiles.live(ofNext: name) else { continue }
             finishStore(live, next: name, folder, key)
         }
+        // What a killed process had named may not be safe from a power cut yet; from here on it is told of.
+        try? folder.sync()
         let last = names.compactMap(SlotFiles.retiredNumber).max() ?? 0
         state = .open(OpenVault(key: key, directory: folder, keyFile: keyFile, nextRetired: last + 1))
         show(keyFile)

@@ -52,11 +52,17 @@ extension SealedFileVault {
         }
     }
 
+    /// A passphrase cannot be asked for by a vault that is to have none: that way is a longer one.
     func mismatch(_ recorded: KeySourceChoice) -> VaultError {
-        .locked(
+        let steps =
+            recorded == .passphrase
+            ? "To move it, set key_source = \"passphrase\", restart ringbackd, run `ringback unlock` and `ringback vault "
+                + "rekey --key-source \(choice.rawValue)`, then set key_source back."
+            : "Run `ringback vault rekey --key-source \(choice.rawValue)` to move it, or set key_source to "
+                + "\"\(recorded.rawValue)\" or \"auto\" and restart ringbackd."
+        return .locked(
             reason: "The vault's key is kept by \(recorded.rawValue), and the configuration says "
-                + "key_source = \"\(choice.rawValue)\". Run `ringback vault rekey \(choice.rawValue)` to move it, or set "
-                + "key_source to \"\(recorded.rawValue)\" or \"auto\".")
+                + "key_source = \"\(choice.rawValue)\". \(steps)")
     }
 
     /// The data key of `vault.key`, by the source that it names.
@@ -87,7 +93,7 @@ extension SealedFileVault {
         case .absent(let reason), .locked(let reason), .failed(let reason):
             .locked(reason: "The vault's key is kept by \(source.rawValue). \(reason)")
         case .needsPassphrase:
-            .locked(reason: "The vault is locked with a passphrase. Run `ringback unlock`.")
+            .locked(reason: Self.needsPassphrase)
         }
     }
 
@@ -109,6 +115,7 @@ extension SealedFileVault {
         if choice == .auto, source(decided) == nil {
             return becomeMemory(because: "There is no directory for a key file.")
         }
+        if decided == .passphrase { showNewPassphraseNeeded() }
         do throws(VaultError) {
             try await create(directory, decided, passphrase)
         } catch {

@@ -40,12 +40,7 @@ extension SealedFileVault {
         guard let bytes = found else { return try opened() }
         let keyFile = try parse(bytes)
         guard self.choice != .auto, self.choice != keyFile.source else { return try opened() }
-        guard keyFile.source != .passphrase else {
-            throw .locked(
-                reason:
-                    "The vault is locked with a passphrase. Set key_source = \"passphrase\", run `ringback unlock`, "
-                    + "then `ringback vault rekey`, then change key_source.")
-        }
+        guard keyFile.source != .passphrase else { throw mismatch(.passphrase) }
         let key = try await dataKey(keyFile, bytes, nil)
         try enter(directory, keyFile, key)
         return try opened()

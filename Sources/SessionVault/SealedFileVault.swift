@@ -34,6 +34,8 @@ public actor SealedFileVault: Vault {
     }
 
     static let folder = "vault"
+    private static let unopened = "The vault has not been opened yet."
+    static let needsPassphrase = "The vault is locked with a passphrase. Run `ringback unlock`."
 
     let path: String
     let choice: KeySourceChoice
@@ -58,7 +60,7 @@ public actor SealedFileVault: Vault {
         snapshot = Mutex(
             VaultStatus(
                 kind: choice == .memory ? "memory" : "sealed-file", isLocked: true,
-                reason: "The vault has not been opened yet.",
+                reason: SealedFileVault.unopened,
                 keySource: choice == .auto ? "undecided" : choice.rawValue,
                 protects: "nothing is readable until it is opened"))
     }
@@ -94,6 +96,7 @@ public actor SealedFileVault: Vault {
         snapshot.withLock {
             $0 = VaultStatus(
                 kind: "sealed-file", isLocked: false, keySource: keyFile.source.rawValue, protects: protects)
+            $0.otherKeySource = other(than: keyFile.source)
         }
     }
 
@@ -111,13 +114,23 @@ public actor SealedFileVault: Vault {
         snapshot.withLock { status in
             status.keySource = source.rawValue
             status.protects = protects
+            status.needsNewPassphrase = false
+            status.otherKeySource = other(than: source)
         }
+    }
+
+    /// There is no key yet, and to make it a passphrase has to be chosen.
+    func showNewPassphraseNeeded() { snapshot.withLock { $0.needsNewPassphrase = true } }
+
+    private nonisolated func other(than source: KeySourceChoice) -> String? {
+        choice == .auto || choice == source ? nil : choice.rawValue
     }
 
     private func note(_ error: VaultError) {
         let reason =
             switch error {
-            case .wrongPassphrase: "The passphrase does not open the vault."
+            // Whoever gave it is told. Why the vault is locked has not changed.
+            case .wrongPassphrase: status.reason == Self.unopened ? Self.needsPassphrase : status.reason
             case .locked(let reason), .unwritable(let reason), .damaged(let reason), .newer(let reason),
                 .refused(let reason):
                 reason

@@ -15,6 +15,9 @@ extension SyncedDirectory {
                 let code = errno
                 guard isMade || code == EEXIST else { throw FileFailure(action: "make", path: part, code: code) }
                 try SyncedDirectory(opening: above, followsLink: true).sync()
+            } else {
+                // Somebody may have made it and been killed before its name was safe.
+                try? SyncedDirectory(opening: above, followsLink: true).sync()
             }
             above = part
         }

@@ -33,6 +33,7 @@ final class SyncedDirectory: Sendable {
                 let code = errno
                 // On a read-only file system a directory that exists is refused for that reason.
                 guard code == EEXIST || exists(name) else { throw failure("make", name, code) }
+                try? sync()
             }
         }
         do throws(FileFailure) {

@@ -103,6 +103,11 @@ public struct VaultStatus: Sendable, Equatable {
     /// A ``KeySourceChoice``'s name; `undecided` before the first opening.
     public var keySource: String
     public var protects: String
+    /// It is locked since there is no passphrase yet: the next one that is given becomes its passphrase.
+    public var needsNewPassphrase = false
+    /// The ``KeySourceChoice`` that the configuration names, where that is neither `auto` nor the key's source: the next
+    /// start will be locked.
+    public var otherKeySource: String?
 
     public init(kind: String, isLocked: Bool, reason: String? = nil, keySource: String, protects: String) {
         self.kind = kind

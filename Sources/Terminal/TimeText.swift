@@ -41,6 +41,15 @@ public enum TimeText {
         return fields.map { twoDigits(Int($0)) }.joined(separator: ":")
     }
 
+    /// Day and time where the person is: `2027-01-15 14:05:09`.
+    public static func dateAndTime(_ instant: Int) -> String {
+        var seconds = time_t(instant)
+        var parts = unsafe tm()
+        guard unsafe localtime_r(&seconds, &parts) != nil else { return "----------" }
+        let (year, month, day) = unsafe (Int(parts.tm_year) + 1_900, Int(parts.tm_mon) + 1, Int(parts.tm_mday))
+        return "\(year)-\(twoDigits(month))-\(twoDigits(day)) \(timeOfDay(instant))"
+    }
+
     /// Unix seconds.
     public static func now() -> Int { time(nil) }
 

@@ -37,7 +37,13 @@ struct Audit: ParsableCommand {
                     ("since", since.flatMap { Audit.instant($0, now: TimeText.now()) }), ("account", account),
                     ("limit", limit.map { String($0) }),
                 ])
-            let entries = try daemon.calls().call("GET", target)["entries"]?.array ?? []
+            let answer = try daemon.calls().call("GET", target)
+            let entries = answer["entries"]?.array ?? []
+            defer {
+                if answer["truncated"]?.bool == true {
+                    Output.note("There are older entries. Ask for less with --since or --account, or read audit.jsonl.")
+                }
+            }
             guard !isJSON else {
                 for entry in entries { Output.json(entry) }
                 return
@@ -67,7 +73,8 @@ struct Audit: ParsableCommand {
 
     private static func cells(_ entry: JSON) -> [String] {
         [
-            entry["time"]?.string ?? "", entry["event"]?.string ?? "", entry["account"]?.string ?? "-",
+            entry["time"]?.integer.map(TimeText.dateAndTime) ?? "", entry["event"]?.string ?? "",
+            entry["account"]?.string ?? "-",
             entry["count"]?.integer.map { String($0) } ?? "", entry["pid"]?.integer.map { String($0) } ?? "",
             entry["executable"]?.string ?? (entry["pid"] == nil ? "" : "?"), details(entry),
         ]
@@ -76,7 +83,7 @@ struct Audit: ParsableCommand {
     /// Members that have no column, in their order.
     private static func details(_ entry: JSON) -> String {
         let columns: Set = [
-            "time", "at", "event", "account", "count", "pid", "executable", "first", "last", "verified",
+            "time", "time_text", "event", "account", "count", "pid", "executable", "first", "last", "verified",
         ]
         var words: [String] = []
         for member in entry.object?.members ?? [] where !columns.contains(member.name) {

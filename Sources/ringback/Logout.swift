@@ -59,7 +59,8 @@ struct Logout: ParsableCommand {
         var names: [String] = []
         for document in try daemon.calls().call("GET", "/v1/accounts")["accounts"]?.array ?? [] {
             let account = try Account(reading: document)
-            if account.state.hasSession { names.append(account.name) }
+            // One that is not loaded may hold a session: the daemon says whether it is out of reach.
+            if account.state.hasSession || account.state == .loading { names.append(account.name) }
         }
         return names
     }

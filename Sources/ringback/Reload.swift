@@ -1,5 +1,7 @@
 import ArgumentParser
 import RingbackClient
+import StrictJSON
+import Terminal
 
 struct Reload: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -12,7 +14,13 @@ struct Reload: ParsableCommand {
     func run() throws {
         try present { () throws(RingbackError) in
             let answer = try daemon.calls().call("POST", "/v1/reload")
-            if json.isWanted { Output.json(answer) } else { Output.line("The configuration was read again.") }
+            guard !json.isWanted else { return Output.json(answer) }
+            Output.line("The configuration was read again.")
+            let tables = (answer["restart_needed"]?.array ?? []).compactMap(\.string)
+            if !tables.isEmpty {
+                let names = tables.map { "[\(Sanitizer.line($0))]" }.joined(separator: ", ")
+                Output.note("Changes in \(names) take effect when the daemon is started again.")
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ struct Unlock: ParsableCommand {
         abstract: "Unlock the vault: everything goes on where it was.",
         discussion: """
             Where the key needs a passphrase, it is asked for on the terminal, without echo; if standard input is no \
-            terminal, it is its first line. It is never an argument.
+            terminal, it is its first line. It is never an argument. A first one, that is being chosen, is asked for twice.
             """)
 
     @OptionGroup var json: JSONOption
@@ -20,9 +20,11 @@ struct Unlock: ParsableCommand {
             let vault = try calls.call("GET", "/v1/status")["vault"]
             var body = JSONObject()
             if vault?["key_source"]?.string == "passphrase", vault?["locked"]?.bool == true {
-                body["passphrase"] = .string(try Passphrase.read("Passphrase (it is not shown): "))
+                let isNew = vault?["needs_new_passphrase"]?.bool == true
+                body["passphrase"] = .string(
+                    isNew ? try Passphrase.readNew() : try Passphrase.read("Passphrase (it is not shown): "))
             }
-            let answer = try calls.call("POST", "/v1/vault/unlock", body: .object(body), timeout: .seconds(90))
+            let answer = try calls.call("POST", "/v1/vault/unlock", body: .object(body), timeout: .seconds(150))
             if json.isWanted { Output.json(answer) } else { Output.line("The vault is open.") }
         }
     }

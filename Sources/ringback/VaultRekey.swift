@@ -23,21 +23,37 @@ struct VaultRekey: ParsableCommand {
         case memory
     }
 
-    @Option(help: "The new place of the key.")
-    var keySource: Source
+    @Argument(help: "The new place of the key.")
+    var place: Source?
+
+    @Option(help: "The same.")
+    var keySource: Source?
 
     @OptionGroup var json: JSONOption
     @OptionGroup var daemon: DaemonOptions
 
+    func validate() throws {
+        guard (place == nil) != (keySource == nil) else {
+            throw ValidationError("Name the new place of the key, once.")
+        }
+    }
+
     func run() throws {
+        guard let keySource = keySource ?? place else { return }
         try present { () throws(RingbackError) in
             let calls = try daemon.calls()
             var body = JSONObject([.init("key_source", .string(keySource.rawValue))])
             if keySource == .passphrase { body["passphrase"] = .string(try Passphrase.readNew()) }
-            let answer = try calls.call("POST", "/v1/vault/rekey", body: .object(body), timeout: .seconds(90))
+            let answer = try calls.call("POST", "/v1/vault/rekey", body: .object(body), timeout: .seconds(150))
             guard !json.isWanted else { return Output.json(answer) }
             Output.line("The vault's key: \(Sanitizer.line(answer["key_source"]?.string ?? keySource.rawValue))")
             if let protects = answer["protects"]?.string { Output.note(Sanitizer.line(protects)) }
+            if let named = answer["other_key_source"]?.string, let source = answer["key_source"]?.string {
+                Output.note(
+                    Sanitizer.line(
+                        "Set key_source = \"\(source)\" in the configuration too: it says \"\(named)\", and the daemon "
+                            + "would be locked at its next start.", limit: 400))
+            }
         }
     }
 }

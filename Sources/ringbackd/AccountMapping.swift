@@ -14,8 +14,9 @@ extension Account {
             name: name, provider: account.provider.word, source: account.source.description,
             endpoints: Endpoints(account.provider), clientID: account.clientID,
             clientAuthentication: account.clientAuthentication, clientSecret: SecretSource(account, helper),
-            scopes: account.scopes, redirectURI: account.redirectURI,
-            authorizationParameters: account.additionalParameters, flowTimeout: account.flowTimeout,
+            clientKey: KeySource(account), scopes: account.scopes, redirectURI: account.redirectURI,
+            responseMode: account.responseMode, authorizationParameters: account.additionalParameters,
+            flowTimeout: account.flowTimeout,
             trust: account.trust, headers: account.headers.map { ($0.name, $0.value) },
             refreshMargin: account.refreshMargin, sessionWarnings: account.sessionWarnings)
     }
@@ -29,6 +30,21 @@ extension Account.Endpoints {
             self = .fixed(endpoints)
         } else {
             self = .unsupported("Sign-in with provider \(provider.word) is not part of this version of Ringback.")
+        }
+    }
+}
+
+extension Account.KeySource {
+    /// Nil without a key. Read at every use, like a secret in a file.
+    init?(_ account: AccountConfiguration) {
+        guard account.clientKeyFile != nil else { return nil }
+        self.init { () throws(BrokerError) in
+            do throws(ConfigurationError) {
+                if let key = try account.readClientKey(user: geteuid()) { return key }
+            } catch {
+                throw .misconfigured(error.description)
+            }
+            throw .misconfigured("\(account.name) has no key.")
         }
     }
 }

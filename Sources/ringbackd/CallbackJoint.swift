@@ -4,14 +4,15 @@ import CallbackListener
 extension CallbackDoor {
     /// The door of a listener: redirect URIs of this machine are listened behind, others come by `ringback open` or
     /// `ringback complete`.
-    init(_ listener: LoopbackListener, peerUIDs: @escaping @Sendable (AccountName) -> Set<UInt32>) {
+    init(_ listener: LoopbackListener, peers: PeerUIDs) {
         self.init(
             open: { template, account throws(BrokerError) in
                 let template = template ?? "http://127.0.0.1:{port}/callback/\(account)"
                 guard template.hasPrefix("http://") else { return template }
                 do throws(CallbackListenerError) {
                     var binding = try CallbackBinding(parsing: template)
-                    binding.peerUIDs = peerUIDs(account)
+                    binding.peerUIDs = peers.of(account)
+                    binding.acceptsPost = peers.postsForm(account)
                     return try listener.open(binding)
                 } catch {
                     throw BrokerError(error)

@@ -40,12 +40,12 @@ enum Main {
                 path: "\(places.state)/audit.jsonl",
                 options: AuditLog.Options(now: BrokerClock.system.now) { logger.warning("\($0)") }))
         let broker = Broker(
-            vault: vault, http: http, door: CallbackDoor(listener) { peers.of($0) }, record: records.note)
+            vault: vault, http: http, door: CallbackDoor(listener, peers: peers), record: records.note)
         arrivals.connect(broker)
         let reloader = Reloader(place: place, broker: broker, helper: helper, peers: peers, logger: logger)
         await reloader.apply(configuration)
 
-        let daemon = SocketAPI.Daemon(version: version, startedAt: BrokerClock.system.now()) { await reloader.reload() }
+        let daemon = SocketAPI.Daemon(version: version) { await reloader.reload() }
         let api = SocketAPI(broker: broker, policy: Policy(owner: getuid()), daemon: daemon, records: records)
         let server = api.server()
         // Both before anybody can know that the daemon is there: a signal that came sooner would end it, uncleanly.
@@ -64,7 +64,8 @@ enum Main {
                     serviceName: "last out"),
                 .init(
                     service: Freshness(
-                        broker: broker, vault: vault, helper: helper, configuration: configuration.vault),
+                        broker: broker, vault: vault, helper: helper, configuration: configuration.vault,
+                        logger: logger),
                     serviceName: "freshness"),
                 .init(service: LeaseKeeper(lock: lock, logger: logger), serviceName: "lease"),
                 .init(service: ReloadOnSignal(reloader: reloader, signals: hangups), serviceName: "reload"),

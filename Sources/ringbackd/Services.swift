@@ -21,6 +21,7 @@ final class Reloader: Sendable {
     private let helper: HelperConnection
     private let peers: PeerUIDs
     private let logger: Logger
+    private let vaultAtStart = OnceBox<VaultConfiguration>()
 
     init(place: ConfigurationPlace, broker: Broker, helper: HelperConnection, peers: PeerUIDs, logger: Logger) {
         self.place = place
@@ -30,27 +31,37 @@ final class Reloader: Sendable {
         self.logger = logger
     }
 
-    /// Re-reads everything. The mistakes as members of a problem document; none if it is in force now.
-    func reload() async -> [JSON] {
+    /// Re-reads everything, and says what of it is not in force now.
+    func reload() async -> SocketAPI.Reloaded {
         ServiceManager.notify("RELOADING=1\nMONOTONIC_USEC=\(monotonicMicroseconds())")
         defer { ServiceManager.notify("READY=1") }
         do throws(ConfigurationErrors) {
-            await apply(try DaemonConfiguration.load(place))
+            let configuration = try DaemonConfiguration.load(place)
+            await apply(configuration)
             logger.info("Configuration reloaded")
-            return []
+            return SocketAPI.Reloaded(restartNeeded: ignored(of: configuration))
         } catch {
             logger.error("Configuration not reloaded: \(error)")
-            return error.errors.map { mistake in
+            let mistakes = error.errors.map { (mistake) -> JSON in
                 var object = JSONObject([.init("file", .string(mistake.file))])
                 object["line"] = mistake.line.map { .integer($0) }
                 object["key"] = mistake.key.map { .string($0) }
                 object["message"] = .string(mistake.message)
                 return .object(object)
             }
+            return SocketAPI.Reloaded(errors: mistakes)
         }
     }
 
+    /// A vault stays the one that it was at the start: sessions are in it.
+    private func ignored(of configuration: DaemonConfiguration) -> [String] {
+        guard vaultAtStart.value != configuration.vault else { return [] }
+        logger.warning("The changes in [vault] take effect with the next start of the daemon")
+        return ["vault"]
+    }
+
     func apply(_ configuration: DaemonConfiguration) async {
+        if vaultAtStart.value == nil { vaultAtStart.set(configuration.vault) }
         peers.replace(with: configuration)
         await broker.configure(configuration.accounts.compactMap { Account($0, helper: helper) })
     }
@@ -62,15 +73,19 @@ final class Reloader: Sendable {
     }
 }
 
-/// Whose browsers may bring an account's callback, beside the user's own.
+/// Whose browsers may bring an account's callback, beside the user's own; and whether it comes as a form.
 final class PeerUIDs: Sendable {
     private let uids = Mutex<[String: Set<UInt32>]>([:])
+    private let forms = Mutex<Set<String>>([])
 
     func replace(with configuration: DaemonConfiguration) {
         let accounts = configuration.accounts.map { ($0.name, Set($0.callbackPeerUIDs)) }
         uids.withLock { $0 = Dictionary(uniqueKeysWithValues: accounts) }
+        let posting = configuration.accounts.filter { $0.responseMode == "form_post" }.map(\.name)
+        forms.withLock { $0 = Set(posting) }
     }
 
+    func postsForm(_ account: AccountName) -> Bool { forms.withLock { $0.contains(account.rawValue) } }
     func of(_ account: AccountName) -> Set<UInt32> { uids.withLock { $0[account.rawValue] ?? [] } }
 }
 
@@ -116,7 +131,8 @@ struct LastOut: Service {
     let logger: Logger
 
     /// A rotated refresh token that is on its way to us is worth this wait.
-    private static let drainTimeout: Duration = .seconds(2)
+    /// As long as the promise to end within five seconds allows.
+    private static let drainTimeout: Duration = .milliseconds(3_800)
 
     func run() async throws {
         // Loading libcurl takes as long as all of the start before: readiness did not wait for it, no thread of the

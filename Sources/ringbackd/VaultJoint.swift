@@ -2,6 +2,7 @@ import BrokerCore
 import Configuration
 import DesktopBus
 import Launcher
+import Logging
 import NetworkWatch
 import Secrets
 import ServiceLifecycle
@@ -46,14 +47,14 @@ extension SecretServiceSource {
             },
             create: { id, key throws(KeySourceError) in
                 do throws(HelperError) {
-                    try await helper.createKey(id: id, key: key)
+                    try await helper.createKey(id: id, key: key, mayPrompt: KeyRequest.isByPerson)
                 } catch {
                     throw KeySourceError(error)
                 }
             },
             read: { id throws(KeySourceError) in
                 do throws(HelperError) {
-                    return try await helper.readKey(id: id)
+                    return try await helper.readKey(id: id, mayPrompt: KeyRequest.isByPerson)
                 } catch {
                     throw KeySourceError(error)
                 }
@@ -70,7 +71,8 @@ extension KeySourceError {
         switch error {
         case .unavailable(let reason): self = .absent(reason: "The keyring is not there: \(reason).")
         case .notFound: self = .absent(reason: "The keyring has no key for this vault.")
-        case .locked, .dismissed: self = .locked(reason: "The keyring is locked. Unlock it, and this goes on by itself.")
+        case .locked, .dismissed:
+            self = .locked(reason: "The keyring is locked. Unlock it, and this goes on by itself.")
         case .failed(let reason): self = .failed(reason: "The keyring failed: \(reason).")
         }
     }
@@ -83,6 +85,7 @@ struct Freshness: Service {
     let vault: SealedFileVault
     let helper: HelperConnection
     let configuration: VaultConfiguration
+    let logger: Logger
 
     func run() async throws {
         let news = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -104,9 +107,5 @@ struct Freshness: Service {
         let source = KeySourceChoice.secretService.rawValue
         guard configuration.keySource == source || vault.status.keySource == source else { return }
         for await _ in helper.events(.secretServiceChanged) { await broker.keySourceChanged() }
-    }
-
-    private func watchScreen() async {
-        for await _ in helper.events(.screenLocked) { try? await broker.lockVault() }
     }
 }

@@ -43,8 +43,8 @@ struct House: Sendable {
         let mistakes = mistakes
         api = SocketAPI(
             broker: broker, policy: Policy(owner: 1_000),
-            daemon: SocketAPI.Daemon(version: House.version, startedAt: 0, reload: { mistakes.found }), records: records
-        )
+            daemon: SocketAPI.Daemon(version: House.version, boot: clock.clock.boot, reload: { mistakes.outcome }),
+            records: records, owner: 1_000)
         try await configure([account])
     }
 
@@ -109,9 +109,10 @@ struct House: Sendable {
     }
 }
 
-/// What the next reload finds wrong.
+/// What the next reload finds wrong, or cannot take over.
 final class Mistakes: Sendable {
-    private let state = Mutex<[JSON]>([])
-    var found: [JSON] { state.withLock { $0 } }
-    func plant(_ mistakes: [JSON]) { state.withLock { $0 = mistakes } }
+    private let state = Mutex(SocketAPI.Reloaded())
+    var outcome: SocketAPI.Reloaded { state.withLock { $0 } }
+    func plant(_ mistakes: [JSON]) { state.withLock { $0.errors = mistakes } }
+    func ignore(_ tables: [String]) { state.withLock { $0.restartNeeded = tables } }
 }

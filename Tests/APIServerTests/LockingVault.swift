@@ -8,6 +8,8 @@ final class LockingVault: Vault {
         var passphrase = Secret("canary-passphrase")
         var isLocked = false
         var source = "passphrase"
+        var isNew = false
+        var openings: [Bool] = []
     }
     private let state = Mutex(State())
     private let memory = MemoryVault()
@@ -15,7 +17,9 @@ final class LockingVault: Vault {
     private var isLocked: Bool { state.withLock { $0.isLocked } }
 
     func open(passphrase: Secret?) async throws(VaultError) {
+        let isByPerson = KeyRequest.isByPerson
         let error: VaultError? = state.withLock { state in
+            state.openings.append(isByPerson)
             guard state.isLocked else { return nil }
             guard let passphrase else { return .locked(reason: "It asks for a passphrase: ringback unlock.") }
             guard passphrase == state.passphrase else { return .wrongPassphrase }
@@ -24,6 +28,12 @@ final class LockingVault: Vault {
         }
         if let error { throw error }
     }
+
+    /// For each attempt to open it, whether a person asked for it.
+    var openings: [Bool] { state.withLock { $0.openings } }
+
+    /// As if nobody had chosen a passphrase yet.
+    func becomeNew() { state.withLock { $0.isNew = true } }
 
     func close() async throws(VaultError) { state.withLock { $0.isLocked = true } }
 
@@ -75,9 +85,13 @@ final class LockingVault: Vault {
 
     var status: VaultStatus {
         state.withLock { state in
-            VaultStatus(
+            var status = VaultStatus(
                 kind: "sealed-file", isLocked: state.isLocked, reason: state.isLocked ? "The vault is locked." : nil,
                 keySource: state.source, protects: "a test's sessions")
+            // As if that were in the configuration.
+            status.otherKeySource = state.source == "passphrase" ? nil : "passphrase"
+            status.needsNewPassphrase = state.isLocked && state.isNew
+            return status
         }
     }
 }

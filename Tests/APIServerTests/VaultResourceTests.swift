@@ -70,7 +70,10 @@ import Testing
         #expect(moved.status == 200 && moved["key_source"] == "passphrase")
         let refused = await house.ask("POST", "/v1/vault/rekey", #"{"key_source":"memory"}"#)
         #expect(refused.status == 409 && refused.code == "state_conflict")
-        for body in ["{}", #"{"key_source":"none"}"#, #"{"key_source":1}"#, #"{"key_source":"auto","passphrase":""}"#] {
+        for body in [
+            "{}", #"{"key_source":"passphrase"}"#, #"{"key_source":"none"}"#, #"{"key_source":1}"#,
+            #"{"key_source":"auto","passphrase":""}"#,
+        ] {
             let answer = await house.ask("POST", "/v1/vault/rekey", body)
             #expect(answer.status == 400 && answer.code == "validation_failed", "\(body)")
         }
@@ -78,6 +81,28 @@ import Testing
         #expect(odd.status == 400 && !odd.text.contains("canary"))
         await house.ask("POST", "/v1/vault/lock")
         #expect(await house.ask("POST", "/v1/vault/unlock", #"{"passphrase":"canary-new"}"#).status == 200)
+    }
+
+    @Test func `tells that a passphrase is to be chosen, and that the configuration names another source`() async throws
+    {
+        let vault = LockingVault()
+        let house = try await House(vault: vault)
+        #expect(await house.ask("GET", "/v1/status")["vault"]?["needs_new_passphrase"] == nil)
+        vault.becomeNew()
+        #expect(await house.ask("POST", "/v1/vault/lock")["needs_new_passphrase"] == true)
+        await house.ask("POST", "/v1/vault/unlock", #"{"passphrase":"canary-passphrase"}"#)
+        let moved = await house.ask("POST", "/v1/vault/rekey", #"{"key_source":"key-file"}"#)
+        #expect(moved["key_source"] == "key-file" && moved["other_key_source"] == "passphrase")
+        let back = await house.ask("POST", "/v1/vault/rekey", #"{"key_source":"passphrase","passphrase":"canary"}"#)
+        #expect(back["other_key_source"] == nil)
+    }
+
+    @Test func `knows when a person asks for its key, and when the daemon does`() async throws {
+        let vault = LockingVault()
+        let house = try await House(vault: vault)
+        await house.ask("POST", "/v1/vault/lock")
+        await house.ask("POST", "/v1/vault/unlock", #"{"passphrase":"canary-passphrase"}"#)
+        #expect(vault.openings == [false, true])
     }
 
     @Test func `one that is in memory alone cannot be locked`() async throws {

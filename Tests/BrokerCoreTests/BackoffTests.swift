@@ -60,7 +60,10 @@ import Testing
         backoff.relent(at: 1_000)
         #expect(backoff.refusal(at: 59_000) != nil)
         backoff.note(.provider(.unreachable(host: "h", reason: "r")), at: 60_000)
+        // Once a minute at most.
         backoff.relent(at: 60_001)
-        #expect(backoff.refusal(at: 60_001) == nil)
+        #expect(backoff.refusal(at: 60_001) != nil)
+        backoff.relent(at: 61_001)
+        #expect(backoff.refusal(at: 61_001) == nil)
     }
 }

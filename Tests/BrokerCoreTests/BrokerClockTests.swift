@@ -26,6 +26,14 @@ private let decade = 315_576_000
         names.map { House.account($0) } + [House.account(issuer: other)]
     }
 
+    /// For who reads the figures: no session is lost, and none is refreshed more often than its token expired.
+    private func tell(_ what: String, _ house: House) async {
+        let lost = await 51 - house.vault.sessions.count
+        #expect(lost == 0)
+        print("figure: \(what): sessions lost = \(lost)")
+        print("figure: \(what): refresh requests for 50 sessions = \(house.refreshCount)")
+    }
+
     private func states(_ broker: Broker) async -> Set<AccountState> { Set(await broker.accounts().map(\.state)) }
 
     // MARK: The wall
@@ -46,7 +54,7 @@ private let decade = 315_576_000
         house.clock.setWall(by: -seconds)
         await house.live(60)
         #expect(house.refreshCount == 50)
-        #expect(await house.vault.sessions.count == 51)
+        await tell("clock set by ten years while running", house)
     }
 
     @Test(arguments: [decade, -decade])
@@ -96,7 +104,7 @@ private let decade = 315_576_000
         // No token lives longer than its provider said.
         await house.live(3_600, step: 5_000, as: broker)
         #expect(house.refreshCount == refreshed + 50)
-        #expect(await house.vault.sessions.count == 51)
+        await tell("clock set by ten years across a restart", house)
     }
 
     // MARK: Sleep
@@ -126,6 +134,7 @@ private let decade = 315_576_000
         #expect(await states(house.broker) == [.authenticated])
         await house.live(600, step: 5_000)
         #expect(house.refreshCount == 50)
+        await tell("a night's sleep", house)
     }
 
     @Test func `callers who come at once after the sleep share the refreshes`() async throws {
@@ -168,5 +177,6 @@ private let decade = 315_576_000
         #expect(await eventually { await house.broker.book.isIdle })
         #expect(house.refreshCount == 200)
         #expect(Set(house.provider.presented).count == 200)
+        print("figure: refresh requests of 500 callers over 200 expiries, in process = \(house.refreshCount)")
     }
 }

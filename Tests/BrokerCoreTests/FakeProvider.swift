@@ -8,7 +8,7 @@ import Synchronization
 /// A small honest OpenID provider. It holds requests until told, counts them, rotates refresh tokens, refuses used
 /// ones, and lies only as scripted, once per line of the script.
 final class FakeProvider: Sendable {
-    enum Endpoint: String, Sendable, CaseIterable { case metadata, keys, token, userinfo, revocation }
+    enum Endpoint: String, Sendable, CaseIterable { case metadata, keys, token, userinfo, revocation, pushed }
 
     struct Request: Sendable {
         let endpoint: Endpoint
@@ -57,6 +57,8 @@ final class FakeProvider: Sendable {
         var turns: [Endpoint: [Turn]] = [:]
         var gates: [Endpoint: Promise<Void>] = [:]
         var codes: [String: Grant] = [:]
+        /// Authorization requests that were pushed.
+        var pushed: [String: [String: String]] = [:]
         var refreshTokens: [String: Grant] = [:]
         var subject = "alice"
         var serial = 0
@@ -99,7 +101,10 @@ final class FakeProvider: Sendable {
     /// The person at the browser says yes: the callback URL.
     func consent(_ authorizationURL: String, as subject: String = "alice") throws -> String {
         let url = try WebURL(parsing: authorizationURL)
-        let query = Dictionary(try FormEncoding.parse(url.query ?? "").map { ($0.name, $0.value) }) { $1 }
+        var query = Dictionary(try FormEncoding.parse(url.query ?? "").map { ($0.name, $0.value) }) { $1 }
+        if let reference = query["request_uri"] {
+            query = state.withLock { $0.pushed.removeValue(forKey: reference) } ?? [:]
+        }
         let code = state.withLock { state in
             state.serial += 1
             let code = "code-\(state.serial)"
@@ -136,6 +141,7 @@ final class FakeProvider: Sendable {
             case "/keys": .keys
             case "/userinfo": .userinfo
             case "/revoke": .revocation
+            case "/par": .pushed
             default: .token
             }
         let pairs = (try? FormEncoding.parse(request.body?.revealedBytes() ?? [])) ?? []
@@ -186,6 +192,13 @@ final class FakeProvider: Sendable {
             return (200, metadata)
         case .keys: return (200, ["keys": [manners.mint.jwk]])
         case .revocation: return (200, [:])
+        case .pushed:
+            let reference = state.withLock { state in
+                state.serial += 1
+                state.pushed["urn:\(state.serial)"] = form
+                return "urn:\(state.serial)"
+            }
+            return (201, ["request_uri": .string(reference), "expires_in": 60])
         case .userinfo:
             var claims: JSON = ["sub": .string(state.withLock { $0.subject })]
             for (name, value) in manners.userinfo { claims = claims.setting(name, value) }

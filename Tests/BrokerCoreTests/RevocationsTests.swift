@@ -48,8 +48,8 @@ import Testing
         #expect(await house.vault.sessions.isEmpty)
         #expect(await house.vault.leavingCount == 1)
         #expect(await house.failure() == .signInRequired(House.name))
-        // In its first attempt it is not late yet.
-        #expect(await pending(house.broker) == 0)
+        // The provider has yet to hear of it.
+        #expect(await pending(house.broker) == 1)
         house.provider.release(.revocation)
         _ = try await closing.value
         #expect(await eventually { await house.vault.leavingCount == 0 })

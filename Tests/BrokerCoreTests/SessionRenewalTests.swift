@@ -234,3 +234,84 @@ import Testing
 extension FakeProvider.Turn {
     fileprivate var isCancelled: Bool { if case .fail(.cancelled) = self { true } else { false } }
 }
+
+@Suite(.timeLimit(.minutes(1))) struct `A narrowed token` {
+    private var narrowed: SessionQuery {
+        var query = SessionQuery()
+        query.key = TokenKey(scopes: ["mail"])
+        return query
+    }
+
+    @Test func `that is refused ends no session that its provider honours`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        house.provider.script(.token, .invalidGrant)
+        guard case .provider(.refused("invalid_grant", _)) = await house.failure(narrowed) else { throw Unexpected() }
+        #expect(try await house.view.state == .authenticated)
+        #expect(try await house.token() == "access-2")
+        // The session's own refresh, at once, says what holds.
+        _ = await house.broker.book.runErrands()
+        #expect(await eventually { house.provider.presented.count == 2 })
+        #expect(await eventually { (try? await house.view.state) == .authenticated })
+        #expect(await house.failure() == nil)
+    }
+
+    @Test func `that is refused ends a session that its provider has ended`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        house.provider.script(.token, .invalidGrant)
+        _ = await house.failure(narrowed)
+        house.provider.script(.token, .invalidGrant)
+        _ = await house.broker.book.runErrands()
+        #expect(await eventually { await house.failure() == .sessionExpired(House.name) })
+    }
+
+    @Test func `causes one request, and no more`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        _ = try await house.broker.session(House.name, narrowed)
+        for _ in 0..<5 { _ = await house.broker.book.runErrands() }
+        #expect(await eventually { house.broker.work.count == 0 })
+        #expect(house.provider.presented.count == 1)
+    }
+
+    @Test func `crowds out no lineage, however many there are`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        for number in 0..<100 {
+            var query = SessionQuery()
+            query.key = TokenKey(audience: "https://api.example/\(number)")
+            _ = try await house.broker.session(House.name, query)
+        }
+        #expect(try #require(await house.vault.sessions.first).tokens.count <= 34)
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `A session with an end of its own` {
+    @Test func `is refreshed before it, however long its token lives`() async throws {
+        let house = try await House()
+        house.provider.script(.token, .setting("refresh_expires_in", 100))
+        try await house.signIn()
+        house.clock.advance(by: 70)
+        _ = await house.broker.book.runErrands()
+        #expect(house.provider.presented.isEmpty)
+        house.provider.script(.token, .setting("refresh_expires_in", 100))
+        house.clock.advance(by: 12)
+        _ = await house.broker.book.runErrands()
+        #expect(await eventually { house.provider.presented.count == 1 })
+    }
+}
+
+@Suite struct `What a provider says of a secret` {
+    @Test(arguments: ["s3cr3t-of-the-client", "x S3CR3T-OF-THE x", "…cr3t-of-…", "token rt-0123456789 unknown"])
+    func `is not repeated`(message: String) {
+        let error = BrokerError.provider(.refused(code: "invalid_client", message: message))
+        let quiet = error.unquoting(Secret("rt-0123456789abcdef"), Secret("s3cr3t-of-the-client"), nil)
+        #expect(quiet == .provider(.refused(code: "invalid_client", message: nil)))
+    }
+
+    @Test func `is left alone where it repeats none`() {
+        let error = BrokerError.provider(.refused(code: "invalid_grant", message: "Token has been revoked."))
+        #expect(error.unquoting(Secret("rt-0123456789abcdef"), Secret("gran"), nil) == error)
+    }
+}

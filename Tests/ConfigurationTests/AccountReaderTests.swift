@@ -60,6 +60,33 @@ import Testing
         #expect(try account(Self.oidc)?.clientSecret == ClientSecretSource.none)
     }
 
+    @Test func `may prove itself with a key in a file that is closed to others`() throws {
+        let folder = try Folder()
+        // RFC 8037 appendix A.1.
+        let key = """
+            {"kty":"OKP","crv":"Ed25519","d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A",\
+            "x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}
+            """
+        let file = try folder.write(key, to: "key.jwk")
+        try folder.write("[accounts.a]\n\(Self.oidc)client_key_file = \"~/key.jwk\"\n")
+        let read = try folder.load().accounts.first
+        #expect(read?.clientKeyFile == file)
+        #expect(read?.clientAuthentication == .privateKeyJWT)
+        #expect(try read?.readClientKey(user: Folder.user) == ClientKey(parsing: Secret(key)))
+        try folder.write(key, to: "key.jwk", mode: 0o644)
+        #expect(throws: ConfigurationError.self) { try read?.readClientKey(user: Folder.user) }
+        #expect(throws: ConfigurationErrors.self) { try folder.load() }
+        try folder.write("hush", to: "key.jwk")
+        let error = #expect(throws: ConfigurationErrors.self) { try folder.load() }
+        #expect(error?.errors.count == 1)
+        #expect(error?.errors.first?.message.contains("hush") == false)
+    }
+
+    @Test func `says how the browser brings the answer, or leaves it to the provider`() throws {
+        #expect(try account(Self.oidc)?.responseMode == nil)
+        #expect(try account(Self.oidc + "response_mode = \"form_post\"")?.responseMode == "form_post")
+    }
+
     @Test func `may hold its secret in a file that is closed to others`() throws {
         let inline = try account(Self.oidc + "client_secret = \"hush\"")
         #expect(inline?.clientSecret == .inline(Secret("hush")))

@@ -64,6 +64,15 @@ import Testing
         }
     }
 
+    @Test func `is said to be none where nobody can tell of it`() async throws {
+        try await Stage.play(Self.configuration("lock_with_screen = true"), startsDaemon: false) { stage in
+            let place = "\(stage.directory)/no-bus"
+            try await stage.startDaemon(environment: ["DBUS_SYSTEM_BUS_ADDRESS": "unix:path=\(place)"])
+            let line = try await stage.daemon?.errorLine("a warning") { $0.contains("lock_with_screen") }
+            #expect(line?.contains(place) == true)
+        }
+    }
+
     @Test func `does nothing where nobody wants it`() async throws {
         try await Stage.play(Self.configuration(""), startsDaemon: false) { stage in
             let bus = try await PrivateBus(stage)

@@ -42,6 +42,9 @@ import Testing
             let locked = try await stage.ringback("lock")
             #expect(locked.status == 0, "\(locked)")
             try await expectLocked(stage, "ringback unlock")
+            // What is out of reach may be a session: nobody is told that there is none.
+            let logout = try await stage.ringback("logout", "--all")
+            #expect(logout.status == 1 && logout.err.contains("locked"), "\(logout)")
             #expect(try await stage.ringback("unlock").status == 0)
             #expect(try await stage.token() == token)
             #expect(try await stage.api("POST", "/v1/vault/unlock", [:]).status == 200)
@@ -51,10 +54,12 @@ import Testing
     @Test func `with a passphrase is locked at start, and opens for it alone`() async throws {
         try await Stage.play(Self.configuration("key_source = \"passphrase\"")) { stage in
             try await expectLocked(stage, "ringback unlock")
+            #expect(try await status(stage)["needs_new_passphrase"]?.bool == true)
             #expect(try await stage.ringback("unlock", stdin: "correct horse\n").status == 0)
             try await stage.signIn()
             let token = try await stage.token()
             #expect(try await status(stage)["key_source"]?.string == "passphrase")
+            #expect(try await status(stage)["needs_new_passphrase"] == nil)
             stage.daemon?.send(SIGKILL)
             _ = try await stage.daemon?.end()
             try await stage.startDaemon()
@@ -96,6 +101,31 @@ import Testing
             try stage.write(configuration: Self.configuration("key_source = \"key-file\""))
             try await stage.startDaemon()
             try await expectLocked(stage, "rekey")
+        }
+    }
+
+    @Test func `moves its key by the command that it advises, and says what else is to be done`() async throws {
+        try await Stage.play(Self.configuration("")) { stage in
+            try await stage.signIn()
+            let token = try await stage.token()
+            // A running daemon keeps the vault that it has, and does not pretend otherwise.
+            try stage.write(configuration: Self.configuration("key_source = \"passphrase\""))
+            let reload = try await stage.ringback("reload")
+            #expect(reload.status == 0 && reload.err.contains("[vault]"), "\(reload)")
+            let answer = try await stage.api("POST", "/v1/reload")
+            #expect(answer["restart_needed"] == ["vault"], "\(answer)")
+            #expect(try await stage.token() == token)
+            _ = try await stage.stopDaemon()
+            try await stage.startDaemon()
+            try await expectLocked(stage, "`ringback vault rekey --key-source passphrase`")
+            for wrong in [["vault", "rekey"], ["vault", "rekey", "auto", "--key-source", "auto"]] {
+                #expect(try await stage.run("ringback", wrong).status == 64)
+            }
+            let moved = try await stage.ringback("vault", "rekey", "passphrase", stdin: "correct horse\n")
+            #expect(moved.status == 0 && !moved.err.contains("key_source"), "\(moved)")
+            try await stage.eventually("an open vault") { try await stage.token() == token }
+            let back = try await stage.ringback("vault", "rekey", "--key-source", "key-file")
+            #expect(back.status == 0 && back.err.contains("Set key_source = \"key-file\""), "\(back)")
         }
     }
 

@@ -43,7 +43,8 @@ import Testing
 
     @Test func `the words are those of the wire`() {
         #expect(
-            ClientAuthentication.allCases.map(\.rawValue) == ["none", "client_secret_basic", "client_secret_post"])
+            ClientAuthentication.allCases.map(\.rawValue)
+                == ["none", "client_secret_basic", "client_secret_post", "private_key_jwt"])
     }
 
     @Test func `a registration that needs a secret says whether it has one`() {

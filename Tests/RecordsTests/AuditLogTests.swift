@@ -9,7 +9,7 @@ import Testing
     private let use = AuditUse(.handOut, account: "work", operation: "token")
 
     private func entries(_ log: AuditLog, since: Int? = nil, account: String? = nil, limit: Int = 100) async -> [JSON] {
-        await log.entries(since: since, account: account, limit: limit)
+        await log.entries(since: since, account: account, limit: limit).entries
     }
 
     @Test func `tells of a hand-out who, what and when`() async throws {
@@ -21,8 +21,8 @@ import Testing
         let caller = log.caller(uid: 1_000, pid: getpid(), at: 1_800_000_000)
         log.note(caller, use, at: 1_800_000_000)
         let entry = try #require(await entries(log).first)
-        #expect(entry["time"] == "2027-01-15T08:00:00Z")
-        #expect(entry["at"] == 1_800_000_000)
+        #expect(entry["time"] == 1_800_000_000)
+        #expect(entry["time_text"] == "2027-01-15T08:00:00Z")
         #expect(entry["event"] == "hand_out")
         #expect(entry["account"] == "work" && entry["operation"] == "token" && entry["scope"] == "mail")
         #expect(entry["audience"] == "https://api.example" && entry["resource"] == nil)
@@ -59,7 +59,7 @@ import Testing
         let log = folder.log()
         log.write("signed_out", JSONObject([.init("account", "work"), .init("subject", "al\u{202E}ice\n")]))
         let entry = try #require(await entries(log).first)
-        #expect(entry.object?.names == ["time", "at", "event", "account", "subject"])
+        #expect(entry.object?.names == ["time", "time_text", "event", "account", "subject"])
         #expect(entry["subject"] == "al\u{202E}ice\n")
         #expect(!folder.text().contains("\u{202E}"))
         #expect(folder.lines().count == 1)
@@ -73,17 +73,37 @@ import Testing
             log.write("signed_out", JSONObject([.init("account", number.isMultiple(of: 2) ? "even" : "odd")]))
             if number.isMultiple(of: 5) { await log.flush() }
         }
-        #expect(await entries(log, limit: 3).map { $0["at"] } == [1_037, 1_038, 1_039])
-        #expect(await entries(log, since: 1_038).map { $0["at"] } == [1_038, 1_039])
-        #expect(await entries(log, account: "odd", limit: 2).map { $0["at"] } == [1_037, 1_039])
+        #expect(await entries(log, limit: 3).map { $0["time"] } == [1_037, 1_038, 1_039])
+        #expect(await entries(log, since: 1_038).map { $0["time"] } == [1_038, 1_039])
+        #expect(await entries(log, account: "odd", limit: 2).map { $0["time"] } == [1_037, 1_039])
         #expect(await entries(log, account: "none").isEmpty)
         #expect(folder.size(of: "audit.jsonl") <= 2_000 && folder.size(of: "audit.jsonl.1") <= 2_000)
+    }
+
+    @Test func `gives entries in the order of time, and says when there are older ones`() async throws {
+        let folder = try Folder()
+        let log = folder.log()
+        let caller = log.caller(uid: 1_000, pid: getpid(), at: 1_000)
+        log.note(caller, use, at: 1_000)
+        await log.flush()
+        // Counted first and written last.
+        log.note(caller, use, at: 1_001)
+        folder.clock.store(1_005, ordering: .relaxed)
+        log.write("signed_out", JSONObject())
+        await log.flush()
+        #expect(folder.lines().count == 3)
+        let all = await log.entries(since: nil, account: nil, limit: 3)
+        #expect(all.entries.map { $0["time"] } == [1_000, 1_001, 1_005] && !all.isTruncated)
+        #expect(await log.entries(since: nil, account: nil, limit: 2).isTruncated)
+        #expect(await !log.entries(since: 1_001, account: nil, limit: 2).isTruncated)
+        #expect(await !log.entries(since: nil, account: nil, limit: .max).isTruncated)
     }
 
     @Test func `passes over what is no line of its own`() async throws {
         let folder = try Folder()
         try folder.put(
-            "{\"at\":1,\"event\":\"a\"}\n\n{\"at\":2}\nnote\n{\"at\":\"3\",\"event\":\"b\"}\n{\"at\":4,\"event\":\"c")
+            "{\"time\":1,\"event\":\"a\"}\n\n{\"time\":2}\nnote\n{\"time\":\"3\",\"event\":\"b\"}\n{\"time\":4,\"event\":\"c"
+        )
         let log = folder.log()
         log.write("signed_out", JSONObject())
         #expect(await entries(log).compactMap { $0["event"]?.string } == ["a", "signed_out"])

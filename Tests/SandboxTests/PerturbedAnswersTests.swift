@@ -15,6 +15,7 @@ import Testing
     @Test(
         arguments: [
             ("metadata_wrong_issuer", "issuer", .string(origin + "INVALID")),
+            ("metadata_only_hs256", "id_token_signing_alg_values_supported", ["HS256"]),
             ("metadata_no_s256", "code_challenge_methods_supported", ["plain"]),
             ("metadata_no_iss_parameter", "authorization_response_iss_parameter_supported", nil),
             ("metadata_no_revocation", "revocation_endpoint", nil), ("metadata_no_userinfo", "userinfo_endpoint", nil),

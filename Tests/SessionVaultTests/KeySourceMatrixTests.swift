@@ -137,7 +137,7 @@ import Testing
         let before = house.content(house.keyFile)
         let error = await failure { _ = try await house.opened(named, sources) }
         #expect(error?.isLocked == true)
-        #expect(error?.reason.contains("`ringback vault rekey \(named.rawValue)`") == true)
+        #expect(error?.reason.contains("vault rekey --key-source \(named.rawValue)`") == true)
         #expect(error?.reason.contains(recorded.rawValue) == true)
         #expect(house.content(house.keyFile) == before)
         #expect(try await house.opened(recorded, sources).load(slot)?.text == Secret("text"))
@@ -211,6 +211,7 @@ import Testing
             }
             #expect(house.content(house.keyFile) == changed)
         }
+        print("figure: bits flipped in vault.key = \(good.count * 8)")
         for count in 0..<good.count {
             house.write(Array(good[..<count]), house.keyFile)
             #expect(await failure { _ = try await house.opened() }?.isLocked == true)

@@ -59,7 +59,8 @@ import Testing
         let error = await failure { try await next.open(passphrase: nil) }
         #expect(error?.reason.contains("ringback unlock") == true)
         #expect(await failure { try await next.open(passphrase: Secret("wrong")) } == .wrongPassphrase)
-        #expect(next.status.isLocked)
+        // Why it is locked is what it was.
+        #expect(next.status.isLocked && next.status.reason == error?.reason)
         try await next.open(passphrase: Secret("correct horse"))
         #expect(try await next.load(slot)?.text == Secret("text"))
         // Another passphrase is a rekey as well.
@@ -143,11 +144,14 @@ import Testing
         let error = await failure { try await vault.open(passphrase: nil) }
         #expect(error?.isLocked == true)
         #expect(error?.reason.contains("ringback unlock") == true)
+        // Whoever asks the person for it knows that it is a new one, and to ask twice.
+        #expect(vault.status.needsNewPassphrase)
         #expect(await failure { try await vault.open(passphrase: Secret("")) }?.isRefused == true)
         #expect(!house.exists(house.keyFile))
         try await vault.open(passphrase: Secret("correct horse"))
         try await vault.store(Secret("text"), in: slot)
         try await vault.close()
+        #expect(!vault.status.needsNewPassphrase)
         #expect(await failure { try await vault.open(passphrase: Secret("")) }?.isLocked == true)
         #expect(await failure { try await vault.open(passphrase: Secret("wrong")) } == .wrongPassphrase)
         try await vault.open(passphrase: Secret("correct horse"))

@@ -45,6 +45,7 @@ import Testing
             }
         }
         #expect(kept == SealingKey.checkLength * 8)
+        print("figure: bits flipped in a sealed file = \(bytes.count * 8)")
     }
 
     @Test func `of any other length is damaged`() throws {

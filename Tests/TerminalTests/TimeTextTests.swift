@@ -26,4 +26,10 @@ import Testing
     @Test func `a time of day has six digits`() {
         #expect(TimeText.timeOfDay(0).utf8.count == 8)
     }
+
+    @Test func `a day and its time sort as text`() {
+        let text = TimeText.dateAndTime(1_800_000_000)
+        #expect(text.hasPrefix("2027-01-1") && text.hasSuffix(" " + TimeText.timeOfDay(1_800_000_000)))
+        #expect(text.utf8.count == 19 && text < TimeText.dateAndTime(1_800_086_400))
+    }
 }

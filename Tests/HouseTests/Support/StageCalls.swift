@@ -92,13 +92,14 @@ extension Stage {
     func expectNothingHeld(
         _ name: String = "work", error code: String?, sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
+        // The session first: it waits until a daemon that has just started has loaded the account.
+        let session = try await api("GET", "/v1/accounts/\(name)/session")
+        #expect(session.status == 401, sourceLocation: sourceLocation)
+        #expect(session.code == "sign_in_required", sourceLocation: sourceLocation)
         let account = try await account(name)
         #expect(account["state"]?.string == "unauthenticated", sourceLocation: sourceLocation)
         #expect(account["subject"] == nil && account["user"] == nil, sourceLocation: sourceLocation)
         #expect(account["error"]?["code"]?.string == code, sourceLocation: sourceLocation)
-        let session = try await api("GET", "/v1/accounts/\(name)/session")
-        #expect(session.status == 401, sourceLocation: sourceLocation)
-        #expect(session.code == "sign_in_required", sourceLocation: sourceLocation)
     }
 }
 

@@ -1,0 +1,78 @@
+import HTTPMessages
+import Secrets
+import Testing
+
+@testable import OAuth
+
+@Suite struct `Pushed authorization requests` {
+    private func authorization() throws -> AuthorizationRequest {
+        try AuthorizationRequest(
+            endpoint: "https://id.example.org/authorize?tenant=1", clientID: "me", redirectURI: "http://127.0.0.1:1/c",
+            scopes: ["openid"], state: Secret("s"), nonce: Secret("n"), codeChallenge: "c", responseMode: "form_post",
+            additionalParameters: [("prompt", "consent")])
+    }
+
+    private func form(_ registration: ClientRegistration) throws -> [FormEncoding.Pair] {
+        let request = PushedAuthorization.request(
+            try authorization(), registration: registration, endpoint: "https://id.example.org/par")
+        #expect(request.method == "POST" && request.url == "https://id.example.org/par")
+        #expect((request.authorization != nil) == (registration.authentication == .clientSecretBasic))
+        return try FormEncoding.parse(request.body?.revealedBytes() ?? [])
+    }
+
+    @Test func `PAR-01: hold everything once, with the client's authentication, and no request_uri`() throws {
+        for authentication in [ClientAuthentication.none, .clientSecretPost, .clientSecretBasic] {
+            let pairs = try form(
+                ClientRegistration(clientID: "me", authentication: authentication, secret: Secret("hush")))
+            let names = pairs.map(\.name)
+            #expect(Set(names).count == names.count)
+            let secret = authentication == .clientSecretPost ? ["client_secret"] : []
+            #expect(
+                Set(names)
+                    == Set(
+                        [
+                            "client_id", "response_type", "redirect_uri", "scope", "state", "nonce", "code_challenge",
+                            "code_challenge_method", "response_mode", "prompt",
+                        ] + secret))
+        }
+    }
+
+    @Test func `PAR-03: the browser carries the client and the reference only`() throws {
+        let pushed = try PushedAuthorization(parsing: answer(201, #"{"request_uri":"urn:x:1&2","expires_in":60}"#))
+        #expect(pushed.expiresIn == 60)
+        #expect(
+            try authorization().url(of: pushed)
+                == "https://id.example.org/authorize?tenant=1&client_id=me&request_uri=urn%3Ax%3A1%262")
+    }
+
+    private func answer(_ status: Int, _ body: String) -> HTTPResponse {
+        HTTPResponse(
+            status: status, fields: HTTPFields([("Content-Type", "application/json")]), body: Secret(body))
+    }
+
+    @Test(arguments: [
+        (200, #"{"request_uri":"urn:x","expires_in":60}"#), (201, "{}"), (201, ""), (201, "[]"),
+        (201, #"{"request_uri":"urn:x"}"#), (201, #"{"expires_in":60}"#),
+        (201, #"{"request_uri":"","expires_in":60}"#), (201, #"{"request_uri":"a b","expires_in":60}"#),
+        (201, #"{"request_uri":"urn:x","expires_in":0}"#), (201, #"{"request_uri":1,"expires_in":60}"#),
+        (302, ""), (400, ""),
+    ])
+    func `PAR-02: anything but 201 with a reference and its time is refused`(status: Int, body: String) {
+        let error = #expect(throws: OAuthError.self) { try PushedAuthorization(parsing: answer(status, body)) }
+        guard case .invalid(.pushedAuthorization, _)? = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+    }
+
+    @Test func `PAR-07: refusals and being busy are told apart`() {
+        #expect(throws: OAuthError.refused(.init(code: "invalid_client", message: nil, status: 401))) {
+            try PushedAuthorization(parsing: answer(401, #"{"error":"invalid_client"}"#))
+        }
+        for status in [429, 500, 503] {
+            #expect(throws: OAuthError.unavailable(.pushedAuthorization, status: status, retryAfter: nil)) {
+                try PushedAuthorization(parsing: answer(status, "{}"))
+            }
+        }
+    }
+}
