@@ -25,7 +25,9 @@ enum FileTree {
         return names.sorted()
     }
 
-    static func text(of path: String) -> String? {
+    static func text(of path: String) -> String? { bytes(of: path).map { String(decoding: $0, as: UTF8.self) } }
+
+    static func bytes(of path: String) -> [UInt8]? {
         let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }
         defer { close(file) }
@@ -33,7 +35,7 @@ enum FileTree {
         var buffer = [UInt8](repeating: 0, count: 4_096)
         while true {
             let count = unsafe read(file, &buffer, buffer.count)
-            guard count > 0 else { return String(decoding: text, as: UTF8.self) }
+            guard count > 0 else { return text }
             text += buffer[..<count]
         }
     }

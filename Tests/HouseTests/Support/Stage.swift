@@ -184,6 +184,9 @@ final class Stage: Sendable {
         }
         if await !sandbox.stop() { Issue.record("ringback-sandbox had to be killed") }
         notices.close()
+        // No token of any test rests in clear where the daemon keeps things, nor in what it said.
+        #expect(SecretSearch.files(in: state) == [])
+        #expect(SecretSearch.tokens(in: Array(daemon?.errors.value.text.utf8 ?? "".utf8)) == [])
         FileTree.remove(directory)
     }
 }
