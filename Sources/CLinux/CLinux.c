@@ -5,6 +5,7 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
@@ -135,3 +136,5 @@ int clinux_read_network_news(int descriptor) {
         }
     }
 }
+
+void clinux_limit_arenas(int count) { mallopt(M_ARENA_MAX, count); }

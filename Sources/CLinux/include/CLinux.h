@@ -29,3 +29,7 @@ int clinux_open_network_news(void);
 /// Reads all that has come: the number of messages that say that an address or a route came. News that were lost for
 /// want of room count as one.
 int clinux_read_network_news(int descriptor);
+
+/// At most so many arenas for malloc(3). Each thread's own would keep what it once needed: a daemon that works in bursts
+/// on a few threads holds twice the memory that it uses.
+void clinux_limit_arenas(int count);
