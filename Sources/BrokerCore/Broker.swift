@@ -234,10 +234,10 @@ public struct Broker: Sendable {
         }
         let redirectURI = try await door.open(account.redirectURI, account.name)
         do throws(BrokerError) {
-            var flow = try Flow(
-                account: account, request: request, metadata: metadata, redirectURI: redirectURI, by: clock)
+            var flow = try AuthorizationFlow(
+                account: account, request: request, metadata: metadata, redirectURI: redirectURI)
             flow.pushed = try await provider.push(flow.authorization, metadata, registration)
-            return flow
+            return Flow(.authorization(flow), account: account, request: request, by: clock)
         } catch {
             await door.close(redirectURI)
             throw error

@@ -30,14 +30,16 @@ extension Broker {
         case .ignored(let reason): return .ignored(reason)
         case .ended: return .ended
         case .repeated(let verdict): return await verdict.wait() ?? .ignored("The caller went away.")
-        case .claimed(let flow, let verdict):
+        case .claimed(let flow, let awaited, let verdict):
             // The person may close the browser's tab: the exchange goes on.
-            work.start { verdict.fulfil(await complete(flow, response)) }
+            work.start { verdict.fulfil(await complete(flow, awaited, response)) }
             return await verdict.wait() ?? .ignored("The caller went away.")
         }
     }
 
-    private func complete(_ flow: Flow, _ response: AuthorizationResponse) async -> CallbackVerdict {
+    private func complete(
+        _ flow: Flow, _ awaited: AuthorizationFlow, _ response: AuthorizationResponse
+    ) async -> CallbackVerdict {
         do throws(BrokerError) {
             let code: Secret
             switch response.outcome {
@@ -47,7 +49,7 @@ extension Broker {
             let provider = Provider(account: flow.account, http: http, directory: directory, clock: clock)
             // A code that is used for a session which cannot be kept leaves a grant behind that nobody holds.
             try await book.admitsSession(flow.account.name)
-            let session = try await provider.exchange(code, of: flow)
+            let session = try await provider.exchange(code, of: awaited)
             guard await desk.settle(flow.id) else {
                 throw .flowCancelled("The sign-in of \(flow.account.name) was withdrawn before it was done.")
             }

@@ -3,61 +3,54 @@ internal import HTTPMessages
 internal import OAuth
 internal import Secrets
 
-/// One pending sign-in: what was asked, what only we know, and until when. Single use.
+/// One pending sign-in: who asked for what, what is awaited, and until when. Single use.
 struct Flow: Sendable {
     let id: String
     let account: Account
     let request: SignInRequest
-    let metadata: ProviderMetadata
-    let redirectURI: String
-    let authorization: AuthorizationRequest
-    let pkce: PKCE
-    /// The request at the provider, if it was pushed there (RFC 9126).
-    var pushed: PushedAuthorization?
+    let awaited: Awaited
     let startedAt: Int
     let expiresAt: Int
     /// The same two in seconds since boot, by which the flow is judged.
     let beganAt: Int
     let deadline: Int
 
-    var state: Secret { authorization.state }
-    var nonce: Secret? { authorization.nonce }
-    var scopes: [String] { authorization.scopes }
-    /// How the state is stored and looked for: a look-up by hash takes no time that tells about the state.
-    var key: [UInt8] { AuthorizationResponse.key(forState: state) }
-    /// What the browser opens.
-    var authorizationURL: String { pushed.map(authorization.url(of:)) ?? authorization.url() }
+    /// What ends it.
+    enum Awaited: Sendable {
+        /// An authorization response (RFC 6749 section 4.1.2).
+        case authorization(AuthorizationFlow)
+    }
 
-    /// Makes the secrets of a new flow.
-    init(
-        account: Account, request: SignInRequest, metadata: ProviderMetadata, redirectURI: String,
-        by clock: BrokerClock
-    ) throws(BrokerError) {
-        let pkce = PKCE()
-        if let mode = account.responseMode, let offered = metadata.responseModes, !offered.contains(mode) {
-            throw .misconfigured("The provider of \(account.name) has no response mode \(mode).")
-        }
-        let scopes = request.scopes ?? account.scopes
-        do throws(OAuthError) {
-            authorization = try AuthorizationRequest(
-                endpoint: metadata.authorizationEndpoint, clientID: account.clientID, redirectURI: redirectURI,
-                scopes: scopes, state: RandomToken.base64URL(bits: 256),
-                nonce: scopes.contains("openid") ? RandomToken.base64URL(bits: 256) : nil,
-                codeChallenge: pkce.challenge, responseMode: account.responseMode,
-                additionalParameters: account.authorizationParameters + request.parameters)
-        } catch {
-            throw BrokerError(error, host: account.name.rawValue)
-        }
+    init(_ awaited: Awaited, account: Account, request: SignInRequest, by clock: BrokerClock) {
         id = RandomToken.base64URL(bits: 128).revealed()
         self.account = account
         self.request = request
-        self.metadata = metadata
-        self.redirectURI = redirectURI
-        self.pkce = pkce
+        self.awaited = awaited
         startedAt = clock.now()
         expiresAt = startedAt + (request.timeout ?? account.flowTimeout)
         beganAt = clock.uptime
         deadline = beganAt + (request.timeout ?? account.flowTimeout)
+    }
+
+    /// Where its callback is to arrive.
+    var redirectURI: String {
+        switch awaited {
+        case .authorization(let flow): flow.redirectURI
+        }
+    }
+
+    /// What the browser opens.
+    var authorizationURL: String {
+        switch awaited {
+        case .authorization(let flow): flow.authorizationURL
+        }
+    }
+
+    /// What its callback is found by.
+    var key: [UInt8] {
+        switch awaited {
+        case .authorization(let flow): flow.key
+        }
     }
 
     /// What the records are told of its end.

@@ -7,7 +7,7 @@ actor FlowDesk {
     /// What a claim yields.
     enum Claim {
         /// The caller now owns the flow's one callback and must fulfil the promise.
-        case claimed(Flow, Promise<CallbackVerdict>)
+        case claimed(Flow, AuthorizationFlow, Promise<CallbackVerdict>)
         /// An identical copy arrived before: this is its answer.
         case repeated(Promise<CallbackVerdict>)
         case ended
@@ -143,7 +143,9 @@ actor FlowDesk {
     func claim(
         _ response: AuthorizationResponse, at address: String, fingerprint: [UInt8], isForm: Bool = false
     ) async -> Claim {
-        guard let id = identifiers[response.stateKey], var entry = entries[id] else {
+        guard let id = identifiers[response.stateKey], var entry = entries[id],
+            case .authorization(let awaited) = entry.flow.awaited
+        else {
             return .ignored("No pending sign-in has this state. It may have been finished or withdrawn.")
         }
         let flow = entry.flow
@@ -151,10 +153,10 @@ actor FlowDesk {
             return .ignored("It arrived at another address than the one this sign-in asked for.")
         }
         // Who asked for a form has kept the code out of addresses: no other way is genuine.
-        guard isForm || flow.authorization.responseMode != "form_post" else {
+        guard isForm || awaited.authorization.responseMode != "form_post" else {
             return .ignored("It came in an address, but this sign-in asked for a form.")
         }
-        let metadata = flow.metadata
+        let metadata = awaited.metadata
         guard response.check(issuer: metadata.idTokenIssuer, isAdvertised: metadata.supportsIssuerInResponse) else {
             return .ignored("Its issuer (iss) is not the provider of this sign-in.")
         }
@@ -171,7 +173,7 @@ actor FlowDesk {
         let verdict = Promise<CallbackVerdict>()
         entry.claim = (fingerprint, verdict)
         entries[id] = entry
-        return .claimed(flow, verdict)
+        return .claimed(flow, awaited, verdict)
     }
 
     // MARK: Ending

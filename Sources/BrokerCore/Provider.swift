@@ -66,7 +66,7 @@ struct Provider: Sendable {
     }
 
     /// Exchanges a flow's code and checks everything that comes back. The result is a session that nobody holds yet.
-    func exchange(_ code: Secret, of flow: Flow) async throws(BrokerError) -> Session {
+    func exchange(_ code: Secret, of flow: AuthorizationFlow) async throws(BrokerError) -> Session {
         let registration = try await registration(flow.metadata)
         let request = TokenRequest.authorizationCode(
             code: code, verifier: flow.pkce.verifier, redirectURI: flow.redirectURI, registration: registration,
