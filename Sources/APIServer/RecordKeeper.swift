@@ -11,7 +11,12 @@ public final class RecordKeeper: Sendable {
     public let metrics: Metrics
 
     /// Told when an account's token must not be handed out any more; nil stands for all accounts.
-    private let whenGone = Mutex<(@Sendable (String?) -> Void)?>(nil)
+    private let whenGone = Mutex(Hook())
+
+    /// A function in a room of its own: a lock around the bare function would wrap it once more at every look.
+    private struct Hook {
+        var body: (@Sendable (String?) -> Void)?
+    }
 
     public init(audit: AuditLog, metrics: Metrics = Metrics()) {
         self.audit = audit
@@ -72,10 +77,10 @@ public final class RecordKeeper: Sendable {
         audit.write(event, members)
     }
 
-    func whenGone(_ body: @escaping @Sendable (String?) -> Void) { whenGone.withLock { $0 = body } }
+    func whenGone(_ body: @escaping @Sendable (String?) -> Void) { whenGone.withLock { $0.body = body } }
 
     private func forget(_ fact: BrokerFact) {
-        guard let body = whenGone.withLock({ $0 }) else { return }
+        guard let body = whenGone.withLock({ $0.body }) else { return }
         switch fact {
         case .sessionClosed(let account, _), .sessionEnded(let account, _): body(account.rawValue)
         case .vaultLocked: body(nil)

@@ -137,4 +137,11 @@ int clinux_read_network_news(int descriptor) {
     }
 }
 
-void clinux_limit_arenas(int count) { mallopt(M_ARENA_MAX, count); }
+void clinux_hold_little_memory(void) {
+    mallopt(M_ARENA_MAX, 2);
+    // Set by hand, the two stay as they are: left alone, one large block makes malloc keep megabytes for the next one.
+    mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+    mallopt(M_TRIM_THRESHOLD, 128 * 1024);
+}
+
+void clinux_give_memory_back(void) { malloc_trim(0); }

@@ -20,7 +20,7 @@ enum Hardening {
         scrubEnvironment()
         signal(SIGPIPE, SIG_IGN)
         raiseDescriptorLimit()
-        clinux_limit_arenas(2)
+        clinux_hold_little_memory()
     }
 
     /// Swift's own handler prints the memory that registers point at: secrets would reach the journal.

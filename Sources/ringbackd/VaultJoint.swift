@@ -1,4 +1,5 @@
 import BrokerCore
+import CLinux
 import Configuration
 import DesktopBus
 import Launcher
@@ -96,9 +97,15 @@ struct Freshness: Service {
                 group.addTask { await broker.keepFresh() }
                 group.addTask { for await _ in news.stream { await broker.networkReturned() } }
                 group.addTask { await watchKeyring() }
+                group.addTask { await giveMemoryBack() }
                 if configuration.locksWithScreen { group.addTask { await watchScreen() } }
             }
         }
+    }
+
+    /// A day of small changes leaves holes in memory that only this returns.
+    private func giveMemoryBack() async {
+        while (try? await Task.sleep(for: .seconds(30))) != nil { clinux_give_memory_back() }
     }
 
     /// Only for a vault whose key is there, or shall be: another one costs the helper no bus.

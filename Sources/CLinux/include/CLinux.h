@@ -30,6 +30,9 @@ int clinux_open_network_news(void);
 /// want of room count as one.
 int clinux_read_network_news(int descriptor);
 
-/// At most so many arenas for malloc(3). Each thread's own would keep what it once needed: a daemon that works in bursts
-/// on a few threads holds twice the memory that it uses.
-void clinux_limit_arenas(int count);
+/// Lets malloc(3) keep little of what is free: two arenas, since each thread's own would keep what it once needed, and
+/// no large reserve. A daemon that works in bursts has little use for either.
+void clinux_hold_little_memory(void);
+
+/// Gives the kernel back what malloc(3) keeps free between what is used.
+void clinux_give_memory_back(void);
