@@ -12,7 +12,7 @@ RELEASE := .build/release
 FORMAT_FLAGS := --configuration .swift-format --recursive Sources Tests Package.swift \
     $(wildcard Examples/*/Package.swift Examples/*/Sources)
 
-.PHONY: help demo test test-tsan test-browser test-keyring test-sessions test-crash test-faults soak test-canaries test-oidf test-real test-api fuzz bench lint format build release install uninstall clean
+.PHONY: help demo test test-tsan test-browser test-keyring test-sessions test-crash test-faults soak test-canaries test-oidf test-real test-api test-postgres test-qr fuzz bench lint format build release install uninstall clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -86,6 +86,15 @@ test-api: ## hold the daemon to its OpenAPI document with schemathesis (PyPI); S
 	@Scripts/needs api
 	@Scripts/release >/dev/null
 	@Campaigns/api.py --bin $(RELEASE) --seconds $(or $(SECONDS),30)
+
+test-postgres: ## run what `ringback supabase sql` prints in a real PostgreSQL, private, without TCP; SHORT=1 for a part
+	@Scripts/needs postgres
+	@Scripts/release >/dev/null
+	@Campaigns/postgres.py --bin $(RELEASE) $(if $(SHORT),--short)
+
+test-qr: ## read the QR codes that we draw with a real reader, zbar
+	@Scripts/needs qr
+	@Campaigns/qr.py $(if $(SHORT),--short)
 
 fuzz: ## look for inputs that break a parser or its laws; TARGET=json SECONDS=60
 	@Scripts/needs build

@@ -79,23 +79,30 @@ let package = Package(
         // Level 2
         library("OAuth", ["Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]),
         library("CallbackListener", ["LocalHTTP", "HTTPMessages", "CLinux", lifecycle]),
-        library("Sandbox", ["LocalHTTP", "HTTPMessages", "Cryptography", "Secrets", "StrictJSON"]),
+        library("Sandbox", ["LocalHTTP", "HTTPMessages", "Cryptography", "Secrets", "StrictJSON", "Terminal"]),
         library("SessionVault", ["CLinux", "Cryptography", "Secrets", "StrictJSON"]),
+        // Level 3
+        library("SupabaseAuth", ["OAuth", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]),
         // Level 4
         library(
             "Configuration",
-            ["OAuth", "HTTPMessages", "Secrets", "StrictJSON", .product(name: "TOMLKit", package: "TOMLKit")]
+            [
+                "OAuth", "SupabaseAuth", "HTTPMessages", "Secrets", "StrictJSON",
+                .product(name: "TOMLKit", package: "TOMLKit"),
+            ]
         ),
         library(
             "BrokerCore",
-            ["OAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON", log]
+            [
+                "OAuth", "SupabaseAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON", log,
+            ]
         ),
         // Level 6
         library(
             "APIServer",
             [
-                "BrokerCore", "Records", "RingbackAPI", "LocalHTTP", "SessionVault", "HTTPMessages", "Secrets",
-                "StrictJSON",
+                "BrokerCore", "SupabaseAuth", "Records", "RingbackAPI", "LocalHTTP", "SessionVault", "HTTPMessages",
+                "Secrets", "StrictJSON",
             ]
         ),
         // Level 7: the executables, the only places where parts are joined.
@@ -143,13 +150,17 @@ let package = Package(
         tests("RecordsTests", ["Records", "StrictJSON", "CLinux"]),
         tests("NetworkWatchTests", ["NetworkWatch", "CLinux"]),
         tests("OAuthTests", ["OAuth", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]),
+        tests("SupabaseAuthTests", ["SupabaseAuth", "OAuth", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]),
         tests("CallbackListenerTests", ["CallbackListener", "LocalHTTP", "HTTPMessages", "CLinux", lifecycle]),
         tests("SandboxTests", ["Sandbox", "LocalHTTP", "HTTPMessages", "Cryptography", "Secrets", "StrictJSON"]),
         tests("SessionVaultTests", ["SessionVault", "Cryptography", "Secrets", "StrictJSON", "CLinux"]),
-        tests("ConfigurationTests", ["Configuration", "HTTPMessages", "OAuth", "Secrets", "StrictJSON"]),
+        tests("ConfigurationTests", ["Configuration", "SupabaseAuth", "HTTPMessages", "OAuth", "Secrets", "StrictJSON"]),
         tests(
             "BrokerCoreTests",
-            ["BrokerCore", "OAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]
+            [
+                "BrokerCore", "OAuth", "SupabaseAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets",
+                "StrictJSON",
+            ]
         ),
         tests(
             "APIServerTests",

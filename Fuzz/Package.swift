@@ -36,10 +36,14 @@ let package = Package(
         library("RingbackClient", ["RingbackAPI", "StrictJSON", "CLinux"]),
         library("Records", ["CLinux", "StrictJSON"]),
         library("OAuth", ["Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]),
+        library("SupabaseAuth", ["OAuth", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]),
         library("SessionVault", ["CLinux", "Cryptography", "Secrets", "StrictJSON"]),
         library(
             "Configuration",
-            ["OAuth", "HTTPMessages", "Secrets", "StrictJSON", .product(name: "TOMLKit", package: "TOMLKit")]
+            [
+                "OAuth", "SupabaseAuth", "HTTPMessages", "Secrets", "StrictJSON",
+                .product(name: "TOMLKit", package: "TOMLKit"),
+            ]
         ),
         library(
             "FuzzLaws",

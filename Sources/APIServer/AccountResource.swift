@@ -24,6 +24,9 @@ extension SocketAPI {
         if view.isStale { object["stale"] = true }
         object["subject"] = view.subject.map { .string($0) }
         object["user"] = view.user.map { .object($0) }
+        object["aal"] = view.assurance.map { .string($0) }
+        object["migration"] = view.migratesFrom.map { ["from": .string($0), "to": .string(view.subject ?? "")] }
+        object["next_aal"] = view.nextAssurance.map { .string($0) }
         object["expires_at"] = view.expiresAt.map { .integer($0) }
         object["flow"] = view.flow.map { ["id": .string($0.id), "method": .string($0.method)] }
         object["error"] = view.error.map { Problem($0, language: language).json }
@@ -32,33 +35,26 @@ extension SocketAPI {
 
     func signIn(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
+        let isProject = try await call.ask { () throws(BrokerError) in try await broker.isAtProject(name) }
         var request = SignInRequest()
         request.method = try call.text("method") ?? "browser"
-        if request.method == "browser" { try refuseFieldsOfOtherMethods(call) }
-        request.scopes = try call.text("scopes")?.split(separator: " ").map(String.init)
-        if request.scopes?.isEmpty == true {
-            throw call.invalid("scopes", "it is empty; leave it out for the account's own scopes")
+        // What begins by a route of its own does not begin here.
+        guard isProject ? Broker.projectMethods.contains(request.method) : true else {
+            throw Problem(
+                .methodUnsupported,
+                "\(name) has no sign-in method “\(request.method)”. "
+                    + "It has: \(Broker.projectMethods.joined(separator: ", ")).")
         }
-        request.parameters = try call.texts("params")
-        if let reserved = request.parameters.first(where: { Broker.reservedParameters.contains($0.0) })?.0 {
-            throw call.invalid("params.\(reserved)", "Ringback sets this parameter itself")
+        if isProject || request.method == "browser" {
+            try call.refuseStrangers(to: request.method, isProject: isProject)
         }
+        request.scopes = try scopes(call)
+        request.parameters = try parameters(call)
         request.timeout = try call.number("timeout", in: 1...3_600)
         request.switchesSubject = try call.truth("switch_subject")
+        if isProject { request.project = try call.projectSignIn() }
         let wanted = request
-        let started = try await call.ask { () throws(BrokerError) in try await broker.signIn(name, wanted) }
-        return ServerResponse(status: started.isNew ? 201 : 200, json: flow(started.flow, call.language))
-    }
-
-    /// What belongs to sign-in methods that this version does not have. Taking it in silence would be a pretence.
-    private static let fieldsOfOtherMethods = [
-        "oauth_provider", "email", "phone", "password", "data", "channel", "captcha_token", "id_token", "nonce",
-        "access_token", "refresh_token", "domain", "provider_id",
-    ]
-
-    private func refuseFieldsOfOtherMethods(_ call: Call) throws(Problem) {
-        for name in SocketAPI.fieldsOfOtherMethods where call.has(name) {
-            throw call.invalid(name, "a sign-in by browser has no such field")
-        }
+        let started = try await call.ask { () throws(BrokerError) in try await broker.begin(name, wanted) }
+        return try await beginning(started, of: name, call)
     }
 }

@@ -140,6 +140,16 @@ struct Call: Sendable {
         return truth
     }
 
+    /// A member that is an object.
+    func object(_ name: String) throws(Problem) -> JSONObject? {
+        guard let value = member(name) else { return nil }
+        guard let object = value.object else { throw invalid(name, "it is an object") }
+        return object
+    }
+
+    /// The body as it came.
+    var wholeBody: JSONObject { body }
+
     func number(_ name: String, in range: ClosedRange<Int>) throws(Problem) -> Int? {
         guard let value = member(name) else { return nil }
         guard let number = value.integer, range.contains(number) else {

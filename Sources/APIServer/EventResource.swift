@@ -13,6 +13,7 @@ extension SocketAPI {
             account = AccountName(text)
             guard account != nil else { throw Problem(.accountNotFound, "There is no such account.") }
         }
+        if try call.flag("telemetry") { return try telemetry(of: account, call) }
         let lastSeen = call.request.fields["Last-Event-ID"].flatMap(UInt64.init)
         let feed: EventFeed
         do throws(BrokerError) {
@@ -25,6 +26,27 @@ extension SocketAPI {
         return ServerResponse(
             status: 200, fields: fields,
             stream: AsyncStream(unfolding: { await feed.next() }, onCancel: { feed.stop() }))
+    }
+}
+
+extension SocketAPI {
+    /// An app's own funnel in place of the events.
+    private func telemetry(of account: AccountName?, _ call: Call) throws(Problem) -> ServerResponse {
+        guard let records else { throw Problem(.notFound, "This daemon keeps no records.") }
+        let feed = records.telemetry.listen(to: account?.rawValue)
+        let fields = HTTPFields([("Content-Type", "text/event-stream"), ("Cache-Control", "no-store")])
+        let hello = Array(": telemetry\n\n".utf8)
+        let isFirst = Mutex(true)
+        return ServerResponse(
+            status: 200, fields: fields,
+            stream: AsyncStream(
+                unfolding: {
+                    let greets = isFirst.withLock { value in
+                        defer { value = false }
+                        return value
+                    }
+                    return greets ? hello : await feed.next()
+                }, onCancel: { feed.stop() }))
     }
 }
 

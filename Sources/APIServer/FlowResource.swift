@@ -2,6 +2,7 @@ internal import BrokerCore
 internal import LocalHTTP
 internal import RingbackAPI
 internal import StrictJSON
+internal import SupabaseAuth
 
 extension SocketAPI {
     func listFlows(_ call: Call) async -> ServerResponse {
@@ -36,6 +37,23 @@ extension SocketAPI {
         }
     }
 
+    /// A wrong code leaves the flow as it is.
+    func verifyFlow(_ call: Call) async throws(Problem) -> ServerResponse {
+        let id = call.parameters["flow"] ?? ""
+        let (code, hash) = (try call.secret("code"), try call.secret("token_hash"))
+        let view = try await call.ask { () throws(BrokerError) in
+            try await broker.verify(id, code: code, tokenHash: hash)
+        }
+        return ServerResponse(json: flow(view, call.language))
+    }
+
+    func resendFlow(_ call: Call) async throws(Problem) -> ServerResponse {
+        let id = call.parameters["flow"] ?? ""
+        let captcha = try call.secret("captcha_token")
+        let view = try await call.ask { () throws(BrokerError) in try await broker.resend(id, captcha: captcha) }
+        return ServerResponse(json: flow(view, call.language))
+    }
+
     /// A flow as JSON.
     func flow(_ view: FlowView, _ language: Language) -> JSON {
         var object = JSONObject([
@@ -43,10 +61,14 @@ extension SocketAPI {
             .init("method", .string(view.method)), .init("status", .string(view.status.word)),
         ])
         if view.status == .pending {
-            object["waiting_for"] = "callback"
-            object["authorization_url"] = .string(view.authorizationURL)
+            object["waiting_for"] = .string(view.waitingFor)
+            if !view.authorizationURL.isEmpty { object["authorization_url"] = .string(view.authorizationURL) }
+            object["resend_after"] = view.resendAfter.map { .integer($0) }
+            if view.waitingFor == "email_confirmation" {
+                object["user_message"] = .string(PersonMessage.checkEmail.text(in: language.ofMessages))
+            }
         }
-        object["redirect_uri"] = .string(view.redirectURI)
+        if !view.redirectURI.isEmpty { object["redirect_uri"] = .string(view.redirectURI) }
         object["expires_at"] = .integer(view.expiresAt)
         switch view.status {
         case .failed(let error), .expired(let error):

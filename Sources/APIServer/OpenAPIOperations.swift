@@ -1,3 +1,4 @@
+internal import BrokerCore
 internal import Records
 internal import RingbackAPI
 internal import SessionVault
@@ -33,9 +34,11 @@ enum OpenAPIOperations {
         case .signIn:
             Entry(
                 summary: "Start a sign-in, or join an equal one that is pending", body: signInBody,
-                successes: [200, 201], schema: "Flow",
+                successes: [200, 201], schema: "Beginning",
                 errors: ofAccount + ofProvider + [
                     .methodUnsupported, .validationFailed, .stateConflict, .portInUse, .flowExpired,
+                    .invalidCredentials, .accessDenied, .userNotFound, .weakPassword, .emailAlreadyInUse,
+                    .sessionExpired, .signInRequired, .notFound, .invalidCallback,
                 ])
         case .listFlows: Entry(summary: "Every flow that is remembered, oldest first", schema: "Flows")
         case .getFlow:
@@ -62,12 +65,17 @@ enum OpenAPIOperations {
         case .signOut:
             Entry(
                 summary: "Sign out, and tell the provider",
-                parameters: [query("scope", "string", "local (the default), global or others")], schema: "Account",
-                errors: ofAccount + [.methodUnsupported, .validationFailed, .vaultLocked])
+                parameters: [
+                    query("scope", "string", "local (the default), global or others"),
+                    query("end_session", "string", "true or plain: name the page that ends it in the browser too"),
+                ], schema: "SignedOut", errors: ofSession)
         case .streamEvents:
             Entry(
                 summary: "What happens, as server-sent events; first every account as it is",
-                parameters: [query("account", "string", "Only this account")], errors: ofAccount)
+                parameters: [
+                    query("account", "string", "Only this account"),
+                    query("telemetry", "boolean", "An app's own funnel in place of the events"),
+                ], errors: ofAccount + [.validationFailed])
         case .reload:
             Entry(summary: "Re-read the configuration", schema: "Reloaded", errors: [.invalidConfiguration])
         case .getAudit:
@@ -93,6 +101,11 @@ enum OpenAPIOperations {
             Entry(
                 summary: "Move the vault's key to another source", body: rekeyBody, schema: "Vault",
                 errors: vaultErrors + [.invalidCredentials, .rateLimited, .validationFailed])
+        case .register, .deleteRegistration: registration(id)
+        case .verifyFlow, .resendFlow, .getUser, .updateUser, .listIdentities, .linkIdentity, .unlinkIdentity,
+            .listFactors, .enrollFactor, .challengeFactor, .verifyFactor, .removeFactor, .resetPassword,
+            .reauthenticate, .callFunction, .migrate, .acknowledgeMigration:
+            project(id)
         }
     }
 
@@ -136,23 +149,36 @@ enum OpenAPIOperations {
             ])
     }
 
-    private static func query(_ name: String, _ type: String, _ text: String, required: Bool = false) -> JSON {
+    static func query(_ name: String, _ type: String, _ text: String, required: Bool = false) -> JSON {
         [
             "name": .string(name), "in": "query", "required": .bool(required), "description": .string(text),
             "schema": ["type": .string(type)],
         ]
     }
 
-    private static let signInBody: JSON = [
-        "type": "object",
-        "properties": [
-            "method": ["type": "string", "description": "browser (the default)"],
-            "scopes": ["type": "string", "description": "Instead of the account's; separated by spaces"],
-            "params": ["type": "object", "additionalProperties": ["type": "string"]],
-            "timeout": ["type": "integer", "minimum": 1, "maximum": 3600],
-            "switch_subject": ["type": "boolean"],
-        ],
-    ]
+    private static let signInBody: JSON = .object(
+        JSONObject([
+            .init("type", "object"),
+            .init(
+                "properties",
+                .object(
+                    JSONObject(
+                        [
+                            .init(
+                                "method",
+                                [
+                                    "type": "string",
+                                    "description": "browser (the default); at a Supabase project also others",
+                                    "enum": .array(Broker.projectMethods.map { .string($0) }),
+                                ]),
+                            .init(
+                                "scopes",
+                                ["type": "string", "description": "Instead of the account's; separated by spaces"]),
+                            .init("params", ["type": "object", "additionalProperties": ["type": "string"]]),
+                            .init("timeout", ["type": "integer", "minimum": 1, "maximum": 3600]),
+                            .init("switch_subject", ["type": "boolean"]),
+                        ] + projectSignIn))),
+        ]))
     private static let callbackBody: JSON = [
         "type": "object", "required": ["url"], "properties": ["url": ["type": "string"]],
     ]

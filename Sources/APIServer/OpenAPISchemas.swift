@@ -4,17 +4,19 @@ internal import StrictJSON
 
 /// The shapes of the answers. Clients ignore members that they do not know.
 enum OpenAPISchemas {
-    static let all = JSONObject([
-        .init("Document", ["type": "object", "required": ["openapi", "paths"]]),
-        .init("Status", status), .init("Peer", peer),
-        .init("Accounts", object(["accounts": array("Account")])), .init("Account", account),
-        .init("Flows", object(["flows": array("Flow")])), .init("Flow", flow),
-        .init("CallbackResult", object(["flow": OpenAPIDocument.reference("Flow")])), .init("Session", session),
-        .init("Reloaded", reloaded),
-        .init("Audit", object(["entries": ["type": "array", "items": entry], "truncated": truth])),
-        .init("Vault", vault),
-        .init("Problem", problem),
-    ])
+    static let all = JSONObject(
+        [
+            .init("Document", ["type": "object", "required": ["openapi", "paths"]]),
+            .init("Status", status), .init("Peer", peer),
+            .init("Accounts", object(["accounts": array("Account")])), .init("Account", account),
+            .init("Flows", object(["flows": array("Flow")])), .init("Flow", flow),
+            .init("CallbackResult", object(["flow": OpenAPIDocument.reference("Flow")])), .init("Session", session),
+            .init("Reloaded", reloaded),
+            .init("Audit", object(["entries": ["type": "array", "items": entry], "truncated": truth])),
+            .init("Vault", vault), .init("SignedOut", signedOut),
+            .init("Registration", registration), .init("RegistrationDeleted", registrationDeleted),
+            .init("Problem", problem),
+        ] + ofProjects)
 
     private static let text: JSON = ["type": "string"]
     private static let number: JSON = ["type": "integer"]
@@ -66,6 +68,7 @@ enum OpenAPISchemas {
             "uid": number, "pid": number, "executable": text, "unit": text, "verified": truth,
             "count": number, "first": number, "last": number, "method": text, "outcome": text, "seconds": number,
             "code": text, "provider_code": text, "key_source": text, "former_key_source": text,
+            "issuer": text, "client_id": text, "identity_provider": text,
         ],
     ]
 
@@ -76,35 +79,70 @@ enum OpenAPISchemas {
             "policy": text,
         ], optional: ["executable", "unit"])
 
-    private static let account = object(
+    private static let migration = object(["from": text, "to": text])
+
+    private static let accountMembers: JSON =
         [
             "name": text, "provider": text, "state": words(AccountState.allCases.map(\.rawValue)), "source": text,
-            "stale": truth, "subject": text, "user": ["type": "object"], "aal": text, "expires_at": number,
+            "stale": truth, "subject": text, "user": ["type": "object"], "aal": text,
+            "next_aal": text, "migration": migration, "expires_at": number,
             "flow": object(["id": text, "method": text]), "error": OpenAPIDocument.reference("Problem"),
-        ], optional: ["stale", "subject", "user", "aal", "expires_at", "flow", "error"])
+        ]
+    private static let optionalInAccount: Set = [
+        "stale", "subject", "user", "aal", "next_aal", "migration", "expires_at", "flow",
+        "error",
+    ]
+    private static let account = object(accountMembers, optional: optionalInAccount)
+
+    /// An account; where it was asked for, with the page that ends the person's session in their browser.
+    private static let signedOut = object(
+        .object(
+            JSONObject(
+                (accountMembers.object?.members ?? []) + [
+                    .init("end_session_url", text), .init("end_session_error", OpenAPIDocument.reference("Problem")),
+                ])),
+        optional: optionalInAccount.union(["end_session_url", "end_session_error"]))
+
+    private static let registration = object(
+        [
+            "account": text, "issuer": text, "client_id": text, "token_endpoint_auth_method": text,
+            "client_secret_registered": truth, "client_secret_expires_at": number,
+            "redirect_uris": ["type": "array", "items": text],
+            "redirect_uris_requested": ["type": "array", "items": text], "scopes": text, "managed": truth,
+        ], optional: ["client_secret_expires_at"])
+
+    private static let registrationDeleted = object(
+        ["account": text, "issuer": text, "client_id": text, "deleted_at_provider": truth], optional: ["client_id"])
 
     private static let flow = object(
         [
             "id": text, "account": text, "method": text,
             "status": words(["pending", "completed", "failed", "cancelled", "expired"]),
             "waiting_for": words(["callback", "code", "email_confirmation", "device"]), "authorization_url": text,
-            "redirect_uri": text, "expires_at": number, "error": OpenAPIDocument.reference("Problem"),
-            "user_message": text,
-        ], optional: ["waiting_for", "authorization_url", "error", "user_message"])
+            "redirect_uri": text, "expires_at": number, "resend_after": number,
+            "error": OpenAPIDocument.reference("Problem"), "user_message": text,
+        ], optional: ["waiting_for", "authorization_url", "redirect_uri", "resend_after", "error", "user_message"])
 
     private static let session = object(
         [
             "account": text, "subject": text, "access_token": text, "id_token": text, "token_type": text,
             "expires_at": number, "expires_in": number, "scope": text, "issuer": text, "user": ["type": "object"],
+            "aal": text, "next_aal": text, "provider_token": text, "profile": ["type": "object"],
+            "migration": migration, "profile_status": words(["active", "inactive", "missing", "unavailable"]),
         ],
-        optional: ["subject", "access_token", "id_token", "expires_at", "expires_in", "scope", "user"])
+        optional: [
+            "subject", "access_token", "id_token", "expires_at", "expires_in", "scope", "user", "aal", "next_aal",
+            "provider_token", "profile", "profile_status", "migration",
+        ])
 
     private static let problem = object(
         [
             "title": text, "status": number, "code": words(ErrorCode.table.keys.map(\.rawValue).sorted()),
             "detail": text, "recovery": words(["retry", "sign_in", "link", "fix_configuration", "none"]),
             "user_message": text, "retry_after": number, "errors": ["type": "array", "items": ["type": "object"]],
-            "provider_code": text, "provider_message": text,
+            "provider_code": text, "provider_message": text, "reasons": ["type": "array", "items": text],
         ],
-        optional: ["detail", "user_message", "retry_after", "errors", "provider_code", "provider_message"])
+        optional: [
+            "detail", "user_message", "retry_after", "errors", "provider_code", "provider_message", "reasons",
+        ])
 }

@@ -1,13 +1,14 @@
 internal import BrokerCore
 internal import RingbackAPI
 internal import StrictJSON
+internal import SupabaseAuth
 
 /// The one place where the broker's failures become problem documents.
 extension Problem {
     /// `endedSignIn` says that a person was signing in: an odd answer means something to them only then.
     init(_ error: BrokerError, language: Language, endedSignIn: Bool = false) {
         self = Problem(error)
-        userMessage = UserMessage(error, endedSignIn: endedSignIn)?.text(in: language)
+        userMessage = PersonMessage(error, endedSignIn: endedSignIn)?.text(in: language.ofMessages)
     }
 
     private init(_ error: BrokerError) {
@@ -16,8 +17,12 @@ extension Problem {
             let words = name.contains("://") ? "No account has the issuer \(name)." : "There is no account \(name)."
             self.init(.accountNotFound, "\(words) See `ringback accounts` for those there are.")
         case .flowNotFound: self.init(.flowNotFound, "The flow is unknown, or was forgotten 10 minutes after its end.")
+        case .nothingHeld(let reason): self.init(.notFound, reason)
         case .signInRequired(let name):
             self.init(.signInRequired, "\(name) is not signed in. Run: ringback login \(name)")
+        case .sessionRanOut(let name, let advice):
+            let words = "The session of \(name) runs out, and the provider gave no refresh token to renew it."
+            self.init(.signInRequired, "\(words)\(advice.map { " \($0)" } ?? "") Run: ringback login \(name)")
         case .sessionExpired(let name):
             self.init(.sessionExpired, "The provider ended the session of \(name). Run: ringback login \(name)")
         case .accessDenied(let name):
@@ -31,6 +36,7 @@ extension Problem {
             self.init(.flowExpired, "The sign-in of this callback has ended. Start it again if you are not signed in.")
         case .flowExpired(let reason), .flowCancelled(let reason): self.init(.flowExpired, reason)
         case .provider(let failure): self.init(failure)
+        case .project(let problem): self.init(problem)
         case .vaultLocked(let reason): self.init(.vaultLocked, reason)
         case .wrongPassphrase: self.init(.invalidCredentials, "The passphrase does not open the vault.")
         case .tooManyAttempts(let seconds):
@@ -60,7 +66,9 @@ extension Problem {
             let detail = "The provider answered “\(code)”\(message.map { ": \($0)" } ?? "")."
             var members = JSONObject([.init("provider_code", .string(code))])
             members["provider_message"] = message.map { .string($0) }
-            self.init(.providerError, detail, extensions: members)
+            // The grant may live, but only the person can say more to the provider.
+            let needsPerson = ["interaction_required", "login_required", "consent_required"].contains(code)
+            self.init(.providerError, detail, recovery: needsPerson ? .signIn : nil, extensions: members)
         }
     }
 }
@@ -86,37 +94,5 @@ enum Language: Sendable {
             if let language, weight > best.weight { best = (language, weight) }
         }
         self = best.language
-    }
-}
-
-/// What a person is told, by cause (CONTRACT section 4).
-enum UserMessage: Sendable {
-    case network, badCallback, deadSession, providerDown, tooManyAttempts
-
-    init?(_ error: BrokerError, endedSignIn: Bool) {
-        switch error {
-        case .provider(.unreachable): self = .network
-        case .provider(.unavailable): self = .providerDown
-        case .provider(.rateLimited), .tooManyAttempts: self = .tooManyAttempts
-        case .invalidCallback, .flowExpired: self = .badCallback
-        case .provider(.invalidAnswer) where endedSignIn, .provider(.refused) where endedSignIn: self = .badCallback
-        case .sessionExpired: self = .deadSession
-        default: return nil
-        }
-    }
-
-    func text(in language: Language) -> String {
-        switch (self, language) {
-        case (.network, .english): "Connection failed. Please check your internet and try again."
-        case (.network, .russian): "Нет соединения. Проверьте интернет и попробуйте снова."
-        case (.badCallback, .english): "Sign in failed. Please try again."
-        case (.badCallback, .russian): "Не удалось войти. Попробуйте ещё раз."
-        case (.deadSession, .english): "Session expired. Please sign in again."
-        case (.deadSession, .russian): "Сеанс истёк. Войдите снова."
-        case (.providerDown, .english): "Service temporarily unavailable. Please try again later."
-        case (.providerDown, .russian): "Сервис временно недоступен. Попробуйте позже."
-        case (.tooManyAttempts, .english): "Too many attempts. Please wait a few minutes."
-        case (.tooManyAttempts, .russian): "Слишком много попыток. Подождите несколько минут."
-        }
     }
 }

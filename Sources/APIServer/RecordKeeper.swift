@@ -9,6 +9,7 @@ internal import Synchronization
 public final class RecordKeeper: Sendable {
     public let audit: AuditLog
     public let metrics: Metrics
+    let telemetry: Telemetry
 
     /// Told when an account's token must not be handed out any more; nil stands for all accounts.
     private let whenGone = Mutex(Hook())
@@ -21,15 +22,17 @@ public final class RecordKeeper: Sendable {
     public init(audit: AuditLog, metrics: Metrics = Metrics()) {
         self.audit = audit
         self.metrics = metrics
+        telemetry = Telemetry(now: audit.now)
     }
 
     /// Takes a fact over; meant to be the broker's `record`.
     @Sendable public func note(_ fact: BrokerFact) {
         count(fact)
+        telemetry.note(fact)
         forget(fact)
         switch fact {
         // Numbers alone: what they lead to is told when it is known.
-        case .signInStarted, .refreshStarted, .refreshSucceeded: break
+        case .signInChosen, .signInStarted, .refreshStarted, .refreshSucceeded: break
         case .signInEnded(let account, let method, let outcome, let duration, let error):
             write("sign_in", account, error) { members in
                 members["method"] = .string(method)
@@ -37,6 +40,10 @@ public final class RecordKeeper: Sendable {
                 members["seconds"] = .integer(Int(duration.components.seconds))
             }
         case .sessionOpened(let account, let subject, let replacing): opened(account, subject, replacing)
+        case .identityLinked(let account, let provider):
+            write("identity_linked", account) { $0["identity_provider"] = .string(RecordKeeper.bounded(provider)) }
+        case .identityUnlinked(let account, let provider):
+            write("identity_unlinked", account) { $0["identity_provider"] = .string(RecordKeeper.bounded(provider)) }
         case .sessionClosed(let account, let subject): write("signed_out", account, subject: subject)
         case .sessionEnded(let account, let subject): write("session_ended", account, subject: subject)
         case .refreshFailed(let account, let error): write("refresh_failed", account, error)
@@ -51,6 +58,16 @@ public final class RecordKeeper: Sendable {
                 members["former_key_source"] = .string(former)
                 members["key_source"] = .string(source)
             }
+        case .clientRegistered(let account, let issuer, let clientID):
+            write("client_registered", account) { members in
+                members["issuer"] = .string(RecordKeeper.bounded(issuer))
+                members["client_id"] = .string(RecordKeeper.bounded(clientID))
+            }
+        case .registrationDeleted(let account, let clientID):
+            write("registration_deleted", account) { members in
+                members["client_id"] = clientID.map { .string(RecordKeeper.bounded($0)) }
+            }
+        case .registrationLeft(let account, let error): write("registration_left", account, error)
         }
     }
 
@@ -99,14 +116,14 @@ public final class RecordKeeper: Sendable {
                 let code = error.map(RecordKeeper.code) ?? ErrorCode.flowExpired.rawValue
                 metrics.signInFailed(account.rawValue, method: method, code: code)
             }
-        case .refreshStarted(let account): metrics.refreshAttempted(account.rawValue)
+        case .refreshStarted(let account, _): metrics.refreshAttempted(account.rawValue)
         case .refreshFailed(let account, let error):
             metrics.refreshFailed(account.rawValue, code: RecordKeeper.code(of: error))
         default: break
         }
     }
 
-    private static func code(of error: BrokerError) -> String {
+    static func code(of error: BrokerError) -> String {
         Problem(error, language: .english).code.rawValue
     }
 

@@ -4,6 +4,7 @@ internal import LocalHTTP
 internal import RingbackAPI
 internal import Secrets
 internal import StrictJSON
+internal import SupabaseAuth
 internal import Synchronization
 
 extension SocketAPI {
@@ -81,6 +82,8 @@ extension SocketAPI {
         if extras.contains("id_token"), !isIDToken {
             object["id_token"] = handOut.session.identity.map { .string($0.token.revealed()) }
         }
+        try include(extras, handOut, into: &object, call)
+        if extras.contains("profile") { object.members += try await profile(of: name, call) }
         if extras.contains("user") { object["user"] = handOut.session.user.map { .object($0) } }
         if let (expiresAt, remaining) = broker.expiry(of: handOut.token) {
             object["expires_at"] = .integer(expiresAt)
@@ -89,15 +92,43 @@ extension SocketAPI {
         return ServerResponse(json: .object(object))
     }
 
+    /// What only some accounts have: where there is none, silence would look like an answer.
+    private func include(
+        _ extras: Set<String>, _ handOut: HandOut, into object: inout JSONObject, _ call: Call
+    ) throws(Problem) {
+        for word in ["provider_token", "profile"] where extras.contains(word) && handOut.session.project == nil {
+            throw call.invalid("include", "this account has no \(word)")
+        }
+        guard extras.contains("provider_token") else { return }
+        guard admit(call.request, account: handOut.account.rawValue, operation: .providerToken) != nil else {
+            throw Problem(.policyDenied, "The policy does not allow provider_token to this program.")
+        }
+        guard let token = handOut.session.project?.providerToken else { return }
+        object["provider_token"] = .string(token.revealed())
+        noteHandOut(call.facts, handOut, .own, .providerToken)
+    }
+
+    /// A row that cannot be had now takes nothing from the token.
+    private func profile(of name: AccountName, _ call: Call) async throws(Problem) -> [JSONObject.Member] {
+        let found: ProjectProfile?
+        do throws(BrokerError) {
+            found = try await broker.profile(name)
+        } catch {
+            return [.init("profile_status", "unavailable")]
+        }
+        switch found {
+        case nil: throw call.invalid("include", "this account has no profile; see profile = { table, key }")
+        case .missing: return [.init("profile_status", "missing")]
+        case .row(let row, let isActive):
+            return [.init("profile", .object(row)), .init("profile_status", isActive ? "active" : "inactive")]
+        }
+    }
+
     private func included(_ call: Call) throws(Problem) -> Set<String> {
         let known: Set = ["id_token", "provider_token", "user", "profile"]
         let words = Set(call.query("include")?.split(separator: ",").map(String.init) ?? [])
         guard words.isSubset(of: known) else {
             throw call.invalid("include", "it lists any of: \(known.sorted().joined(separator: ", "))")
-        }
-        // These come with accounts of a kind that this version does not have: silence would look like an answer.
-        if let word = words.intersection(["provider_token", "profile"]).min() {
-            throw call.invalid("include", "this account has no \(word)")
         }
         return words
     }
@@ -121,13 +152,23 @@ extension SocketAPI {
     func signOut(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
         let scope = try call.query("scope", oneOf: ["local", "global", "others"]) ?? "local"
-        guard scope == "local" else {
-            _ = try await call.ask { () throws(BrokerError) in try await broker.account(name) }
+        let isProject = try await call.ask { () throws(BrokerError) in try await broker.isAtProject(name) }
+        guard scope == "local" || isProject else {
             throw Problem(.methodUnsupported, "The provider of \(name) ends single sessions only: use scope=local.")
         }
-        let view = try await call.ask { () throws(BrokerError) in try await broker.signOut(name) }
+        if scope == "others" {
+            let view = try await call.ask { () throws(BrokerError) in try await broker.signOutOthers(name) }
+            return ServerResponse(json: account(view, call.language))
+        }
+        // Before it is closed: after that nobody knows whose session it was.
+        let ending = try await endSession(call, name)
+        let view = try await call.ask { () throws(BrokerError) in
+            try await broker.signOut(name, endingAll: scope == "global")
+        }
         encoded.forget(name.rawValue)
-        return ServerResponse(json: account(view, call.language))
+        var object = account(view, call.language).object ?? JSONObject()
+        object.members += ending
+        return ServerResponse(json: .object(object))
     }
 
     private static func bytes(ofHex text: String) -> [UInt8]? {
@@ -181,6 +222,11 @@ final class EncodedHandOuts: Sendable {
         object["token_type"] = .string(handOut.token.type)
         object["scope"] = handOut.scope.map { .string($0) }
         object["issuer"] = .string(handOut.issuer)
+        object["aal"] = handOut.session.project?.assurance.map { .string($0.rawValue) }
+        object["next_aal"] = handOut.session.nextAssurance.map { .string($0.rawValue) }
+        object["migration"] = handOut.session.project?.migratesFrom.map {
+            ["from": .string($0), "to": .string(handOut.subject ?? "")]
+        }
         return object
     }
 }

@@ -1,6 +1,6 @@
 public import BrokerCore
 internal import Glibc
-internal import HTTPMessages
+public import HTTPMessages
 public import LocalHTTP
 internal import RingbackAPI
 public import StrictJSON
@@ -16,14 +16,18 @@ public struct SocketAPI: Sendable {
         let startedAtBoot: Int
         /// Re-reads the configuration.
         public var reload: @Sendable () async -> Reloaded
+        /// Reads a file of certificates that an account to come is to believe, as the configuration would.
+        public var certificates: @Sendable (_ path: String) throws(UntrustedFile) -> ServerTrust
 
         public init(
             version: String, boot: @escaping @Sendable () -> Int = BrokerClock.system.boot,
+            certificates: @escaping @Sendable (_ path: String) throws(UntrustedFile) -> ServerTrust,
             reload: @escaping @Sendable () async -> Reloaded
         ) {
             self.version = version
             self.boot = boot
             startedAtBoot = boot()
+            self.certificates = certificates
             self.reload = reload
         }
     }
@@ -144,6 +148,23 @@ public struct SocketAPI: Sendable {
         case .listAccounts: await listAccounts(call)
         case .getAccount: try await getAccount(call)
         case .signIn: try await signIn(call)
+        case .verifyFlow: try await verifyFlow(call)
+        case .resendFlow: try await resendFlow(call)
+        case .getUser: try await getUser(call)
+        case .updateUser: try await updateUser(call)
+        case .listIdentities: try await listIdentities(call)
+        case .linkIdentity: try await linkIdentity(call)
+        case .unlinkIdentity: try await unlinkIdentity(call)
+        case .listFactors: try await listFactors(call)
+        case .enrollFactor: try await enrollFactor(call)
+        case .challengeFactor: try await challengeFactor(call)
+        case .verifyFactor: try await verifyFactor(call)
+        case .removeFactor: try await removeFactor(call)
+        case .resetPassword: try await resetPassword(call)
+        case .reauthenticate: try await reauthenticate(call)
+        case .migrate: try await migrate(call)
+        case .acknowledgeMigration: try await acknowledgeMigration(call)
+        case .callFunction: try await callFunction(call)
         case .listFlows: await listFlows(call)
         case .getFlow: try await getFlow(call)
         case .withdrawFlow: try await withdrawFlow(call)
@@ -159,6 +180,8 @@ public struct SocketAPI: Sendable {
         case .lockVault: try await lockVault(call)
         case .unlockVault: try await unlockVault(call)
         case .rekeyVault: try await rekeyVault(call)
+        case .register: try await register(call)
+        case .deleteRegistration: try await deleteRegistration(call)
         }
     }
 }

@@ -1,6 +1,7 @@
 public import HTTPMessages
 public import OAuth
 public import Secrets
+internal import SupabaseAuth
 
 /// The name of an account: `[a-z0-9][a-z0-9._-]{0,63}`.
 public struct AccountName: Hashable, Sendable, Comparable, CustomStringConvertible {
@@ -46,6 +47,8 @@ public struct Account: Sendable {
         case issuer(String)
         /// By hand.
         case fixed(ProviderMetadata)
+        /// A Supabase project, which has a protocol of its own.
+        case project(ProjectAccount)
         /// The provider needs a kind of sign-in that this version does not have; the sentence says which.
         case unsupported(String)
     }
@@ -89,6 +92,8 @@ public struct Account: Sendable {
     public var refreshMargin: Int?
     /// Seconds before the session's own end that its people are warned.
     public var sessionWarnings: [Int]
+    /// Where the provider sends the browser after a sign-out there.
+    public var postLogoutRedirectURI: String?
 
     /// CONTRACT section 7: ten minutes and one minute.
     public static let usualWarnings = [600, 60]
@@ -130,6 +135,7 @@ public struct Account: Sendable {
             // By hand, the token endpoint may move while the issuer's name stays.
             let origin = (try? WebURL(parsing: metadata.tokenEndpoint))?.origin ?? ""
             return SessionBinding(provider: metadata.issuer.map { "\($0) \(origin)" } ?? origin, clientID: clientID)
+        case .project(let account): return SessionBinding(provider: account.project.authURL, clientID: clientID)
         case .unsupported(let reason): return SessionBinding(provider: reason, clientID: clientID)
         }
     }
@@ -139,6 +145,7 @@ public struct Account: Sendable {
         switch endpoints {
         case .issuer(let issuer): issuer
         case .fixed(let metadata): metadata.issuer
+        case .project(let account): account.project.issuer
         case .unsupported: nil
         }
     }

@@ -1,4 +1,5 @@
 public import StrictJSON
+internal import SupabaseAuth
 
 /// State of an account (CONTRACT section 1).
 public enum AccountState: String, Sendable, CaseIterable {
@@ -20,6 +21,12 @@ public struct AccountView: Sendable {
     public let subject: String?
     public let user: JSONObject?
     public let expiresAt: Int?
+    /// `aal1`, `aal2`: how surely the person was recognized, where the provider says so.
+    public let assurance: String?
+    /// What the person's second factors ask for.
+    public let nextAssurance: String?
+    /// What the app called this person before, until it has moved their data.
+    public let migratesFrom: String?
     public let flow: FlowView?
     public let error: BrokerError?
 }
@@ -63,7 +70,17 @@ extension SessionBook {
         return AccountView(
             name: name, provider: lane.account.provider, state: state, source: lane.account.source,
             isStale: token?.remaining(at: clock.boot()) == 0, subject: session?.subject, user: session?.user,
-            expiresAt: token?.expiry?.wall(by: clock), flow: flow, error: lane.error ?? lane.untouchable ?? lockError)
+            expiresAt: token?.expiry?.wall(by: clock), assurance: session?.project?.assurance?.rawValue,
+            nextAssurance: session?.nextAssurance?.rawValue, migratesFrom: session?.project?.migratesFrom, flow: flow,
+            error: lane.error ?? lane.untouchable ?? lockError ?? ranOut(session, lane.account))
+    }
+
+    /// Why a session that is there has no token any more, if nothing can renew it.
+    private func ranOut(_ session: Session?, _ account: Account) -> BrokerError? {
+        guard let session, !session.isRefreshable, session.tokens[.own]?.remaining(at: clock.boot()) == 0 else {
+            return nil
+        }
+        return .sessionRanOut(account.name, advice: account.renewalAdvice)
     }
 
     /// The names, sorted.

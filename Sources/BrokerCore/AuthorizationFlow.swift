@@ -10,6 +10,8 @@ struct AuthorizationFlow: Sendable {
     let pkce: PKCE
     /// The request at the provider, if it was pushed there (RFC 9126).
     var pushed: PushedAuthorization?
+    /// When it was, in seconds since boot.
+    var pushedAt = 0
 
     var nonce: Secret? { authorization.nonce }
     var scopes: [String] { authorization.scopes }

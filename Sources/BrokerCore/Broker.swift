@@ -14,12 +14,13 @@ public struct Broker: Sendable {
     let directory: ProviderDirectory
     let work: Work
     let clock: BrokerClock
+    let record: @Sendable (BrokerFact) -> Void
 
     public init(
         vault: any Vault, http: any HTTPClient, door: CallbackDoor, work: Work = Work(), clock: BrokerClock = .system,
-        record: @escaping @Sendable (BrokerFact) -> Void = { _ in }
+        firstEvent: UInt64? = nil, record: @escaping @Sendable (BrokerFact) -> Void = { _ in }
     ) {
-        let bus = EventBus()
+        let bus = EventBus(from: firstEvent)
         let directory = ProviderDirectory(http: http, work: work, clock: clock)
         let book = SessionBook(
             vault: vault, http: http, directory: directory, bus: bus, work: work, clock: clock,
@@ -31,6 +32,7 @@ public struct Broker: Sendable {
         self.http = http
         self.directory = directory
         self.work = work
+        self.record = record
         self.clock = clock
         revocations = Revocations(
             book: book, vault: vault, http: http, directory: directory, clock: clock, record: record)
@@ -111,7 +113,7 @@ public struct Broker: Sendable {
             return try await book.handOut(name, query)
         } catch {
             switch error {
-            case .signInRequired, .sessionExpired: break
+            case .signInRequired, .sessionRanOut, .sessionExpired: break
             default: throw error
             }
         }
@@ -158,11 +160,11 @@ public struct Broker: Sendable {
     private static let revocationWait: Duration = .seconds(5)
 
     /// Ends the session here, and tells the provider.
-    public func signOut(_ name: AccountName) async throws(BrokerError) -> AccountView {
+    public func signOut(_ name: AccountName, endingAll: Bool = false) async throws(BrokerError) -> AccountView {
         // A caller that goes away while a refresh is waited for must not keep the provider from hearing of it.
         let closing = work.start { () -> Result<Promise<Void>?, BrokerError> in
             do throws(BrokerError) {
-                guard let closed = try await book.close(name) else { return .success(nil) }
+                guard let closed = try await book.close(name, endingAll: endingAll) else { return .success(nil) }
                 return .success(work.start { await revocations.deliver(closed) })
             } catch {
                 return .failure(error)
@@ -175,29 +177,49 @@ public struct Broker: Sendable {
 
     // MARK: Flows
 
-    /// Starts a sign-in, or joins an equal one that is pending. The bound is on what happens before there is a flow.
+    /// Starts a sign-in that is a flow, or joins an equal one that is pending. The bound is on what happens before there
+    /// is a flow.
     public func signIn(
         _ name: AccountName, _ request: SignInRequest, isInterested: Bool = true,
         waitingAtMost bound: Duration = .seconds(90)
     ) async throws(BrokerError) -> (flow: FlowView, isNew: Bool) {
+        let start = try await begin(name, request, isInterested: isInterested, waitingAtMost: bound)
+        guard let flow = start.flow else {
+            throw .methodUnsupported("A sign-in of \(name) by \(request.method) is done at once.")
+        }
+        return (flow, start.isNew)
+    }
+
+    /// Starts a sign-in, or joins an equal one that is pending. There is no flow where it was done at once: then the
+    /// account holds its session.
+    public func begin(
+        _ name: AccountName, _ request: SignInRequest, isInterested: Bool = true,
+        waitingAtMost bound: Duration = .seconds(90)
+    ) async throws(BrokerError) -> (flow: FlowView?, isNew: Bool) {
         let account = try await book.account(name)
         if case .unsupported(let reason) = account.endpoints { throw .methodUnsupported(reason) }
-        guard request.method == "browser" else {
-            throw .methodUnsupported("\(name) has no sign-in method “\(request.method)”. It has: browser.")
-        }
-        try Broker.check(request.parameters, of: account)
+        let request = try request.checked(for: account)
         switch try await desk.admit(name, request, isInterested: isInterested) {
-        case .existing(let flow): return (flow, false)
+        case .existing(let flow):
+            return (try await openable(flow, isInterested: isInterested, waitingAtMost: bound), false)
         case .joining(let start): return (try await started(start, bound, isInterested), false)
         case .begin(let start):
             await book.clearError(name)
+            record(.signInChosen(name, way: request.way(of: account)))
             // The flow belongs to all who will join it, so it does not end with this caller.
             work.start {
+                let began = clock.boot()
                 do throws(BrokerError) {
                     // Read again: what changed before the place was reserved cannot cancel it any more.
-                    let flow = try await prepare(try await book.account(name), request)
-                    if await !desk.begin(flow, fulfilling: start) { await door.close(flow.redirectURI) }
+                    switch try await prepare(try await book.account(name), request) {
+                    case .flow(let flow):
+                        if await !desk.begin(flow, fulfilling: start) { await close(flow) }
+                    case .done:
+                        recordDirect(name, request, since: began, .completed, nil)
+                        await desk.conclude(name, fulfilling: start)
+                    }
                 } catch {
+                    if request.isDirect { recordDirect(name, request, since: began, .failed, error) }
                     await desk.abandon(name, with: error, fulfilling: start)
                 }
             }
@@ -205,15 +227,32 @@ public struct Broker: Sendable {
         }
     }
 
+    /// What came of the beginning of a sign-in.
+    enum Beginning: Sendable {
+        case flow(Flow)
+        /// The account holds its session.
+        case done
+    }
+
+    func close(_ flow: Flow) async {
+        if !flow.redirectURI.isEmpty { await door.close(flow.redirectURI) }
+    }
+
+    private func prepare(_ account: Account, _ request: SignInRequest) async throws(BrokerError) -> Beginning {
+        try await book.admitsSession(account.name)
+        if let rules = account.project { return try await prepare(account, rules, request) }
+        return .flow(try await authorization(account, request))
+    }
+
     /// The flow once it is there. A caller who left or gave up before it was never learns its name, so their interest
     /// is withdrawn for them.
     private func started(
-        _ start: Promise<Result<FlowView, BrokerError>>, _ bound: Duration, _ isInterested: Bool
-    ) async throws(BrokerError) -> FlowView {
+        _ start: Promise<Result<FlowView?, BrokerError>>, _ bound: Duration, _ isInterested: Bool
+    ) async throws(BrokerError) -> FlowView? {
         if let result = await start.wait(atMost: max(bound, .zero)) { return try result.get() }
         if isInterested {
             work.start {
-                guard case .success(let flow)? = await start.wait() else { return }
+                guard case .success(let flow?)? = await start.wait() else { return }
                 _ = try? await desk.withdraw(flow.id, isForAll: false)
             }
         }
@@ -222,21 +261,17 @@ public struct Broker: Sendable {
 
     /// Everything a flow needs: the provider's endpoints, the secret (before the person is asked for anything), and a
     /// redirect URI that somebody listens behind.
-    private func prepare(_ account: Account, _ request: SignInRequest) async throws(BrokerError) -> Flow {
-        try await book.admitsSession(account.name)
+    private func authorization(_ account: Account, _ request: SignInRequest) async throws(BrokerError) -> Flow {
         let provider = Provider(account: account, http: http, directory: directory, clock: clock)
         let metadata = try await provider.metadata()
         let registration = try await provider.registration(metadata)
-        if (request.scopes ?? account.scopes).contains("openid"), metadata.issuer == nil || metadata.jwksURI == nil {
-            throw .misconfigured(
-                "With the scope openid, \(account.name) needs the provider's issuer and jwks endpoint to check ID tokens."
-            )
-        }
+        try provider.check(metadata, for: request.scopes ?? account.scopes)
         let redirectURI = try await door.open(account.redirectURI, account.name)
         do throws(BrokerError) {
             var flow = try AuthorizationFlow(
                 account: account, request: request, metadata: metadata, redirectURI: redirectURI)
             flow.pushed = try await provider.push(flow.authorization, metadata, registration)
+            flow.pushedAt = clock.uptime
             return Flow(.authorization(flow), account: account, request: request, by: clock)
         } catch {
             await door.close(redirectURI)
@@ -245,47 +280,20 @@ public struct Broker: Sendable {
     }
 
     /// Every flow that is remembered.
-    public func flows() async -> [FlowView] { await desk.views() }
+    public func flows() async -> [FlowView] {
+        await renewLapsed(await desk.views().map(\.id))
+        return await desk.views()
+    }
 
     /// A flow, once it has left `pending` or the bound has passed.
     public func flow(_ id: String, waiting bound: Duration = .zero) async throws(BrokerError) -> FlowView {
-        try await desk.view(id, waiting: bound)
+        // Who waits for the end has an address already.
+        if bound <= .zero { await renewLapsed([id]) }
+        return try await desk.view(id, waiting: bound)
     }
 
     /// Takes one caller's interest in a flow away, or everybody's.
     public func withdraw(_ id: String, isForAll: Bool) async throws(BrokerError) -> FlowView {
         try await desk.withdraw(id, isForAll: isForAll)
     }
-
-    // MARK: Events
-
-    /// What happens from now on; first the accounts as they are, then what `lastSeen` missed. Waits until the accounts
-    /// are loaded.
-    public func events(
-        of name: AccountName?, after lastSeen: UInt64?
-    ) async throws(BrokerError) -> (initial: [BrokerEvent], live: EventSubscription) {
-        let names = if let name { [try await book.account(name).name] } else { await book.names }
-        let live = bus.subscribe(to: name, after: lastSeen)
-        var initial: [BrokerEvent] = []
-        for name in names {
-            try? await book.ready(name)
-            guard var view = try? await account(name) else { continue }
-            if view.state == .loading {
-                // Told of when it is loaded, which may have happened just now.
-                live.awaitInitial(name)
-                guard let current = try? await account(name), current.state != .loading, live.stopAwaiting(name) else {
-                    continue
-                }
-                view = current
-            }
-            initial.append(
-                BrokerEvent(
-                    kind: .initialSession, account: name, state: view.state, subject: view.subject, user: view.user,
-                    expiresAt: view.expiresAt, error: view.error, at: clock.now()))
-        }
-        return (initial, live)
-    }
-
-    /// The listener went away.
-    public func stopListening(_ subscription: EventSubscription) { bus.remove(subscription) }
 }

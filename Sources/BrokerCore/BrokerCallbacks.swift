@@ -15,6 +15,8 @@ extension Broker {
         } catch {
             return .ignored("It is not a URL.")
         }
+        let fingerprint = Digest.sha256(Array(text.utf8) + [0] + (form ?? []))
+        if form == nil, let verdict = await receive(callback, fingerprint: fingerprint) { return verdict }
         do throws(AuthorizationResponse.Failure) {
             if let form {
                 response = try AuthorizationResponse(parsingForm: form)
@@ -25,7 +27,6 @@ extension Broker {
             return .ignored(error.explanation)
         }
         let address = String(text.prefix { $0 != "?" && $0 != "#" })
-        let fingerprint = Digest.sha256(Array(text.utf8) + [0] + (form ?? []))
         switch await desk.claim(response, at: address, fingerprint: fingerprint, isForm: form != nil) {
         case .ignored(let reason): return .ignored(reason)
         case .ended: return .ended

@@ -1,10 +1,17 @@
+public import SupabaseAuth
+
 /// Everything that can go wrong inside the broker, in its own words. The socket API maps it once to a problem document.
 /// Holds names, hosts, statuses and checked codes; never a token, a URL or a body.
 public indirect enum BrokerError: Error, Sendable, Equatable {
     case accountNotFound(String)
     case flowNotFound
+    /// The vault holds nothing of the kind; the sentence says what.
+    case nothingHeld(String)
     /// There is no session.
     case signInRequired(AccountName)
+    /// There is a session, but it has run out, and the provider gave nothing to renew it with; the sentence says how
+    /// to get that.
+    case sessionRanOut(AccountName, advice: String?)
     /// There was a session, and the provider ended it.
     case sessionExpired(AccountName)
     /// The person said no at the provider.
@@ -24,6 +31,8 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     /// The flow was withdrawn, or its account changed.
     case flowCancelled(String)
     case provider(ProviderFailure)
+    /// A Supabase project's no, with what is to be made of it.
+    case project(SupabaseProblem)
     /// The vault has no key now; the sentence says why and what to do.
     case vaultLocked(String)
     case wrongPassphrase
@@ -65,6 +74,7 @@ extension BrokerError {
     var retryAfter: Int? {
         switch self {
         case .provider(.rateLimited(let seconds)), .provider(.unavailable(_, let seconds)): seconds
+        case .project(let problem): problem.retryAfter
         default: nil
         }
     }

@@ -1,3 +1,15 @@
+/// Why new tokens are asked for.
+public enum RefreshReason: String, Sendable {
+    /// Ahead of time, or after a start, a resume or an outage.
+    case scheduled
+    /// A caller needed a token that lives longer.
+    case needed
+    /// Somebody asked for it, after a server had refused the token perhaps.
+    case requested
+    /// Something else is to be asked of the provider first.
+    case change
+}
+
 /// Something that the records (audit log, metrics) are told. No secrets, and no text of a provider but checked codes.
 public enum BrokerFact: Sendable {
     /// How a sign-in ended.
@@ -5,6 +17,8 @@ public enum BrokerFact: Sendable {
         case completed, failed, cancelled, expired
     }
 
+    /// Somebody chose a way in: a provider's name, `email`, `phone`, or the method.
+    case signInChosen(AccountName, way: String)
     case signInStarted(AccountName, method: String)
     case signInEnded(AccountName, method: String, Outcome, duration: Duration, error: BrokerError?)
     /// A sign-in's session is held. `replacing` is the subject of the session that was held before, if there was one.
@@ -14,7 +28,7 @@ public enum BrokerFact: Sendable {
     /// The provider proved the session dead.
     case sessionEnded(AccountName, subject: String?)
     /// A request to the token endpoint is about to be made.
-    case refreshStarted(AccountName)
+    case refreshStarted(AccountName, reason: RefreshReason)
     case refreshSucceeded(AccountName)
     case refreshFailed(AccountName, BrokerError)
     /// The provider could not be told of a sign-out; it is tried again until it hears.
@@ -22,9 +36,18 @@ public enum BrokerFact: Sendable {
     case revocationDelivered(AccountName)
     /// The provider said no so often that it is not asked any more.
     case revocationAbandoned(AccountName)
+    /// A provider's account belongs to the person now, or does not any more; it may be the server's own doing.
+    case identityLinked(AccountName, provider: String)
+    case identityUnlinked(AccountName, provider: String)
     case vaultOpened(keySource: String)
     case vaultLocked
     /// An attempt to open it failed.
     case vaultRefused(BrokerError)
     case vaultRekeyed(from: String, to: String)
+    case clientRegistered(AccountName, issuer: String, clientID: String)
+    /// At the provider and here, or here alone where the provider gave no way to. Without a client id it was one that
+    /// could not be used.
+    case registrationDeleted(AccountName, clientID: String?)
+    /// A registration that could not be used is still at the provider.
+    case registrationLeft(AccountName, BrokerError)
 }

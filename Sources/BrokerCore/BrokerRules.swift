@@ -4,6 +4,20 @@ extension Broker {
     /// The authorization parameters that only Ringback sets (CONTRACT section 5).
     public static var reservedParameters: Set<String> { AuthorizationRequest.reservedParameters }
 
+    /// The ways in that a Supabase project has (CONTRACT section 5).
+    public static let projectMethods = [
+        "browser", "password", "sign_up", "otp", "magic_link", "id_token", "anonymous", "sso", "session",
+    ]
+
+    static func check(method: String, of account: Account) throws(BrokerError) {
+        let methods = account.project == nil ? ["browser"] : projectMethods
+        // Begun by another route than sign-in.
+        guard methods.contains(method) || (["recovery", "link"].contains(method) && account.project != nil) else {
+            throw .methodUnsupported(
+                "\(account.name) has no sign-in method “\(method)”. It has: \(methods.joined(separator: ", ")).")
+        }
+    }
+
     /// A caller's mistake is told to the caller, before anything is asked of the provider.
     static func check(_ parameters: [(String, String)], of account: Account) throws(BrokerError) {
         var names = Set(account.authorizationParameters.map(\.0))
@@ -16,5 +30,19 @@ extension Broker {
                     field: "params.\(name)", reason: "it has no name, or the account's configuration sets it.")
             }
         }
+    }
+}
+
+extension SignInRequest {
+    /// The request as it counts: what is left out and what is said to be as usual are one sign-in, which others join.
+    func checked(for account: Account) throws(BrokerError) -> SignInRequest {
+        try Broker.check(method: method, of: account)
+        try Broker.check(parameters, of: account)
+        guard let rules = account.project else { return self }
+        var request = self
+        var fields = project ?? ProjectSignIn()
+        if method == "browser" { fields.oauthProvider = fields.oauthProvider ?? rules.oauthProvider }
+        request.project = fields
+        return request
     }
 }

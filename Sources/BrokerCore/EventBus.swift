@@ -11,6 +11,8 @@ public struct BrokerEvent: Sendable {
         case tokenRefreshed = "token_refreshed"
         case userUpdated = "user_updated"
         case signedOut = "signed_out"
+        case passwordRecovery = "password_recovery"
+        case mfaChallengeVerified = "mfa_challenge_verified"
         case signInFailed = "sign_in_failed"
         case refreshFailed = "refresh_failed"
         case sessionEnding = "session_ending"
@@ -44,11 +46,14 @@ public final class EventBus: Sendable {
     /// Enough for a client that reconnects after a moment.
     private static let memory = 256
 
-    /// Identifiers start at the time in microseconds: they increase across restarts without anything being stored.
-    public init() {
+    /// Identifiers start at the time in microseconds, or at `first` where that is known to be after all earlier ones.
+    public init(from first: UInt64? = nil) { state = Mutex(State(nextID: first ?? EventBus.now())) }
+
+    /// The wall clock in microseconds.
+    public static func now() -> UInt64 {
         var time = timespec()
         _ = unsafe clock_gettime(CLOCK_REALTIME, &time)
-        state = Mutex(State(nextID: UInt64(time.tv_sec) * 1_000_000 + UInt64(time.tv_nsec) / 1_000))
+        return UInt64(time.tv_sec) * 1_000_000 + UInt64(time.tv_nsec) / 1_000
     }
 
     func post(_ event: BrokerEvent) {

@@ -2,13 +2,14 @@ internal import Cryptography
 internal import HTTPMessages
 internal import OAuth
 internal import Secrets
+internal import SupabaseAuth
 
 /// One pending sign-in: who asked for what, what is awaited, and until when. Single use.
 struct Flow: Sendable {
     let id: String
     let account: Account
     let request: SignInRequest
-    let awaited: Awaited
+    var awaited: Awaited
     let startedAt: Int
     let expiresAt: Int
     /// The same two in seconds since boot, by which the flow is judged.
@@ -19,30 +20,38 @@ struct Flow: Sendable {
     enum Awaited: Sendable {
         /// An authorization response (RFC 6749 section 4.1.2).
         case authorization(AuthorizationFlow)
+        /// What a Supabase project sends the person back with, or to.
+        case project(ProjectFlow)
     }
 
-    init(_ awaited: Awaited, account: Account, request: SignInRequest, by clock: BrokerClock) {
+    /// - Parameter timeout: seconds, where neither the request nor the account's own bound is to count.
+    init(
+        _ awaited: Awaited, account: Account, request: SignInRequest, timeout: Int? = nil, by clock: BrokerClock
+    ) {
+        let seconds = request.timeout ?? timeout ?? account.flowTimeout
         id = RandomToken.base64URL(bits: 128).revealed()
         self.account = account
         self.request = request
         self.awaited = awaited
         startedAt = clock.now()
-        expiresAt = startedAt + (request.timeout ?? account.flowTimeout)
+        expiresAt = startedAt + seconds
         beganAt = clock.uptime
-        deadline = beganAt + (request.timeout ?? account.flowTimeout)
+        deadline = beganAt + seconds
     }
 
-    /// Where its callback is to arrive.
+    /// Where its callback is to arrive; empty where none is awaited.
     var redirectURI: String {
         switch awaited {
         case .authorization(let flow): flow.redirectURI
+        case .project(let flow): flow.redirect?.url ?? ""
         }
     }
 
-    /// What the browser opens.
+    /// What the browser opens; empty where there is nothing to open.
     var authorizationURL: String {
         switch awaited {
         case .authorization(let flow): flow.authorizationURL
+        case .project(let flow): flow.authorizationURL ?? ""
         }
     }
 
@@ -50,7 +59,35 @@ struct Flow: Sendable {
     var key: [UInt8] {
         switch awaited {
         case .authorization(let flow): flow.key
+        case .project(let flow): flow.key
         }
+    }
+
+    /// CONTRACT section 5.
+    var waitingFor: String {
+        switch awaited {
+        case .authorization: "callback"
+        case .project(let flow): flow.waitingFor
+        }
+    }
+
+    /// When the message may be sent again, in seconds since boot; nil where none was sent.
+    var firstResendAt: Int? {
+        guard case .project(let flow) = awaited, flow.message != nil else { return nil }
+        return beganAt + ProjectFlow.resendInterval
+    }
+
+    /// What is said when nobody came in time.
+    var expiry: BrokerError {
+        if case .project(let flow) = awaited { return .flowExpired(flow.expiry(of: self)) }
+        var text =
+            "The sign-in of \(account.name) was not finished within \(expiresAt - startedAt) seconds. "
+            + "Waited for a callback to \(redirectURI)."
+        if case .authorization(let flow) = awaited, let pushed = flow.pushed {
+            text += " Its page's address could be opened for \(pushed.expiresIn) seconds, and once; whoever asks for "
+            text += "the sign-in again gets another one."
+        }
+        return .flowExpired(text)
     }
 
     /// What the records are told of its end.
@@ -77,6 +114,8 @@ public struct SignInRequest: Sendable, Equatable {
     public var timeout: Int?
     /// Another person than the one who is signed in may take the account over.
     public var switchesSubject: Bool
+    /// What only sign-ins at a Supabase project have.
+    public var project: ProjectSignIn?
 
     public init(
         method: String = "browser", scopes: [String]? = nil, parameters: [(String, String)] = [], timeout: Int? = nil,
@@ -92,6 +131,7 @@ public struct SignInRequest: Sendable, Equatable {
     /// The bound on the wait is the caller's own affair: it makes no other sign-in.
     public static func == (left: SignInRequest, right: SignInRequest) -> Bool {
         left.method == right.method && left.scopes == right.scopes && left.switchesSubject == right.switchesSubject
+            && left.project == right.project
             && left.parameters.count == right.parameters.count
             && zip(left.parameters, right.parameters).allSatisfy { $0 == $1 }
     }
@@ -111,11 +151,17 @@ public struct FlowView: Sendable {
     public let account: AccountName
     public let method: String
     public let status: Status
+    /// `callback`, `code`, `email_confirmation`.
+    public let waitingFor: String
+    /// Empty where there is nothing to open.
     public let authorizationURL: String
+    /// Empty where no callback is awaited.
     public let redirectURI: String
     /// Unix seconds.
     public let startedAt: Int
     public let expiresAt: Int
+    /// When the message may be sent again.
+    public let resendAfter: Int?
 }
 
 /// What became of a callback.

@@ -18,13 +18,13 @@ actor FlowDesk {
     enum Admission {
         case existing(FlowView)
         /// Somebody else's equal request is about to become a flow.
-        case joining(Promise<Result<FlowView, BrokerError>>)
+        case joining(Promise<Result<FlowView?, BrokerError>>)
         /// The caller must make the flow, or say why not, with ``begin(_:fulfilling:)`` or ``abandon(_:with:fulfilling:)``.
-        case begin(Promise<Result<FlowView, BrokerError>>)
+        case begin(Promise<Result<FlowView?, BrokerError>>)
     }
 
-    private struct Entry {
-        let flow: Flow
+    struct Entry {
+        var flow: Flow
         var status = FlowView.Status.pending
         /// How many sign-in calls wait for it; the last one to withdraw cancels.
         var interest: Int
@@ -32,19 +32,24 @@ actor FlowDesk {
         var isSettling = false
         var claim: (fingerprint: [UInt8], verdict: Promise<CallbackVerdict>)?
         var endedAt: Int?
+        var renewal: Renewal?
+        /// When another message may be sent, in seconds since boot.
+        var resendAt: Int?
+        /// Callbacks that turned out not to be the genuine one.
+        var attempts = 0
         let ended = Promise<Void>()
     }
     private struct Start {
         let request: SignInRequest
-        let promise: Promise<Result<FlowView, BrokerError>>
+        let promise: Promise<Result<FlowView?, BrokerError>>
         var interest: Int
     }
 
-    private var entries: [String: Entry] = [:]
-    private var identifiers: [[UInt8]: String] = [:]
+    var entries: [String: Entry] = [:]
+    var identifiers: [[UInt8]: String] = [:]
     private var starts: [AccountName: Start] = [:]
     private let door: CallbackDoor
-    private let clock: BrokerClock
+    let clock: BrokerClock
     private let work: Work
     private let record: @Sendable (BrokerFact) -> Void
     /// Told of every flow that ends without a session.
@@ -55,7 +60,7 @@ actor FlowDesk {
     /// CONTRACT section 6: identical copies get the first one's answer this long (seconds).
     private static let repeatWindow = 5
     /// CONTRACT section 5: a person who said no is left alone this long (seconds).
-    private static let quietTime = 300
+    static let quietTime = 300
     /// CONTRACT section 4: an ended flow stays readable (seconds).
     private static let memory = 600
 
@@ -86,7 +91,7 @@ actor FlowDesk {
             return .joining(start.promise)
         }
         if let id = pendingID(of: account), var entry = entries[id] {
-            guard entry.flow.request == request else {
+            guard entry.flow.request == request.withoutSecrets else {
                 throw conflict(account, with: entry.flow.request.method, age: clock.uptime - entry.flow.beganAt)
             }
             entry.interest += interest
@@ -108,10 +113,11 @@ actor FlowDesk {
     }
 
     /// Puts a new flow on the desk. False if its place was cancelled meanwhile: then nothing will come of the flow.
-    func begin(_ flow: Flow, fulfilling promise: Promise<Result<FlowView, BrokerError>>) -> Bool {
+    func begin(_ flow: Flow, fulfilling promise: Promise<Result<FlowView?, BrokerError>>) -> Bool {
         guard let start = starts[flow.account.name], start.promise === promise else { return false }
         starts[flow.account.name] = nil
-        let entry = Entry(flow: flow, interest: start.interest)
+        var entry = Entry(flow: flow, interest: start.interest)
+        entry.resendAt = flow.firstResendAt
         entries[flow.id] = entry
         identifiers[flow.key] = flow.id
         work.startTimer { [clock] in
@@ -131,10 +137,16 @@ actor FlowDesk {
 
     /// Gives the reserved place back.
     func abandon(
-        _ account: AccountName, with error: BrokerError, fulfilling promise: Promise<Result<FlowView, BrokerError>>
+        _ account: AccountName, with error: BrokerError, fulfilling promise: Promise<Result<FlowView?, BrokerError>>
     ) {
         if starts[account]?.promise === promise { starts[account] = nil }
         promise.fulfil(.failure(error))
+    }
+
+    /// The sign-in is done without a flow.
+    func conclude(_ account: AccountName, fulfilling promise: Promise<Result<FlowView?, BrokerError>>) {
+        if starts[account]?.promise === promise { starts[account] = nil }
+        promise.fulfil(.success(nil))
     }
 
     // MARK: Claiming
@@ -143,7 +155,7 @@ actor FlowDesk {
     func claim(
         _ response: AuthorizationResponse, at address: String, fingerprint: [UInt8], isForm: Bool = false
     ) async -> Claim {
-        guard let id = identifiers[response.stateKey], var entry = entries[id],
+        guard let id = identifiers[response.stateKey], let entry = entries[id],
             case .authorization(let awaited) = entry.flow.awaited
         else {
             return .ignored("No pending sign-in has this state. It may have been finished or withdrawn.")
@@ -160,20 +172,40 @@ actor FlowDesk {
         guard response.check(issuer: metadata.idTokenIssuer, isAdvertised: metadata.supportsIssuerInResponse) else {
             return .ignored("Its issuer (iss) is not the provider of this sign-in.")
         }
+        switch await take(id, fingerprint) {
+        case .granted(let verdict): return .claimed(flow, awaited, verdict)
+        case .repeated(let verdict): return .repeated(verdict)
+        case .ended: return .ended
+        case .ignored(let reason): return .ignored(reason)
+        }
+    }
+
+    /// What becomes of a callback that is a flow's in everything else.
+    enum Taking {
+        /// The caller now owns the flow's one callback and must fulfil the promise.
+        case granted(Promise<CallbackVerdict>)
+        case repeated(Promise<CallbackVerdict>)
+        case ended
+        case ignored(String)
+    }
+
+    /// The end of every claim: the first one in time takes the flow.
+    func take(_ id: String, _ fingerprint: [UInt8]) async -> Taking {
+        guard var entry = entries[id] else { return .ended }
         if let claim = entry.claim {
             let isRecent = entry.endedAt.map { clock.uptime - $0 <= FlowDesk.repeatWindow } ?? true
             if claim.fingerprint == fingerprint, isRecent { return .repeated(claim.verdict) }
             return entry.endedAt == nil ? .ignored("Another callback of this sign-in is being worked on.") : .ended
         }
         guard entry.status == .pending else { return .ended }
-        guard clock.uptime <= flow.deadline else {
+        guard clock.uptime <= entry.flow.deadline else {
             await expire(id)
             return .ended
         }
         let verdict = Promise<CallbackVerdict>()
         entry.claim = (fingerprint, verdict)
         entries[id] = entry
-        return .claimed(flow, awaited, verdict)
+        return .granted(verdict)
     }
 
     // MARK: Ending
@@ -199,19 +231,13 @@ actor FlowDesk {
         case .pending, .completed, .cancelled: break
         }
         entry.ended.fulfil(())
-        await door.close(entry.flow.redirectURI)
+        if !entry.flow.redirectURI.isEmpty { await door.close(entry.flow.redirectURI) }
     }
 
     private func expire(_ id: String) async {
         // A callback that is being worked on came in time.
         guard let entry = entries[id], entry.claim == nil else { return }
-        let flow = entry.flow
-        await finish(
-            id,
-            as: .expired(
-                .flowExpired(
-                    "The sign-in of \(flow.account.name) was not finished within "
-                        + "\(flow.expiresAt - flow.startedAt) seconds. Waited for a callback to \(flow.redirectURI).")))
+        await finish(id, as: .expired(entry.flow.expiry))
     }
 
     /// Takes one interest away; the last one, or `isForAll`, cancels. Idempotent.
@@ -233,65 +259,7 @@ actor FlowDesk {
         if let id = pendingID(of: account), entries[id]?.isSettling == false { await finish(id, as: .cancelled) }
     }
 
-    // MARK: Reading
-
-    /// A flow as it is.
-    func view(_ id: String) throws(BrokerError) -> FlowView {
-        forget()
-        guard let entry = entries[id] else { throw .flowNotFound }
-        return view(of: entry)
-    }
-
-    /// A flow once it has left `pending`, or as it is after the bound.
-    func view(_ id: String, waiting bound: Duration) async throws(BrokerError) -> FlowView {
-        guard let entry = entries[id] else { throw .flowNotFound }
-        if entry.status == .pending, bound > .zero {
-            _ = await entry.ended.wait(atMost: bound)
-            if Task.isCancelled { throw .cancelled }
-        }
-        return try view(id)
-    }
-
-    /// Every flow that is remembered, oldest first.
-    func views() -> [FlowView] {
-        forget()
-        return entries.values.sorted { ($0.flow.startedAt, $0.flow.id) < ($1.flow.startedAt, $1.flow.id) }
-            .map { view(of: $0) }
-    }
-
-    /// True if the person denied or withdrew a sign-in of the account a moment ago: only an explicit one may ask again.
-    func wasRefused(_ account: AccountName) -> Bool {
-        entries.values.contains { entry in
-            guard entry.flow.account.name == account, let endedAt = entry.endedAt,
-                clock.uptime - endedAt < FlowDesk.quietTime
-            else { return false }
-            switch entry.status {
-            case .cancelled, .failed(.accessDenied): return true
-            default: return false
-            }
-        }
-    }
-
-    /// The account's pending flow.
-    func pending(_ account: AccountName) -> FlowView? {
-        pendingID(of: account).flatMap { entries[$0] }.map { view(of: $0) }
-    }
-
-    private func isPending(_ id: String) -> Bool { entries[id]?.status == .pending }
-
-    private func pendingID(of account: AccountName) -> String? {
-        entries.first { $0.value.flow.account.name == account && $0.value.status == .pending }?.key
-    }
-
-    private func view(of entry: Entry) -> FlowView {
-        let flow = entry.flow
-        return FlowView(
-            id: flow.id, account: flow.account.name, method: flow.request.method, status: entry.status,
-            authorizationURL: flow.authorizationURL, redirectURI: flow.redirectURI, startedAt: flow.startedAt,
-            expiresAt: flow.expiresAt)
-    }
-
-    private func forget() {
+    func forget() {
         let limit = clock.uptime - FlowDesk.memory
         for (id, entry) in entries {
             guard let endedAt = entry.endedAt, endedAt < limit else { continue }

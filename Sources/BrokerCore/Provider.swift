@@ -20,6 +20,7 @@ struct Provider: Sendable {
         switch account.endpoints {
         case .fixed(let metadata): metadata
         case .issuer(let issuer): try await directory.metadata(of: account, issuer: issuer)
+        case .project(let account): try metadata(of: account.project)
         case .unsupported(let reason): throw .methodUnsupported(reason)
         }
     }
@@ -27,6 +28,8 @@ struct Provider: Sendable {
     /// Our registration, with the secret where there is one. Without a word in the configuration, a secret is sent the
     /// way that every server must support (RFC 6749 section 2.3.1) unless this one says that it does not.
     func registration(_ metadata: ProviderMetadata) async throws(BrokerError) -> ClientRegistration {
+        // A project knows no clients.
+        if account.project != nil { return ClientRegistration(clientID: account.clientID, authentication: .none) }
         if let source = account.clientKey { return try await signedRegistration(source, metadata) }
         guard let source = account.clientSecret else {
             return try complete(
@@ -81,7 +84,8 @@ struct Provider: Sendable {
         let origin = try FlowDesk.origin(of: flow.metadata.tokenEndpoint)
         var session = Session(
             refreshToken: tokens.refreshToken, successor: nil, identity: nil, subject: nil, user: nil,
-            scope: tokens.scope ?? (flow.scopes.isEmpty ? nil : flow.scopes.joined(separator: " ")),
+            scope: tokens.scope(askedFor: flow.scopes)
+                ?? (flow.scopes.isEmpty ? nil : flow.scopes.joined(separator: " ")),
             issuer: flow.metadata.issuer ?? origin, tokenEndpointOrigin: origin, signedInAt: clock.now(),
             end: tokens.refreshExpiresIn.map { Deadline(in: $0, by: clock) }, rotates: nil,
             tokens: [.own: accessToken(tokens, scope: flow.scopes.joined(separator: " "))])
@@ -104,13 +108,14 @@ struct Provider: Sendable {
     /// Asks for new tokens. Throws only what says that there is no answer to look into.
     func refresh(
         _ refreshToken: Secret, key: TokenKey, metadata: ProviderMetadata, registration: ClientRegistration
-    ) async throws(BrokerError) -> TokenAnswer {
+    ) async throws(BrokerError) -> RenewalAnswer {
+        if let conversation = asProject { return .project(try await conversation.refresh(refreshToken)) }
         let request = TokenRequest.refresh(
             token: refreshToken, scope: key.scopes, audience: key.audience, resource: key.resource,
             registration: registration, endpoint: metadata.tokenEndpoint)
         let response = try await account.send(request, over: http)
         do throws(OAuthError) {
-            return try TokenAnswer(reading: response)
+            return .tokens(try TokenAnswer(reading: response))
         } catch {
             // Of an answer that was cut off, why it was says more than what is missing in it.
             if let truncation = response.truncation { throw BrokerError(truncation) }
@@ -120,6 +125,19 @@ struct Provider: Sendable {
 
     /// The second look at a refresh's answer: the session with it, or why none of its tokens may be used.
     func validate(
+        _ answer: RenewalAnswer, for session: Session, key: TokenKey, metadata: ProviderMetadata
+    ) async throws(BrokerError) -> Session {
+        switch answer {
+        case .tokens(let answer): return try await validate(answer, for: session, key: key, metadata: metadata)
+        case .project(let answer):
+            guard let conversation = asProject else {
+                throw .conflict("\(account.name) is no longer at a Supabase project.")
+            }
+            return try await conversation.validate(answer, for: session)
+        }
+    }
+
+    private func validate(
         _ answer: TokenAnswer, for session: Session, key: TokenKey, metadata: ProviderMetadata
     ) async throws(BrokerError) -> Session {
         let tokens: TokenSet
@@ -145,8 +163,8 @@ struct Provider: Sendable {
             }
             renewed.adopt(verified, idToken, by: clock)
         }
-        if key == .own, let scope = tokens.scope { renewed.scope = scope }
         let asked = key.scopes?.joined(separator: " ") ?? session.scope ?? ""
+        if key == .own, let scope = tokens.scope(askedFor: account.scopes) { renewed.scope = scope }
         renewed.tokens[key] = accessToken(tokens, scope: asked)
         if let seconds = tokens.refreshExpiresIn { renewed.end = Deadline(in: seconds, by: clock) }
         return renewed
@@ -155,6 +173,10 @@ struct Provider: Sendable {
     /// Tells the provider that the session is over: its newest refresh token, then its access token. False if it has no
     /// place to hear it.
     func revoke(_ session: Session) async throws(BrokerError) -> Bool {
+        if let conversation = asProject {
+            try await conversation.revoke(session)
+            return true
+        }
         let metadata = try await metadata()
         guard let endpoint = metadata.revocationEndpoint else { return false }
         guard try FlowDesk.origin(of: metadata.tokenEndpoint) == session.tokenEndpointOrigin,
@@ -191,7 +213,7 @@ struct Provider: Sendable {
     }
 
     /// Discovery's word alone may not lead refresh tokens to a new host: only to the token endpoint's or the issuer's.
-    private func mayReceiveTokens(_ endpoint: String, of session: Session) throws(BrokerError) -> Bool {
+    func mayReceiveTokens(_ endpoint: String, of session: Session) throws(BrokerError) -> Bool {
         guard case .issuer(let issuer) = account.endpoints else { return true }
         let origin = try FlowDesk.origin(of: endpoint)
         let home = try FlowDesk.origin(of: issuer)
@@ -201,8 +223,9 @@ struct Provider: Sendable {
     // MARK: Parts
 
     private func accessToken(_ tokens: TokenSet, scope: String) -> AccessToken {
-        AccessToken(
-            value: tokens.accessToken, type: tokens.tokenType, scope: tokens.scope ?? (scope.isEmpty ? nil : scope),
+        let granted = tokens.scope(askedFor: scope.split(separator: " ").map(String.init))
+        return AccessToken(
+            value: tokens.accessToken, type: tokens.tokenType, scope: granted ?? (scope.isEmpty ? nil : scope),
             expiry: tokens.expiresIn.map { Deadline(in: $0, by: clock) }, lifetime: tokens.expiresIn)
     }
 
@@ -259,7 +282,7 @@ struct Provider: Sendable {
         in response: HTTPResponse, of session: Session, _ metadata: ProviderMetadata
     ) async throws -> Userinfo {
         guard let token = Userinfo.signedToken(in: response) else {
-            return try Userinfo(parsing: response, subject: nil)
+            return try Userinfo(parsing: response, subject: nil, dialect: metadata.userinfoDialect)
         }
         guard let address = metadata.jwksURI, let issuer = session.identity?.issuer ?? metadata.idTokenIssuer else {
             throw OAuthError.invalid(.userinfo, reason: "a signed answer of a provider without keys or issuer")
@@ -269,32 +292,5 @@ struct Provider: Sendable {
             expecting: UserinfoExpectations(
                 issuer: issuer, clientID: account.clientID, subject: nil, now: clock.now(),
                 allowedAlgorithms: metadata.allowedUserinfoAlgorithms))
-    }
-}
-
-extension Session {
-    /// The claims that describe a person to a person, and `sub`.
-    private static let shownClaims = [
-        "sub", "email", "email_verified", "name", "preferred_username", "given_name", "family_name", "nickname",
-        "picture", "locale", "phone_number", "phone_number_verified",
-    ]
-
-    static func user(from claims: JSONObject, _ more: JSONObject) -> JSONObject {
-        JSONObject(
-            shownClaims.compactMap { name in
-                (more[name] ?? claims[name]).map { JSONObject.Member(name, $0) }
-            })
-    }
-
-    mutating func adopt(_ verified: IDToken, _ token: Secret, by clock: BrokerClock) {
-        subject = verified.subject
-        user = Session.user(from: user ?? JSONObject(), verified.claims)
-        identity = Identity(
-            token: token, expiry: Deadline(at: verified.expiresAt, by: clock),
-            lifetime: verified.expiresAt > verified.issuedAt ? verified.expiresAt - verified.issuedAt : nil,
-            audience: verified.audience.sorted(),
-            authenticationTime: verified.authenticationTime ?? identity?.authenticationTime,
-            authorizedParty: verified.authorizedParty,
-            nonce: verified.claims["nonce"]?.string.map { Secret($0) } ?? identity?.nonce, issuer: verified.issuer)
     }
 }

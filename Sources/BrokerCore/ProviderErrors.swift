@@ -1,6 +1,7 @@
 internal import HTTPMessages
 internal import OAuth
 internal import Secrets
+internal import SupabaseAuth
 
 extension Account {
     /// Sends a request as this account: with its trust and its headers.
@@ -25,8 +26,11 @@ extension BrokerError {
     /// The same without the provider's words, where they repeat one of the secrets that were sent: what a provider says
     /// is shown to callers and kept in records.
     func unquoting(_ secrets: Secret?...) -> BrokerError {
-        guard case .provider(.refused(let code, let message)) = self else { return self }
         let isRepeated = { (text: String) in secrets.contains { $0.map { BrokerError.quotes(text, $0) } ?? false } }
+        if case .project(let problem) = self, let message = problem.providerMessage, isRepeated(message) {
+            return .project(problem.withoutWords)
+        }
+        guard case .provider(.refused(let code, let message)) = self else { return self }
         return .provider(
             .refused(
                 code: BrokerError.standardCodes.contains(code) || !isRepeated(code) ? code : "unspeakable",

@@ -22,4 +22,32 @@ extension Provider {
             throw BrokerError(error, host: request.host)
         }
     }
+
+    /// Pushes a flow's request once more, as it is.
+    func pushAgain(_ flow: AuthorizationFlow) async -> Result<PushedAuthorization?, BrokerError> {
+        do throws(BrokerError) {
+            let registration = try await registration(flow.metadata)
+            return .success(try await push(flow.authorization, flow.metadata, registration))
+        } catch {
+            return .failure(error)
+        }
+    }
+}
+
+/// What can only fail after the person has signed in is said before.
+extension Provider {
+    /// Throws if what is asked for could not be checked when it comes.
+    func check(_ metadata: ProviderMetadata, for scopes: [String]) throws(BrokerError) {
+        guard scopes.contains("openid") else { return }
+        guard metadata.issuer != nil, metadata.jwksURI != nil else {
+            throw .misconfigured(
+                "With the scope openid, \(account.name) needs the provider's issuer and jwks endpoint to check ID tokens."
+            )
+        }
+        do throws(OAuthError) {
+            try metadata.checkIDTokens()
+        } catch {
+            throw BrokerError(error, host: metadata.issuer ?? account.name.rawValue)
+        }
+    }
 }

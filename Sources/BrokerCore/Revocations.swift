@@ -1,5 +1,6 @@
 internal import HTTPMessages
 internal import SessionVault
+internal import SupabaseAuth
 
 /// Sessions that are over here and that their providers have yet to hear of. The vault keeps each until its provider
 /// has heard, so that neither an outage nor a restart leaves a signed-out session alive unnoticed.
@@ -88,7 +89,7 @@ actor Revocations {
         guard var entry = entries[id] else { return }
         entry.isRunning = false
         entry.failures += 1
-        if case .provider(.refused) = error { entry.refusals += 1 }
+        if error.refusesRevocation { entry.refusals += 1 }
         let delay = min(Revocations.shortest << min(entry.failures - 1, 10), Revocations.longest)
         entry.dueAt = clock.boot() + delay / 2 + Int.random(in: 0...delay / 2)
         entries[id] = entry
@@ -144,6 +145,17 @@ actor Revocations {
             guard entries[entry.id] == nil, !heard.contains(entry.id) else { continue }
             entries[entry.id] = Entry(
                 account: name, closed: Closed(account: account, session: session, retirement: entry.id))
+        }
+    }
+}
+
+extension BrokerError {
+    /// The provider's own no, which it will repeat. One that asks to wait is none.
+    fileprivate var refusesRevocation: Bool {
+        switch self {
+        case .provider(.refused): true
+        case .project(let problem): problem.code != .rateLimited
+        default: false
         }
     }
 }

@@ -76,6 +76,8 @@ public struct Session: Sendable, Equatable {
     /// True if the last refresh brought a new refresh token, false if it did not; nil before the first one.
     public var rotates: Bool?
     public var tokens: [TokenKey: AccessToken]
+    /// At a Supabase project alone.
+    public var project: ProjectFacts?
 
     /// The refresh tokens worth presenting: newer first.
     var refreshTokens: [Secret] { [successor, refreshToken].compactMap { $0 } }

@@ -25,6 +25,8 @@ actor SessionBook {
         var isOverdue = false
         /// The session's own end that a refresh has been tried for: one that does not move it is not tried again.
         var triedEnd: Deadline?
+        /// Something else than a refresh has its turn: what it leaves is looked at when it is done.
+        var isChanging = false
         /// Sign-outs that wait or work: readers see no session.
         var closings = 0
         var refreshes: [TokenKey: Promise<Result<Void, BrokerError>>] = [:]
@@ -58,6 +60,8 @@ actor SessionBook {
     /// What the vault would not take of accounts that are locked, removed or bound otherwise now: written again until
     /// it is kept, and taken up when the account is back. Served to nobody meanwhile.
     var unwritten: [VaultSlot: Session] = [:]
+    /// What apps know about their people, where they were asked.
+    var profiles: [AccountName: ProjectProfile] = [:]
     /// Opening, closing and rekeying take turns.
     var vaultTurn: Promise<Void>?
     /// Failed attempts to open the vault, milliseconds since boot.
@@ -166,6 +170,7 @@ actor SessionBook {
     }
 
     func write(_ session: Session, in slot: VaultSlot) async -> BrokerError? {
+        guard !session.isEphemeral else { return nil }
         do throws(VaultError) {
             try await vault.store(SessionRecord.encode(session, bootID: clock.bootID), in: slot)
             unwritten[slot] = nil
@@ -196,6 +201,10 @@ actor SessionBook {
         _ kind: BrokerEvent.Kind, _ name: AccountName, session: Session?, error: BrokerError? = nil,
         state: AccountState? = nil, endsAt: Int? = nil
     ) {
+        switch kind {
+        case .signedIn, .signedOut, .userUpdated, .passwordRecovery: renewProfile(name)
+        default: break
+        }
         bus.post(
             BrokerEvent(
                 kind: kind, account: name, state: state ?? (session == nil ? .unauthenticated : .authenticated),

@@ -6,7 +6,7 @@ internal import StrictJSON
 extension SessionBook {
     /// Takes a signed-in session over. While the account holds one, another subject is refused (CONTRACT section 5).
     func open(
-        _ session: Session, for account: Account, switchingSubject: Bool
+        _ session: Session, for account: Account, switchingSubject: Bool, told kind: BrokerEvent.Kind? = nil
     ) async -> Result<Void, BrokerError> {
         let name = account.name
         let opening = enqueue(name) { book -> Result<Void, BrokerError> in
@@ -26,6 +26,10 @@ extension SessionBook {
                         "\(name) is signed in as \(held.displayName), and this sign-in is by \(session.displayName). "
                             + "Nothing was changed. Sign out first, or ask to switch."))
             }
+            var session = session
+            if let held = lane.session { session.keepRefreshToken(of: held) }
+            // What is not to be written takes the place of what was.
+            if session.isEphemeral { try? await book.vault.remove(account.slot) }
             let saved = await book.save(session, account)
             guard book.lanes[name]?.generation == lane.generation else {
                 return .failure(.flowCancelled("The configuration of \(name) changed during the sign-in."))
@@ -38,7 +42,12 @@ extension SessionBook {
             book.hold(session, name)
             book.record(
                 .sessionOpened(name, subject: session.subject, replacing: lane.session.map(\.subject)))
-            book.post(.signedIn, name, session: session)
+            if let held = lane.session, held.isSamePerson(as: session) {
+                book.noteIdentities(of: name, from: held.user, to: session.user)
+            } else if session.project != nil {
+                book.noteIdentities(of: name, signedInSince: session.signedInAt, session.user)
+            }
+            book.post(kind ?? (session.isRecovery ? .passwordRecovery : .signedIn), name, session: session)
             return .success(())
         }
         return await opening.wait() ?? .failure(.cancelled)
@@ -48,7 +57,7 @@ extension SessionBook {
     /// returned for revocation holds the newest tokens.
     ///
     /// The vault takes the session out of its slot in one step and keeps it until the provider has heard.
-    func close(_ name: AccountName) async throws(BrokerError) -> Closed? {
+    func close(_ name: AccountName, endingAll: Bool = false) async throws(BrokerError) -> Closed? {
         try await ready(name)
         guard lanes[name] != nil else { throw .accountNotFound(name.rawValue) }
         lanes[name]?.closings += 1
@@ -65,14 +74,15 @@ extension SessionBook {
             }
             if let error = book.lockError { return .failure(error) }
             guard let lane = book.lanes[name] else { return .success(nil) }
-            guard let session = lane.session else {
+            guard var session = lane.session else {
                 // What says that the provider ended the last one has been read.
                 if lane.untouchable == nil { try? await book.vault.remove(lane.account.slot) }
                 return .success(nil)
             }
+            session.project?.endsAll = endingAll
             var closed = Closed(account: lane.account, session: session, retirement: nil)
-            // What the vault keeps until the provider has heard should be the newest.
-            if lane.isUnsaved { _ = await book.save(session, lane.account) }
+            // What the vault keeps until the provider has heard should be the newest, and say what is to be told.
+            if lane.isUnsaved || session != lane.session { _ = await book.save(session, lane.account) }
             do throws(VaultError) {
                 closed.retirement = try await book.vault.retire(lane.account.slot)?.id
             } catch {

@@ -9,6 +9,7 @@ extension SessionBook {
     /// A token for a caller: the one that is held if it lives long enough, else a refreshed one.
     func handOut(_ name: AccountName, _ query: SessionQuery) async throws(BrokerError) -> HandOut {
         guard lanes[name] != nil else { throw .accountNotFound(name.rawValue) }
+        if let account = lanes[name]?.account, account.project != nil { try SessionBook.check(query, account) }
         let end = ContinuousClock.now + query.timeout
         try await ready(name, atMost: query.timeout)
         let session = try session(name, of: query.subject)
@@ -17,7 +18,7 @@ extension SessionBook {
         if let held, held.satisfies(minValid: minValid, at: clock.boot()) { return handOut(name, session, held) }
         guard session.isRefreshable else {
             if query.minValid == nil, let held, isAlive(held) { return handOut(name, session, held) }
-            throw .signInRequired(name)
+            throw .sessionRanOut(name, advice: lanes[name]?.account.renewalAdvice)
         }
         // A provider that renews access tokens but no ID token must not be asked by every caller in turn.
         if query.kind == .accessToken || !hasJustRefreshed(name) {
@@ -42,6 +43,16 @@ extension SessionBook {
         return handOut(name, renewed, token)
     }
 
+    /// A project has one token for everything: another one than was asked for would be a lie.
+    private static func check(_ query: SessionQuery, _ account: Account) throws(BrokerError) {
+        guard query.key == .own else {
+            throw .methodUnsupported("\(account.name) is at a Supabase project, whose tokens cannot be narrowed.")
+        }
+        guard query.kind == .accessToken else {
+            throw .methodUnsupported("\(account.name) is at a Supabase project, which gives no ID tokens.")
+        }
+    }
+
     /// The session that a caller may see, if it is the expected person's.
     private func session(_ name: AccountName, of subject: String?) throws(BrokerError) -> Session {
         guard let session = try readable(name) else { throw absence(of: name) }
@@ -61,7 +72,7 @@ extension SessionBook {
         if let lane = lanes[name], lane.refreshes[key] == nil, let error = lane.backoff.refusal(at: clock.boot()) {
             throw error
         }
-        try await settled(startRefresh(of: name, key), within: bound)
+        try await settled(startRefresh(of: name, key, for: .needed), within: bound)
     }
 
     func settled(
@@ -99,7 +110,8 @@ extension SessionBook {
             return  // Somebody has refreshed it since the caller got it.
         }
         guard session.isRefreshable else {
-            throw .conflict("The provider gave \(name) no refresh token. Sign in again when the session ends.")
+            let advice = lanes[name]?.account.renewalAdvice.map { " \($0)" } ?? ""
+            throw .conflict("The provider gave \(name) no refresh token. Sign in again when the session ends.\(advice)")
         }
         if let running = lanes[name]?.refreshes[.own] {
             return try await settled(running, within: .seconds(30))
@@ -109,10 +121,12 @@ extension SessionBook {
             return try last.result.get()
         }
         if let error = lanes[name]?.backoff.refusalByProvider(at: now) { throw error }
-        try await settled(startRefresh(of: name, .own), within: .seconds(30))
+        try await settled(startRefresh(of: name, .own, for: .requested), within: .seconds(30))
     }
 
-    func startRefresh(of name: AccountName, _ key: TokenKey) -> Promise<Result<Void, BrokerError>> {
+    func startRefresh(
+        of name: AccountName, _ key: TokenKey, for reason: RefreshReason
+    ) -> Promise<Result<Void, BrokerError>> {
         if let running = lanes[name]?.refreshes[key] { return running }
         lanes[name]?.error = nil
         let generation = lanes[name]?.generation
@@ -120,7 +134,7 @@ extension SessionBook {
             guard book.lanes[name]?.generation == generation else {
                 return Result<Void, BrokerError>.failure(.signInRequired(name))
             }
-            let result = await book.renew(name, key)
+            let result = await book.renew(name, key, for: reason)
             if book.lanes[name]?.generation == generation {
                 book.lanes[name]?.refreshes[key] = nil
                 if key == .own { book.lanes[name]?.lastRefresh = (book.clock.boot(), result) }

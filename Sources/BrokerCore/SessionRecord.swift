@@ -34,6 +34,7 @@ enum SessionRecord {
             member["issuer"] = identity.issuer.map { .string($0) }
             return .object(member)
         }
+        object["project"] = session.project.map { .object(encode($0)) }
         object["tokens"] = .array(session.tokens.map { key, token in .object(encode(key, token)) })
         return Secret(bytes: JSON.object(object).serialized())
     }
@@ -100,7 +101,8 @@ enum SessionRecord {
             identity: object["identity"]?.object.flatMap { decodeIdentity($0, reader) },
             subject: object["subject"]?.string, user: object["user"]?.object, scope: object["scope"]?.string,
             issuer: issuer, tokenEndpointOrigin: origin, signedInAt: signedInAt,
-            end: reader.read(object["end"], lifetime: nil), rotates: object["rotates"]?.bool, tokens: tokens)
+            end: reader.read(object["end"], lifetime: nil), rotates: object["rotates"]?.bool, tokens: tokens,
+            project: object["project"]?.object.map(decodeFacts))
     }
 
     private static func decodeIdentity(_ object: JSONObject, _ reader: DeadlineReader) -> Session.Identity? {

@@ -6,7 +6,9 @@ internal import SessionVault
 extension SessionBook {
     /// A refresh, in its turn (CONTRACT section 9): present the newest refresh token first; make a rotated one durable,
     /// beside its predecessor, before anything else in the answer is looked at; then check; then serve.
-    func renew(_ name: AccountName, _ key: TokenKey) async -> Result<Void, BrokerError> {
+    func renew(
+        _ name: AccountName, _ key: TokenKey, for reason: RefreshReason
+    ) async -> Result<Void, BrokerError> {
         guard let lane = lanes[name], let session = lane.session, lane.closings == 0 else {
             return .failure(.signInRequired(name))
         }
@@ -23,7 +25,7 @@ extension SessionBook {
             }
             let registration = try await provider.registration(metadata)
             try await announce(session, account)
-            record(.refreshStarted(name))
+            record(.refreshStarted(name, reason: reason))
             let (presented, answer) = try await present(session, key, metadata, registration, provider)
             let rotated = await keepRotated(answer, presented: presented, session, lane)
             var renewed = try await provider.validate(answer, for: rotated, key: key, metadata: metadata)
@@ -38,7 +40,8 @@ extension SessionBook {
 
     /// Says in the vault that the provider is about to be asked, and makes room there for its answer: what it rotates
     /// must not be lost for want of a place to keep it. Only a provider that is known not to rotate is asked without.
-    private func announce(_ session: Session, _ account: Account) async throws(BrokerError) {
+    func announce(_ session: Session, _ account: Account) async throws(BrokerError) {
+        guard !session.isEphemeral else { return }
         do throws(VaultError) {
             try await vault.announce(account.slot)
         } catch {
@@ -53,8 +56,8 @@ extension SessionBook {
     }
 
     /// A rotated refresh token is durable, beside its predecessor, before anything else in its answer is looked at.
-    private func keepRotated(
-        _ answer: TokenAnswer, presented: Secret, _ session: Session, _ lane: Lane
+    func keepRotated(
+        _ answer: RenewalAnswer, presented: Secret, _ session: Session, _ lane: Lane
     ) async -> Session {
         var session = session
         session.refreshToken = presented
@@ -79,12 +82,13 @@ extension SessionBook {
         lanes[name]?.isUnsaved = unsaved != nil
         lanes[name]?.error = unsaved
         record(.refreshSucceeded(name))
+        if session.project != nil { noteIdentities(of: name, from: lane.session?.user, to: session.user) }
         post(.tokenRefreshed, name, session: session)
         return .success(())
     }
 
     /// Memory takes what the vault has, unless the account has meanwhile become another one.
-    private func keep(_ session: Session, _ lane: Lane) -> Bool {
+    func keep(_ session: Session, _ lane: Lane) -> Bool {
         let name = lane.account.name
         guard lanes[name]?.generation == lane.generation, lanes[name]?.session != nil else { return false }
         hold(session, name)
@@ -95,7 +99,7 @@ extension SessionBook {
     private func present(
         _ session: Session, _ key: TokenKey, _ metadata: ProviderMetadata, _ registration: ClientRegistration,
         _ provider: Provider
-    ) async throws(BrokerError) -> (presented: Secret, answer: TokenAnswer) {
+    ) async throws(BrokerError) -> (presented: Secret, answer: RenewalAnswer) {
         var refusal = BrokerError.signInRequired(provider.account.name)
         // What a narrowed request is refused for may be its own: the older token is not risked for it.
         for token in key == .own ? session.refreshTokens : Array(session.refreshTokens.prefix(1)) {
@@ -136,10 +140,11 @@ extension SessionBook {
     }
 
     /// The provider has proven that the session is dead: it goes, and what took its place says so.
-    private func end(_ name: AccountName, _ lane: Lane) async -> BrokerError {
+    func end(_ name: AccountName, _ lane: Lane) async -> BrokerError {
         let session = lanes[name]?.session
         do throws(VaultError) {
-            try await vault.store(SessionRecord.ended, in: lane.account.slot)
+            // Of a session that was to leave nothing behind, not even its end is kept.
+            if session?.isEphemeral != true { try await vault.store(SessionRecord.ended, in: lane.account.slot) }
         } catch {
             try? await vault.remove(lane.account.slot)
         }

@@ -66,7 +66,7 @@ extension SessionBook {
 
     private func refreshInstant(_ lane: Lane, _ session: Session) -> Int? {
         // Whatever runs in the lane ends with another look.
-        guard session.isRefreshable, lane.refreshes.isEmpty else { return nil }
+        guard session.isRefreshable, lane.refreshes.isEmpty, !lane.isChanging else { return nil }
         let now = clock.boot()
         var due: Int?
         // A token that is stillborn has no time before its expiry: whoever wants one asks, or there is no end.
@@ -141,7 +141,7 @@ extension SessionBook {
             return
         }
         errandsRunning[provider, default: 0] += 1
-        let refresh = startRefresh(of: name, .own)
+        let refresh = startRefresh(of: name, .own, for: .scheduled)
         work.start {
             _ = await refresh.wait()
             await self.errandEnded(provider)

@@ -213,7 +213,7 @@ extension SessionBook {
     private func takeUp(_ session: Session, _ name: AccountName, isNews: Bool) {
         noteLoaded(name)
         hold(session, name)
-        if isNews { post(.signedIn, name, session: session) }
+        if isNews { post(.signedIn, name, session: session) } else { renewProfile(name) }
     }
 
     private func noteLoaded(_ name: AccountName) {

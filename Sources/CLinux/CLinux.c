@@ -130,7 +130,8 @@ int clinux_read_network_news(int descriptor) {
         if (count == 0) return news;
         // Only the kernel tells news; a process that sends something is not believed.
         if (sender.nl_pid != 0) continue;
-        size_t left = (size_t)count;
+        // Signed: the last message may end before its alignment does.
+        int left = (int)count;
         for (struct nlmsghdr *header = &message.header; NLMSG_OK(header, left); header = NLMSG_NEXT(header, left)) {
             if (header->nlmsg_type == RTM_NEWADDR || header->nlmsg_type == RTM_NEWROUTE) news++;
         }

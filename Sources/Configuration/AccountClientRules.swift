@@ -9,13 +9,16 @@ extension AccountReader {
         var authentication: ClientAuthentication?
         var secret = ClientSecretSource.none
         var keyFile: String?
+        var keyID: String?
     }
 
-    private static let secretKeys = ["client_secret", "client_secret_file", "client_secret_command", "client_key_file"]
+    private static let secretKeys = [
+        "client_secret", "client_secret_file", "client_secret_command", "client_secret_registered", "client_key_file",
+    ]
 
     mutating func readClient(of provider: AccountProvider?) -> Client {
         if table.string("provider") == "supabase" {
-            for key in ["client_id", "client_authentication"] + Self.secretKeys where table.has(key) {
+            for key in ["client_id", "client_authentication", "client_key_id"] + Self.secretKeys where table.has(key) {
                 refuse(key, "belongs to OAuth clients; provider = \"supabase\" has api_key instead")
             }
             return Client(authentication: ClientAuthentication.none)
@@ -30,9 +33,13 @@ extension AccountReader {
         let places = Self.secretKeys.filter { isWritten($0) }
         for key in places.dropFirst() { refuse(key, "the secret has one place: \(places[0]) is there already") }
         client.secret = readSecret()
-        client.keyFile = readKeyFile()
+        client.keyID = readKeyID()
+        client.keyFile = readKeyFile(named: client.keyID)
         client.authentication = readAuthentication(
             of: provider, hasSecret: places.contains { $0 != "client_key_file" }, hasKey: isWritten("client_key_file"))
+        if table.boolean("client_secret_registered") == false {
+            refuse("client_secret_registered", "is true, or is left out")
+        }
         return client
     }
 
@@ -88,16 +95,28 @@ extension AccountReader {
             guard program.hasPrefix("~/"), let path = place.path(program) else { return .command(words) }
             return .command([path] + words.dropFirst())
         }
+        if table.boolean("client_secret_registered") == true { return .registered }
         return .none
     }
 
-    private mutating func readKeyFile() -> String? {
+    private mutating func readKeyID() -> String? {
+        guard let id = table.string("client_key_id") else { return nil }
+        if !isWritten("client_key_file") {
+            refuse("client_key_id", "names the key of client_key_file, which is missing")
+        }
+        if !AccountReader.isPrintable(id) { refuse("client_key_id", "must be printable ASCII") }
+        return id
+    }
+
+    private mutating func readKeyFile(named keyID: String?) -> String? {
         guard let written = table.string("client_key_file"), let path = expand("client_key_file", written) else {
             return nil
         }
         do throws(FileTrust.Failure) {
             let content = try FileTrust(user: place.user).read(path, isSecret: true, maxSize: ClientSecretFile.maxSize)
-            if let mistake = ClientSecretFile.mistake(inKey: content) { refuse("client_key_file", mistake) }
+            if let mistake = ClientSecretFile.mistake(inKey: content, named: keyID) {
+                refuse("client_key_file", mistake)
+            }
         } catch {
             refuse("client_key_file", AccountReader.sentence(error, path))
         }

@@ -14,11 +14,15 @@ public struct AccountConfiguration: Sendable, Equatable {
     public let clientSecret: ClientSecretSource
     /// A path, to be read with ``readClientKey(user:)`` whenever it is needed; nil without `private_key_jwt`.
     public let clientKeyFile: String?
+    /// What the provider calls that key; nil if its file says it, or nobody needs it.
+    public let clientKeyID: String?
     public let scopes: [String]
     /// Where the browser brings the answer.
     public let redirect: RedirectTarget
     /// As written in the configuration; nil for the default.
     public let redirectURI: String?
+    /// Where the provider sends the browser after a sign-out there; nil if it is to stay.
+    public let postLogoutRedirectURI: String?
     /// `query` or `form_post`; nil if the request is not to say.
     public let responseMode: String?
     /// Beside those that the request sets itself: the preset's and the configuration's, sorted by name.
@@ -65,16 +69,7 @@ public enum AccountProvider: Sendable, Equatable {
     case oidc(issuer: String)
     /// Endpoints by hand.
     case oauth2(ProviderMetadata)
-    case supabase(SupabaseProject)
-
-    /// A project on Supabase.
-    public struct SupabaseProject: Sendable, Equatable {
-        public let url: String
-        /// Publishable: it identifies the project, nothing more.
-        public let apiKey: String
-        /// False if a callback by custom scheme carries no flow key (for exact allow lists).
-        public let callbackCarriesFlowKey: Bool
-    }
+    case supabase(ProjectConfiguration)
 
     /// The word of the socket API: a preset's name, `supabase`, `oidc` or `oauth2`.
     public var word: String {
@@ -113,6 +108,8 @@ public enum ClientSecretSource: Sendable, Equatable {
     case file(path: String)
     /// An argument vector, for the helper process alone to run.
     case command([String])
+    /// In the vault, from the registration of the client.
+    case registered
 }
 
 extension AccountConfiguration {

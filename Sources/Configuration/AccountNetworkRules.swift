@@ -2,9 +2,6 @@ internal import HTTPMessages
 
 /// Whom to believe at the other end, and what to tell it.
 extension AccountReader {
-    /// Bytes of a file of certificates; the system's own bundle has a fifth of it.
-    private static let maxCertificates = 1 << 20
-
     mutating func readTrust() -> ServerTrust {
         let pins = table.strings("pinned_public_keys") ?? []
         for (pin, node) in pins where !Self.isPin(pin) {
@@ -15,12 +12,9 @@ extension AccountReader {
         }
         var certificates: [UInt8]?
         if let written = table.string("ca_file"), let path = expand("ca_file", written) {
-            do throws(FileTrust.Failure) {
-                let content = try FileTrust(user: place.user).read(path, maxSize: Self.maxCertificates)
-                certificates = content.bytes
-                if !Self.holdsCertificate(content.bytes) { refuse("ca_file", "the file holds no PEM certificate") }
-            } catch {
-                refuse("ca_file", AccountReader.sentence(error, path))
+            switch CertificateFile.read(path, user: place.user) {
+            case .success(let bytes): certificates = bytes
+            case .failure(let refusal): refuse("ca_file", refusal.reason)
             }
         }
         return ServerTrust(certificateAuthorities: certificates, pinnedPublicKeys: pins.map(\.text))
@@ -35,12 +29,6 @@ extension AccountReader {
             default: false
             }
         }
-    }
-
-    private static func holdsCertificate(_ bytes: [UInt8]) -> Bool {
-        let lines = bytes.split { $0 == 0x0A || $0 == 0x0D }
-        return lines.contains { $0.elementsEqual("-----BEGIN CERTIFICATE-----".utf8) }
-            && lines.contains { $0.elementsEqual("-----END CERTIFICATE-----".utf8) }
     }
 
     /// Adapters compare origins byte for byte: one spelling each.

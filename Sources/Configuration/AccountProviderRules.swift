@@ -4,7 +4,6 @@ internal import OAuth
 /// Which provider an account has: exactly one of `issuer`, `provider` and `endpoints` says it.
 extension AccountReader {
     private static let words = (ProviderPreset.names + ["supabase"]).sorted()
-    private static let supabaseKeys = ["url", "api_key", "redirect_flow_key"]
 
     mutating func readProvider() -> AccountProvider? {
         let ways = ["issuer", "provider", "endpoints"].filter { isWritten($0) }
@@ -61,7 +60,8 @@ extension AccountReader {
                 try ProviderMetadata(
                     authorizationEndpoint: authorization, tokenEndpoint: token,
                     userinfoEndpoint: endpoints.string("userinfo"), revocationEndpoint: endpoints.string("revocation"),
-                    deviceAuthorizationEndpoint: endpoints.string("device_authorization")
+                    deviceAuthorizationEndpoint: endpoints.string("device_authorization"),
+                    pushedAuthorizationRequestEndpoint: endpoints.string("pushed_authorization_request")
                 ))
         } catch {
             refuse("endpoints", AccountReader.reason(error))
@@ -89,37 +89,6 @@ extension AccountReader {
             }
             return nil
         }
-    }
-
-    private mutating func readSupabase() -> AccountProvider? {
-        var isGood = true
-        for key in ["url", "api_key"] where !isWritten(key) {
-            isGood = false
-            refuse("provider", "provider = \"supabase\" needs \(key)")
-        }
-        let url = table.string("url") ?? ""
-        if table.has("url") {
-            let parsed = try? WebURL(parsing: url)
-            if parsed?.isSecure != true || !["", "/"].contains(parsed?.path) || parsed?.query != nil
-                || parsed?.fragment != nil
-            {
-                isGood = false
-                refuse("url", "must be the project's https URL without a path (http on loopback)")
-            }
-        }
-        let apiKey = table.string("api_key") ?? ""
-        if table.has("api_key"), !AccountReader.isPrintable(apiKey) || apiKey.contains(" ") {
-            isGood = false
-            refuse("api_key", "must be printable ASCII without spaces")
-        }
-        if apiKey.hasPrefix("sb_secret_") {
-            isGood = false
-            refuse("api_key", "is a secret key, which bypasses every rule of the project: use the publishable one")
-        }
-        guard isGood else { return nil }
-        return .supabase(
-            .init(url: url, apiKey: apiKey, callbackCarriesFlowKey: table.string("redirect_flow_key") != "none")
-        )
     }
 
     /// The sentence of an error that concerns configuration.

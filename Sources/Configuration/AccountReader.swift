@@ -44,8 +44,10 @@ struct AccountReader {
         let account = provider.map { provider in
             AccountConfiguration(
                 name: name, provider: provider, clientID: client.id, clientAuthentication: client.authentication,
-                clientSecret: client.secret, clientKeyFile: client.keyFile, scopes: scopes, redirect: redirect,
-                redirectURI: table.string("redirect_uri"), responseMode: readResponseMode(redirect),
+                clientSecret: client.secret, clientKeyFile: client.keyFile, clientKeyID: client.keyID, scopes: scopes,
+                redirect: redirect,
+                redirectURI: table.string("redirect_uri"), postLogoutRedirectURI: readPostLogoutRedirect(),
+                responseMode: readResponseMode(redirect),
                 authorizationParameters: parameters,
                 flowTimeout: table.integer("flow_timeout") ?? AccountReader.usualFlowTimeout(of: provider),
                 refreshMargin: table.integer("refresh_margin"), sessionWarnings: warnings,

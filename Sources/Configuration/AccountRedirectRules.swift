@@ -1,5 +1,6 @@
 internal import HTTPMessages
 internal import OAuth
+internal import SupabaseAuth
 
 /// Where the browser brings the answer, as far as the provider accepts it.
 extension AccountReader {
@@ -13,6 +14,13 @@ extension AccountReader {
                 table.has("redirect_uri") ? "redirect_uri" : "issuer",
                 "Apple accepts no loopback redirect: sign in with Apple through Supabase, or set redirect_uri to an "
                     + "https page of yours and finish each sign-in with ringback complete")
+        }
+        let asked = table.strings("scopes")?.map(\.text) ?? []
+        if provider?.issuer == Self.appleIssuer, asked.contains("name") || asked.contains("email") {
+            refuse(
+                "scopes",
+                "Apple posts its answer to a page where name or email is asked for, and no such page can be finished with "
+                    + "ringback complete: ask for openid alone, or sign in with Apple through Supabase")
         }
         if table.string("redirect_flow_key") == "none" {
             guard case .customScheme = target else {
@@ -37,6 +45,16 @@ extension AccountReader {
         }
     }
 
+    /// A page that the browser stays on: no listener of ours waits for it, and no app is to be opened by it.
+    mutating func readPostLogoutRedirect() -> String? {
+        guard let written = table.string("post_logout_redirect_uri") else { return nil }
+        guard let url = try? WebURL(parsing: written), url.isSecure, url.fragment == nil else {
+            refuse("post_logout_redirect_uri", "must be an https URL (or http on loopback) without a fragment")
+            return nil
+        }
+        return written
+    }
+
     /// A form is posted to a listener: an address that opens an app, or that is pasted, carries none.
     mutating func readResponseMode(_ redirect: RedirectTarget) -> String? {
         let mode = table.string("response_mode")
@@ -58,7 +76,8 @@ extension AccountConfiguration {
         case .loopback(let host, let port, let path):
             return ["http://\(host):\(port.map(String.init) ?? "*")\(path.hasSuffix("/") ? path : path + "/")*"]
         case .customScheme(let uri), .https(let uri):
-            return [project.callbackCarriesFlowKey ? uri + "?*" : uri]
+            let redirect = try? SupabaseRedirect(base: uri, key: "key", isKeyless: !project.callbackCarriesFlowKey)
+            return [redirect?.allowListEntry ?? uri]
         }
     }
 }

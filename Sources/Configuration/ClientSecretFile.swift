@@ -14,9 +14,9 @@ enum ClientSecretFile {
     }
 
     /// Why the file's key is not one to sign with; nil if it is.
-    static func mistake(inKey content: FileTrust.Content) -> String? {
+    static func mistake(inKey content: FileTrust.Content, named keyID: String?) -> String? {
         do throws(OAuthError) {
-            _ = try ClientKey(parsing: Secret(bytes: content.bytes))
+            _ = try ClientKey(parsing: Secret(bytes: content.bytes), keyID: keyID)
             return nil
         } catch {
             return AccountReader.reason(error)
@@ -31,8 +31,8 @@ extension AccountConfiguration {
         let mistake: String
         do throws(FileTrust.Failure) {
             let content = try FileTrust(user: user).read(path, isSecret: true, maxSize: ClientSecretFile.maxSize)
-            if let key = try? ClientKey(parsing: Secret(bytes: content.bytes)) { return key }
-            mistake = ClientSecretFile.mistake(inKey: content) ?? "cannot be used"
+            if let key = try? ClientKey(parsing: Secret(bytes: content.bytes), keyID: clientKeyID) { return key }
+            mistake = ClientSecretFile.mistake(inKey: content, named: clientKeyID) ?? "cannot be used"
         } catch {
             mistake = AccountReader.sentence(error, path)
         }
@@ -41,12 +41,12 @@ extension AccountConfiguration {
     }
 
     /// The client's secret, where it is written or in a file; nil if there is none, or if a command prints it (which
-    /// the helper process runs). The file is checked as it was when the configuration was read. Blocks for a moment.
+    /// the helper process runs) or the vault holds it. The file is checked as it was when the configuration was read. Blocks for a moment.
     ///
     /// `user` is the uid that the file must belong to, if not to root.
     public func readClientSecret(user: UInt32) throws(ConfigurationError) -> Secret? {
         switch clientSecret {
-        case .none, .command: return nil
+        case .none, .command, .registered: return nil
         case .inline(let secret): return secret
         case .file(let path):
             do throws(FileTrust.Failure) {

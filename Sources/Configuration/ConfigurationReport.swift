@@ -96,9 +96,6 @@ extension AccountConfiguration {
     /// What a person should know before the first sign-in.
     var notes: [String] {
         var notes: [String] = []
-        if case .supabase = provider {
-            notes.append("Signing in with Supabase is not part of this version: the account is checked, nothing more.")
-        }
         switch redirect {
         case .loopback("localhost", _, _):
             notes.append("localhost is bound as 127.0.0.1 and as [::1]; if one of them is taken, the sign-in fails.")
@@ -114,6 +111,7 @@ extension AccountConfiguration {
         if clientSecret == .none, let clientAuthentication, ![.none, .privateKeyJWT].contains(clientAuthentication) {
             notes.append("\(clientAuthentication.rawValue) needs client_secret_file or client_secret_command: set one.")
         }
+        if clientSecret == .registered { notes.append("The client's secret is in the vault, which was not opened.") }
         if case .command = clientSecret { notes.append("The client's secret comes from a command, which was not run.") }
         return notes
     }

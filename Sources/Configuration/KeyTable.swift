@@ -10,6 +10,8 @@ struct Key {
         case account
         /// `[accounts.NAME.endpoints]`
         case endpoints
+        /// `[accounts.NAME.profile]`
+        case profile
         /// `[vault]`
         case vault
     }
@@ -70,17 +72,25 @@ struct Key {
         Key(.account, "api_key", .string, "supabase: the project's publishable key"),
         Key(
             .account, "redirect_flow_key", .word(["query", "none"]), "supabase: where a custom scheme carries the key"),
+        Key(.account, "oauth_provider", .string, "supabase: whose page a browser is sent to, unless it is said"),
+        Key(.account, "allow_missing_nonce", .boolean, "supabase: take ID tokens without a nonce"),
+        Key(.account, "profile", .section(.profile), "supabase: the app's own row about the person"),
+        Key(.account, "profile_rpc", .string, "supabase: the function that makes that row"),
+        Key(.account, "rpc", .strings, "supabase: the functions that may be called"),
         Key(.account, "client_id", .string, "what the provider knows this client as"),
         Key(.account, "client_secret", .string, "the client's secret; the file must be closed to others"),
         Key(.account, "client_secret_file", .string, "a file that holds the secret"),
         Key(.account, "client_secret_command", .strings, "a program and its arguments; it prints the secret"),
+        Key(.account, "client_secret_registered", .boolean, "the vault holds the secret that registering it yielded"),
         Key(.account, "client_key_file", .string, "a file with the client's private key: PEM, or a JSON Web Key"),
+        Key(.account, "client_key_id", .string, "what the provider calls that key (kid), unless its file says it"),
         Key(
             .account, "client_authentication", .word(ClientAuthentication.allCases.map(\.rawValue)),
             "how the client shows the token endpoint who it is"),
         Key(.account, "scopes", .strings, "what to ask for"),
         Key(.account, "redirect_uri", .string, "where the browser brings the answer"),
         Key(.account, "response_mode", .word(["query", "form_post"]), "how the browser brings the answer"),
+        Key(.account, "post_logout_redirect_uri", .string, "where the provider sends the browser after a sign-out"),
         Key(.account, "authorization_params", .stringTable, "further parameters of the authorization request"),
         Key(.account, "flow_timeout", .integer(10...3_600), "seconds that a sign-in may take"),
         Key(.account, "refresh_margin", .integer(0...3_600), "seconds before expiry to refresh at"),
@@ -92,10 +102,14 @@ struct Key {
         Key(.account, "headers", .stringTable, "further header fields of requests to the provider"),
         Key(.account, "policy", .word(["same-uid"]), "who may use the account"),
 
+        Key(.profile, "table", .string, "the table"),
+        Key(.profile, "key", .string, "its column with the user's id; id unless it is said"),
+
         Key(.endpoints, "authorization", .string, "RFC 6749 section 3.1"),
         Key(.endpoints, "token", .string, "RFC 6749 section 3.2"),
         Key(.endpoints, "device_authorization", .string, "RFC 8628"),
         Key(.endpoints, "revocation", .string, "RFC 7009"),
+        Key(.endpoints, "pushed_authorization_request", .string, "RFC 9126"),
         Key(.endpoints, "userinfo", .string, "OpenID Connect Core section 5.3"),
     ]
 }

@@ -78,6 +78,8 @@ public enum RedirectTarget: Sendable, Equatable {
         }
         guard let port = url.port else { throw Failure("needs a port: write :{port} for a free one") }
         try RedirectTarget.check(url)
+        // A `{port}` in the path would be read as 0.
+        guard !isFree || standIn[1] == url.path else { throw Failure("{port} stands behind the host, or nowhere") }
         self = .loopback(host: host == "::1" ? "[::1]" : host, port: port == 0 ? nil : port, path: url.path)
     }
 

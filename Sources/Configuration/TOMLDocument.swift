@@ -66,19 +66,32 @@ struct TOMLDocument {
             throw SyntaxError(
                 line: TOMLDocument.line(of: place, in: bytes), message: "a control character is not allowed")
         }
-        let table: TOMLTable
+        let positions = TOMLPositions(scanning: bytes)
+        if let refusal = positions.refusal {
+            // The parser would end the program there. What it says of the text before comes first; the bracket keeps it
+            // from the end of that text, which it takes for a mistake of the line before.
+            do throws(SyntaxError) {
+                _ = try TOMLDocument.parsed(String(decoding: bytes[..<refusal.offset], as: UTF8.self) + "]")
+            } catch {
+                if let line = error.line, line < refusal.line { throw error }
+            }
+            throw SyntaxError(line: refusal.line, message: refusal.message)
+        }
+        let table = try TOMLDocument.parsed(text)
+        if let line = positions.nulLines.first {
+            throw SyntaxError(line: line, message: "a NUL character is not allowed")
+        }
+        root = TOMLDocument.members(of: table, at: [], line: 1, positions)
+    }
+
+    private static func parsed(_ text: String) throws(SyntaxError) -> TOMLTable {
         do {
-            table = try TOMLTable(string: text)
+            return try TOMLTable(string: text)
         } catch let error as TOMLParseError {
             throw SyntaxError(line: error.source.begin.line, message: TOMLDocument.printable(error.description))
         } catch {
             throw SyntaxError(line: nil, message: "is not TOML")
         }
-        let positions = TOMLPositions(scanning: bytes)
-        if let line = positions.nulLines.first {
-            throw SyntaxError(line: line, message: "a NUL character is not allowed")
-        }
-        root = TOMLDocument.members(of: table, at: [], line: 1, positions)
     }
 
     private static func members(

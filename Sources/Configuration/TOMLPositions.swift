@@ -1,15 +1,32 @@
-/// Finds the line of every key in a TOML text that a parser has accepted: the parser keeps no positions.
+/// Finds the line of every key in a TOML text: the parser keeps no positions.
 ///
-/// It judges nothing. It knows just enough of the grammar (tables, dotted and quoted keys, the four kinds of strings,
-/// arrays, inline tables) not to take the inside of a value for a key.
+/// It knows just enough of the grammar (tables, dotted and quoted keys, the four kinds of strings, arrays, inline tables)
+/// not to take the inside of a value for a key. It judges nothing but the mistakes over which the parser would end the
+/// program, and looks no further behind one. What the parser refuses in its own words may have any positions.
 struct TOMLPositions {
     /// A key's names from the root; an element of an array is ``element(_:)``.
     typealias Path = [String]
 
-    /// From 1, by path.
+    /// What the parser must not see.
+    struct Refusal: Equatable {
+        /// Of the byte that is too much.
+        let offset: Int
+        let line: Int
+        let message: String
+    }
+
+    /// More names in one key are not meant, and many thousands would need all the memory there is.
+    private static let maxNames = 16
+    /// Arrays and inline tables inside each other.
+    private static let maxDepth = 64
+
+    /// From 1, by path; not of paths that are longer than any of ours.
     private(set) var lines: [Path: Int] = [:]
     /// Lines with a string or key that holds an escaped NUL: C strings end there, so nobody may trust the rest.
     private(set) var nulLines: [Int] = []
+    /// The first mistake that is fatal to the parser.
+    private(set) var refusal: Refusal?
+    private var depth = 0
     /// How many elements each array of tables has so far.
     private var elements: [Path: Int] = [:]
 
@@ -71,6 +88,10 @@ struct TOMLPositions {
         advance()
         let isElement = take(UInt8(ascii: "["))
         let start = line
+        skipBlanks()
+        if let byte = current, !isKeyStart(byte), byte != UInt8(ascii: "]"), isElement || byte != UInt8(ascii: "[") {
+            refuse("a table's name is missing, or has a character that needs quotation marks")
+        }
         let names = scanKey()
         var path = Path()
         for (index, name) in names.enumerated() {
@@ -87,7 +108,13 @@ struct TOMLPositions {
     }
 
     private mutating func note(_ path: Path, _ line: Int) {
-        if lines[path] == nil { lines[path] = line }
+        if path.count <= Self.maxNames, lines[path] == nil { lines[path] = line }
+    }
+
+    /// Ends the scan.
+    private mutating func refuse(_ message: String) {
+        if refusal == nil { refusal = Refusal(offset: position, line: line, message: message) }
+        position = bytes.count
     }
 
     /// `key = value`, in a table or an inline table.
@@ -123,8 +150,17 @@ struct TOMLPositions {
                 names.append(String(decoding: bytes[start..<position], as: UTF8.self))
             }
             skipBlanks()
+            if names.count > Self.maxNames { refuse("a key of more than \(Self.maxNames) names") }
         } while take(UInt8(ascii: "."))
         return names
+    }
+
+    /// A letter, a digit, `_`, `-` or a quotation mark.
+    private func isKeyStart(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+        default: "_-\"'".utf8.contains(byte)
+        }
     }
 
     private func isBare(_ byte: UInt8) -> Bool {
@@ -132,6 +168,11 @@ struct TOMLPositions {
     }
 
     private mutating func scanValue(_ path: Path) {
+        depth += 1
+        defer { depth -= 1 }
+        guard depth <= Self.maxDepth else { return refuse("values are nested more than \(Self.maxDepth) deep") }
+        // Longer paths are nobody's.
+        let path = path.count > Self.maxNames ? Array(path.prefix(Self.maxNames + 1)) : path
         switch current {
         case UInt8(ascii: "\""):
             _ = scanBasicString(isLong: bytes[position...].starts(with: "\"\"\"".utf8))
@@ -140,7 +181,11 @@ struct TOMLPositions {
         case UInt8(ascii: "["): scanArray(path)
         case UInt8(ascii: "{"): scanInlineTable(path)
         default:
+            let start = position
             while let byte = current, !"\n,]}#".utf8.contains(byte) { advance() }
+            guard start < position, !TOMLPlainValue.isOne(bytes[start..<position]) else { return }
+            position = start
+            refuse("a value is none; text needs quotation marks")
         }
     }
 
@@ -151,6 +196,9 @@ struct TOMLPositions {
             skipSpace()
             if take(UInt8(ascii: "]")) { return }
             if take(UInt8(ascii: ",")) { continue }
+            if let byte = current, byte == UInt8(ascii: "}") || byte >= 0x80 {
+                return refuse("an array lacks a value or its closing bracket")
+            }
             let before = position
             let element = path + [Self.element(index)]
             note(element, line)

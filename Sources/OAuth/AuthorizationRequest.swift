@@ -78,12 +78,5 @@ public struct AuthorizationRequest: Sendable {
         return parameters
     }
 
-    func url(with parameters: [(String, String)]) -> String {
-        endpoint + separator + FormEncoding.encode(parameters)
-    }
-
-    private var separator: String {
-        guard endpoint.utf8.contains(UInt8(ascii: "?")) else { return "?" }
-        return endpoint.hasSuffix("?") || endpoint.hasSuffix("&") ? "" : "&"
-    }
+    func url(with parameters: [(String, String)]) -> String { WebURL.appending(parameters, to: endpoint) }
 }

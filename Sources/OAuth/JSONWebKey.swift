@@ -49,6 +49,11 @@ public struct JSONWebKeySet: Sendable {
         keys = entries.compactMap { entry in entry.object.flatMap(Key.init(parsing:)) }
     }
 
+    /// A set without keys.
+    public static let empty = JSONWebKeySet(keys: [])
+
+    private init(keys: [Key]) { self.keys = keys }
+
     /// The keys that may have made a signature with this `kid` and algorithm; empty if the key is not in the set, and
     /// the caller should fetch the set again.
     ///

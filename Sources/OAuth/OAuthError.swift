@@ -2,7 +2,7 @@
 public enum OAuthError: Error, Sendable, Equatable {
     /// Which of the provider's answers.
     public enum Answer: String, Sendable {
-        case metadata, keys, authorization, token, userinfo, revocation
+        case metadata, keys, authorization, token, userinfo, revocation, registration
         case pushedAuthorization = "pushed authorization"
     }
 
@@ -54,9 +54,10 @@ public enum OAuthError: Error, Sendable, Equatable {
             // not a word in a browser's redirect, nor one at a status that a proxy makes up.
             case "invalid_grant" where [200, 400, 401, 403].contains(refusal.status): .signInAgain
             case "temporarily_unavailable", "server_error", "slow_down": .retry(after: nil)
-            // The last two are GitHub's.
+            // The last three are GitHub's and Google's.
             case "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_scope",
-                "unsupported_response_type", "incorrect_client_credentials", "redirect_uri_mismatch":
+                "unsupported_response_type", "incorrect_client_credentials", "redirect_uri_mismatch",
+                "deleted_client":
                 .fixConfiguration
             default: .reportToProvider
             }

@@ -10,6 +10,8 @@ public struct ProviderMetadata: Sendable, Equatable {
     public let tokenEndpoint: String
     public internal(set) var jwksURI: String?
     public internal(set) var userinfoEndpoint: String?
+    /// In which words that endpoint speaks of a person.
+    public internal(set) var userinfoDialect = UserinfoDialect.openID
     /// RFC 7009.
     public internal(set) var revocationEndpoint: String?
     public internal(set) var endSessionEndpoint: String?

@@ -58,15 +58,19 @@ public enum ProviderPreset: Sendable, Equatable {
         case .google: .issuer("https://accounts.google.com")
         case .microsoft(let tenant): .issuer("https://login.microsoftonline.com/\(tenant)/v2.0")
         case .gitlab(let host): .issuer("https://\(host)")
-        case .github:
-            // No OpenID Connect for people and no RFC 7009: a token is all there is.
-            .endpoints(
-                try ProviderMetadata(
-                    authorizationEndpoint: "https://github.com/login/oauth/authorize",
-                    tokenEndpoint: "https://github.com/login/oauth/access_token",
-                    deviceAuthorizationEndpoint: "https://github.com/login/device/code"
-                ))
+        case .github: .endpoints(try ProviderPreset.gitHub())
         }
+    }
+
+    /// No OpenID Connect for people and no RFC 7009: a token is all there is. Whose it is, the API says.
+    private static func gitHub() throws(OAuthError) -> ProviderMetadata {
+        var metadata = try ProviderMetadata(
+            authorizationEndpoint: "https://github.com/login/oauth/authorize",
+            tokenEndpoint: "https://github.com/login/oauth/access_token",
+            userinfoEndpoint: "https://api.github.com/user",
+            deviceAuthorizationEndpoint: "https://github.com/login/device/code")
+        metadata.userinfoDialect = .gitHub
+        return metadata
     }
 
     /// Google and GitHub give every client a secret, the others only confidential ones; all four take it in the form.

@@ -82,16 +82,3 @@ extension Userinfo {
         }
     }
 }
-
-extension ProviderMetadata {
-    /// What ID tokens may be signed with. What the metadata do not say is RS256 (OpenID Connect Discovery section 3).
-    public var allowedIDTokenAlgorithms: Set<SignatureAlgorithm> {
-        Set(idTokenSigningAlgorithms?.compactMap(SignatureAlgorithm.init(rawValue:)) ?? [.rs256])
-    }
-
-    /// What signed userinfo may be signed with: what the metadata say, or as ID tokens.
-    public var allowedUserinfoAlgorithms: Set<SignatureAlgorithm> {
-        let stated = userinfoSigningAlgorithms?.compactMap(SignatureAlgorithm.init(rawValue:)) ?? []
-        return stated.isEmpty ? allowedIDTokenAlgorithms : Set(stated)
-    }
-}

@@ -39,7 +39,7 @@ public struct TokenAnswer: Sendable {
             return
         }
         if let refusal = try AnswerReader.refusal(in: object, status: response.status, of: .token) {
-            throw TokenAnswer.meaning(of: refusal, response)
+            throw TokenAnswer.meaning(of: refusal, object, response)
         }
         guard isSuccess else { throw .invalid(.token, reason: "HTTP \(response.status) without an OAuth error") }
         outcome = TokenAnswer.rest(of: object, nil)
@@ -49,14 +49,31 @@ public struct TokenAnswer: Sendable {
     public func tokenSet() throws(OAuthError) -> TokenSet { try outcome.get() }
 
     /// RFC 6749 section 4.1.2.1 has words for "later", and servers use them here too.
-    private static func meaning(of refusal: OAuthError.Refusal, _ response: HTTPResponse) -> OAuthError {
+    private static func meaning(
+        of refusal: OAuthError.Refusal, _ object: JSONObject, _ response: HTTPResponse
+    ) -> OAuthError {
         switch refusal.code {
         case "temporarily_unavailable", "server_error", "slow_down": AnswerReader.unavailable(response, .token)
         // GitHub's word for a refresh token that is dead, said with 200: the standard's word for it is the one that the
         // rest of the house knows.
         case "bad_refresh_token":
             .refused(.init(code: "invalid_grant", message: refusal.message, status: refusal.status))
+        case "invalid_grant":
+            .refused(
+                .init(
+                    code: livingGrant(object["suberror"]?.string) ?? refusal.code, message: refusal.message,
+                    status: refusal.status))
         default: .refused(refusal)
+        }
+    }
+
+    /// Microsoft says `invalid_grant` of grants that live too, and beside it what it wants: a second factor, another
+    /// device or place, a consent. The word for that, then: it ends no session. `bad_token` and the like end it.
+    private static func livingGrant(_ suberror: String?) -> String? {
+        switch suberror {
+        case "consent_required": "consent_required"
+        case "basic_action", "additional_action", "message_only", "protection_policy_required": "interaction_required"
+        default: nil
         }
     }
 

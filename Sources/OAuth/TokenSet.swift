@@ -78,6 +78,15 @@ public struct TokenSet: Sendable, Equatable {
         return scopes.joined(separator: " ")
     }
 
+    /// ``scope`` with one space between scopes, whatever the provider puts there: GitHub and others write commas, which a
+    /// scope may have too (RFC 6749 section 3.3). They part scopes where none that was asked for has one.
+    public func scope(askedFor asked: [String]) -> String? {
+        guard let scope, scope.utf8.contains(UInt8(ascii: ",")), !asked.contains(where: { $0.contains(",") }) else {
+            return scope
+        }
+        return scope.split { $0 == "," || $0 == " " }.joined(separator: " ")
+    }
+
     /// Keycloak's name and GitHub's. Zero is how Keycloak says that an offline token does not expire.
     private static func refreshLifetime(_ object: JSONObject) -> Int? {
         let stated =

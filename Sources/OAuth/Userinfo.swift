@@ -24,7 +24,9 @@ public struct Userinfo: Sendable, Equatable {
     ///
     /// 401 and 403 are `.refused` as `invalid_token` and `insufficient_scope` (RFC 6750 section 3.1), in our words: an
     /// API's error says nothing about the grant.
-    public init(parsing response: HTTPResponse, subject: String?) throws(OAuthError) {
+    public init(
+        parsing response: HTTPResponse, subject: String?, dialect: UserinfoDialect = .openID
+    ) throws(OAuthError) {
         try AnswerReader.checkStatus(response, of: .userinfo)
         switch response.status {
         case 200: break
@@ -35,7 +37,8 @@ public struct Userinfo: Sendable, Equatable {
         guard AnswerReader.mediaType(of: response) != "application/jwt" else {
             throw .invalid(.userinfo, reason: "a signed answer where a plain one was to be read")
         }
-        try self.init(claims: AnswerReader.object(in: response, of: .userinfo), subject: subject)
+        let object = try AnswerReader.object(in: response, of: .userinfo)
+        try self.init(claims: dialect.claims(in: object), subject: subject)
     }
 
     /// The claims of an answer that is believed, if they are the subject's.

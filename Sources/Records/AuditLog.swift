@@ -64,6 +64,9 @@ public final class AuditLog: Sendable {
         self.options = options
     }
 
+    /// Unix seconds, by the clock that the log goes by.
+    public var now: @Sendable () -> Int { options.now }
+
     // MARK: On the way of a request
 
     /// The caller of a new connection; keep it as long as the connection. `now` is in Unix seconds.

@@ -7,6 +7,7 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable, ExpressibleByStri
     public static let invalidRequest: ErrorCode = "invalid_request"
     public static let invalidCallback: ErrorCode = "invalid_callback"
     public static let validationFailed: ErrorCode = "validation_failed"
+    public static let weakPassword: ErrorCode = "weak_password"
     public static let methodUnsupported: ErrorCode = "method_unsupported"
     public static let invalidConfiguration: ErrorCode = "invalid_configuration"
     public static let signInRequired: ErrorCode = "sign_in_required"
@@ -17,13 +18,16 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable, ExpressibleByStri
     public static let notFound: ErrorCode = "not_found"
     public static let accountNotFound: ErrorCode = "account_not_found"
     public static let flowNotFound: ErrorCode = "flow_not_found"
+    public static let userNotFound: ErrorCode = "user_not_found"
     public static let methodNotAllowed: ErrorCode = "method_not_allowed"
     public static let payloadTooLarge: ErrorCode = "payload_too_large"
     public static let unsupportedMediaType: ErrorCode = "unsupported_media_type"
     public static let stateConflict: ErrorCode = "state_conflict"
+    public static let emailAlreadyInUse: ErrorCode = "email_already_in_use"
     public static let portInUse: ErrorCode = "port_in_use"
     public static let flowExpired: ErrorCode = "flow_expired"
     public static let providerError: ErrorCode = "provider_error"
+    public static let passwordResetFailed: ErrorCode = "password_reset_failed"
     public static let vaultLocked: ErrorCode = "vault_locked"
     public static let rateLimited: ErrorCode = "rate_limited"
     public static let internalError: ErrorCode = "internal_error"
@@ -44,6 +48,7 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable, ExpressibleByStri
         .invalidRequest: .init(status: 400, title: "The request is not valid", recovery: .none),
         .invalidCallback: .init(status: 400, title: "This is not a callback of a pending sign-in", recovery: .signIn),
         .validationFailed: .init(status: 400, title: "A field is not valid", recovery: .none),
+        .weakPassword: .init(status: 400, title: "The password is too weak", recovery: .none),
         .methodUnsupported: .init(
             status: 400, title: "The account has no such sign-in method", recovery: .fixConfiguration),
         .invalidConfiguration: .init(
@@ -56,13 +61,16 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable, ExpressibleByStri
         .notFound: .init(status: 404, title: "There is nothing at this address", recovery: .none),
         .accountNotFound: .init(status: 404, title: "There is no such account", recovery: .fixConfiguration),
         .flowNotFound: .init(status: 404, title: "There is no such flow", recovery: .signIn),
+        .userNotFound: .init(status: 404, title: "There is no such user", recovery: .signIn),
         .methodNotAllowed: .init(status: 405, title: "The address has no such method", recovery: .none),
         .payloadTooLarge: .init(status: 413, title: "The body is too large", recovery: .none),
         .unsupportedMediaType: .init(status: 415, title: "The body must be JSON", recovery: .none),
         .stateConflict: .init(status: 409, title: "The account's state does not allow this", recovery: .none),
+        .emailAlreadyInUse: .init(status: 409, title: "The address is in use", recovery: .signIn),
         .portInUse: .init(status: 409, title: "The callback's port is in use", recovery: .retry),
         .flowExpired: .init(status: 410, title: "The sign-in has ended", recovery: .signIn),
         .providerError: .init(status: 422, title: "The provider refused", recovery: .none),
+        .passwordResetFailed: .init(status: 422, title: "The password was not changed", recovery: .none),
         // Not the program's to mend: the person unlocks, and the same call succeeds.
         .vaultLocked: .init(status: 423, title: "The vault is locked", recovery: .retry),
         .rateLimited: .init(status: 429, title: "Too early: wait before the next attempt", recovery: .retry),

@@ -18,7 +18,11 @@ public struct Route: Sendable, Hashable {
     public enum ID: String, Sendable, CaseIterable {
         case getOpenAPI, getStatus, getPeer, listAccounts, getAccount, signIn, listFlows, getFlow, withdrawFlow
         case deliverCallback, getSession, getSessionByIssuer, refresh, signOut, streamEvents, reload
+        case verifyFlow, resendFlow, getUser, updateUser, listIdentities, linkIdentity, unlinkIdentity
+        case listFactors, enrollFactor, challengeFactor, verifyFactor, removeFactor
+        case resetPassword, reauthenticate, callFunction, migrate, acknowledgeMigration
         case getAudit, getMetrics, lockVault, unlockVault, rekeyVault
+        case register, deleteRegistration
     }
 
     public let method: String
@@ -31,19 +35,38 @@ public struct Route: Sendable, Hashable {
     public static let all: [Route] = [
         Route("GET", "/v1/accounts", .listAccounts, .readState),
         Route("GET", "/v1/accounts/{account}", .getAccount, .readState),
+        Route("GET", "/v1/accounts/{account}/factors", .listFactors, .user),
+        Route("POST", "/v1/accounts/{account}/factors", .enrollFactor, .user),
+        Route("DELETE", "/v1/accounts/{account}/factors/{id}", .removeFactor, .user),
+        Route("POST", "/v1/accounts/{account}/factors/{id}/challenge", .challengeFactor, .user),
+        Route("POST", "/v1/accounts/{account}/factors/{id}/verify", .verifyFactor, .user),
+        Route("GET", "/v1/accounts/{account}/identities", .listIdentities, .user),
+        Route("POST", "/v1/accounts/{account}/identities", .linkIdentity, .user),
+        Route("DELETE", "/v1/accounts/{account}/identities/{id}", .unlinkIdentity, .user),
+        Route("DELETE", "/v1/accounts/{account}/migration", .acknowledgeMigration, .user),
+        Route("POST", "/v1/accounts/{account}/migration", .migrate, .user),
+        Route("POST", "/v1/accounts/{account}/password-reset", .resetPassword, .user),
+        Route("POST", "/v1/accounts/{account}/reauthenticate", .reauthenticate, .user),
         Route("POST", "/v1/accounts/{account}/refresh", .refresh, .token),
+        Route("POST", "/v1/accounts/{account}/rpc/{function}", .callFunction, .user),
         Route("DELETE", "/v1/accounts/{account}/session", .signOut, .signOut),
         Route("GET", "/v1/accounts/{account}/session", .getSession, .token),
         Route("POST", "/v1/accounts/{account}/sign-in", .signIn, .signIn),
+        Route("GET", "/v1/accounts/{account}/user", .getUser, .user),
+        Route("PATCH", "/v1/accounts/{account}/user", .updateUser, .user),
         Route("GET", "/v1/audit", .getAudit, .readState),
         Route("POST", "/v1/callbacks", .deliverCallback, .deliverCallback),
         Route("GET", "/v1/events", .streamEvents, .readState),
         Route("GET", "/v1/flows", .listFlows, .readState),
         Route("DELETE", "/v1/flows/{flow}", .withdrawFlow, .signIn),
         Route("GET", "/v1/flows/{flow}", .getFlow, .readState),
+        Route("POST", "/v1/flows/{flow}/resend", .resendFlow, .signIn),
+        Route("POST", "/v1/flows/{flow}/verify", .verifyFlow, .signIn),
         Route("GET", "/v1/metrics", .getMetrics, .readState),
         Route("GET", "/v1/openapi.json", .getOpenAPI, .readState),
         Route("GET", "/v1/peer", .getPeer, .readState),
+        Route("POST", "/v1/registrations", .register, .manage),
+        Route("DELETE", "/v1/registrations/{account}", .deleteRegistration, .manage),
         Route("POST", "/v1/reload", .reload, .manage),
         Route("GET", "/v1/session", .getSessionByIssuer, .token),
         Route("GET", "/v1/status", .getStatus, .readState),

@@ -58,14 +58,17 @@ package struct BrokerCalls: Sendable {
     /// Opens the stream of events; its waits end when nothing came for `silence` (the daemon sends a comment every
     /// 15 s).
     package func openEvents(
-        account: String?, lastEventID: String? = nil, silence: Duration = .seconds(45)
+        account: String?, lastEventID: String? = nil, isTelemetry: Bool = false, silence: Duration = .seconds(45)
     ) throws(RingbackError) -> EventReader {
         let connection = try SocketConnection(unixPath: socket, deadline: .now + silence, interruption: interruption)
         let exchange = HTTPExchange(connection)
         var fields = self.fields.filter { $0.0 != "Accept" }
         fields.append(("Accept", "text/event-stream"))
         if let lastEventID { fields.append(("Last-Event-ID", BrokerCalls.fieldText(lastEventID))) }
-        try exchange.send("GET", RequestTarget.query("/v1/events", [("account", account)]), fields: fields)
+        try exchange.send(
+            "GET",
+            RequestTarget.query(
+                "/v1/events", [("account", account), ("telemetry", isTelemetry ? "true" : nil)]), fields: fields)
         let head = try exchange.readHead()
         guard head.status == 200, head.field("content-type")?.hasPrefix("text/event-stream") == true else {
             _ = try BrokerCalls.readJSON(exchange, head)

@@ -162,7 +162,7 @@ public struct BrokerClient: Sendable {
         try await run { calls throws(RingbackError) in try Session(reading: try calls.session(request)) }
     }
 
-    private func run<Value: Sendable>(
+    func run<Value: Sendable>(
         _ work: @escaping @Sendable (BrokerCalls) throws(RingbackError) -> Value
     ) async throws(RingbackError) -> Value {
         let path = try SocketPlace.path(stated: socket)

@@ -21,7 +21,8 @@ package struct LoopbackURL: Sendable, Equatable {
         }
         guard let host else { return nil }
         let digits = authority.dropFirst(host.count).dropFirst()
-        guard authority == host || digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+        // No more digits than a port has: not every reader takes zeros before it.
+        guard authority == host || (digits.utf8.count <= 5 && digits.utf8.allSatisfy { (0x30...0x39).contains($0) }),
             let port = authority == host ? 80 : UInt16(digits), port > 0
         else { return nil }
         let target = rest.dropFirst(authority.count)

@@ -5,13 +5,18 @@ public struct User: Sendable, Equatable {
     /// The address the provider knows; verified or not.
     public var email: String?
     public var name: String?
+    /// With its plus sign, where the provider tells one.
+    public var phone: String?
     /// Everything the provider says, as JSON text.
     public var json: String
 
     package init?(reading json: JSON?) {
         guard let json, let object = json.object else { return nil }
-        email = object["email"]?.string
-        name = object["name"]?.string
+        // Some providers write what they do not know as an empty text.
+        func text(_ json: JSON?) -> String? { json?.string.flatMap { $0.isEmpty ? nil : $0 } }
+        email = text(object["email"])
+        name = text(object["name"]) ?? text(object["user_metadata"]?["full_name"])
+        phone = text(object["phone"])
         self.json = json.text
     }
 }
@@ -32,6 +37,10 @@ public struct Session: Sendable, Equatable, CustomStringConvertible, CustomRefle
     public var scope: String
     public var issuer: String
     public var user: User?
+    /// How surely the person was recognised, at a Supabase project: `aal1`, or `aal2` with a second factor.
+    public var assurance: String?
+    /// What the person's factors ask for: where it differs from ``assurance``, the sign-in is not complete.
+    public var nextAssurance: String?
     /// When the session itself ends and a new sign-in is needed (Unix seconds): beside ``AuthEvent/sessionEnding``
     /// alone, nil everywhere else.
     public var endsAt: Int?
@@ -54,6 +63,8 @@ public struct Session: Sendable, Equatable, CustomStringConvertible, CustomRefle
         scope = json["scope"]?.string ?? ""
         issuer = json["issuer"]?.string ?? ""
         user = User(reading: json["user"])
+        assurance = json["aal"]?.string
+        nextAssurance = json["next_aal"]?.string
     }
 }
 
@@ -85,6 +96,10 @@ public struct Account: Sendable, Equatable {
     public var isStale: Bool
     public var subject: String?
     public var user: User?
+    /// As ``Session/assurance``.
+    public var assurance: String?
+    /// As ``Session/nextAssurance``.
+    public var nextAssurance: String?
     /// Unix seconds.
     public var expiresAt: Int?
     /// What went wrong last; cleared when the next sign-in, sign-out or refresh starts.
@@ -98,6 +113,8 @@ public struct Account: Sendable, Equatable {
         isStale = json["stale"]?.bool ?? false
         subject = json["subject"]?.string
         user = User(reading: json["user"])
+        assurance = json["aal"]?.string
+        nextAssurance = json["next_aal"]?.string
         expiresAt = json["expires_at"]?.integer
         error = RingbackError(reading: json["error"])
     }
@@ -128,6 +145,10 @@ public struct Flow: Sendable, Equatable {
     public var authorizationURL: String?
     /// Unix seconds.
     public var expiresAt: Int?
+    /// When a message can be sent again (Unix seconds); nil where none was sent.
+    public var resendAfter: Int?
+    /// What to tell the person while the flow is pending, such as to look into the mail; nil mostly.
+    public var userMessage: String?
     public var error: RingbackError?
     package var redirectURI: String?
 
@@ -141,6 +162,8 @@ public struct Flow: Sendable, Equatable {
         waitingFor = json["waiting_for"]?.string
         authorizationURL = json["authorization_url"]?.string
         expiresAt = json["expires_at"]?.integer
+        resendAfter = json["resend_after"]?.integer
+        userMessage = status == "pending" ? json["user_message"]?.string : nil
         error = RingbackError(reading: json["error"])
         redirectURI = json["redirect_uri"]?.string
     }

@@ -28,8 +28,16 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
         public static let signInRequired: Kind = "sign_in_required"
         /// The provider ended the session: sign in again.
         public static let sessionExpired: Kind = "session_expired"
-        /// A passphrase or password is wrong.
+        /// A passphrase, a password or a code is wrong.
         public static let invalidCredentials: Kind = "invalid_credentials"
+        /// Something that was typed or given cannot be right: `detail` says what.
+        public static let validationFailed: Kind = "validation_failed"
+        /// The password is not good enough for the project.
+        public static let weakPassword: Kind = "weak_password"
+        /// Somebody has this address already.
+        public static let emailAlreadyInUse: Kind = "email_already_in_use"
+        /// The account, or its provider, has no such way.
+        public static let methodUnsupported: Kind = "method_unsupported"
         /// The person or the provider said no.
         public static let accessDenied: Kind = "access_denied"
         /// The user's policy does not allow this to the app.
@@ -70,6 +78,8 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
         public static let retry: Recovery = "retry"
         /// A sign-in helps.
         public static let signIn: Recovery = "sign_in"
+        /// The identity should be linked from the account that it would have to belong to.
+        public static let link: Recovery = "link"
         /// The person should change the configuration.
         public static let fixConfiguration: Recovery = "fix_configuration"
         /// Nothing that is known here.

@@ -13,6 +13,7 @@ struct ControlDocument {
     var clockAdvance = 0
     var rotatesKeys = false
     var keepsFormerKeys = false
+    var supabase: SupabaseChange?
     /// Whose sessions end.
     var revokedUser: RevokedUser?
     var release: Release?
@@ -87,6 +88,13 @@ struct ControlDocument {
         case "refresh_tokens": settings.refreshTokens = try member.oneOf(SandboxSettings.RefreshTokens.self)
         case "pushed_requests":
             settings.pushedRequests = try member.oneOf(SandboxSettings.PushedRequests.self)
+        case "registration": settings.registration = try member.oneOf(SandboxSettings.Registration.self)
+        case "initial_access_token": settings.initialAccessToken = try member.string()
+        case "registered_authentication":
+            settings.registeredAuthentication =
+                try member.isNull ? nil : member.oneOf(SandboxClient.Authentication.self)
+        case "registered_secret_lifetime":
+            settings.registeredSecretLifetime = try member.isNull ? nil : member.integer()
         case "auto_approve":
             if let isOn = member.value.bool {
                 settings.autoApprovedUser = isOn ? users.first?.name : nil
@@ -131,6 +139,7 @@ struct ControlDocument {
         case "users", "clear", "reset": break
         case "clients":
             clients = try member.each { item throws(Mistake) in try ControlDocument.client(item) }
+        case "supabase": supabase = try SupabaseChange(parsing: member)
         case "advance_clock": clockAdvance = try member.integer()
         case "rotate_keys":
             keepsFormerKeys = member.value.string == "keep"
@@ -191,7 +200,8 @@ extension String {
 extension Fault {
     fileprivate init(parsing item: JSONObject.Member) throws(ControlDocument.Mistake) {
         try item.allow([
-            "endpoint", "grant_type", "kind", "count", "processed", "status", "retry_after", "to", "bytes", "error",
+            "endpoint", "grant_type", "path", "kind", "count", "processed", "status", "retry_after", "to", "bytes",
+            "error", "message", "body",
         ])
         let status = try item.optional("status")?.integer()
         // The engine writes what it is told.
@@ -224,6 +234,9 @@ extension Fault {
         let place = try item.required("endpoint")
         endpoint = try place.endpoint(place.string())
         grantType = try item.optional("grant_type")?.string()
+        path = try item.optional("path")?.string()
+        message = try item.optional("message")?.string()
+        body = try item.optional("body")?.value
         remaining = try item.optional("count")?.integer()
         if let remaining, remaining < 1 { throw item.mistake("count is at least 1") }
         isProcessed = try item.optional("processed")?.bool() ?? Fault.isProcessedByDefault(kind)

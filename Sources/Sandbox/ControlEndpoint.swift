@@ -9,10 +9,12 @@ internal import StrictJSON
 ///   names that the answer shows under `settings`. `perturb` starts ``Perturbation``s: `["callback_no_iss"]` until
 ///   cleared, `[{"name": "callback_no_iss", "count": 1}]` for one answer (0 stops it). `faults` adds ``Fault``s:
 ///   `[{"endpoint": "token", "kind": "status", "status": 503, "retry_after": 5, "count": 2}]`; `grant_type` limits one
-///   to a grant, `processed` lets the request take effect all the same. `release` opens gates: `true`, an endpoint's
-///   name, or `{"endpoint": …, "count": …}`. `revoke_all` ends sessions (a user's, or `true`), `rotate_keys` makes new
-///   ones (`"keep"` publishes the old ones still), `advance_clock` adds seconds, `users` and `clients` add some.
+///   to a grant, `path` to a path below the issuer's; `processed` lets the request take effect all the same. `release`
+///   opens gates: `true`, an endpoint's name, or `{"endpoint": …, "count": …}`. `revoke_all` ends sessions (a user's, or
+///   `true`), `rotate_keys` makes new keys (`"keep"` publishes the old ones still), `advance_clock` adds seconds,
+///   `users` and `clients` add some. `supabase` is for the project below the issuer, see ``SupabaseChange``.
 /// - `GET counters`, `GET log`: what happened.
+/// - `GET mailbox`, `GET messages`: what the project sent by mail, and by phone.
 /// - `GET wait`: answers when requests have come, see ``wait(_:)``.
 ///
 /// A web page must not be able to switch a sandbox that happens to run: requests that a browser made for a page of
@@ -31,8 +33,12 @@ extension SandboxProvider {
         case ("/sandbox/counters", "GET"): return Answers.json(withState { $0.counters.json })
         case ("/sandbox/log", "GET"): return Answers.json(withState { $0.log.json })
         case ("/sandbox/wait", "GET"): return await wait(request)
+        case ("/sandbox/mailbox", "GET"): return letters(request, isMail: true)
+        case ("/sandbox/messages", "GET"): return letters(request, isMail: false)
         case ("/sandbox/control", _): return refuseMethod("GET, POST")
-        case ("/sandbox/counters", _), ("/sandbox/log", _), ("/sandbox/wait", _): return refuseMethod("GET")
+        case ("/sandbox/counters", _), ("/sandbox/log", _), ("/sandbox/wait", _), ("/sandbox/mailbox", _),
+            ("/sandbox/messages", _):
+            return refuseMethod("GET")
         default: return Answers.text("There is nothing here.", status: 404)
         }
     }
@@ -47,12 +53,14 @@ extension SandboxProvider {
 
     private func change(_ request: SandboxRequest) -> ServerResponse {
         let document: ControlDocument
+        let now = clock()
         do {
             document = try withState { state throws(ControlDocument.Mistake) in
                 let document = try ControlDocument(
                     parsing: request.body, changing: (state.settings, state.users),
                     orInitially: (state.options.settings, state.options.users))
                 state.apply(document)
+                try document.supabase?.apply(to: &state.supabase, at: now + state.clockOffset)
                 return document
             }
         } catch {
@@ -96,7 +104,7 @@ extension SandboxProvider {
                 "issuer": .string(state.issuer), "users": .array(state.users.map { .string($0.name) }),
                 "clients": .array(state.clients.map { .string($0.id) }), "settings": state.settings.json,
                 "perturbations": state.perturbations.json, "faults": .integer(state.faults.count),
-                "waiting": .object(waiting),
+                "waiting": .object(waiting), "supabase": state.supabase.settings.json,
             ]
         }
     }
@@ -118,9 +126,14 @@ extension ProviderState {
         for (perturbation, count) in document.perturbations { perturbations.start(perturbation, count: count) }
         faults += document.faults
         clockOffset += document.clockAdvance
-        if document.rotatesKeys { keys.rotate(keepsPublished: document.keepsFormerKeys) }
+        if document.rotatesKeys {
+            keys.rotate(keepsPublished: document.keepsFormerKeys)
+            supabase.keys.rotate(keepsPublished: document.keepsFormerKeys)
+        }
         switch document.revokedUser {
-        case .everybody: counters.endedSessions += ledger.endAll { _ in true }
+        case .everybody:
+            counters.endedSessions += ledger.endAll { _ in true } + supabase.sessions.count
+            supabase.sessions = [:]
         case .named(let name): counters.endedSessions += ledger.endAll { $0.user.name == name }
         case nil: break
         }
@@ -138,6 +151,9 @@ extension ProviderState {
         fresh.counters = Counters()
         fresh.log = RequestLog()
         fresh.interactions = [:]
+        fresh.supabase = SupabaseProject(url: issuer)
+        fresh.supabase.keys = supabase.keys
+        fresh.registrations = [:]
         fresh.clockOffset = 0
         self = fresh
     }
@@ -157,6 +173,9 @@ extension SandboxSettings {
             "rotation": .bool(rotates), "reuse_grace": .integer(reuseGrace),
             "id_token_on_refresh": .bool(renewsIDToken),
             "algorithm": .string(algorithm.rawValue), "auto_approve": autoApprovedUser.map(JSON.string) ?? false,
+            "registration": .string(registration.rawValue), "initial_access_token": .string(initialAccessToken),
+            "registered_authentication": registeredAuthentication.map { .string($0.rawValue) } ?? .null,
+            "registered_secret_lifetime": registeredSecretLifetime.map(JSON.integer) ?? .null,
             "require_nonce": .bool(requiresNonce), "omit_kid": .bool(omitsKeyIDs),
             "latency": .object(JSONObject(latencies)), "endpoints": .object(JSONObject(places)),
         ]

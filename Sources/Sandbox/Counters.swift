@@ -18,6 +18,8 @@ struct Counters {
     var reuseDetections = 0
     var revocations = 0
     var endedSessions = 0
+    var registrations = 0
+    var registrationsDeleted = 0
 
     var json: JSON {
         func object(_ counts: [String: Int]) -> JSON {
@@ -32,6 +34,7 @@ struct Counters {
             "rotations": .integer(rotations), "rotations_answered": .integer(rotationsAnswered),
             "reuse_detections": .integer(reuseDetections),
             "revocations": .integer(revocations), "ended_sessions": .integer(endedSessions),
+            "registrations": .integer(registrations), "registrations_deleted": .integer(registrationsDeleted),
         ]
     }
 }

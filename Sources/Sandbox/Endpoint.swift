@@ -7,6 +7,30 @@ enum Endpoint: String, CaseIterable, Sendable {
     /// RFC 9126.
     case pushedAuthorization = "par"
     case endSession = "end_session"
+    /// RFC 7591.
+    case registration
+    /// RFC 7592.
+    case clientConfiguration = "client_configuration"
+    // A Supabase project's, a group of paths each (SupabaseEndpoints).
+    case supabaseAuthorize = "supabase_authorize"
+    case supabaseCallback = "supabase_callback"
+    case supabaseToken = "supabase_token"
+    case supabaseSignUp = "supabase_signup"
+    case supabaseOTP = "supabase_otp"
+    case supabaseRecover = "supabase_recover"
+    case supabaseResend = "supabase_resend"
+    case supabaseVerify = "supabase_verify"
+    case supabaseUser = "supabase_user"
+    case supabaseReauthenticate = "supabase_reauthenticate"
+    case supabaseLogout = "supabase_logout"
+    case supabaseIdentities = "supabase_identities"
+    case supabaseFactors = "supabase_factors"
+    case supabaseSSO = "supabase_sso"
+    case supabaseSettings = "supabase_settings"
+    case supabaseHealth = "supabase_health"
+    case supabaseJWKS = "supabase_jwks"
+    case supabaseOther = "supabase_other"
+    case supabaseREST = "supabase_rest"
 
     /// Below the issuer's path.
     var path: String {
@@ -20,6 +44,10 @@ enum Endpoint: String, CaseIterable, Sendable {
         case .revocation: "/revoke"
         case .pushedAuthorization: "/par"
         case .endSession: "/logout"
+        case .registration: "/register"
+        case .clientConfiguration: "/register/client"
+        case .supabaseREST: Endpoint.restRoot
+        default: Endpoint.supabaseRoot
         }
     }
 
@@ -27,13 +55,16 @@ enum Endpoint: String, CaseIterable, Sendable {
         switch self {
         case .discovery, .jwks: ["GET"]
         case .authorize, .userinfo, .endSession: ["GET", "POST"]
-        case .signIn, .token, .revocation, .pushedAuthorization: ["POST"]
+        case .signIn, .token, .revocation, .pushedAuthorization, .registration: ["POST"]
+        case .clientConfiguration: ["GET", "DELETE"]
+        default: []
         }
     }
 
     /// The endpoint at a path below the issuer's.
     init?(path: String) {
-        guard let found = Endpoint.allCases.first(where: { $0.path == path }) else { return nil }
+        let isOurs = { (endpoint: Endpoint) in !endpoint.isSupabase && endpoint.path == path }
+        guard let found = Endpoint(supabasePath: path) ?? Endpoint.allCases.first(where: isOurs) else { return nil }
         self = found
     }
 

@@ -29,7 +29,13 @@ struct Fault {
     let endpoint: Endpoint
     /// Concerns token requests of this grant only.
     let grantType: String?
+    /// Concerns this path below the issuer's only.
+    let path: String?
     let kind: Kind
+    /// What a refusal says to people.
+    let message: String?
+    /// What a Supabase project's refusal is in place of its usual shape.
+    let body: JSON?
     /// How many requests are left; nil for all of them.
     var remaining: Int?
     /// The request takes effect although its answer is lost: codes are used up, refresh tokens are rotated.
@@ -37,6 +43,7 @@ struct Fault {
 
     func concerns(_ request: SandboxRequest, _ endpoint: Endpoint) -> Bool {
         self.endpoint == endpoint && (grantType == nil || grantType == request.grantType)
+            && (path == nil || path == request.path)
     }
 
     var isHold: Bool {

@@ -72,7 +72,7 @@ extension SandboxAlgorithm {
 }
 
 /// RFC 2104 with SHA-256, for the tokens that only a perturbation signs so.
-private enum HMAC {
+enum HMAC {
     static func sha256(_ message: [UInt8], key: [UInt8]) -> [UInt8] {
         let short = key.count > 64 ? Digest.sha256(key) : key
         let padded = short + [UInt8](repeating: 0, count: 64 - short.count)

@@ -20,17 +20,22 @@ struct ProviderState {
     var faults: [Fault] = []
     var counters = Counters()
     var log = RequestLog()
+    /// The project that hangs below the issuer.
+    var supabase: SupabaseProject
     /// Sign-in pages that have not been answered, by their unguessable name.
     var interactions: [String: Interaction] = [:]
     /// Authorization requests that wait for the browser, by the reference it brings.
     var pushed: [String: PushedRequest] = [:]
     /// The names of clients' signed statements that were accepted, until when they would be.
     var usedAssertions: [String: Int] = [:]
+    /// Clients that registered themselves, by their id.
+    var registrations: [String: Registration] = [:]
     /// Seconds that the issuer's clock is ahead.
     var clockOffset = 0
 
     init(origin: String, prefix: String, options: SandboxOptions) {
         issuer = origin + prefix
+        supabase = SupabaseProject(url: issuer)
         self.prefix = prefix
         self.options = options
         users = options.users
@@ -42,6 +47,7 @@ struct ProviderState {
 
     /// The honest answer of an endpoint, perturbations included.
     mutating func answer(_ request: SandboxRequest, _ endpoint: Endpoint, at now: Int) -> ServerResponse {
+        if endpoint.isSupabase { return answerSupabase(request, endpoint, at: now) }
         guard endpoint.methods.contains(request.method) else {
             let allowed = endpoint.methods.joined(separator: ", ")
             return Answers.text("This is answered to \(allowed) only.", status: 405, fields: [("Allow", allowed)])
@@ -57,6 +63,9 @@ struct ProviderState {
             case .revocation: return try revoke(request, at: now)
             case .pushedAuthorization: return try push(request, at: now)
             case .endSession: return try endSession(request)
+            case .registration: return try register(request, at: now)
+            case .clientConfiguration: return try clientConfiguration(request)
+            default: return Answers.text("There is nothing here.", status: 404)
             }
         } catch let refusal as Refusal {
             return Answers.refusal(refusal)
@@ -94,6 +103,7 @@ struct ProviderState {
             .init("request_parameter_supported", false),
             .init("request_uri_parameter_supported", false),
         ])
+        if settings.registration != .off { document["registration_endpoint"] = .string(url(.registration)) }
         if settings.pushedRequests != .off {
             document["pushed_authorization_request_endpoint"] = .string(url(.pushedAuthorization))
             document["require_pushed_authorization_requests"] = .bool(settings.pushedRequests == .required)
@@ -109,5 +119,7 @@ struct ProviderState {
     func newToken(_ kind: String) -> String { "\(kind)-\(RandomToken.identifier(bits: 256))" }
 
     func user(named name: String) -> SandboxUser? { users.first { $0.name == name } }
-    func client(_ id: String) -> SandboxClient? { clients.first { $0.id == id } }
+    func client(_ id: String) -> SandboxClient? {
+        clients.first { $0.id == id } ?? [SupabaseProject.upstreamClient].first { $0.id == id }
+    }
 }

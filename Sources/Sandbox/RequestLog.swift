@@ -12,6 +12,8 @@ struct RequestLog {
         let path: String
         let fields: HTTPFields
         let pairs: [FormEncoding.Pair]
+        /// A body that is JSON.
+        let document: JSON?
         /// Nil while the request is held.
         var status: Int?
     }
@@ -28,7 +30,8 @@ struct RequestLog {
         entries.append(
             Entry(
                 number: nextNumber, at: now, endpoint: endpoint, method: request.method, path: request.path,
-                fields: request.fields, pairs: request.pairs))
+                fields: request.fields, pairs: request.pairs,
+                document: request.form == nil ? try? JSON(parsing: request.body) : nil))
         return nextNumber
     }
 
@@ -53,7 +56,7 @@ extension RequestLog.Entry {
         return [
             "number": .integer(number), "at": .integer(at), "endpoint": .string(endpoint.rawValue),
             "method": .string(method), "path": .string(path), "parameters": .object(parameters),
-            "headers": .object(headers), "status": status.map(JSON.integer) ?? .null,
+            "headers": .object(headers), "document": document ?? .null, "status": status.map(JSON.integer) ?? .null,
         ]
     }
 }

@@ -12,7 +12,7 @@ public struct SandboxOptions: Sendable {
 
     public init(
         users: [SandboxUser] = [SandboxUser(name: "alice"), SandboxUser(name: "bob"), SandboxUser(name: "carol")],
-        clients: [SandboxClient] = [.demo], issuerPaths: [String] = ["", "/tenant-a", "/tenant-b"],
+        clients: [SandboxClient] = [.demo], issuerPaths: [String] = ["", "/tenant-a", "/tenant-b", "/supabase"],
         settings: SandboxSettings = SandboxSettings()
     ) {
         self.users = users
@@ -70,6 +70,9 @@ public struct SandboxSettings: Sendable, Equatable {
     /// Whether clients may, or must, push their authorization requests (RFC 9126).
     public enum PushedRequests: String, Sendable, CaseIterable { case off, offered, required }
 
+    /// Whether clients may register themselves (RFC 7591): all, or those with the initial access token.
+    public enum Registration: String, Sendable, CaseIterable { case off, open, token }
+
     public var accessTokenLifetime = 3_600
     public var idTokenLifetime = 3_600
     /// RFC 6749 section 4.1.2 recommends at most ten minutes; a minute finds slow clients.
@@ -88,6 +91,13 @@ public struct SandboxSettings: Sendable, Equatable {
     /// Answers to refreshes carry an ID token.
     public var renewsIDToken = true
     public var pushedRequests = PushedRequests.off
+    public var registration = Registration.open
+    /// What ``Registration/token`` asks for.
+    public var initialAccessToken = "initial-access-token"
+    /// How registered clients authenticate, whatever they asked for.
+    public var registeredAuthentication: SandboxClient.Authentication?
+    /// Their secrets end so long after the registration; nil for never.
+    public var registeredSecretLifetime: Int?
     public var algorithm = SandboxAlgorithm.rs256
     /// The name of the user who is signed in without a page; nil shows the page.
     public var autoApprovedUser: String?

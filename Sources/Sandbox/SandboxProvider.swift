@@ -6,7 +6,7 @@ final class SandboxProvider: Sendable {
     let bell = Bell()
     let room: HoldingRoom
     private let state: Mutex<ProviderState>
-    private let clock: @Sendable () -> Int
+    let clock: @Sendable () -> Int
 
     init(origin: String, prefix: String, options: SandboxOptions, clock: @escaping @Sendable () -> Int) {
         state = Mutex(ProviderState(origin: origin, prefix: prefix, options: options))
@@ -50,7 +50,9 @@ final class SandboxProvider: Sendable {
             guard await room.hold(endpoint, isReleasable: isGate), isGate else { return hold.answer(insteadOf: nil) }
         }
         if !isProcessedFirst { honest = process(request, endpoint, fault: fault) }
-        if let fault { return fault.answer(insteadOf: honest?.response) }
+        if let fault {
+            return fault.supabaseAnswer(to: request, endpoint) ?? fault.answer(insteadOf: honest?.response)
+        }
         guard let honest else { return Answers.text("There is no answer.", status: 500) }
         if honest.hasRotated { withState { $0.counters.rotationsAnswered += 1 } }
         return honest.response

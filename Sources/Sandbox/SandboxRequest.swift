@@ -7,6 +7,8 @@ struct SandboxRequest: Sendable {
     let path: String
     let fields: HTTPFields
     let query: [FormEncoding.Pair]
+    /// Undecoded; empty without one.
+    let rawQuery: String
     /// Nil unless the body is a form that can be read.
     let form: [FormEncoding.Pair]?
     let body: [UInt8]
@@ -18,6 +20,7 @@ struct SandboxRequest: Sendable {
         self.path = path
         fields = request.fields
         body = request.body
+        rawQuery = request.query ?? ""
         let query = Result { () throws(FormEncoding.Failure) in try FormEncoding.parse(request.query ?? "") }
         self.query = (try? query.get()) ?? []
         let type = (request.fields["Content-Type"] ?? "").split(separator: ";").first?.lowercased() ?? ""
@@ -35,7 +38,7 @@ struct SandboxRequest: Sendable {
     var pairs: [FormEncoding.Pair] { query + (form ?? []) }
 
     /// The `grant_type`, for faults that concern one grant.
-    var grantType: String? { form?.first { $0.name == "grant_type" }?.value }
+    var grantType: String? { (form ?? query).first { $0.name == "grant_type" }?.value }
 }
 
 /// The parameters of a request to an OAuth endpoint.

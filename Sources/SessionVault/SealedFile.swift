@@ -1,7 +1,7 @@
 // The one form of what rests on disk, sealed sessions and the vault's key alike:
 //
 //     bytes  0 to  7   "ringback"
-//            8         what it is: 'S' a session, 'K' the vault's key
+//            8         what it is: 'S' a session, 'R' a client registration, 'K' the vault's key
 //            9         format version, 1
 //           10 to 25   which key sealed it: its check value
 //           26 to 29   length of the header, big-endian
@@ -39,6 +39,7 @@ struct SealingKey: Sendable {
 struct SealedFile: Sendable, Equatable {
     enum Kind: UInt8 {
         case session = 0x53
+        case registration = 0x52
         case vaultKey = 0x4B
     }
 

@@ -37,7 +37,7 @@ extension SealedFileVault {
             if check.elementsEqual(key.check) { return }
             // The check value is not authentic, and may be all that is wrong with it.
             if let bytes = try? folder.read(name, atMost: SealedFile.maximumSize),
-                case .file = try? SealedFile.read(bytes, .session, key: key)
+                case .file = try? SealedFile.read(bytes, SlotFiles.kind(ofLive: name) ?? .session, key: key)
             {
                 return
             }
@@ -55,8 +55,8 @@ extension SealedFileVault {
     /// provider still takes. Anything less than whole is what it was, a mark.
     func finishStore(_ live: String, next: String, _ folder: SyncedDirectory, _ key: SealingKey) {
         guard let bytes = try? folder.read(next, atMost: SealedFile.maximumSize),
-            case .file(let file) = try? SealedFile.read(bytes, .session, key: key),
-            let slot = SlotFiles.slot(file.header), let files = try? SlotFiles(slot), files.live == live
+            let kind = SlotFiles.kind(ofLive: live), case .file(let file) = try? SealedFile.read(bytes, kind, key: key),
+            let slot = SlotFiles.slot(file.header, kind), let files = try? SlotFiles(slot), files.live == live
         else { return }
         guard (try? folder.syncFile(next)) != nil, (try? folder.move(next, to: live)) != nil else { return }
         _ = try? folder.sync()

@@ -31,11 +31,11 @@ extension SealedFileVault {
         let vault = try opened()
         let files = try SlotFiles(slot)
         guard text.count <= SealedFile.maximumText else {
-            throw .refused(reason: "The session of \(slot.account) is larger than 1 MiB.")
+            throw .refused(reason: "The \(slot.kind) of \(slot.account) is larger than 1 MiB.")
         }
         let bytes: [UInt8]
         do throws(CryptographyError) {
-            bytes = try SealedFile(header: SlotFiles.header(slot), text: text).sealed(.session, with: vault.key)
+            bytes = try SealedFile(header: SlotFiles.header(slot), text: text).sealed(files.kind, with: vault.key)
         } catch {
             throw VaultError(error)
         }
@@ -68,6 +68,7 @@ extension SealedFileVault {
 
     public func retire(_ slot: VaultSlot) async throws(VaultError) -> RetiredEntry? {
         if let memory { return await memory.retire(slot) }
+        guard slot.kind == .session else { throw .refused(reason: "Only a session can be retired.") }
         var vault = try opened()
         let files = try SlotFiles(slot)
         guard let text = try read(files, vault) else { return nil }
@@ -101,7 +102,7 @@ extension SealedFileVault {
             // One that cannot be read stays where it is: the others must not wait for it.
             guard let bytes = try? vault.directory.read(entry.name, atMost: SealedFile.maximumSize),
                 case .file(let file) = try? SealedFile.read(bytes, .session, key: vault.key),
-                let slot = SlotFiles.slot(file.header)
+                let slot = SlotFiles.slot(file.header, .session)
             else { return nil }
             return RetiredEntry(id: entry.name, slot: slot, text: file.text)
         }
@@ -127,15 +128,15 @@ extension SealedFileVault {
         let place = "\(vault.directory.path)/\(files.live)"
         let reading: SealedFile.Reading
         do throws(CryptographyError) {
-            reading = try SealedFile.read(bytes, .session, key: vault.key)
+            reading = try SealedFile.read(bytes, files.kind, key: vault.key)
         } catch {
             throw VaultError(error)
         }
         switch reading {
         case .file(let file):
-            let owner = SlotFiles.slot(file.header)
+            let owner = SlotFiles.slot(file.header, files.kind)
             guard let owner, try SlotFiles(owner) == files else {
-                throw setAside(files, vault, because: "it holds the session of another account")
+                throw setAside(files, vault, because: "it holds what another account wrote")
             }
             return file.text
         case .newer(let version):
@@ -165,7 +166,8 @@ extension SealedFileVault {
         }
         return .damaged(
             reason: "\(place) cannot be read: \(reason). It was set aside as "
-                + "\(vault.directory.path)/\(files.damaged(number)); sign in again.")
+                + "\(vault.directory.path)/\(files.damaged(number)); "
+                + (files.kind == .session ? "sign in again." : "register again."))
     }
 
     func onDisk<Value>(_ body: () throws(FileFailure) -> Value) throws(VaultError) -> Value {

@@ -1,6 +1,7 @@
 // What a file in the vault's directory is, is in its name:
 //
 //     ACCOUNT+HASH.sealed                     a session
+//     ACCOUNT+HASH.registration               a client registration; with the same endings as a session
 //     ACCOUNT+HASH.sealed.next                a change of it is announced, and here is room for it
 //     ACCOUNT+HASH.sealed.tmp                 being written
 //     ACCOUNT+HASH.sealed.damaged-N           set aside
@@ -12,8 +13,12 @@ internal import StrictJSON
 /// The names of one slot's files, and its header.
 struct SlotFiles: Equatable {
     let live: String
+    let kind: SealedFile.Kind
     var next: String { live + SlotFiles.nextSuffix }
 
+    private static let suffixes: [(kind: SealedFile.Kind, text: String)] = [
+        (.session, sealedSuffix), (.registration, ".registration"),
+    ]
     private static let sealedSuffix = ".sealed"
     private static let nextSuffix = ".next"
     private static let retiredPrefix = "retired-"
@@ -32,7 +37,10 @@ struct SlotFiles: Equatable {
             throw .refused(reason: "What \(slot.account) is bound to is longer than 8,192 bytes.")
         }
         let hash = Digest.hex(Digest.sha256(slot.binding).prefix(16))
-        live = "\(slot.account)+\(hash)\(SlotFiles.sealedSuffix)"
+        let kind = SealedFile.Kind(slot.kind)
+        let suffix = SlotFiles.suffixes.first { $0.kind == kind }?.text ?? SlotFiles.sealedSuffix
+        live = "\(slot.account)+\(hash)\(suffix)"
+        self.kind = kind
     }
 
     func retired(_ number: Int) -> String {
@@ -50,20 +58,27 @@ struct SlotFiles: Equatable {
     }
 
     /// The slot that a sealed file was written for.
-    static func slot(_ header: JSONObject) -> VaultSlot? {
+    static func slot(_ header: JSONObject, _ kind: SealedFile.Kind = .session) -> VaultSlot? {
         guard let account = header["account"]?.string, let binding = header["binding"]?.string else { return nil }
-        return VaultSlot(account: account, binding: binding)
+        return VaultSlot(account: account, binding: binding, kind: kind == .registration ? .registration : .session)
     }
 
     // MARK: Names found in the directory
 
-    static func isLive(_ name: String) -> Bool { name.hasSuffix(sealedSuffix) && parts(name) == 2 }
+    static func isLive(_ name: String) -> Bool { kind(ofLive: name) != nil }
+
+    /// What a live file holds; nil for other files.
+    static func kind(ofLive name: String) -> SealedFile.Kind? {
+        parts(name) == 2 ? suffixes.first { name.hasSuffix($0.text) }?.kind : nil
+    }
 
     static func isRetired(_ name: String) -> Bool { retiredNumber(name) != nil }
 
-    static func isTemporary(_ name: String) -> Bool { name.hasSuffix(sealedSuffix + SyncedDirectory.temporarySuffix) }
+    static func isTemporary(_ name: String) -> Bool {
+        suffixes.contains { name.hasSuffix($0.text + SyncedDirectory.temporarySuffix) }
+    }
 
-    /// The session's file that a mark belongs to.
+    /// The live file that a mark belongs to.
     static func live(ofNext name: String) -> String? {
         guard name.hasSuffix(nextSuffix) else { return nil }
         let live = String(name.dropLast(nextSuffix.count))
@@ -85,4 +100,13 @@ struct SlotFiles: Equatable {
     }
 
     private static func parts(_ name: String) -> Int { name.split(separator: "+").count }
+}
+
+extension SealedFile.Kind {
+    init(_ kind: VaultSlot.Kind) {
+        switch kind {
+        case .session: self = .session
+        case .registration: self = .registration
+        }
+    }
 }

@@ -42,13 +42,22 @@ public protocol Vault: Sendable {
 /// An account's place in the vault, for one binding: when the account's provider or client changes, its session stays
 /// in its own slot, out of reach, and is there again when the configuration is.
 public struct VaultSlot: Hashable, Sendable {
-    public let account: String
-    /// What the session is bound to, as bytes that differ whenever it does.
-    public let binding: String
+    /// What rests in a slot. Slots that differ in nothing else are different ones.
+    public enum Kind: Sendable, CaseIterable {
+        case session
+        /// What the provider gave when it registered the account's client. It is never retired.
+        case registration
+    }
 
-    public init(account: String, binding: String) {
+    public let account: String
+    /// What the text is bound to, as bytes that differ whenever it does.
+    public let binding: String
+    public let kind: Kind
+
+    public init(account: String, binding: String, kind: Kind = .session) {
         self.account = account
         self.binding = binding
+        self.kind = kind
     }
 }
 

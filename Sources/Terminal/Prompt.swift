@@ -14,17 +14,21 @@ public enum Prompt {
         return ["y", "yes", "j", "ja", "д", "да"].contains(String(word))
     }
 
-    /// Reads a line from the terminal without showing it, nil at its end or when `interruption` becomes readable.
+    /// Reads a line from the terminal without showing it, nil at its end or when `interruption` becomes readable, or the
+    /// other descriptor, if there is one.
     ///
     /// The terminal's own line editing holds at most 4,095 bytes, which a callback can exceed: so it is switched off
     /// for the time of the read, and with it the echo.
-    public static func readHidden(_ question: String, limit: Int, interruption: Int32) -> String? {
+    public static func readHidden(
+        _ question: String, limit: Int, interruption: Int32, orEndedBy other: Int32 = -1
+    ) -> String? {
         var saved = termios()
         guard unsafe tcgetattr(0, &saved) == 0 else { return nil }
         var raw = saved
         raw.c_lflag &= ~tcflag_t(ECHO | ICANON)
-        _ = Console.write(question, to: .errors)
+        // The echo goes first: who answers at once must not be shown.
         unsafe tcsetattr(0, TCSANOW, &raw)
+        _ = Console.write(question, to: .errors)
         defer {
             unsafe tcsetattr(0, TCSANOW, &saved)
             _ = Console.write("\n", to: .errors)
@@ -34,9 +38,10 @@ public enum Prompt {
             var entries = [
                 pollfd(fd: 0, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: interruption, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: other, events: Int16(POLLIN), revents: 0),
             ]
-            guard unsafe poll(&entries, 2, -1) >= 0 || errno == EINTR else { return nil }
-            if entries[1].revents != 0 { return nil }
+            guard unsafe poll(&entries, 3, -1) >= 0 || errno == EINTR else { return nil }
+            if entries[1].revents != 0 || entries[2].revents != 0 { return nil }
             guard entries[0].revents != 0 else { continue }
             var byte: UInt8 = 0
             guard unsafe read(0, &byte, 1) == 1 else { return nil }

@@ -24,9 +24,7 @@ struct AccountAdd: ParsableCommand {
     @Option(help: ArgumentHelp("The configuration file, if not the usual one.", valueName: "path"))
     var config: String?
 
-    @Flag(help: ArgumentHelp("Register the client at the provider (not in this version).", visibility: .hidden))
-    var register = false
-
+    @OptionGroup var registration: AccountRegistration
     @OptionGroup var json: JSONOption
     @OptionGroup var daemon: DaemonOptions
 
@@ -35,33 +33,76 @@ struct AccountAdd: ParsableCommand {
             throw ValidationError(
                 "A name has small letters, digits, “.”, “_” and “-”, at most 64, a letter or digit first.")
         }
-        if register {
-            throw ValidationError(
-                "--register is not in this version: register the client by hand, and state its --client-id.")
-        }
         try description.check()
+        try registration.check(description)
     }
 
     func run() throws {
-        var checked: JSON = [:]
+        var added: (checked: JSON, registered: RegisteredAccount?) = ([:], nil)
+        var remains: String?
         let file: AccountFile
         do throws(RingbackError) {
             file = try AccountFile(name: name, configuration: config)
             try refuseExisting(file)
-            try file.writeCandidate(description.text(for: name))
-            do throws(RingbackError) {
-                checked = try ConfigurationCheck.run(config: config, candidate: file)
-                try file.keep()
-            } catch {
-                file.discard()
-                throw error
-            }
+            added = registration.register ? try addRegistered(file, &remains) : (try add(file, nil), nil)
         } catch {
             Failure(error, account: name).show()
+            if let remains { Output.note(remains) }
             throw ExitCode(ExitStatus.of(error))
         }
-        show(checked, file)
+        show(added.checked, added.registered, file)
         try present(account: name) { () throws(RingbackError) in try reload() }
+    }
+
+    /// Writes the file, has it checked, and keeps it; or leaves nothing.
+    private func add(_ file: AccountFile, _ registered: RegisteredAccount?) throws(RingbackError) -> JSON {
+        let checked = try check(file, registered)
+        do throws(RingbackError) {
+            try file.keep()
+        } catch {
+            file.discard()
+            throw error
+        }
+        return checked
+    }
+
+    /// The candidate stays only if it is good.
+    private func check(_ file: AccountFile, _ registered: RegisteredAccount?) throws(RingbackError) -> JSON {
+        try file.writeCandidate(description.text(for: name, registered: registered))
+        do throws(RingbackError) {
+            return try ConfigurationCheck.run(config: config, candidate: file)
+        } catch {
+            file.discard()
+            throw error
+        }
+    }
+
+    /// The file is checked before anything is registered, and what was registered goes again if the file cannot stay.
+    private func addRegistered(
+        _ file: AccountFile, _ remains: inout String?
+    ) throws(RingbackError) -> (JSON, RegisteredAccount?) {
+        let calls = try daemon.calls()
+        // Nothing is read from a person, or said to a provider, for a daemon that is not there.
+        _ = try calls.call("GET", "/v1/status")
+        var draft = description
+        draft.clientID = AccountRegistration.standIn
+        try checkDraft(draft, file)
+        let registered = try registration.run(name, description, calls)
+        do throws(RingbackError) {
+            return (try add(file, registered), registered)
+        } catch {
+            remains = registration.undo(registered, name, description, calls)
+            throw error
+        }
+    }
+
+    private func checkDraft(_ draft: AccountDescription, _ file: AccountFile) throws(RingbackError) {
+        // How the client authenticates is not known before it is registered, and its secret is not there.
+        var draft = draft
+        draft.clientAuthentication = nil
+        try file.writeCandidate(draft.text(for: name))
+        defer { file.discard() }
+        _ = try ConfigurationCheck.run(config: config, candidate: file)
     }
 
     private func refuseExisting(_ file: AccountFile) throws(RingbackError) {
@@ -71,18 +112,26 @@ struct AccountAdd: ParsableCommand {
         throw RingbackError("account_exists", "The account \(name) is defined already\(source).")
     }
 
-    private func show(_ checked: JSON, _ file: AccountFile) {
+    private func show(_ checked: JSON, _ registered: RegisteredAccount?, _ file: AccountFile) {
         let account = ConfigurationCheck.account(name, in: checked)
         let listed = account?["redirect_uris"]?.array?.compactMap(\.string)
         let uris = listed ?? [account?["redirect_uri"]?.string].compactMap { $0 }
         let notes = account?["notes"]?.array?.compactMap(\.string) ?? []
         guard !json.isWanted else {
-            return Output.json([
-                "account": .string(name), "file": .string(file.path),
-                "redirect_uris": .array(uris.map { .string($0) }), "notes": .array(notes.map { .string($0) }),
+            var object = JSONObject([
+                .init("account", .string(name)), .init("file", .string(file.path)),
+                .init("redirect_uris", .array(uris.map { .string($0) })),
+                .init("notes", .array(notes.map { .string($0) })),
             ])
+            object["registration"] = registered?.document
+            return Output.json(.object(object))
         }
         Output.line("Added the account \(name): \(file.path)")
+        if let registered {
+            AccountRegistration.show(registered, description)
+            for note in notes { Output.note(Sanitizer.line(note, limit: 600)) }
+            return Output.note("Then run: ringback login \(name)")
+        }
         if !uris.isEmpty { Output.line("Register at the provider, as redirect URI:") }
         for uri in uris { Output.line("  " + Sanitizer.line(uri, limit: 2_000)) }
         if uris.contains(where: { $0.contains("{port}") }) {

@@ -24,7 +24,13 @@ struct AccountDescription: ParsableArguments {
     @Option(help: ArgumentHelp("A file that holds the client's secret, readable by you alone.", valueName: "path"))
     var clientSecretFile: String?
 
-    @Option(help: "none, client_secret_basic or client_secret_post.")
+    @Option(
+        help: ArgumentHelp(
+            "A file with the client's private key, PEM or JWK, for private_key_jwt; readable by you alone.",
+            valueName: "path"))
+    var clientKeyFile: String?
+
+    @Option(help: "none, client_secret_basic, client_secret_post or private_key_jwt.")
     var clientAuthentication: String?
 
     @Option(name: .customLong("scope"), help: "A scope to ask for; may be repeated.")
@@ -32,6 +38,9 @@ struct AccountDescription: ParsableArguments {
 
     @Option(name: .customLong("redirect-uri"), help: "Where callbacks go, if not to a free port on loopback.")
     var redirectURI: String?
+
+    @Option(help: "How the browser brings the answer: query or form_post.")
+    var responseMode: String?
 
     @Option(
         name: .customLong("ca-file"), help: ArgumentHelp("Certificates to trust for this account.", valueName: "path"))
@@ -59,20 +68,29 @@ struct AccountDescription: ParsableArguments {
         }
     }
 
-    func text(for name: String) -> String {
+    /// What an OpenID provider needs to hear for a session that says who it is and lasts.
+    var usualScopes: [String] { scopes.isEmpty && issuer != nil ? ["openid", "email", "offline_access"] : scopes }
+
+    var absoluteCAFile: String? { caFile.map(AccountDescription.absolute) }
+
+    /// The account's file. What a registration yielded stands in it, as far as it is no secret.
+    func text(for name: String, registered: RegisteredAccount? = nil) -> String {
         var text = AccountText(name: name)
         text.add("issuer", issuer)
         text.add("provider", provider)
         text.add("tenant", tenant)
         text.add("url", url)
         text.add("api_key", apiKey)
-        text.add("client_id", clientID)
+        text.add("client_id", registered?.clientID ?? clientID)
         text.add("client_secret_file", clientSecretFile.map(AccountDescription.absolute))
-        text.add("client_authentication", clientAuthentication)
-        // What an OpenID provider needs to hear for a session that says who it is and lasts.
-        text.add("scopes", scopes.isEmpty && issuer != nil ? ["openid", "email", "offline_access"] : scopes)
+        text.add("client_secret_registered", isTrue: registered?.hasSecret == true)
+        text.add("client_key_file", clientKeyFile.map(AccountDescription.absolute))
+        text.add("client_authentication", registered?.authentication ?? clientAuthentication)
+        // Nobody chose the usual ones: what the provider does not register them for is not asked for either.
+        text.add("scopes", scopes.isEmpty ? registered?.scopes ?? usualScopes : scopes)
         text.add("redirect_uri", redirectURI)
-        text.add("ca_file", caFile.map(AccountDescription.absolute))
+        text.add("response_mode", responseMode)
+        text.add("ca_file", absoluteCAFile)
         text.addTable(
             "endpoints",
             [

@@ -90,6 +90,10 @@ struct AccountText {
         text += "\(key) = [\(values.map(AccountText.quoted).joined(separator: ", "))]\n"
     }
 
+    mutating func add(_ key: String, isTrue: Bool) {
+        if isTrue { text += "\(key) = true\n" }
+    }
+
     mutating func addTable(_ table: String, _ pairs: [(String, String?)]) {
         guard pairs.contains(where: { $0.1 != nil }) else { return }
         text += "\n[accounts.\(name).\(table)]\n"

@@ -14,6 +14,9 @@ struct Events: ParsableCommand {
     @Flag(name: .customLong("json"), help: "Print a JSON object a line.")
     var isJSON = false
 
+    @Flag(help: "Print an app's own funnel instead, as JSON: how people sign in, and how it ends.")
+    var telemetry = false
+
     @OptionGroup var daemon: DaemonOptions
 
     func run() throws {
@@ -21,7 +24,8 @@ struct Events: ParsableCommand {
             do throws(RingbackError) {
                 // The path first: an impossible name is told as such.
                 if let account { _ = try RequestTarget.account(account) }
-                let events = try daemon.calls(try Signals.interruption()).openEvents(account: account)
+                let events = try daemon.calls(try Signals.interruption()).openEvents(
+                    account: account, isTelemetry: telemetry)
                 while let event = try events.next() { try show(event) }
             } catch {
                 if error.kind == .cancelled { return }
@@ -35,6 +39,7 @@ struct Events: ParsableCommand {
         guard let data = try? JSON(parsing: event.data.utf8) else {
             throw RingbackError(.badAnswer, "An event's data is not valid JSON.")
         }
+        guard !telemetry else { return Output.json(data) }
         guard !isJSON else {
             var object = JSONObject([.init("event", .string(event.name))])
             if let id = event.id { object["id"] = .string(id) }

@@ -6,7 +6,13 @@ import Terminal
 struct Login: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Sign in: open the browser, wait, say who is signed in.",
-        discussion: "Ctrl-C withdraws. Exit status 4: denied or cancelled; 6: not finished in time.")
+        discussion: """
+            At a Supabase project also by password, by a code or a link in a message, and more: see --method. What must \
+            not be seen is asked for on the terminal, without echo; else it is a line of standard input, or of the \
+            descriptor that is named. Several are lines in the order in which --help names them; it is never an argument.
+
+            Ctrl-C withdraws. Exit status 4: denied or cancelled; 6: not finished in time.
+            """)
 
     @Argument(help: "The account.")
     var account: String
@@ -14,14 +20,7 @@ struct Login: ParsableCommand {
     @Flag(help: "Print the page's address on the first line instead of opening a browser.")
     var noBrowser = false
 
-    @Option(help: "How to sign in; this version knows browser.")
-    var method = "browser"
-
-    @Option(
-        name: .customLong("with"),
-        help: ArgumentHelp(
-            "The provider behind Supabase (not in this version).", valueName: "provider", visibility: .hidden))
-    var upstream: String?
+    @OptionGroup var way: SignInOptions
 
     @Flag(name: .customLong("switch"), help: "Allow another person than the one signed in now.")
     var switchSubject = false
@@ -33,13 +32,8 @@ struct Login: ParsableCommand {
     @OptionGroup var daemon: DaemonOptions
 
     func validate() throws {
-        guard method == "browser" else {
-            throw ValidationError(
-                "--method \(Sanitizer.line(method)) is not in this version, which signs in by browser alone.")
-        }
-        if upstream != nil {
-            throw ValidationError(
-                "--with is not in this version: it chooses a provider behind Supabase. Leave it out.")
+        if noBrowser, ![.browser, .sso].contains(way.method) {
+            throw ValidationError("--no-browser does not belong to --method \(way.method.rawValue).")
         }
         // The daemon's own bounds.
         if let timeout, !(1...3_600).contains(timeout) { throw ValidationError("--timeout is 1 to 3600 seconds.") }
@@ -47,10 +41,12 @@ struct Login: ParsableCommand {
 
     func run() throws {
         try present(account: account) { () throws(RingbackError) in
-            let calls = try daemon.calls(try Signals.interruption())
+            let interruption = try Signals.interruption()
+            let calls = try daemon.calls(interruption)
             do throws(RingbackError) {
-                let signedIn = try signIn.finish(calls)
+                let signedIn = try signIn(interruption).finish(calls)
                 if json.isWanted { Output.json(signedIn) } else { Output.line(SignInRun.result(account, signedIn)) }
+                if !json.isWanted, let hint = Assurance.hint(account, signedIn) { Output.note(hint) }
             } catch {
                 guard error.kind == .accountNotFound else { throw error }
                 throw explained(error, calls)
@@ -58,9 +54,10 @@ struct Login: ParsableCommand {
         }
     }
 
-    private var signIn: SignInRun {
+    private func signIn(_ interruption: Interruption) throws(RingbackError) -> SignInRun {
         var run = SignInRun(account: account, opensBrowser: !noBrowser)
-        run.fields = JSONObject([.init("method", .string(method))])
+        run.fields = try way.fields(SecretInput(interruption: interruption))
+        run.codeDescriptor = way.codeDescriptor
         if switchSubject { run.fields["switch_subject"] = true }
         run.timeout = timeout
         run.began = { [noBrowser, json] flow, document in

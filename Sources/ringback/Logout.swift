@@ -18,11 +18,22 @@ struct Logout: ParsableCommand {
     @Option(help: "Which of the person's sessions: local (this one), global (all), others (all but this one).")
     var scope: Scope = .local
 
+    @Flag(help: "End the session in the browser too: open the provider's page for that.")
+    var browser = false
+
+    @Flag(help: "Print that page's address instead of opening it.")
+    var noBrowser = false
+
+    @Flag(help: "Put the ID token into that address, so that the page need not ask who signs out.")
+    var hint = false
+
     @OptionGroup var json: JSONOption
     @OptionGroup var daemon: DaemonOptions
 
     func validate() throws {
         guard (account == nil) == all else { throw ValidationError("Name an account, or say --all.") }
+        guard !(all && wantsPage) else { throw ValidationError("--browser and --no-browser are for one account.") }
+        guard !hint || wantsPage else { throw ValidationError("--hint belongs to --browser or --no-browser.") }
     }
 
     func run() throws {
@@ -33,9 +44,15 @@ struct Logout: ParsableCommand {
         for name in names {
             do throws(RingbackError) {
                 let path = try RequestTarget.account(name, "/session")
-                let answer = try daemon.calls().call("DELETE", "\(path)?scope=\(scope.rawValue)")
+                let target = RequestTarget.query(
+                    path,
+                    [("scope", scope.rawValue), ("end_session", wantsPage ? (hint ? "true" : "plain") : nil)])
+                let answer = try daemon.calls().call("DELETE", target)
                 documents.append(answer)
-                if !json.isWanted { Output.line("Signed out of \(name)") }
+                if !json.isWanted {
+                    Output.line(scope == .others ? "Ended every other session of \(name)" : "Signed out of \(name)")
+                }
+                if wantsPage { EndSessionPage(answer, opensBrowser: !noBrowser && !json.isWanted).show(json.isWanted) }
             } catch {
                 // One account's failure keeps no other signed in.
                 Failure(error, account: name).show()
@@ -53,6 +70,8 @@ struct Logout: ParsableCommand {
         }
         if worst != 0 { throw ExitCode(worst) }
     }
+
+    private var wantsPage: Bool { browser || noBrowser }
 
     private func names() throws(RingbackError) -> [String] {
         if let account { return [account] }

@@ -16,8 +16,10 @@ struct Ringback: ParsableCommand {
             """,
         version: "ringback \(version)",
         subcommands: [
-            AccountVerbs.self, Login.self, Token.self, ShowSession.self, ShowAccounts.self, ShowStatus.self,
-            Events.self, Refresh.self, Logout.self, Complete.self, Open.self, Audit.self, ShowMetrics.self, Lock.self,
-            Unlock.self, VaultVerbs.self, ConfigVerbs.self, Reload.self, Demo.self,
+            AccountVerbs.self, Login.self, Verify.self, Resend.self, Token.self, ShowSession.self, ShowAccounts.self,
+            ShowStatus.self,
+            Events.self, Refresh.self, Logout.self, Complete.self, Open.self, MigrateUser.self, Audit.self,
+            ShowMetrics.self, Lock.self,
+            Unlock.self, VaultVerbs.self, ConfigVerbs.self, SupabaseVerbs.self, Reload.self, Demo.self,
         ])
 }

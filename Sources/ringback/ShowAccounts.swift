@@ -31,10 +31,19 @@ struct ShowAccounts: ParsableCommand {
         }
     }
 
+    /// `authenticated (aal1, needs aal2)`: a level is told where it is not enough.
+    private static func state(_ account: Account) -> String {
+        let isEnough = account.assurance == account.nextAssurance
+        let level = isEnough ? nil : Assurance.text(account.assurance, account.nextAssurance)
+        let notes = [account.isStale ? "stale" : nil, level]
+        let text = notes.compactMap { $0 }.joined(separator: "; ")
+        return account.state.rawValue + (text.isEmpty ? "" : " (\(text))")
+    }
+
     private static func cells(_ account: Account) -> [String] {
         [
-            account.name, account.provider, account.state.rawValue + (account.isStale ? " (stale)" : ""),
-            account.user?.email ?? account.subject ?? "-",
+            account.name, account.provider, state(account),
+            account.user?.email ?? account.user?.phone ?? account.subject ?? "-",
             account.state.hasSession ? TimeText.validity(until: account.expiresAt, now: TimeText.now()) : "-",
             account.error.map { $0.userMessage ?? $0.detail } ?? "",
         ]

@@ -23,6 +23,12 @@ struct ShowSession: ParsableCommand {
     @Option(help: "A token for this resource (RFC 8707).")
     var resource: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "More of it, comma-separated: id_token, provider_token, profile; tokens in the JSON form alone.",
+            valueName: "words"))
+    var include: String?
+
     @OptionGroup var json: JSONOption
     @OptionGroup var daemon: DaemonOptions
 
@@ -37,7 +43,7 @@ struct ShowSession: ParsableCommand {
             request.scope = scope
             request.audience = audience
             request.resource = resource
-            request.include = "user"
+            request.include = "user" + (include.map { ",\($0)" } ?? "")
             let answer = try daemon.calls().session(request)
             guard !json.isWanted else { return Output.json(answer) }
             let session = try Session(reading: answer)
@@ -45,6 +51,9 @@ struct ShowSession: ParsableCommand {
             Output.field("Subject", session.subject)
             Output.field("Name", session.user?.name)
             Output.field("E-mail", session.user?.email)
+            Output.field("Phone", session.user?.phone)
+            Output.field("Level", Assurance.text(session.assurance, session.nextAssurance))
+            Output.field("Profile", answer["profile_status"]?.string)
             Output.field("Issuer", session.issuer)
             Output.field("Scope", session.scope)
             let validity = TimeText.validity(until: session.expiresAt, now: TimeText.now())

@@ -9,10 +9,14 @@ struct SignInRun {
     let account: String
     /// Shows the page itself; otherwise `began` has to.
     var opensBrowser: Bool
-    /// The request's body.
+    /// The request below the account.
+    var path = "/sign-in"
+    /// Its body.
     var fields = JSONObject([.init("method", "browser")])
     /// Seconds; also the bound on this run's own wait, where the flow is another's and lasts longer.
     var timeout: Int?
+    /// Where a code is read, if the flow wants one; nil for the terminal or standard input.
+    var codeDescriptor: Int32?
     /// Called with the flow once there is one.
     var began: (Flow, JSON) -> Void = { _, _ in }
 
@@ -27,9 +31,13 @@ struct SignInRun {
     func finish(_ calls: BrokerCalls) throws(RingbackError) -> JSON {
         let flow: Flow
         let document: JSON
-        switch try begin(calls) {
-        case .done(let account): return account
-        case .flow(let started, let json): (flow, document) = (started, json)
+        do throws(RingbackError) {
+            switch try begin(calls) {
+            case .done(let account): return account
+            case .flow(let started, let json): (flow, document) = (started, json)
+            }
+        } catch {
+            throw isAnotherPerson(error, calls) ? hinted(error) : error
         }
         let ended: Flow
         do throws(RingbackError) {
@@ -38,8 +46,9 @@ struct SignInRun {
             began(flow, document)
             ended = try wait(for: flow, calls)
         } catch {
+            // A wrong code, where nobody can be asked again, ends this run too; without a daemon there is no flow.
+            if CodeEntry.isAwaited(by: flow) || error.kind == .cancelled { try? calls.withdraw(flow: flow.id) }
             guard error.kind == .cancelled else { throw error }
-            try? calls.withdraw(flow: flow.id)
             throw RingbackError(.cancelled, "The sign-in to \(account) was withdrawn.")
         }
         if ended.status == .pending, let timeout {
@@ -49,15 +58,26 @@ struct SignInRun {
                 "The sign-in to \(account) was not finished within the \(timeout) s of --timeout. It had been begun "
                     + "before: others who wait for it may still finish it.")
         }
-        if var failure = ended.failure {
-            if failure.kind == .stateConflict {
-                failure.detail += " To replace the held session, run: ringback login \(account) --switch"
-            }
-            throw failure
+        if let failure = ended.failure {
+            throw failure.kind == .stateConflict && path == "/sign-in" ? hinted(failure) : failure
         }
         var patient = calls
         patient.interruption = nil
         return try patient.account(account)
+    }
+
+    private func hinted(_ error: RingbackError) -> RingbackError {
+        var error = error
+        error.detail += " To replace the held session, run: ringback login \(account) --switch"
+        return error
+    }
+
+    /// A conflict at the start may also be with another sign-in that is pending: then there is nothing to switch.
+    private func isAnotherPerson(_ error: RingbackError, _ calls: BrokerCalls) -> Bool {
+        guard error.kind == .stateConflict, path == "/sign-in", let known = try? calls.account(account) else {
+            return false
+        }
+        return known["flow"] == nil && (try? Account(reading: known).state.hasSession) == true
     }
 
     /// Starts or joins the flow. Without the answer there would be nothing to withdraw, so this is not interrupted:
@@ -67,21 +87,24 @@ struct SignInRun {
         patient.interruption = nil
         var fields = fields
         if let timeout { fields["timeout"] = .integer(timeout) }
+        let asksForPage = fields["method"] == "browser"
         let progress = ProgressLine()
         defer { progress.clear() }
-        return try patient.signIn(account, fields) {
+        return try patient.begin(account, path, fields) {
             let isInterrupted = calls.interruption?.isInterrupted == true
             let name = Sanitizer.line(account)
             progress.show(
                 isInterrupted
                     ? "Withdrawing from the sign-in to \(name)… (Ctrl-C again ends at once)"
-                    : "Asking the provider of \(name) how to sign in… (Ctrl-C withdraws)")
+                    : "\(asksForPage ? "Asking the provider of \(name) how to sign in" : "Asking the project of \(name)")"
+                        + "… (Ctrl-C withdraws)")
         }
     }
 
     /// `Signed in to ACCOUNT as EMAIL-or-subject`
     static func result(_ name: String, _ account: JSON) -> String {
-        let who = account["user"]?["email"]?.string ?? account["subject"]?.string ?? "an unnamed subject"
+        let user = User(reading: account["user"])
+        let who = user?.email ?? user?.phone ?? account["subject"]?.string ?? "an unnamed subject"
         return "Signed in to \(name) as \(Sanitizer.line(who))"
     }
 
@@ -103,6 +126,12 @@ struct SignInRun {
         func show() {
             let left = shownEnd.map { ", \(TimeText.clock($0 - TimeText.now())) left" } ?? ""
             progress.show("Waiting for \(waitingFor)\(left) (Ctrl-C withdraws)")
+        }
+        if CodeEntry.isAwaited(by: flow), let interruption = calls.interruption {
+            var entry = CodeEntry(calls, interruption, from: codeDescriptor)
+            entry.end = bound
+            if !SecretInput.asksPerson(codeDescriptor) { show() }
+            return try entry.finish(flow, onTick: show)
         }
         show()
         return try calls.wait(forFlow: flow.id, until: bound) {
@@ -127,6 +156,7 @@ struct SignInRun {
         let place = flow.authorizationURL.map { " at " + Sanitizer.line(host(of: $0)) } ?? ""
         return switch flow.waitingFor {
         case nil, "callback": "the sign-in to \(flow.account)\(place) in your browser"
+        case "code": "the code that was sent for \(flow.account) (ringback verify takes it too)"
         case "email_confirmation": "the confirmation by e-mail for \(flow.account)"
         case "device": "the sign-in to \(flow.account) on another device"
         case let other?: "\(Sanitizer.line(other)) for \(flow.account)"

@@ -5,10 +5,11 @@ import HTTPMessages
 import Launcher
 import OAuth
 import Secrets
+import SessionVault
 
 extension Account {
     /// A configured account as the broker takes it. Nil for a name that the configuration would have refused.
-    init?(_ account: AccountConfiguration, helper: HelperConnection) {
+    init?(_ account: AccountConfiguration, helper: HelperConnection, vault: any Vault) {
         guard let name = AccountName(account.name) else { return nil }
         self.init(
             name: name, provider: account.provider.word, source: account.source.description,
@@ -19,6 +20,9 @@ extension Account {
             flowTimeout: account.flowTimeout,
             trust: account.trust, headers: account.headers.map { ($0.name, $0.value) },
             refreshMargin: account.refreshMargin, sessionWarnings: account.sessionWarnings)
+        postLogoutRedirectURI = account.postLogoutRedirectURI
+        // What it is bound to is known only now.
+        if account.clientSecret == .registered { clientSecret = .registered(for: self, in: vault) }
     }
 }
 
@@ -28,9 +32,21 @@ extension Account.Endpoints {
             self = .issuer(issuer)
         } else if let endpoints = provider.endpoints {
             self = .fixed(endpoints)
+        } else if case .supabase(let configuration) = provider {
+            self = .project(ProjectAccount(configuration))
         } else {
             self = .unsupported("Sign-in with provider \(provider.word) is not part of this version of Ringback.")
         }
+    }
+}
+
+extension ProjectAccount {
+    init(_ configuration: ProjectConfiguration) {
+        self.init(
+            project: configuration.project, isKeyless: !configuration.callbackCarriesFlowKey,
+            oauthProvider: configuration.oauthProvider, allowsMissingNonce: configuration.allowsMissingNonce,
+            profile: configuration.profileTable.map { Profile(table: $0, key: configuration.profileKey) },
+            profileFunction: configuration.profileFunction, functions: configuration.functions)
     }
 }
 
@@ -53,7 +69,8 @@ extension Account.SecretSource {
     /// Nil for a public client.
     init?(_ account: AccountConfiguration, _ helper: HelperConnection) {
         switch account.clientSecret {
-        case .none: return nil
+        // The vault's is another kind of source, see above.
+        case .none, .registered: return nil
         case .inline(let secret): self.init { () throws(BrokerError) in secret }
         case .file:
             // Read at every use: a secret that was exchanged on disk needs no reload.

@@ -40,12 +40,14 @@ enum Main {
                 path: "\(places.state)/audit.jsonl",
                 options: AuditLog.Options(now: BrokerClock.system.now) { logger.warning("\($0)") }))
         let broker = Broker(
-            vault: vault, http: http, door: CallbackDoor(listener, peers: peers), record: records.note)
+            vault: vault, http: http, door: CallbackDoor(listener, peers: peers),
+            firstEvent: EventNumbers.next(in: places.state, now: EventBus.now()), record: records.note)
         arrivals.connect(broker)
-        let reloader = Reloader(place: place, broker: broker, helper: helper, peers: peers, logger: logger)
+        let reloader = Reloader(
+            place: place, broker: broker, helper: helper, vault: vault, peers: peers, logger: logger)
         await reloader.apply(configuration)
 
-        let daemon = SocketAPI.Daemon(version: version) { await reloader.reload() }
+        let daemon = SocketAPI.Daemon(version: version, certificates: readCertificates) { await reloader.reload() }
         let api = SocketAPI(broker: broker, policy: Policy(owner: getuid()), daemon: daemon, records: records)
         let server = api.server()
         // Both before anybody can know that the daemon is there: a signal that came sooner would end it, uncleanly.

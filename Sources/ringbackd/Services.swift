@@ -19,14 +19,19 @@ final class Reloader: Sendable {
     private let place: ConfigurationPlace
     private let broker: Broker
     private let helper: HelperConnection
+    private let vault: any Vault
     private let peers: PeerUIDs
     private let logger: Logger
     private let vaultAtStart = OnceBox<VaultConfiguration>()
 
-    init(place: ConfigurationPlace, broker: Broker, helper: HelperConnection, peers: PeerUIDs, logger: Logger) {
+    init(
+        place: ConfigurationPlace, broker: Broker, helper: HelperConnection, vault: any Vault, peers: PeerUIDs,
+        logger: Logger
+    ) {
         self.place = place
         self.broker = broker
         self.helper = helper
+        self.vault = vault
         self.peers = peers
         self.logger = logger
     }
@@ -63,7 +68,7 @@ final class Reloader: Sendable {
     func apply(_ configuration: DaemonConfiguration) async {
         if vaultAtStart.value == nil { vaultAtStart.set(configuration.vault) }
         peers.replace(with: configuration)
-        await broker.configure(configuration.accounts.compactMap { Account($0, helper: helper) })
+        await broker.configure(configuration.accounts.compactMap { Account($0, helper: helper, vault: vault) })
     }
 
     private func monotonicMicroseconds() -> Int {

@@ -21,6 +21,8 @@ final class FakeProvider: HTTPClient {
         var tokenRequests = 0
         var subject = "alice"
         var isDown = false
+        /// Further members of the metadata.
+        var offers: [JSONObject.Member] = []
     }
     private let state = Mutex(State())
     private let key: PrivateKey
@@ -38,6 +40,15 @@ final class FakeProvider: HTTPClient {
 
     func answerNext(_ turns: Turn...) { state.withLock { $0.turns += turns } }
     func goAway(_ isDown: Bool = true) { state.withLock { $0.isDown = isDown } }
+    func registersClients() {
+        state.withLock { state in
+            state.offers.append(.init("registration_endpoint", .string("\(FakeProvider.origin)/register")))
+            state.secrets.formUnion(["canary-registered-secret", "canary-registration-token"])
+        }
+    }
+    func endsSessions() {
+        state.withLock { $0.offers.append(.init("end_session_endpoint", .string("\(FakeProvider.origin)/logout"))) }
+    }
     func hold() { state.withLock { $0.gate = Promise() } }
     func release() {
         state.withLock { state in
@@ -63,12 +74,23 @@ final class FakeProvider: HTTPClient {
         switch request.url.dropFirst(FakeProvider.origin.count) {
         case "/.well-known/openid-configuration":
             let origin = FakeProvider.origin
-            return answer([
+            let metadata: JSON = [
                 "issuer": .string(origin), "authorization_endpoint": .string("\(origin)/authorize"),
                 "token_endpoint": .string("\(origin)/token"), "jwks_uri": .string("\(origin)/keys"),
                 "revocation_endpoint": .string("\(origin)/revoke"),
                 "id_token_signing_alg_values_supported": ["ES256"],
-            ])
+            ]
+            let offers = state.withLock { $0.offers }
+            return answer(.object(JSONObject((metadata.object?.members ?? []) + offers)))
+        case "/register" where request.method == "POST":
+            return answer(
+                [
+                    "client_id": "c1", "client_secret": "canary-registered-secret",
+                    "client_secret_expires_at": 1_900_000_000, "token_endpoint_auth_method": "client_secret_basic",
+                    "registration_access_token": "canary-registration-token",
+                    "registration_client_uri": .string("\(FakeProvider.origin)/register/c1"),
+                ], status: 201)
+        case "/register/c1": return answer([:], status: request.method == "DELETE" ? 204 : 405)
         case "/keys": return answer(["keys": [jwk]])
         case "/revoke": return answer([:])
         case "/token": return await token(request)

@@ -25,7 +25,8 @@ struct House: Sendable {
 
     static let version = "1.2.3"
 
-    init(vault: any Vault = MemoryVault()) async throws {
+    /// - Parameter http: who is asked in the provider's place.
+    init(vault: any Vault = MemoryVault(), http: (any HTTPClient)? = nil) async throws {
         provider = try FakeProvider(clock: clock)
         let door = CallbackDoor(
             open: { template, account throws(BrokerError) in
@@ -36,14 +37,20 @@ struct House: Sendable {
         let now = clock.clock.now
         records = RecordKeeper(
             audit: AuditLog(path: folder.file, options: AuditLog.Options(now: now, report: { _ in })))
-        broker = Broker(vault: vault, http: provider, door: door, clock: clock.clock, record: records.note)
+        broker = Broker(
+            vault: vault, http: http ?? provider, door: door, clock: clock.clock, record: records.note)
         var account = try House.account("work")
         account.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("canary-client-secret") }
         account.clientAuthentication = .clientSecretPost
         let mistakes = mistakes
         api = SocketAPI(
             broker: broker, policy: Policy(owner: 1_000),
-            daemon: SocketAPI.Daemon(version: House.version, boot: clock.clock.boot, reload: { mistakes.outcome }),
+            daemon: SocketAPI.Daemon(
+                version: House.version, boot: clock.clock.boot,
+                certificates: { path throws(UntrustedFile) in
+                    guard path == "/ca.pem" else { throw UntrustedFile(reason: "the file \(path) does not exist") }
+                    return ServerTrust(certificateAuthorities: Array("CA".utf8))
+                }, reload: { mistakes.outcome }),
             records: records, owner: 1_000)
         try await configure([account])
     }

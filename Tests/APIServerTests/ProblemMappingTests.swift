@@ -15,6 +15,7 @@ import Testing
     static let table: [(BrokerError, ErrorCode, String?)] = [
         (.accountNotFound("x"), .accountNotFound, nil), (.flowNotFound, .flowNotFound, nil),
         (.signInRequired(name()), .signInRequired, nil),
+        (.sessionRanOut(name(), advice: "x"), .signInRequired, nil),
         (.sessionExpired(name()), .sessionExpired, "Session expired. Please sign in again."),
         (.accessDenied(name()), .accessDenied, nil), (.conflict("x"), .stateConflict, nil),
         (.invalid(field: "x", reason: "y"), .validationFailed, nil), (.methodUnsupported("x"), .methodUnsupported, nil),

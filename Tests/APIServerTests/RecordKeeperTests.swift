@@ -14,7 +14,7 @@ import Testing
         records.whenGone { name in told.withLock { $0.append(name) } }
         let account = try #require(AccountName("work"))
         // Each look wrapped the listener once more: that many made the next word to it overflow the stack.
-        for _ in 0..<300_000 { records.note(.refreshStarted(account)) }
+        for _ in 0..<300_000 { records.note(.refreshStarted(account, reason: .scheduled)) }
         records.note(.vaultLocked)
         #expect(told.withLock { $0 } == [nil])
     }

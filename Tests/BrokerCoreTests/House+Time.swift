@@ -9,7 +9,10 @@ final class Facts: Sendable {
     var record: @Sendable (BrokerFact) -> Void { { fact in self.state.withLock { $0.append(fact) } } }
 
     /// The names of the facts alone, in order.
-    var names: [String] { all.map { String(String(describing: $0).prefix { $0 != "(" }) } }
+    /// Without what nothing follows from.
+    var names: [String] {
+        all.map { String(String(describing: $0).prefix { $0 != "(" }) }.filter { $0 != "signInChosen" }
+    }
 }
 
 extension SessionBook {

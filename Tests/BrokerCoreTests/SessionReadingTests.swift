@@ -200,11 +200,12 @@ import Testing
         let house = try await House()
         house.provider.behave { $0.givesRefreshToken = false }
         try await house.signIn()
+        let ranOut = BrokerError.sessionRanOut(House.name, advice: House.account().renewalAdvice)
         house.clock.advance(by: 3_590)
         #expect(await house.failure() == nil)
-        #expect(await house.failure(minValid: 60) == .signInRequired(House.name))
+        #expect(await house.failure(minValid: 60) == ranOut)
         house.clock.advance(by: 10)
-        #expect(await house.failure() == .signInRequired(House.name))
+        #expect(await house.failure() == ranOut)
         guard
             case .conflict = await house.refreshFailure()
         else { throw Unexpected() }

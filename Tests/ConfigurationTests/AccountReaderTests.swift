@@ -73,6 +73,10 @@ import Testing
         #expect(read?.clientKeyFile == file)
         #expect(read?.clientAuthentication == .privateKeyJWT)
         #expect(try read?.readClientKey(user: Folder.user) == ClientKey(parsing: Secret(key)))
+        try folder.write("[accounts.a]\n\(Self.oidc)client_key_file = \"~/key.jwk\"\nclient_key_id = \"k1\"\n")
+        let named = try folder.load().accounts.first
+        #expect(named?.clientKeyID == "k1")
+        #expect(try named?.readClientKey(user: Folder.user) == ClientKey(parsing: Secret(key), keyID: "k1"))
         try folder.write(key, to: "key.jwk", mode: 0o644)
         #expect(throws: ConfigurationError.self) { try read?.readClientKey(user: Folder.user) }
         #expect(throws: ConfigurationErrors.self) { try folder.load() }
@@ -142,6 +146,13 @@ import Testing
         #expect(loopback.clientID.isEmpty)
         let none = try account(lines + "redirect_uri = \"app://cb\"\nredirect_flow_key = \"none\"")
         #expect(none?.redirectURIsToRegister == ["app://cb"])
+    }
+
+    @Test func `may push its requests to an endpoint by hand`() throws {
+        let endpoints = "authorization = \"https://h.example/a\"\ntoken = \"https://h.example/t\""
+        let pushed = "pushed_authorization_request = \"https://h.example/p\""
+        let read = try account("client_id = \"c\"\n[accounts.mail.endpoints]\n\(endpoints)\n\(pushed)")
+        #expect(read?.provider.endpoints?.pushedAuthorizationRequestEndpoint == "https://h.example/p")
     }
 
     @Test func `of Apple works with an https redirect`() throws {

@@ -27,7 +27,9 @@ import Testing
         "http://127.0.0.1:{port}#",
         "http://127.0.0.1:{port}/./cb", "http://127.0.0.1:{port}/%2E%2e/cb", "http://127.0.0.1:{port}/done",
         "http://127.0.0.1:{port}/failed", "http://127.0.0.1:8{port}/cb", "http://127.0.0.1:{port}0/cb",
-        "http://127.0.0.1:8400/{port}", "https://example.org:{port}/cb", "app://x:{port}", "https://example.org/cb#x",
+        "http://127.0.0.1:8400/{port}", "http://127.0.0.1:8400/a:{port}", "http://127.0.0.1:8400/:{port}/b",
+        "http://127.0.0.1:8400/:{port}?x", "https://example.org:{port}/cb", "app://x:{port}",
+        "https://example.org/cb#x",
         "JavaScript:alert(1)", "file:///etc/passwd", "data:text/html,x", "mailto:me@example.org", "ws://127.0.0.1:1/",
     ]) func `is refused where no answer could come, or somebody else would get it`(written: String) {
         #expect(throws: RedirectTarget.Failure.self) { try RedirectTarget(parsing: written) }

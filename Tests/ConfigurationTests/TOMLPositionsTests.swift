@@ -59,6 +59,31 @@ import Testing
         }
     }
 
+    /// Over each of these the parser ends the program; the last ones would take all the memory there is.
+    @Test(arguments: [
+        "[.a]", "[[.a]]", "[ \t.a]", "[é]", "[\n]", "[\r\n]", "[,]", "[=]", "[#]", "[{]", "[}]", "[+a]", "[[ [a]]]",
+        "[\u{2028}a]", "a = [}", "a = [1,}", "a = [ # x\n}", "a = [\u{85}", "a = [\u{2028}", "a = [[1, \u{2029}",
+        "a = {b = [}", "a = 1979-05-27Tx", "a = 1979-05-27 1", "a = [1979-05-27 1, 2]", "a = 1979-05-27T", "a = 12:x",
+        "a = x", "a = 1\u{2028}", "a = https://id.example.org", "a" + String(repeating: ".a", count: 500_000),
+        "[a" + String(repeating: ".a", count: 500_000),
+        "a = " + String(repeating: "[", count: 1_000_000), "a = " + String(repeating: "{a=", count: 300_000),
+    ]) func `refuse what would end the parser`(text: String) {
+        for text in [text, "a = 1\n[b]\n\(text)"] {
+            #expect(TOMLPositions(scanning: Array(text.utf8)).refusal != nil)
+            #expect(throws: TOMLDocument.SyntaxError.self) { try TOMLDocument(parsing: Array(text.utf8)) }
+        }
+    }
+
+    @Test(arguments: [
+        "[\"é\"]", "['[']\n", "[ a ]", "[[ a ]]", "[-]", "[_1]", "[1]", "a = '[é]'", "a = \"\"\"\n[é]\n\"\"\"",
+        "a = '''\n[.]\n'''", "# [é]", "a = [ # [é]\n1,\n]", "a = ['}']", "a = [ {}, ]", "a = []", "a = [\r\n]",
+        "a = [1 , 2]", "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p = 1", "a = \"\\\"\"\n[b]", "a = '\\'\n[b]",
+        "a = \"\"\"x\"\"\"\"\"\n[b]", "a = " + String(repeating: "[", count: 63) + String(repeating: "]", count: 63),
+    ]) func `refuse nothing that is TOML`(text: String) throws {
+        #expect(TOMLPositions(scanning: Array(text.utf8)).refusal == nil)
+        _ = try TOMLDocument(parsing: Array(text.utf8))
+    }
+
     @Test func `name every key that the parser finds`() throws {
         let text = """
             top = 1

@@ -52,6 +52,7 @@ private final class Reader {
             try await askOfFlows(reader)
             try await askOfSessions(reader)
             try await askOfVault(reader)
+            try await askOfRegistrations(reader)
             try await askOfMistakes(reader)
             #expect(reader.asked == reader.description.operations)
             #expect(reader.statuses.isSuperset(of: [200, 201, 400, 401, 403, 404, 409, 410, 413, 415, 423, 503]))
@@ -159,17 +160,36 @@ private final class Reader {
         try await reader.ask(session, "work", status: 401)
     }
 
+    private func askOfRegistrations(_ reader: Reader) async throws {
+        let (register, delete) = ("POST /v1/registrations", "DELETE /v1/registrations/{account}")
+        let issuer = JSON.string(reader.stage.sandbox.origin)
+        try await reader.ask(register, body: ["account": "Play", "issuer": issuer], status: 400)
+        try await reader.ask(register, body: ["account": "work", "issuer": issuer], status: 409)
+        let wish: JSON = ["account": "play", "issuer": issuer, "scopes": "openid"]
+        let registered = try await reader.ask(register, body: wish, status: 201)
+        let query = "?issuer=\(reader.stage.sandbox.origin)&client_id=\(registered["client_id"]?.string ?? "")"
+        try await reader.ask(delete, "play", status: 400)
+        try await reader.ask(delete, "play", query: query, status: 200)
+        try await reader.ask(delete, "play", query: query, status: 404)
+        try await reader.stage.sandbox.control(["registration": "token"])
+        try await reader.ask(register, body: wish, status: 422)
+        try await reader.stage.signIn("home")
+        let page = try await reader.ask(signOut, "home", query: "?end_session=true", status: 200)
+        #expect(page["end_session_url"]?.string?.contains("id_token_hint=") == true)
+        try await reader.ask(signOut, "home", query: "?end_session=maybe", status: 400)
+    }
+
     /// What any route may be answered with.
     private func askOfMistakes(_ reader: Reader) async throws {
         let routes = reader.description.operations.sorted()
         for route in routes {
             let words = route.contains("{flow}") ? "x" : "work"
-            try await reader.ask(route, words, fields: [("Origin", "null")], status: 403)
-            try await reader.ask(route, words, query: "?x=1&x=2", status: 400)
+            try await reader.ask(route, words, "x", fields: [("Origin", "null")], status: 403)
+            try await reader.ask(route, words, "x", query: "?x=1&x=2", status: 400)
             let text = [("Content-Type", "text/plain")]
-            try await reader.ask(route, words, body: [:], fields: text, status: 415)
+            try await reader.ask(route, words, "x", body: [:], fields: text, status: 415)
             let largest = JSON.string(String(repeating: "a", count: 65_536))
-            try await reader.ask(route, words, body: largest, status: 413)
+            try await reader.ask(route, words, "x", body: largest, status: 413)
         }
     }
 }

@@ -11,15 +11,19 @@ private let allowed: [String: Set<String>] = [
     "DesktopBus": ["CSystemd", "COpenSSL", "Cryptography", "Secrets"],
     "Launcher": ["CLinux", "DesktopBus", "Secrets", "StrictJSON"],
     "OAuth": ["Cryptography", "HTTPMessages", "Secrets", "StrictJSON"],
+    "SupabaseAuth": ["OAuth", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"],
     "CallbackListener": ["LocalHTTP", "HTTPMessages", "CLinux", "ServiceLifecycle"],
-    "Sandbox": ["LocalHTTP", "HTTPMessages", "Cryptography", "Secrets", "StrictJSON"],
+    "Sandbox": ["LocalHTTP", "HTTPMessages", "Cryptography", "Secrets", "StrictJSON", "Terminal"],
     "SessionVault": ["CLinux", "Cryptography", "Secrets", "StrictJSON"],
     "Records": ["CLinux", "StrictJSON"],
     "NetworkWatch": ["CLinux"],
-    "Configuration": ["OAuth", "HTTPMessages", "Secrets", "StrictJSON", "TOMLKit"],
-    "BrokerCore": ["OAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"],
+    "Configuration": ["OAuth", "SupabaseAuth", "HTTPMessages", "Secrets", "StrictJSON", "TOMLKit"],
+    "BrokerCore": [
+        "OAuth", "SupabaseAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON",
+    ],
     "APIServer": [
-        "BrokerCore", "Records", "RingbackAPI", "LocalHTTP", "SessionVault", "HTTPMessages", "Secrets", "StrictJSON",
+        "BrokerCore", "SupabaseAuth", "Records", "RingbackAPI", "LocalHTTP", "SessionVault", "HTTPMessages", "Secrets",
+        "StrictJSON",
     ],
     "ringback": ["RingbackClient", "RingbackAPI", "StrictJSON", "Terminal", "CLinux", "ArgumentParser"],
     "ringback-sandbox": [
@@ -58,7 +62,7 @@ private let system: Set<String> = ["FoundationEssentials", "Synchronization", "G
     }
 
     @Test func `the protocol core waits for nothing`() throws {
-        for file in try files(of: "OAuth") {
+        for file in try files(of: "OAuth") + files(of: "SupabaseAuth") {
             let code = try text(of: file).split(separator: "\n").filter { !$0.contains("//") }
             #expect(!code.contains { $0.contains(" async") }, "\(file.lastPathComponent)")
         }

@@ -32,8 +32,10 @@ import Testing
             var help = try await stage.run(program, ["--help"]).out
             if program == "ringback" {
                 for verb in try await stage.verbs() {
-                    for path in [[verb], [verb, "add"], [verb, "check"], [verb, "rekey"]] {
-                        help += try await stage.run("ringback", path + ["--help"]).out
+                    let own = try await stage.run("ringback", [verb, "--help"]).out
+                    help += own
+                    for below in Stage.verbs(in: own) {
+                        help += try await stage.run("ringback", [verb, below, "--help"]).out
                     }
                 }
             }

@@ -77,8 +77,8 @@ private let commandsForPeople = [
             return String(parts[1])
         }
         #expect(names.count > 20)
-        // Supabase is not part of this version; the policy has one value.
-        let unmentioned: Set = ["url", "api_key", "redirect_flow_key", "policy"]
+        // The policy has one value.
+        let unmentioned: Set = ["policy"]
         let mentioned = Set(page.codeSpans)
         for name in names where !unmentioned.contains(name) { #expect(mentioned.contains(name), "\(name)") }
     }
@@ -98,7 +98,8 @@ private let commandsForPeople = [
                 for span in spans where span.hasPrefix("ringback ") {
                     let words = span.split(separator: " ").dropFirst().map(String.init)
                     let verb =
-                        ["account", "config", "vault"].contains(words.first ?? "") ? Array(words.prefix(2)) : [words[0]]
+                        ["account", "config", "vault", "supabase"].contains(words.first ?? "")
+                        ? Array(words.prefix(2)) : [words[0]]
                     let answer = try await stage.run("ringback", verb + ["--help"])
                     #expect(answer.status == 0, "\(span)")
                     help += answer.out
@@ -141,9 +142,12 @@ private let commandsForPeople = [
 
 extension Stage {
     /// The verbs that `ringback` itself lists.
-    func verbs() async throws -> [String] {
-        let help = try await ringback("--help").out.split(separator: "\n")
-        return help.drop { $0 != "SUBCOMMANDS:" }.dropFirst().compactMap { line in
+    func verbs() async throws -> [String] { Stage.verbs(in: try await ringback("--help").out) }
+
+    /// Those that a help text lists.
+    static func verbs(in help: String) -> [String] {
+        let lines = help.split(separator: "\n")
+        return lines.drop { $0 != "SUBCOMMANDS:" }.dropFirst().compactMap { line in
             // Deeper lines go on with what a verb does; the last is a sentence.
             let word = line.split(separator: " ").first
             return line.hasPrefix("  ") && !line.hasPrefix("   ") && word?.first?.isLowercase == true

@@ -90,6 +90,34 @@ import Testing
         #expect(try part(1, of: token)["aud"] == "https://id.example.org/t")
     }
 
+    @Test func `a key in PEM is named by the configuration, one of JSON by itself`() throws {
+        func name(_ key: String, _ keyID: String?) throws -> JSON? {
+            let assertion = try ClientAssertion(
+                key: ClientKey(parsing: Secret(key), keyID: keyID), metadata: metadata(), now: 1_000)
+            return try part(0, of: #require(assertion.text(clientID: "me")).revealed())["kid"]
+        }
+        #expect(try name(TestKey.rsaPEM, "k1") == "k1")
+        #expect(try name(TestKey.p256, "k1") == "k1")
+        #expect(try name(TestKey.rsa, "r1") == "r1")
+        #expect(throws: OAuthError.self) { try name(TestKey.rsa, "k1") }
+    }
+
+    @Test func `a certificate beside the key names it by its thumbprint, as Microsoft looks for it`() throws {
+        let certificate = Array("not really a certificate, which nobody here needs to read".utf8)
+        let block = "-----BEGIN CERTIFICATE-----\n\(Base64.encode(certificate))\n-----END CERTIFICATE-----\n"
+        for text in [block + TestKey.rsaPEM, TestKey.rsaPEM + "\n" + block + block.replacing("bm90", with: "AAAA")] {
+            let token = try #require(try parameters(text, metadata())["client_assertion"])
+            let header = try part(0, of: token)
+            #expect(header["x5t#S256"]?.string == Base64URL.encode(Digest.sha256(certificate)))
+            #expect(header["alg"] == "PS256")
+            #expect(
+                try part(0, of: #require(parameters(text, metadata(offering: ["RS256"]))["client_assertion"]))["alg"]
+                    == "RS256")
+        }
+        let token = try #require(try parameters(TestKey.p256PEM + "\n" + block, metadata())["client_assertion"])
+        #expect(try part(0, of: token)["alg"] == "ES256")
+    }
+
     @Test func `what is no private key is refused, and its text is not repeated`() throws {
         let broken = try #require(try JSON(parsing: Array(TestKey.p256.utf8)).object)
         var variants = ["", "{", "{}", "garbage", TestKey.p256 + TestKey.p256]

@@ -35,7 +35,8 @@ private let tenant = "72f988bf-86f1-41af-91ab-2d7cd011db47"
         }
         #expect(metadata.authorizationEndpoint == "https://github.com/login/oauth/authorize")
         #expect(metadata.tokenEndpoint == "https://github.com/login/oauth/access_token")
-        #expect(metadata.userinfoEndpoint == nil && metadata.revocationEndpoint == nil && metadata.issuer == nil)
+        #expect(metadata.revocationEndpoint == nil && metadata.issuer == nil && metadata.jwksURI == nil)
+        #expect(metadata.userinfoEndpoint == "https://api.github.com/user" && metadata.userinfoDialect == .gitHub)
     }
 
     @Test(

@@ -60,7 +60,11 @@ private func salvaged(_ text: String) -> String? { RefreshTokenSalvage.token(in:
             #expect(answer?.refreshToken?.revealed() == (count >= enough ? "r/2" : nil), "\(count) bytes")
             #expect((try? answer?.tokenSet()) == nil, "\(count) bytes")
         }
-        for text in ["refresh_token=a&refresh_token=b&x", "refresh_token=%zz&x", "refresh_token=&x", "&", ""] {
+        for text in [
+            "refresh_token=a&refresh_token=b&x", "refresh_token=%zz&x", "refresh_token=&x", "&", "",
+            "refresh_token=a&refresh_token=b", "refresh_token=a&refresh_token=", "refresh_token=a&refresh_token",
+            "refresh_token=a&refresh%5Ftoken=%", "refresh_token=a&x=1&%72efresh_token=b",
+        ] {
             #expect((try? TokenAnswer(reading: cut(text, type: type))) == nil)
         }
     }

@@ -10,61 +10,11 @@ private func answer(_ json: String, status: Int = 200) -> HTTPResponse {
     HTTPResponse(status: status, fields: HTTPFields([("Content-Type", "application/json")]), body: Secret(json))
 }
 
-private func response(_ vector: VectorFile) -> HTTPResponse {
-    var fields = HTTPFields()
-    for line in vector.all("field") {
-        let parts = line.split(separator: ":", maxSplits: 1).map(String.init)
-        fields.append(parts[0], String(parts[1].drop { $0 == " " }))
-    }
-    return HTTPResponse(status: vector.number("status") ?? 0, fields: fields, body: Secret(bytes: vector.content))
-}
-
 @Suite struct `Token answer` {
     @Test func `the vectors are there`() { #expect(vectors.count >= 150) }
 
     @Test(arguments: vectors) func `an answer is read as its vector says`(vector: VectorFile) throws {
-        let expected = try #require(vector["expect"])
-        let answer: TokenAnswer
-        do throws(OAuthError) {
-            answer = try TokenAnswer(reading: response(vector))
-        } catch {
-            switch error {
-            case .refused(let refusal):
-                #expect(expected == "refused \(refusal.code)")
-                #expect(refusal.message == vector["message"])
-                #expect(refusal.status == vector.number("status"))
-                #expect(vector["remedy"] == "\(error.remedy)")
-            case .unavailable(.token, let status, let retryAfter):
-                #expect(expected == "unavailable")
-                #expect(status == vector.number("status"))
-                #expect(retryAfter == vector.number("retry_after"))
-                #expect(error.remedy == .retry(after: retryAfter))
-            case .invalid(.token, let reason):
-                #expect(expected == "invalid")
-                #expect(!reason.isEmpty)
-                #expect(error.remedy == .reportToProvider)
-            default: Issue.record("\(error)")
-            }
-            return
-        }
-        #expect(answer.refreshToken?.revealed() == vector["refresh_token"])
-        do throws(OAuthError) {
-            let tokens = try answer.tokenSet()
-            #expect(expected == "tokens")
-            #expect(tokens.accessToken.revealed() == vector["access_token"])
-            #expect(tokens.tokenType == "Bearer")
-            #expect(tokens.expiresIn == vector.number("expires_in"))
-            #expect(tokens.refreshToken == answer.refreshToken)
-            #expect(tokens.idToken?.revealed() == vector["id_token"])
-            #expect(tokens.scope == vector["scope"])
-            #expect(tokens.refreshExpiresIn == vector.number("refresh_expires_in"))
-        } catch {
-            #expect(expected == "unusable")
-            guard case .invalid(.token, _) = error else {
-                Issue.record("\(error)")
-                return
-            }
-        }
+        try vector.checkTokenAnswer()
     }
 
     @Test(

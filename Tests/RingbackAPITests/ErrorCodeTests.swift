@@ -6,13 +6,17 @@ import Testing
     private static let contract: [(status: Int, codes: [ErrorCode])] = [
         (
             400,
-            ["invalid_request", "invalid_callback", "validation_failed", "method_unsupported", "invalid_configuration"]
+            [
+                "invalid_request", "invalid_callback", "validation_failed", "weak_password", "method_unsupported",
+                "invalid_configuration",
+            ]
         ),
         (401, ["sign_in_required", "session_expired", "invalid_credentials"]),
         (403, ["access_denied", "policy_denied"]),
-        (404, ["not_found", "account_not_found", "flow_not_found"]),
+        (404, ["not_found", "account_not_found", "flow_not_found", "user_not_found"]),
         (405, ["method_not_allowed"]), (413, ["payload_too_large"]), (415, ["unsupported_media_type"]),
-        (409, ["state_conflict", "port_in_use"]), (410, ["flow_expired"]), (422, ["provider_error"]),
+        (409, ["state_conflict", "email_already_in_use", "port_in_use"]), (410, ["flow_expired"]),
+        (422, ["provider_error", "password_reset_failed"]),
         (423, ["vault_locked"]), (429, ["rate_limited"]), (500, ["internal_error"]),
         (502, ["invalid_provider_response"]), (503, ["provider_unreachable", "shutting_down"]), (504, ["timeout"]),
     ]
@@ -24,6 +28,7 @@ import Testing
         .methodNotAllowed,
         .payloadTooLarge, .unsupportedMediaType, .stateConflict, .portInUse, .flowExpired, .providerError, .vaultLocked,
         .rateLimited, .internalError, .invalidProviderResponse, .providerUnreachable, .shuttingDown, .timeout,
+        .weakPassword, .userNotFound, .emailAlreadyInUse, .passwordResetFailed,
     ]
 
     @Test func `have the contract's status`() {

@@ -49,7 +49,7 @@ import Testing
         "/v1/./status", "/v1/x/../status", "/v1/%73tatus", "/v1/status;x", "/v1/accounts/", "/v1/accounts//session",
         "/v1/accounts/work/session/", "/v1/accounts/work/sessions", "/v2/status", "/v1/vault", "/v1/vault/locks",
         "/v1/grants",
-        "/v1/accounts/work/user", "/v1/accounts/{account}/x", "/v1/status?x", "*",
+        "/v1/accounts/work/users", "/v1/accounts/{account}/x", "/v1/status?x", "*",
     ]) func `lead nowhere else`(path: String) {
         #expect(Route.match(method: "GET", path: path) == .nothing)
     }

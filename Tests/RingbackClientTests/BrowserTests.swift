@@ -30,7 +30,8 @@ import Testing
         "https:///x",
         "https://user@host/", "http://127.0.0.1@evil.example/", "http://127.0.0.1.evil.example/", "https://a b/",
         "https://a/\n", "https://a/\u{1B}", "https://a/\"", "https://a\\b/", "HTTPS://a/", "http://localhost:x/",
-        "http://127.0.0.1:70000/", "https://é/",
+        "http://127.0.0.1:70000/", "http://localhost:000000978/", "http://127.0.0.1:/", "http://127.0.0.1:0/",
+        "https://é/",
     ])
     func `nothing else may be opened`(url: String) { #expect(!LoopbackURL.isSafeToOpen(url)) }
 

@@ -23,6 +23,31 @@ import Testing
         }
     }
 
+    /// A space, a colon or a line break with an accent on it is another character, but the same byte.
+    @Test func `a stream is bytes, not characters`() throws {
+        let accent = "\u{301}"
+        let texts = [
+            "data: \(accent)x\n\n": ServerSentEvents.Event(data: "\(accent)x"),
+            "data:\(accent)x\n\n": ServerSentEvents.Event(data: "\(accent)x"),
+            "data:x\n\(accent)\n\n": ServerSentEvents.Event(data: "x"),
+            "data:x\n:\(accent)\n\n": ServerSentEvents.Event(data: "x"),
+            "event:\(accent)\ndata\n\n": ServerSentEvents.Event(name: accent, data: ""),
+            "event\(accent):a\ndata:x\n\n": ServerSentEvents.Event(data: "x"),
+            "id:\(accent)\ndata:x\n\n": ServerSentEvents.Event(id: accent, data: "x"),
+            "data:x\r\n\(accent)\r\n\r\n": ServerSentEvents.Event(data: "x"),
+        ]
+        for (text, event) in texts {
+            for size in [1, 1_000] {
+                var parser = ServerSentEvents()
+                var events: [ServerSentEvents.Event] = []
+                for start in stride(from: 0, to: text.utf8.count, by: size) {
+                    events += try parser.append(Array(text.utf8.dropFirst(start).prefix(size)))
+                }
+                #expect(events == [event], "\(text.debugDescription)")
+            }
+        }
+    }
+
     @Test func `an event that has not ended is not an event`() throws {
         var parser = ServerSentEvents()
         #expect(try parser.append(Array("data: x\n".utf8)).isEmpty)

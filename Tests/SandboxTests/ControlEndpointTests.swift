@@ -33,6 +33,8 @@ import Testing
             "access_token_lifetime": 5, "id_token_lifetime": 6, "code_lifetime": 7, "refresh_token_lifetime": 8,
             "refresh_expires_in": true, "omit_expires_in": true, "refresh_tokens": "never", "rotation": false,
             "reuse_grace": 9, "id_token_on_refresh": false, "algorithm": "EdDSA", "auto_approve": "bob",
+            "registration": "token", "initial_access_token": "x", "registered_authentication": "client_secret_post",
+            "registered_secret_lifetime": 60,
             "require_nonce": true, "omit_kid": true, "latency": ["token": 10],
             "endpoints": ["token": "http://127.0.0.1:9/token"],
         ]

@@ -11,13 +11,16 @@ nonisolated(unsafe) private var chosen: FuzzTarget?
 @main struct Fuzz {
     static func main() {
         var arguments = CommandLine.arguments
-        guard arguments.count > 1, let target = FuzzTarget.all.first(where: { $0.name == arguments[1] }) else {
+        if arguments.count > 1, target(named: arguments[1]) != nil {
+            // libFuzzer starts this program anew where it merges, with the arguments that it was given.
+            unsafe setenv(variable, arguments.remove(at: 1), 1)
+        }
+        guard let name = unsafe getenv(variable), let target = target(named: unsafe String(cString: name)) else {
             let names = FuzzTarget.all.map(\.name).joined(separator: " ")
             say("usage: fuzz TARGET [OPTIONS] [CORPUS...]\ntargets: \(names)")
             exit(64)
         }
         unsafe chosen = target
-        arguments.remove(at: 1)
         var count = Int32(arguments.count)
         let copies: [UnsafeMutablePointer<CChar>?] = unsafe arguments.map { unsafe strdup($0) } + [nil]
         let list = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>.allocate(capacity: copies.count)
@@ -26,6 +29,10 @@ nonisolated(unsafe) private var chosen: FuzzTarget?
         let status = unsafe LLVMFuzzerRunDriver(&count, &place) { unsafe Fuzz.run($0, $1) }
         exit(status)
     }
+
+    private static let variable = "RINGBACK_FUZZ_TARGET"
+
+    private static func target(named name: String) -> FuzzTarget? { FuzzTarget.all.first { $0.name == name } }
 
     private static func say(_ text: String) {
         let line = Array("\(text)\n".utf8)

@@ -2,39 +2,13 @@ import Glibc
 
 @testable import Configuration
 
-/// Configuration files: mistakes have a line and one line of text, and what is read is read alike twice.
+/// Whole configuration files: mistakes have a line and repeat no value, and what is read is read alike twice.
 enum ConfigurationLaw {
     /// A value that no message may repeat.
     private static let marker = "hunter2"
 
     static func check(_ bytes: [UInt8]) throws {
         let lines = 1 + bytes.count { $0 == 0x0A }
-        do throws(TOMLDocument.SyntaxError) {
-            let document = try TOMLDocument(parsing: bytes)
-            try checkLines(of: document, lines)
-        } catch {
-            try hold("an error is in the file", (1...(lines + 1)).contains(error.line ?? 1))
-            try hold("an error is one line", isOneLine(error.message))
-        }
-        try checkWhole(bytes, lines)
-    }
-
-    private static func checkLines(of document: TOMLDocument, _ lines: Int) throws(TOMLDocument.SyntaxError) {
-        for member in document.root where !isInside(member.node, lines) {
-            throw TOMLDocument.SyntaxError(line: -1, message: "a key outside of the file")
-        }
-    }
-
-    private static func isInside(_ node: TOMLDocument.Node, _ lines: Int) -> Bool {
-        guard (1...lines).contains(node.line) else { return false }
-        return switch node.value {
-        case .array(let elements): elements.allSatisfy { isInside($0, lines) }
-        case .table(let members): members.allSatisfy { isInside($0.node, lines) }
-        default: true
-        }
-    }
-
-    private static func checkWhole(_ bytes: [UInt8], _ lines: Int) throws {
         guard let folder, let file = write(bytes, in: folder) else { throw LawBroken(law: "a file can be written") }
         var place = ConfigurationPlace(
             userFile: file, isExplicit: true, dropInDirectories: [], home: folder, user: getuid())

@@ -17,12 +17,19 @@ public struct FuzzTarget: Sendable {
         FuzzTarget(name: "key-set", check: KeySetLaw.check),
         FuzzTarget(name: "jwt", check: SignedTokenLaw.check),
         FuzzTarget(name: "id-token", check: IDTokenLaw.check),
+        FuzzTarget(name: "toml", check: TOMLLaw.check),
         FuzzTarget(name: "configuration", check: ConfigurationLaw.check),
         FuzzTarget(name: "sealed-file", check: SealedFileLaw.check),
         FuzzTarget(name: "vault-key", check: VaultKeyLaw.check),
         FuzzTarget(name: "audit", check: AuditLaw.check),
         FuzzTarget(name: "events", check: EventLaw.check),
         FuzzTarget(name: "http-answer", check: HTTPAnswerLaw.check),
+        FuzzTarget(name: "userinfo", check: UserinfoLaw.check),
+        FuzzTarget(name: "provider-answer", check: ProviderAnswerLaw.check),
+        FuzzTarget(name: "client-key", check: ClientKeyLaw.check),
+        FuzzTarget(name: "redirect-uri", check: RedirectLaw.check),
+        FuzzTarget(name: "resource", check: ResourceLaw.check),
+        FuzzTarget(name: "lease", check: LeaseLaw.check),
     ]
 }
 

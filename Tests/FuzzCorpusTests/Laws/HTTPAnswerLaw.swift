@@ -1,73 +1,98 @@
-import Glibc
-
 @testable import RingbackClient
 
-/// HTTP answers as apps read them, over a real socket: a server that sends the input and closes.
+/// HTTP answers as apps read them: how the bytes were cut on their way changes nothing, a body has one end, and what is
+/// written is read as the same.
 enum HTTPAnswerLaw {
+    private struct Outcome: Equatable {
+        var status: Int?
+        var fields: [String] = []
+        var body: [UInt8] = []
+        var failure: RingbackError.Kind?
+    }
+
     static func check(_ bytes: [UInt8]) throws {
-        // More than a socket's buffer would need a second thread to send it.
-        guard bytes.count <= 65_536 else { return }
-        let server = try listener.get()
-        let deadline = ContinuousClock.now + .seconds(5)
-        let exchange = HTTPExchange(try SocketConnection(unixPath: server.path, deadline: deadline))
-        let descriptor = accept(server.descriptor, nil, nil)
-        guard descriptor >= 0 else { throw LawBroken(law: "a connection can be accepted") }
-        let sent = unsafe bytes.withUnsafeBytes { buffer in
-            unsafe send(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_NOSIGNAL))
+        let whole = try outcome(of: [bytes[...]])
+        let step = 1 + bytes.count % 7
+        let pieces = stride(from: 0, to: bytes.count, by: step).map { bytes[$0..<min($0 + step, bytes.count)] }
+        try hold("how the bytes are cut changes nothing", outcome(of: pieces) == whole)
+        try hold("a body is no longer than its answer", whole.body.count <= bytes.count)
+        guard whole.failure == nil else {
+            return try hold("a fault is named", [.badAnswer, .noDaemon].contains(whole.failure))
         }
-        close(descriptor)
-        try hold("the input was sent", sent == bytes.count)
-        let head: HTTPExchange.Head
-        let body: [UInt8]
-        do throws(RingbackError) {
-            head = try exchange.readHead()
-            body = try exchange.readBody(limit: 32_768)
-        } catch {
-            return try hold("an answer's fault is named", [.badAnswer, .noDaemon].contains(error.kind))
-        }
-        try check(head, body, bytes)
+        try checkWriting(of: whole)
     }
 
-    private static func check(_ head: HTTPExchange.Head, _ body: [UInt8], _ bytes: [UInt8]) throws {
-        try hold("a status is a final one", (200...999).contains(head.status))
-        try hold("a body is no longer than its answer", body.count <= bytes.count)
-        for (name, value) in head.fields {
-            try hold("a field has a name", !name.isEmpty)
-            try hold("a field is one line", !(name + value).utf8.contains { $0 == 10 || $0 == 13 || $0 == 0 })
-        }
-        let codings = head.all("transfer-encoding")
-        let lengths = head.all("content-length")
-        let hasBody = head.status != 204 && head.status != 304
-        if hasBody, let coding = codings.first {
-            try hold("chunks are the only coding", codings.count == 1 && coding.utf8.count == 7)
-        } else if hasBody, let length = lengths.first {
-            try hold("a length is digits", length.utf8.allSatisfy { (0x30...0x39).contains($0) })
-            try hold("lengths agree", lengths.allSatisfy { $0 == length })
-            try hold("a body has its length", Int(length) == body.count)
-        }
-    }
-
-    private struct Listener: Sendable {
-        let path: String
-        let descriptor: Int32
-    }
-
-    private static let listener = Result { () throws -> Listener in
-        var template = Array("/tmp/ringback-fuzz-XXXXXX".utf8CString)
-        guard unsafe mkdtemp(&template) != nil else { throw LawBroken(law: "a directory can be made") }
-        let path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self) + "/answers"
-        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: Array(path.utf8)) }
-        let status = unsafe withUnsafePointer(to: &address) {
-            unsafe $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                unsafe bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+    private static func outcome(of pieces: [ArraySlice<UInt8>]) throws -> Outcome {
+        var outcome = Outcome()
+        var reader = HTTPAnswerReader()
+        var rest = pieces[...]
+        while true {
+            let step: HTTPAnswerReader.Step
+            do throws(RingbackError) {
+                step = try reader.next()
+            } catch {
+                outcome.failure = error.kind
+                return outcome
+            }
+            switch step {
+            case .head(let head):
+                try hold("there is one head, and it comes first", outcome.status == nil && outcome.body.isEmpty)
+                try check(head)
+                outcome.status = head.status
+                outcome.fields = head.fields.map { "\($0.name): \($0.value)" }
+            case .piece(let piece):
+                try hold("a piece is something, of an answer", !piece.isEmpty && outcome.status != nil)
+                outcome.body += piece
+            case .end:
+                try hold("an answer has a head", outcome.status != nil)
+                return outcome
+            case .needsMore:
+                if let piece = rest.popFirst() { reader.append(Array(piece)) } else { reader.close() }
             }
         }
-        guard descriptor >= 0, status == 0, listen(descriptor, 4) == 0 else {
-            throw LawBroken(law: "a socket can listen")
+    }
+
+    private static func check(_ head: HTTPExchange.Head) throws {
+        try hold("a status is a final one", (200...999).contains(head.status))
+        for (name, value) in head.fields {
+            try hold(
+                "a name is a word of small letters", !name.isEmpty && name.isPrintableASCII && name == name.lowercased()
+            )
+            try hold("a name has no space and no colon", !name.utf8.contains { $0 == 0x20 || $0 == 0x3A })
+            try hold("a value is one line", value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 })
+            try hold("a value has no space around it", value.utf8.first != 0x20 && value.utf8.last != 0x20)
         }
-        return Listener(path: path, descriptor: descriptor)
+        guard head.status != 204, head.status != 304 else { return }
+        let codings = head.all("transfer-encoding")
+        let lengths = head.all("content-length")
+        try hold("a body has one end", codings.isEmpty || lengths.isEmpty)
+        try hold("chunks are the only coding", codings.allSatisfy { $0.utf8.count == 7 } && codings.count <= 1)
+        try hold("a length is digits", lengths.allSatisfy { $0.utf8.allSatisfy { (0x30...0x39).contains($0) } })
+        try hold("lengths agree", lengths.allSatisfy { $0 == lengths[0] })
+    }
+
+    /// The same body by its length and in chunks.
+    private static func checkWriting(of answer: Outcome) throws {
+        guard let status = answer.status, status != 204, status != 304 else { return }
+        let fields = answer.fields.filter { !$0.hasPrefix("content-length:") && !$0.hasPrefix("transfer-encoding:") }
+        let head = "HTTP/1.1 \(status) \r\n" + fields.map { "\($0)\r\n" }.joined()
+        // A head just short of its end would have none with one field more.
+        guard head.utf8.count < HTTPAnswerReader.maxHead - 64 else { return }
+        let byLength = Array("\(head)Content-Length: \(answer.body.count)\r\n\r\n".utf8) + answer.body
+        var inChunks = Array("\(head)Transfer-Encoding: chunked\r\n\r\n".utf8)
+        for start in stride(from: 0, to: answer.body.count, by: 100) {
+            let chunk = answer.body[start..<min(start + 100, answer.body.count)]
+            inChunks += Array("\(String(chunk.count, radix: 16));x=\(start)\r\n".utf8) + chunk + [13, 10]
+        }
+        inChunks += Array("0\r\nX-Trailer: y\r\n\r\n".utf8)
+        for written in [byLength, byLength + [0x58], inChunks, inChunks + [0x58]] {
+            let again = try outcome(of: [written[...]])
+            try hold("what is written is read as the same", again.body == answer.body && again.failure == nil)
+            try hold("and the head too", again.status == status && Array(again.fields.dropLast()) == fields)
+        }
+        for written in [byLength, inChunks] {
+            let again = try outcome(of: [written.dropLast()[...]])
+            try hold("what is cut off is not whole", again.failure == .badAnswer)
+        }
     }
 }

@@ -86,10 +86,14 @@ enum TokenAnswerLaw {
         }
     }
 
-    /// What was saved from a broken answer is not saved if the rest names another.
+    /// What was saved from a broken answer is not saved if the rest names another. The rest closes nothing, or it would
+    /// be a nested object's.
     private static func checkSalvage(_ body: [UInt8], _ status: Int, _ kind: Kind) throws {
-        for rest in [",\"refresh_token\":\"other\"}", ",\"refresh_token\"\u{301}", "\"refresh_token\"\u{200D}\u{301}:"]
-        {
+        let rests = [
+            ",\"refresh_token\":\"other\"", ",\"refresh_token\"\u{301}", "\"refresh_token\"\u{200D}\u{301}:",
+            ",\"refresh\\u005ftoken\":\"other\"", ",\"\\u0072efresh_toke\\u006E\":",
+        ]
+        for rest in rests {
             let answer = response(body + Array(rest.utf8), status, kind, isCut: false)
             let token = (try? TokenAnswer(reading: answer))?.refreshToken
             try hold("of two tokens none is saved", token == nil)

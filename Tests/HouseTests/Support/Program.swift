@@ -92,7 +92,7 @@ final class Program: Sendable {
     }
 
     /// One start at a time: a pipe that is not yet close-on-exec must not reach another test's child.
-    private static let starting = Mutex(())
+    static let starting = Mutex(())
 
     /// Starts a process; gives its pid and the pipes to read from.
     private static func begin(
@@ -153,7 +153,7 @@ final class Program: Sendable {
         }
     }
 
-    private static func spawn(_ arguments: [String], _ environment: [String], _ descriptors: [Int32]) throws -> pid_t {
+    static func spawn(_ arguments: [String], _ environment: [String], _ descriptors: [Int32]) throws -> pid_t {
         var actions = unsafe posix_spawn_file_actions_t()
         unsafe posix_spawn_file_actions_init(&actions)
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }

@@ -172,6 +172,7 @@ final class Stage: Sendable {
     }
 
     /// Runs `ringback`.
+    @discardableResult
     func ringback(_ arguments: String..., stdin: String? = nil) async throws -> Output {
         try await run("ringback", arguments, stdin: stdin)
     }

@@ -28,8 +28,11 @@ def digest(name, message):
 # RSA
 
 
+SMALL = [n for n in range(3, 4000, 2) if all(n % p for p in range(3, int(n**0.5) + 1, 2))]
+
+
 def is_prime(number, seed):
-    if any(number % p == 0 for p in (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)):
+    if any(number % p == 0 for p in SMALL):
         return False
     odd, twos = number - 1, 0
     while odd % 2 == 0:
@@ -69,7 +72,7 @@ class RSA:
 
     def __init__(self, seed, bits=2048, exponent=65537):
         p, q = prime(seed + "/p", bits // 2, exponent), prime(seed + "/q", bits // 2, exponent)
-        self.n, self.e = p * q, exponent
+        self.p, self.q, self.n, self.e = p, q, p * q, exponent
         self.d = pow(exponent, -1, (p - 1) * (q - 1))
         self.size = bits // 8
         self.seed = seed
@@ -79,7 +82,10 @@ class RSA:
         return {"kty": "RSA", "n": number(self.n), "e": number(self.e)}
 
     def raw(self, block):
-        return pow(int.from_bytes(block, "big"), self.d, self.n).to_bytes(self.size, "big")
+        # By halves (RFC 8017 section 5.2.1): a quarter of the work.
+        number, p, q = int.from_bytes(block, "big"), self.p, self.q
+        one, two = pow(number, self.d % (p - 1), p), pow(number, self.d % (q - 1), q)
+        return (two + (one - two) * pow(q, -1, p) % p * q).to_bytes(self.size, "big")
 
     def pkcs1_block(self, hash_name, message, info=None):
         info = bytes.fromhex(DIGEST_INFO[hash_name]) if info is None else info

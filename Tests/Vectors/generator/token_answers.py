@@ -572,6 +572,7 @@ for name, about, text in [
     ("escaped", "the name and the token escaped", '{"refresh\\u005ftoken":"\\u00722","x'),
     ("first", "the refresh token first", '{"refresh_token":"r2","access_token":"a'),
     ("nested-before", "another one deep inside before", '{"data":{"refresh_token":"r0"},"refresh_token":"r2","x'),
+    ("backslash-name", "another name after it", START + ',x,"refresh\\\\u005ftoken":"r3"}'),
     ("quotes-before", "braces and quotes in a text before", '{"note":"}{\\"]","refresh_token":"r2","x'),
 ]:
     unusable(f"broken-{name}", SALVAGE, about, text)
@@ -605,6 +606,13 @@ for name, about, text in [
     ("twice-escaped", "twice, once escaped", '{"refresh_token":"r2","refresh\\u005ftoken":"r3"}'),
     ("twice-cut", "twice, cut off in the second", '{"refresh_token":"r2","refresh_token":"r'),
     ("twice-unread", "again in what cannot be read", '{"refresh_token":"r2",x,"refresh_token":"r3"}'),
+    ("twice-unread-escaped", "again, escaped, in what cannot be read", '{"refresh_token":"r2",x,"refresh\\u005ftoken":"r3"}'),
+    (
+        "twice-unread-letters",
+        "again, every letter escaped, in what cannot be read",
+        '{"refresh_token":"r2",x,"' + "".join(f"\\u{ord(letter):04X}" for letter in "refresh_token") + '":"r3"}',
+    ),
+    ("twice-cut-escaped", "twice, cut off in the second, escaped", '{"refresh_token":"r2","refresh\\u005Ftoken":"r'),
     ("twice-after", "again after the object", '{"refresh_token":"r2","x":1}{"refresh_token":"r3"}'),
     ("before", "broken before it", '{"access_token":"a"1","refresh_token":"r2"}'),
     ("before-cut", "a text before it that does not end", '{"access_token":"a1,"refresh_token":"r2"}'),

@@ -1,0 +1,98 @@
+internal import BrokerCore
+internal import LocalHTTP
+internal import RingbackAPI
+internal import Secrets
+internal import StrictJSON
+internal import SupabaseAuth
+
+/// Second factors of a user at a Supabase project.
+extension SocketAPI {
+    func listFactors(_ call: Call) async throws(Problem) -> ServerResponse {
+        let name = try call.account()
+        let user = try await call.ask { () throws(BrokerError) in try await broker.user(name) }
+        return ServerResponse(json: ["factors": user["factors"] ?? .array([])])
+    }
+
+    /// The answer holds what an authenticator app is given: whoever sees it can make the codes.
+    func enrollFactor(_ call: Call) async throws(Problem) -> ServerResponse {
+        let name = try call.account()
+        let kind: NewFactor.Kind
+        switch try call.text("factor_type") ?? "totp" {
+        case "totp": kind = .totp(issuer: try call.text("issuer"))
+        case "phone":
+            guard let phone = try call.text("phone") else { throw call.invalid("phone", "it is required") }
+            do throws(FieldError) {
+                kind = .phone(try PhoneNumber(parsing: phone))
+            } catch {
+                throw call.invalid("phone", error.reason)
+            }
+        default: throw call.invalid("factor_type", "it is totp or phone")
+        }
+        let factor = NewFactor(kind, name: try call.text("friendly_name"))
+        let enrolment = try await call.ask { () throws(BrokerError) in try await broker.enroll(name, factor) }
+        var object = JSONObject([
+            .init("id", .string(enrolment.id)), .init("factor_type", .string(enrolment.kind)),
+            .init("status", "unverified"),
+        ])
+        object["friendly_name"] = enrolment.name.map { .string($0) }
+        object["phone"] = enrolment.phone.map { .string($0) }
+        object["totp"] = enrolment.totp.map { totp in
+            var member = JSONObject([
+                .init("uri", .string(totp.uri.revealed())), .init("secret", .string(totp.secret.revealed())),
+            ])
+            member["qr_code"] = totp.picture.map { .string($0.revealed()) }
+            return .object(member)
+        }
+        return ServerResponse(status: 201, json: .object(object))
+    }
+
+    func challengeFactor(_ call: Call) async throws(Problem) -> ServerResponse {
+        let name = try call.account()
+        let id = call.parameters["id"] ?? ""
+        var channel: MessageChannel?
+        if let text = try call.text("channel") {
+            guard let known = MessageChannel(rawValue: text) else {
+                throw call.invalid("channel", "it is sms or whatsapp")
+            }
+            channel = known
+        }
+        let wanted = channel
+        let challenge = try await call.ask { () throws(BrokerError) in
+            try await broker.challenge(name, factor: id, channel: wanted)
+        }
+        var object = JSONObject([.init("id", .string(challenge.id)), .init("factor", .string(id))])
+        object["expires_at"] = challenge.expiresAt.map { .integer($0) }
+        return ServerResponse(json: .object(object))
+    }
+
+    /// Without a `challenge_id`, one is asked for first: an authenticator app needs none to be sent.
+    func verifyFactor(_ call: Call) async throws(Problem) -> ServerResponse {
+        let name = try call.account()
+        let id = call.parameters["id"] ?? ""
+        guard let code = try call.secret("code") else { throw call.invalid("code", "it is required") }
+        let known = try call.text("challenge_id")
+        if known == nil { try await refuseUnasked(id, of: name, call) }
+        let view = try await call.ask { () throws(BrokerError) in
+            let challenge: String
+            if let known { challenge = known } else { challenge = try await broker.challenge(name, factor: id).id }
+            return try await broker.verifyFactor(name, factor: id, challenge: challenge, code: code)
+        }
+        return ServerResponse(json: account(view, call.language))
+    }
+
+    /// A phone's code belongs to the message that it came with: asking for another challenge would send another one.
+    private func refuseUnasked(_ id: String, of name: AccountName, _ call: Call) async throws(Problem) {
+        let user = try await call.ask { () throws(BrokerError) in try await broker.account(name).user }
+        let factor = user?["factors"]?.array?.first { $0["id"]?.string == id }
+        guard factor?["factor_type"] != "phone" else {
+            throw call.invalid("challenge_id", "it is required for a phone; ask for a challenge first")
+        }
+    }
+
+    func removeFactor(_ call: Call) async throws(Problem) -> ServerResponse {
+        let name = try call.account()
+        let id = call.parameters["id"] ?? ""
+        let view = try await call.ask { () throws(BrokerError) in try await broker.removeFactor(name, factor: id) }
+        return ServerResponse(json: account(view, call.language))
+    }
+}

@@ -1,0 +1,49 @@
+internal import BrokerCore
+internal import RingbackAPI
+internal import StrictJSON
+internal import SupabaseAuth
+
+extension Problem {
+    /// A Supabase project's no: its table has said already what it is to the outside.
+    init(_ problem: SupabaseProblem) {
+        var members = JSONObject()
+        members["provider_code"] = problem.providerCode.map { .string($0) }
+        members["provider_message"] = problem.providerMessage.map { .string($0) }
+        if !problem.weaknesses.isEmpty { members["reasons"] = .array(problem.weaknesses.map { .string($0) }) }
+        let words = problem.providerMessage.map { ": \($0)" } ?? "."
+        self.init(
+            ErrorCode(rawValue: problem.code.rawValue),
+            problem.providerCode.map { "The project answered “\($0)”\(words)" } ?? problem.reason.map { "\($0)." },
+            recovery: Recovery(rawValue: problem.recovery.rawValue), retryAfter: problem.retryAfter,
+            extensions: members)
+    }
+}
+
+extension PersonMessage {
+    /// What a person is told, by cause (CONTRACT section 4).
+    init?(_ error: BrokerError, endedSignIn: Bool) {
+        switch error {
+        case .project(let problem):
+            guard let message = problem.message else { return nil }
+            self = message
+        case .provider(.unreachable): self = .network
+        case .provider(.unavailable): self = .serviceDown
+        case .provider(.rateLimited), .tooManyAttempts: self = .tooManyAttempts
+        case .invalidCallback, .flowExpired: self = .signInFailed
+        case .provider(.invalidAnswer) where endedSignIn, .provider(.refused) where endedSignIn: self = .signInFailed
+        case .sessionExpired: self = .sessionEnded
+        case .invalid(field: "email", _): self = .invalidEmail
+        case .invalid(field: "phone", _): self = .invalidPhone
+        default: return nil
+        }
+    }
+}
+
+extension Language {
+    var ofMessages: PersonMessage.Language {
+        switch self {
+        case .english: .english
+        case .russian: .russian
+        }
+    }
+}

@@ -1,0 +1,86 @@
+internal import BrokerCore
+internal import HTTPMessages
+internal import LocalHTTP
+internal import RingbackAPI
+internal import Secrets
+internal import StrictJSON
+
+/// Clients that are registered at a provider for accounts to come, and the end of such a registration. What the
+/// provider gives that is secret stays in the vault: no answer here has a place for it.
+extension SocketAPI {
+    func register(_ call: Call) async throws(Problem) -> ServerResponse {
+        let order = try await registrationOrder(call)
+        let view = try await call.ask { () throws(BrokerError) in try await broker.register(order) }
+        return ServerResponse(status: 201, json: registration(view))
+    }
+
+    func deleteRegistration(_ call: Call) async throws(Problem) -> ServerResponse {
+        let name = try call.account()
+        guard let issuer = call.query("issuer"), !issuer.isEmpty else {
+            throw call.invalid("issuer", "it is required here")
+        }
+        let trust = try await trust(call, call.query("ca_file"))
+        let isTold = try await call.ask { () throws(BrokerError) in
+            try await broker.deleteRegistration(name, issuer: issuer, clientID: call.query("client_id"), trust: trust)
+        }
+        var object = JSONObject([.init("account", .string(name.rawValue)), .init("issuer", .string(issuer))])
+        object["client_id"] = call.query("client_id").map { .string($0) }
+        object["deleted_at_provider"] = .bool(isTold)
+        return ServerResponse(json: .object(object))
+    }
+
+    private func registrationOrder(_ call: Call) async throws(Problem) -> RegistrationOrder {
+        guard let text = try call.text("account"), let name = AccountName(text) else {
+            throw call.invalid("account", "it is a name: small letters, digits, “.”, “_” and “-”, at most 64")
+        }
+        guard let issuer = try call.text("issuer"), !issuer.isEmpty else {
+            throw call.invalid("issuer", "it is required")
+        }
+        var order = RegistrationOrder(account: name, issuer: issuer)
+        order.scopes = (try call.text("scopes") ?? "").split(separator: " ").map(String.init)
+        order.redirectURI = try call.text("redirect_uri")
+        order.authentication = try call.text("token_endpoint_auth_method")
+        if let way = order.authentication, !RegistrationOrder.authentications.contains(way) {
+            let words = RegistrationOrder.authentications.joined(separator: ", ")
+            throw call.invalid("token_endpoint_auth_method", "it is one of: \(words)")
+        }
+        order.initialAccessToken = try call.secret("initial_access_token")
+        // It goes into a header field.
+        if let token = order.initialAccessToken, !token.revealed().utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) {
+            throw call.invalid("initial_access_token", "it has characters that no such token has")
+        }
+        order.trust = try await trust(call, try call.text("ca_file"))
+        return order
+    }
+
+    /// The certificates of a file, read by the configuration's own rules.
+    private func trust(_ call: Call, _ path: String?) async throws(Problem) -> ServerTrust {
+        guard let path else { return .system }
+        do throws(UntrustedFile) {
+            return try daemon.certificates(path)
+        } catch {
+            throw call.invalid("ca_file", error.reason)
+        }
+    }
+
+    private func registration(_ view: RegistrationView) -> JSON {
+        var object = JSONObject([
+            .init("account", .string(view.account.rawValue)), .init("issuer", .string(view.issuer)),
+            .init("client_id", .string(view.clientID)),
+            .init("token_endpoint_auth_method", .string(view.authentication)),
+            .init("client_secret_registered", .bool(view.hasSecret)),
+        ])
+        object["client_secret_expires_at"] = view.secretExpiresAt.map { .integer($0) }
+        object["redirect_uris"] = .array(view.redirectURIs.map { .string($0) })
+        object["redirect_uris_requested"] = .array(view.askedRedirectURIs.map { .string($0) })
+        object["scopes"] = .string(view.scopes.joined(separator: " "))
+        object["managed"] = .bool(view.isManaged)
+        return .object(object)
+    }
+}
+
+/// A file that is not to be believed; the reason is a sentence's end for people.
+public struct UntrustedFile: Error, Sendable {
+    public let reason: String
+    public init(reason: String) { self.reason = reason }
+}

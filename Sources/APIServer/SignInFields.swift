@@ -1,0 +1,94 @@
+internal import BrokerCore
+internal import LocalHTTP
+internal import RingbackAPI
+internal import StrictJSON
+internal import SupabaseAuth
+
+/// The body of a sign-in, field by field. A field that belongs to another method is refused: taking it in silence would
+/// be a pretence.
+extension Call {
+    /// What only sign-ins at a Supabase project have.
+    func projectSignIn() throws(Problem) -> ProjectSignIn {
+        var fields = ProjectSignIn()
+        fields.oauthProvider = try text("oauth_provider")
+        fields.email = try text("email")
+        fields.phone = try text("phone")
+        fields.password = try secret("password")
+        fields.data = try object("data")
+        fields.channel = try text("channel")
+        fields.captcha = try secret("captcha_token")
+        fields.idToken = try secret("id_token")
+        fields.nonce = try secret("nonce")
+        fields.accessToken = try secret("access_token")
+        fields.refreshToken = try secret("refresh_token")
+        fields.domain = try text("domain")
+        fields.providerID = try text("provider_id")
+        if has("persist") { fields.isPersistent = try truth("persist") }
+        if has("create_user") { fields.createsUser = try truth("create_user") }
+        fields.keepsProviderToken = try truth("provider_token")
+        return fields
+    }
+
+    /// Which of those fields each method takes.
+    static let fieldsOfMethods: [String: Set<String>] = [
+        "browser": ["oauth_provider", "scopes", "params", "persist", "provider_token"],
+        "password": ["email", "phone", "password", "captcha_token", "persist"],
+        "sign_up": ["email", "phone", "password", "data", "channel", "captcha_token", "persist"],
+        "otp": ["email", "phone", "data", "channel", "captcha_token", "persist", "create_user"],
+        "magic_link": ["email", "data", "captcha_token", "persist", "create_user"],
+        "id_token": ["oauth_provider", "id_token", "nonce", "access_token", "captcha_token", "persist"],
+        "anonymous": ["data", "captcha_token", "persist"],
+        "sso": ["domain", "provider_id", "captcha_token", "persist", "provider_token"],
+        "session": ["access_token", "refresh_token", "persist"],
+        // By a route of its own.
+        "link": ["oauth_provider", "scopes", "params", "id_token", "nonce", "access_token"],
+    ]
+
+    static let allProjectFields = fieldsOfMethods.values.reduce(into: Set<String>()) { $0.formUnion($1) }
+
+    /// Refuses what does not belong to the method. `isProject` says whether the account is at a project at all.
+    func refuseStrangers(to method: String, isProject: Bool) throws(Problem) {
+        let allowed = isProject ? Call.fieldsOfMethods[method] ?? [] : ["scopes", "params"]
+        for name in Call.allProjectFields.sorted() where has(name) && !allowed.contains(name) {
+            throw invalid(name, "a sign-in by \(method) has no such field")
+        }
+    }
+
+    /// A field as somebody typed it.
+    func field(_ name: String) throws(FieldError) -> String? {
+        do throws(Problem) {
+            return try text(name)
+        } catch {
+            throw FieldError(field: name, reason: "it is a string")
+        }
+    }
+}
+
+extension SocketAPI {
+    func scopes(_ call: Call) throws(Problem) -> [String]? {
+        let scopes = try call.text("scopes")?.split(separator: " ").map(String.init)
+        if scopes?.isEmpty == true {
+            throw call.invalid("scopes", "it is empty; leave it out for the account's own scopes")
+        }
+        return scopes
+    }
+
+    func parameters(_ call: Call) throws(Problem) -> [(String, String)] {
+        let parameters = try call.texts("params")
+        if let reserved = parameters.first(where: { Broker.reservedParameters.contains($0.0) })?.0 {
+            throw call.invalid("params.\(reserved)", "Ringback sets this parameter itself")
+        }
+        return parameters
+    }
+
+    /// A flow where something is awaited, the account where it was done at once.
+    func beginning(
+        _ started: (flow: FlowView?, isNew: Bool), of name: AccountName, _ call: Call
+    ) async throws(Problem) -> ServerResponse {
+        if let flow = started.flow {
+            return ServerResponse(status: started.isNew ? 201 : 200, json: self.flow(flow, call.language))
+        }
+        let view = try await call.ask { () throws(BrokerError) in try await broker.account(name) }
+        return ServerResponse(json: account(view, call.language))
+    }
+}

@@ -1,0 +1,145 @@
+internal import BrokerCore
+internal import HTTPMessages
+internal import LocalHTTP
+internal import StrictJSON
+internal import Synchronization
+
+/// An app's own funnel: what people do on their way in, as short lines without anybody's name. Nothing is kept or sent
+/// anywhere; who listens gets them.
+final class Telemetry: Sendable {
+    private struct State {
+        /// How the last sign-in of an account was begun.
+        var ways: [String: String] = [:]
+        var listeners: [ObjectIdentifier: TelemetryFeed] = [:]
+    }
+    private let state = Mutex(State())
+    private let now: @Sendable () -> Int
+
+    init(now: @escaping @Sendable () -> Int) { self.now = now }
+
+    func note(_ fact: BrokerFact) {
+        let told = state.withLock { state in (lines(fact, &state.ways), Array(state.listeners.values)) }
+        for line in told.0 { for listener in told.1 { listener.append(line) } }
+    }
+
+    func listen(to account: String?) -> TelemetryFeed {
+        let feed = TelemetryFeed(account: account) { [weak self] feed in
+            self?.state.withLock { _ = $0.listeners.removeValue(forKey: feed) }
+        }
+        state.withLock { $0.listeners[ObjectIdentifier(feed)] = feed }
+        return feed
+    }
+
+    private func lines(_ fact: BrokerFact, _ ways: inout [String: String]) -> [JSONObject] {
+        switch fact {
+        case .signInChosen(let account, let way):
+            ways[account.rawValue] = way
+            return [line("auth_method_selected", account, way)]
+        case .signInStarted(let account, let method):
+            return [line("auth_started", account, ways[account.rawValue] ?? method)]
+        case .signInEnded(let account, let method, let outcome, let duration, let error):
+            var line: JSONObject
+            let way = ways[account.rawValue] ?? method
+            switch outcome {
+            case .completed: line = self.line("auth_completed", account, way)
+            case .cancelled: line = self.line("auth_cancelled", account, way)
+            case .failed, .expired: line = self.line("auth_failed", account, way)
+            }
+            line["duration_ms"] = .integer(
+                Int(duration.components.seconds) * 1_000
+                    + Int(duration.components.attoseconds / 1_000_000_000_000_000))
+            line["error_type"] = error.map { .string(RecordKeeper.code(of: $0)) }
+            return [line]
+        case .refreshStarted(let account, let reason):
+            var line = line("token_refresh_attempted", account, nil)
+            line["reason"] = .string(reason.rawValue)
+            return [line]
+        case .refreshFailed(let account, let error):
+            var line = line("token_refresh_failed", account, nil)
+            line["error_type"] = .string(RecordKeeper.code(of: error))
+            return [line]
+        case .sessionEnded(let account, _):
+            var line = line("token_refresh_failed", account, nil)
+            line["error_type"] = "session_expired"
+            return [line]
+        case .identityLinked(let account, let provider): return [line("account_linked", account, provider)]
+        default: return []
+        }
+    }
+
+    private func line(_ event: String, _ account: AccountName, _ method: String?) -> JSONObject {
+        var object = JSONObject([
+            .init("event", .string(event)), .init("account", .string(account.rawValue)),
+        ])
+        object["method"] = method.map { .string(RecordKeeper.bounded($0)) }
+        object["at"] = .integer(now())
+        return object
+    }
+}
+
+/// One listener's lines. Who does not read loses the oldest of them.
+final class TelemetryFeed: Sendable {
+    private struct State {
+        var lines: [JSONObject] = []
+        var bell = Promise<Void>()
+        var isOver = false
+    }
+    private let state = Mutex(State())
+    private let account: String?
+    private let onStop: @Sendable (ObjectIdentifier) -> Void
+
+    private static let capacity = 1_024
+    /// A comment this often keeps the connection known to be alive.
+    private static let heartbeat: Duration = .seconds(15)
+
+    init(account: String?, onStop: @escaping @Sendable (ObjectIdentifier) -> Void) {
+        self.account = account
+        self.onStop = onStop
+    }
+
+    func append(_ line: JSONObject) {
+        if let account, line["account"]?.string != account { return }
+        let bell = state.withLock { state in
+            state.lines.append(line)
+            if state.lines.count > TelemetryFeed.capacity { state.lines.removeFirst() }
+            defer { state.bell = Promise() }
+            return state.bell
+        }
+        bell.fulfil(())
+    }
+
+    /// The next bytes; nil at the end.
+    func next() async -> [UInt8]? {
+        let (ready, bell) = take()
+        if let ready { return ready }
+        _ = await bell.wait(atMost: TelemetryFeed.heartbeat)
+        if Task.isCancelled { stop() }
+        let isOver = state.withLock { $0.isOver }
+        return isOver ? nil : take().ready ?? Array(": still here\n\n".utf8)
+    }
+
+    private func take() -> (ready: [UInt8]?, bell: Promise<Void>) {
+        state.withLock { state in
+            defer { state.lines = [] }
+            guard !state.lines.isEmpty else { return (nil, state.bell) }
+            var text: [UInt8] = []
+            for line in state.lines {
+                text += Array("event: \(line["event"]?.string ?? "")\ndata: ".utf8)
+                JSON.object(line).write(to: &text)
+                text += Array("\n\n".utf8)
+            }
+            return (text, state.bell)
+        }
+    }
+
+    deinit { onStop(ObjectIdentifier(self)) }
+
+    func stop() {
+        let bell = state.withLock { state in
+            state.isOver = true
+            return state.bell
+        }
+        onStop(ObjectIdentifier(self))
+        bell.fulfil(())
+    }
+}

@@ -1,0 +1,110 @@
+internal import BrokerCore
+internal import LocalHTTP
+internal import RingbackAPI
+internal import StrictJSON
+internal import SupabaseAuth
+
+/// What a person does about themselves, where the provider lets programs do it: at a Supabase project.
+extension SocketAPI {
+    func getUser(_ call: Call) async throws(Problem) -> ServerResponse {
+        let name = try call.account()
+        let user = try await call.ask { () throws(BrokerError) in try await broker.user(name) }
+        return ServerResponse(json: ["user": .object(user)])
+    }
+
+    func updateUser(_ call: Call) async throws(Problem) -> ServerResponse {
+        let name = try call.account()
+        var changes = UserChanges()
+        do throws(FieldError) {
+            changes.email = try call.field("email").map { text throws(FieldError) in try EmailAddress(parsing: text) }
+            changes.phone = try call.field("phone").map { text throws(FieldError) in try PhoneNumber(parsing: text) }
+            changes.channel = try call.field("channel").map { text throws(FieldError) in
+                guard let channel = MessageChannel(rawValue: text) else {
+                    throw FieldError(field: "channel", reason: "sms or whatsapp")
+                }
+                return channel
+            }
+        } catch {
+            throw Problem(BrokerError.invalid(field: error.field, reason: error.reason), language: call.language)
+        }
+        changes.password = try call.secret("password")
+        changes.currentPassword = try call.secret("current_password")
+        changes.nonce = try call.secret("nonce")
+        changes.data = try call.object("data")
+        guard !changes.isEmpty else {
+            throw Problem(.validationFailed, "Nothing is to be changed: name email, phone, password or data.")
+        }
+        let wanted = changes
+        let user = try await call.ask { () throws(BrokerError) in try await broker.update(name, wanted) }
+        return ServerResponse(json: ["user": .object(user)])
+    }
+
+    func resetPassword(_ call: Call) async throws(Problem) -> ServerResponse {
+        let name = try call.account()
+        guard let email = try call.text("email") else { throw call.invalid("email", "it is required") }
+        let captcha = try call.secret("captcha_token")
+        let started = try await call.ask { () throws(BrokerError) in
+            try await broker.resetPassword(name, email: email, captcha: captcha)
+        }
+        return try await beginning(started, of: name, call)
+    }
+
+    func reauthenticate(_ call: Call) async throws(Problem) -> ServerResponse {
+        let name = try call.account()
+        try await call.ask { () throws(BrokerError) in try await broker.reauthenticate(name) }
+        return ServerResponse(json: ["account": .string(name.rawValue), "sent": true])
+    }
+
+    func callFunction(_ call: Call) async throws(Problem) -> ServerResponse {
+        let name = try call.account()
+        let function = call.parameters["function"] ?? ""
+        let arguments = call.wholeBody
+        let value = try await call.ask { () throws(BrokerError) in
+            try await broker.call(name, function: function, arguments: arguments)
+        }
+        return ServerResponse(json: ["result": value])
+    }
+
+    // MARK: Migration
+
+    func migrate(_ call: Call) async throws(Problem) -> ServerResponse {
+        let name = try call.account()
+        guard let former = try call.text("from") else { throw call.invalid("from", "it is required") }
+        let view = try await call.ask { () throws(BrokerError) in try await broker.migrate(name, from: former) }
+        return ServerResponse(json: account(view, call.language))
+    }
+
+    func acknowledgeMigration(_ call: Call) async throws(Problem) -> ServerResponse {
+        let name = try call.account()
+        let view = try await call.ask { () throws(BrokerError) in try await broker.acknowledgeMigration(name) }
+        return ServerResponse(json: account(view, call.language))
+    }
+
+    // MARK: Identities
+
+    func listIdentities(_ call: Call) async throws(Problem) -> ServerResponse {
+        let name = try call.account()
+        let user = try await call.ask { () throws(BrokerError) in try await broker.user(name) }
+        return ServerResponse(json: ["identities": user["identities"] ?? .array([])])
+    }
+
+    func linkIdentity(_ call: Call) async throws(Problem) -> ServerResponse {
+        let name = try call.account()
+        try call.refuseStrangers(to: "link", isProject: true)
+        var request = SignInRequest(method: "link")
+        request.parameters = try parameters(call)
+        request.timeout = try call.number("timeout", in: 1...3_600)
+        request.scopes = try scopes(call)
+        request.project = try call.projectSignIn()
+        let wanted = request
+        let started = try await call.ask { () throws(BrokerError) in try await broker.begin(name, wanted) }
+        return try await beginning(started, of: name, call)
+    }
+
+    func unlinkIdentity(_ call: Call) async throws(Problem) -> ServerResponse {
+        let name = try call.account()
+        let id = call.parameters["id"] ?? ""
+        let user = try await call.ask { () throws(BrokerError) in try await broker.unlink(name, identity: id) }
+        return ServerResponse(json: ["identities": user["identities"] ?? .array([])])
+    }
+}

@@ -1,0 +1,64 @@
+internal import Cryptography
+internal import OAuth
+internal import StrictJSON
+
+/// A page that ends the person's session at the provider, for a browser to open.
+public struct EndSessionPage: Sendable {
+    public let url: String
+    /// Whose ID token is in the URL; nil if there is none in it.
+    public let shown: HandOut?
+}
+
+extension Broker {
+    /// The page that ends the account's session at the provider, nil if the provider has none. Asked for before the
+    /// session is closed: after that nobody knows whose it was.
+    ///
+    /// - Parameters:
+    ///   - saysWho: the URL names the person, so that the page need not ask.
+    ///   - maySayIDToken: it may do so with the ID token.
+    ///   - bound: on the wait for the provider's metadata: the session here has to end in any case.
+    public func endSessionPage(
+        of name: AccountName, saysWho: Bool, maySayIDToken: Bool, waitingAtMost bound: Duration = .seconds(8)
+    ) async throws(BrokerError) -> EndSessionPage? {
+        let account = try await book.account(name)
+        let provider = await book.provider(account)
+        let asking = work.start { () -> Result<ProviderMetadata, BrokerError> in
+            do throws(BrokerError) {
+                return .success(try await provider.metadata())
+            } catch {
+                return .failure(error)
+            }
+        }
+        guard let metadata = await asking.wait(atMost: bound) else {
+            throw Task.isCancelled ? .cancelled : .timedOut
+        }
+        guard let endpoint = try metadata.get().endSessionEndpoint else { return nil }
+        try? await book.ready(name, atMost: bound)
+        let session = await book.held(name)
+        var hint: Session.Identity?
+        if saysWho, maySayIDToken, let session, try provider.mayReceiveTokens(endpoint, of: session) {
+            hint = session.identity
+        }
+        let request = EndSessionRequest(
+            endpoint: endpoint, clientID: account.clientID, idTokenHint: hint?.token,
+            logoutHint: saysWho ? session?.loginName : nil, redirectURI: account.postLogoutRedirectURI,
+            state: RandomToken.base64URL(bits: 128))
+        guard request.showsIDToken, let session, let hint else { return EndSessionPage(url: request.url(), shown: nil) }
+        let token = AccessToken(
+            value: hint.token, type: "id_token", scope: nil, expiry: hint.expiry, lifetime: hint.lifetime)
+        return EndSessionPage(
+            url: request.url(),
+            shown: HandOut(
+                account: name, subject: session.subject, issuer: session.issuer, token: token, session: session))
+    }
+}
+
+extension SessionBook {
+    /// The session that readers may see; nil without one, or while it is being closed.
+    func held(_ name: AccountName) -> Session? { (try? readable(name)) ?? nil }
+}
+
+extension Session {
+    /// What the person types at the provider, as far as the provider has told.
+    fileprivate var loginName: String? { (user?["preferred_username"] ?? user?["email"])?.string }
+}

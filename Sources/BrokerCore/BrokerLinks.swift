@@ -1,0 +1,75 @@
+internal import HTTPMessages
+internal import OAuth
+internal import Secrets
+internal import SupabaseAuth
+
+/// One more identity for the person who is signed in. The server makes another session of the same user for it; the one
+/// before would live on beside it, held by nobody.
+extension ProjectAttempt {
+    func link() async throws(BrokerError) -> Broker.Beginning {
+        if fields.idToken != nil { return try await linkIDToken() }
+        let flow = try await redirected(isNeeded: true, message: nil, purpose: .link)
+        do throws(BrokerError) {
+            return .flow(made(flow.opening(try await linkPage(flow))))
+        } catch {
+            await close(flow)
+            throw error
+        }
+    }
+
+    private func linkPage(_ flow: ProjectFlow) async throws(BrokerError) -> String {
+        let provider = fields.oauthProvider
+        let scopes = request.scopes ?? account.scopes
+        let params = (account.authorizationParameters + request.parameters).map { (name: $0.0, value: $0.1) }
+        let change = ProjectChange(
+            request: { project, token throws(FieldError) in
+                try project.identityLink(
+                    BrowserSignIn(
+                        provider: try ProjectAttempt.required(provider, "oauth_provider"), scopes: scopes,
+                        redirectTo: flow.redirect?.url ?? "", challenge: flow.pkce?.challenge ?? "", params: params),
+                    bearer: token)
+            }, apply: { response, _ throws(SupabaseError) in _ = try URLAnswer(reading: response) })
+        let response = try await broker.book.change(account.name, change)
+        return try ProjectProvider.read(response, on: .account, ProjectAttempt.readURL).url
+    }
+
+    private func linkIDToken() async throws(BrokerError) -> Broker.Beginning {
+        try checkNonce()
+        let fields = fields
+        let change = ProjectChange(
+            request: { project, token throws(FieldError) in
+                try project.idTokenGrant(
+                    provider: try ProjectAttempt.required(fields.oauthProvider, "oauth_provider"),
+                    idToken: try ProjectAttempt.required(fields.idToken, "id_token"), accessToken: fields.accessToken,
+                    nonce: fields.nonce, captcha: fields.captcha, linkingTo: token)
+            }, apply: { response, _ throws(SupabaseError) in _ = try SessionAnswer(reading: response) })
+        let response = try await broker.book.change(account.name, change)
+        let answer = try ProjectProvider.read(response, on: .account, Broker.readSession)
+        let session = try await conversation.session(
+            try conversation.inner(answer, on: .account), keepingProviderToken: false,
+            isEphemeral: !self.fields.isPersistent)
+        try await broker.succeed(session, account)
+        return .done
+    }
+}
+
+extension Broker {
+    /// Puts a session in the place of another one of the same person, and ends that one at the server.
+    func succeed(_ session: Session, _ account: Account) async throws(BrokerError) {
+        guard let former = try await book.readable(account.name) else {
+            // Signed out meanwhile: what the server has made for it is nobody's.
+            work.start { await revocations.deliver(Closed(account: account, session: session, retirement: nil)) }
+            throw .signInRequired(account.name)
+        }
+        var session = session
+        if session.project?.providerToken == nil {
+            session.project?.providerToken = former.project?.providerToken
+        }
+        session.project?.migratesFrom = former.project?.migratesFrom
+        session.project?.isEphemeral = former.isEphemeral
+        try await book.open(session, for: account, switchingSubject: false, told: .userUpdated).get()
+        guard former.project?.sessionID != session.project?.sessionID else { return }
+        let closed = Closed(account: account, session: former, retirement: nil)
+        work.start { await revocations.deliver(closed) }
+    }
+}

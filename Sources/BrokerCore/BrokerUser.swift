@@ -1,0 +1,180 @@
+internal import HTTPMessages
+internal import OAuth
+public import Secrets
+public import StrictJSON
+public import SupabaseAuth
+
+/// What a person does about themselves at a Supabase project: each is asked in the account's lane, with the token that
+/// is good then.
+extension Broker {
+    /// The user, as the server has it now.
+    public func user(_ name: AccountName) async throws(BrokerError) -> JSONObject {
+        let change = ProjectChange(
+            request: { project, token throws(FieldError) in project.user(bearer: token) }, apply: Broker.adoptUser)
+        _ = try await book.change(name, change)
+        return try await heldUser(name)
+    }
+
+    /// Changes the user. An address waits for its confirmations, a number for its code.
+    public func update(_ name: AccountName, _ changes: UserChanges) async throws(BrokerError) -> JSONObject {
+        let occasion: SupabaseProblem.Occasion = try await isRecovering(name) ? .passwordReset : .account
+        let change = ProjectChange(
+            request: { project, token throws(FieldError) in try project.update(changes, bearer: token) },
+            occasion: occasion, event: .userUpdated, apply: Broker.adoptUser)
+        do throws(BrokerError) {
+            _ = try await book.change(name, change)
+        } catch {
+            throw error.unquoting(changes.password, changes.currentPassword, changes.nonce)
+        }
+        return try await heldUser(name)
+    }
+
+    private static func adoptUser(_ response: HTTPResponse, _ session: inout Session) throws(SupabaseError) {
+        let user = try SupabaseUser(reading: response)
+        guard user.id == session.subject else { throw .invalid(reason: "another user than the session's") }
+        session.user = user.json
+    }
+
+    private func heldUser(_ name: AccountName) async throws(BrokerError) -> JSONObject {
+        guard let user = try await account(name).user else { throw .signInRequired(name) }
+        return user
+    }
+
+    private func isRecovering(_ name: AccountName) async throws(BrokerError) -> Bool {
+        try await book.readable(name)?.isRecovery ?? false
+    }
+
+    /// Sends the code that a change of the password may need.
+    public func reauthenticate(_ name: AccountName) async throws(BrokerError) {
+        let change = ProjectChange(
+            request: { project, token throws(FieldError) in project.reauthentication(bearer: token) },
+            apply: { response, _ throws(SupabaseError) in _ = try MessageAnswer(reading: response) })
+        _ = try await book.change(name, change)
+    }
+
+    /// Sends a mail to a person who forgot the password. The flow ends with a session that may choose another one.
+    public func resetPassword(
+        _ name: AccountName, email: String, captcha: Secret? = nil
+    ) async throws(BrokerError) -> (flow: FlowView?, isNew: Bool) {
+        var request = SignInRequest(method: "recovery")
+        request.project = ProjectSignIn()
+        request.project?.email = email
+        request.project?.captcha = captcha
+        return try await begin(name, request)
+    }
+
+    /// Ends the user's other sessions; this one stays.
+    public func signOutOthers(_ name: AccountName) async throws(BrokerError) -> AccountView {
+        let change = ProjectChange(
+            request: { project, token throws(FieldError) in project.signOut(.others, bearer: token) })
+        _ = try await book.change(name, change)
+        return try await account(name)
+    }
+
+    // MARK: Second factors
+
+    /// Adds a factor, which counts once it is verified. The answer holds what an authenticator needs: a secret.
+    public func enroll(_ name: AccountName, _ factor: NewFactor) async throws(BrokerError) -> FactorEnrolment {
+        let response = try await book.change(
+            name,
+            ProjectChange(
+                request: { project, token throws(FieldError) in project.enroll(factor, bearer: token) },
+                apply: { response, _ throws(SupabaseError) in _ = try FactorEnrolment(reading: response) }))
+        let enrolment = try Broker.reading(response) { response throws(SupabaseError) in
+            try FactorEnrolment(reading: response)
+        }
+        _ = try? await user(name)
+        return enrolment
+    }
+
+    /// Asks for a challenge; a phone gets a message.
+    public func challenge(
+        _ name: AccountName, factor: String, channel: MessageChannel? = nil
+    ) async throws(BrokerError) -> FactorChallenge {
+        let response = try await book.change(
+            name,
+            ProjectChange(
+                request: { project, token throws(FieldError) in
+                    try project.challenge(factor: factor, channel: channel, bearer: token)
+                },
+                apply: { response, _ throws(SupabaseError) in _ = try FactorChallenge(reading: response) }))
+        return try Broker.reading(response) { response throws(SupabaseError) in
+            try FactorChallenge(reading: response)
+        }
+    }
+
+    /// Answers a challenge: the session goes on with a higher level and other tokens.
+    public func verifyFactor(
+        _ name: AccountName, factor: String, challenge: String, code: Secret
+    ) async throws(BrokerError) -> AccountView {
+        let code = try ProjectAttempt.building { () throws(FieldError) in try OneTimeCode(parsing: code) }
+        _ = try await book.change(
+            name,
+            ProjectChange(
+                request: { project, token throws(FieldError) in
+                    try project.verify(factor: factor, challenge: challenge, proof: .code(code), bearer: token)
+                }, rotates: true, event: .mfaChallengeVerified))
+        return try await account(name)
+    }
+
+    /// Removes a factor. The session falls back to the first level, which its next token says.
+    public func removeFactor(_ name: AccountName, factor: String) async throws(BrokerError) -> AccountView {
+        _ = try await book.change(
+            name,
+            ProjectChange(request: { project, token throws(FieldError) in
+                try project.removeFactor(factor, bearer: token)
+            }))
+        do throws(BrokerError) {
+            return try await refresh(name, isForced: true)
+        } catch {
+            // It is removed; the next refresh will say so.
+            guard error.isTransient else { throw error }
+            return try await account(name)
+        }
+    }
+
+    // MARK: Identities
+
+    /// Takes a provider's account from the user.
+    public func unlink(_ name: AccountName, identity: String) async throws(BrokerError) -> JSONObject {
+        _ = try await book.change(
+            name,
+            ProjectChange(
+                request: { project, token throws(FieldError) in
+                    try project.removeIdentity(identity, bearer: token)
+                }))
+        return try await user(name)
+    }
+
+    // MARK: Functions
+
+    /// Calls one of the functions that the account's configuration lists, as the user.
+    public func call(
+        _ name: AccountName, function: String, arguments: JSONObject
+    ) async throws(BrokerError) -> JSON {
+        guard let rules = try await book.account(name).project else {
+            throw .methodUnsupported("\(name) is not at a Supabase project.")
+        }
+        guard rules.functions.contains(function) else {
+            throw .invalid(
+                field: "function",
+                reason: "it is not among the functions of \(name) (rpc = [\(rules.functions.joined(separator: ", "))])")
+        }
+        let response = try await book.change(
+            name,
+            ProjectChange(
+                request: { project, token throws(FieldError) in
+                    try project.call(function, arguments: arguments, bearer: token)
+                },
+                apply: { response, _ throws(SupabaseError) in _ = try FunctionAnswer(reading: response) }))
+        return try Broker.reading(response) { response throws(SupabaseError) in
+            try FunctionAnswer(reading: response).value
+        }
+    }
+
+    static func reading<Answer>(
+        _ response: HTTPResponse, _ read: (HTTPResponse) throws(SupabaseError) -> Answer
+    ) throws(BrokerError) -> Answer {
+        try ProjectProvider.read(response, on: .account, read)
+    }
+}

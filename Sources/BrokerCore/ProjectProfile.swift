@@ -1,0 +1,102 @@
+internal import HTTPMessages
+internal import Secrets
+public import StrictJSON
+internal import SupabaseAuth
+
+/// The app's own row about the person (`profile = { table = …, key = … }`).
+public enum ProjectProfile: Sendable, Equatable {
+    /// The row; not active if it says so itself (`is_active`).
+    case row(JSONObject, isActive: Bool)
+    /// There is none that the person may see.
+    case missing
+}
+
+extension Broker {
+    /// The person's row: the one that was fetched after the sign-in, or fetched now. Nil where the account has none.
+    public func profile(_ name: AccountName) async throws(BrokerError) -> ProjectProfile? {
+        try await book.profile(name)
+    }
+}
+
+/// Fetched after a sign-in, after a start and after a change of the user; held in memory alone, since it is the app's.
+extension SessionBook {
+    func profile(_ name: AccountName) async throws(BrokerError) -> ProjectProfile? {
+        guard let rules = try account(name).project, rules.profile != nil else { return nil }
+        if let held = profiles[name] { return held }
+        return try await fetchProfile(name)
+    }
+
+    /// What was fetched is another person's, or of before a change.
+    func renewProfile(_ name: AccountName) {
+        profiles[name] = nil
+        guard lanes[name]?.session != nil, lanes[name]?.account.project?.profile != nil else { return }
+        work.start { _ = try? await self.fetchProfile(name) }
+    }
+
+    private func fetchProfile(_ name: AccountName) async throws(BrokerError) -> ProjectProfile {
+        let subject = lanes[name]?.session?.subject
+        var found = try await row(name)
+        if found == .missing, let function = lanes[name]?.account.project?.profileFunction {
+            let made = try await makeRow(name, by: function)
+            found = made ?? .missing
+            // A function that returns nothing may have made it all the same.
+            if made == nil { found = try await row(name) }
+        }
+        if lanes[name]?.session?.subject == subject { profiles[name] = found }
+        return found
+    }
+
+    private func row(_ name: AccountName) async throws(BrokerError) -> ProjectProfile {
+        guard let profile = lanes[name]?.account.project?.profile, let subject = lanes[name]?.session?.subject else {
+            throw .signInRequired(name)
+        }
+        let response = try await change(
+            name,
+            ProjectChange(
+                request: { project, token throws(FieldError) in
+                    try project.row(in: profile.table, where: profile.key, is: subject, bearer: token)
+                }, apply: { response, _ throws(SupabaseError) in _ = try ProfileAnswer(reading: response) }))
+        let answer = try Broker.reading(response) { response throws(SupabaseError) in
+            try ProfileAnswer(reading: response)
+        }
+        switch answer {
+        case .row(let row): return .row(row, isActive: answer.isActive)
+        case .missing: return .missing
+        }
+    }
+
+    /// Nil if the function's result is no row.
+    private func makeRow(_ name: AccountName, by function: String) async throws(BrokerError) -> ProjectProfile? {
+        let response = try await change(
+            name,
+            ProjectChange(
+                request: { project, token throws(FieldError) in
+                    try project.call(function, arguments: JSONObject(), bearer: token)
+                }, apply: { response, _ throws(SupabaseError) in _ = try FunctionAnswer(reading: response) }))
+        let value = try Broker.reading(response) { response throws(SupabaseError) in
+            try FunctionAnswer(reading: response).value
+        }
+        guard let row = value.object ?? value.array?.first?.object else { return nil }
+        return .row(row, isActive: row["is_active"]?.bool ?? true)
+    }
+
+    // MARK: Identities
+
+    /// Every link and unlink is recorded, those that the server does in silence too: only a comparison shows them.
+    func noteIdentities(of name: AccountName, from former: JSONObject?, to present: JSONObject?) {
+        guard let former = former.flatMap(SupabaseUser.init(reading:)),
+            let present = present.flatMap(SupabaseUser.init(reading:))
+        else { return }
+        let change = IdentityChange(from: former, to: present)
+        for identity in change.linked { record(.identityLinked(name, provider: identity.provider)) }
+        for identity in change.unlinked { record(.identityUnlinked(name, provider: identity.provider)) }
+    }
+
+    /// The first sign-in here has nothing to compare with but the times of what the user has.
+    func noteIdentities(of name: AccountName, signedInSince start: Int, _ user: JSONObject?) {
+        guard let user = user.flatMap(SupabaseUser.init(reading:)) else { return }
+        for identity in IdentityChange(bySignInOf: user, since: start).linked {
+            record(.identityLinked(name, provider: identity.provider))
+        }
+    }
+}

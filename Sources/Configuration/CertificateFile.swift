@@ -1,0 +1,45 @@
+public import HTTPMessages
+
+/// A file of certificates to believe instead of the system's: whoever could change it could be any provider.
+struct CertificateFile {
+    /// Bytes; the system's own bundle has a fifth of it.
+    private static let maxSize = 1 << 20
+
+    /// The certificates' text, or why they are not to be believed: a sentence's end.
+    static func read(_ path: String, user: UInt32) -> Result<[UInt8], Refusal> {
+        do throws(FileTrust.Failure) {
+            let content = try FileTrust(user: user).read(path, maxSize: maxSize)
+            guard holdsCertificate(content.bytes) else { return .failure(Refusal("the file holds no PEM certificate")) }
+            return .success(content.bytes)
+        } catch {
+            return .failure(Refusal(AccountReader.sentence(error, path)))
+        }
+    }
+
+    struct Refusal: Error {
+        let reason: String
+        init(_ reason: String) { self.reason = reason }
+    }
+
+    private static func holdsCertificate(_ bytes: [UInt8]) -> Bool {
+        let lines = bytes.split { $0 == 0x0A || $0 == 0x0D }
+        return lines.contains { $0.elementsEqual("-----BEGIN CERTIFICATE-----".utf8) }
+            && lines.contains { $0.elementsEqual("-----END CERTIFICATE-----".utf8) }
+    }
+}
+
+extension ServerTrust {
+    /// Trust in the certificates of a `ca_file`, for an account that is not configured yet; the same rules hold for it.
+    ///
+    /// - Parameter user: the uid that the file must belong to, if not to root.
+    public init(certificatesIn path: String, user: UInt32) throws(ConfigurationError) {
+        guard path.hasPrefix("/") else {
+            throw ConfigurationError(file: path, line: nil, key: "ca_file", message: "must be an absolute path")
+        }
+        switch CertificateFile.read(path, user: user) {
+        case .success(let bytes): self.init(certificateAuthorities: bytes)
+        case .failure(let refusal):
+            throw ConfigurationError(file: path, line: nil, key: "ca_file", message: refusal.reason)
+        }
+    }
+}

@@ -1,0 +1,37 @@
+package import StrictJSON
+import Synchronization
+
+/// Waits for a flow's end on a thread of its own, so that its caller can wait for a person at the same time.
+package final class FlowWatch: Sendable {
+    private let cancellation: Interruption
+    private let ending: Interruption
+    private let result = Mutex<Result<(Flow, JSON), RingbackError>?>(nil)
+
+    /// - Parameter end: the caller's own bound, see ``BrokerCalls/wait(forFlow:until:onTick:)``.
+    /// - Throws: `system_error` if there is no thread or descriptor left.
+    package init(
+        _ calls: BrokerCalls, flow id: String, until end: ContinuousClock.Instant? = nil
+    ) throws(RingbackError) {
+        cancellation = try Interruption()
+        ending = try Interruption()
+        var own = calls
+        own.interruption = cancellation
+        let failure = Blocking.start { [own, self] in
+            let result = Result { () throws(RingbackError) -> (Flow, JSON) in try own.wait(forFlow: id, until: end) }
+            self.result.withLock { $0 = result }
+            self.ending.interrupt()
+        }
+        guard failure == 0 else { throw .system("pthread_create", failure) }
+    }
+
+    /// Readable once ``outcome`` has something.
+    package var descriptor: Int32 { ending.descriptor }
+
+    /// The flow once the wait is over; nil before. Throws why it could not be waited for.
+    package var outcome: (Flow, JSON)? {
+        get throws(RingbackError) { try result.withLock { $0 }?.get() }
+    }
+
+    /// Ends the wait; the flow goes on.
+    package func stop() { cancellation.interrupt() }
+}

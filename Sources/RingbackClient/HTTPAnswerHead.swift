@@ -1,0 +1,82 @@
+extension HTTPExchange {
+    /// What stands before an answer's body, read by its bytes alone (RFC 9112 sections 4 and 5): text has characters that
+    /// are a colon or a space with an accent on it.
+    package struct Head: Sendable {
+        package let status: Int
+        /// Names in lower case, in the order they came; values without the space around them.
+        package let fields: [(name: String, value: String)]
+        /// HTTP/1.1, not 1.0.
+        let isCurrent: Bool
+
+        /// The first field of the name (lower case).
+        package func field(_ name: String) -> String? { fields.first { $0.name == name }?.value }
+
+        /// Every field of the name (lower case).
+        package func all(_ name: String) -> [String] { fields.filter { $0.name == name }.map(\.value) }
+
+        /// - Parameter bytes: without the empty line at the end.
+        init(parsing bytes: ArraySlice<UInt8>) throws(RingbackError) {
+            var lines = Head.lines(bytes)[...]
+            (status, isCurrent) = try Head.status(lines.popFirst() ?? [])
+            var fields: [(name: String, value: String)] = []
+            for line in lines { fields.append(try Head.field(line)) }
+            self.fields = fields
+        }
+
+        /// What may stand in a line: no control character but the tab.
+        static func isFieldByte(_ byte: UInt8) -> Bool { (byte >= 0x20 && byte != 0x7F) || byte == 0x09 }
+
+        /// ASCII alone: a Kelvin sign is no k.
+        static func lowercased(_ bytes: some Sequence<UInt8>) -> String {
+            String(decoding: bytes.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
+        }
+
+        private static func lines(_ bytes: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] {
+            var lines: [ArraySlice<UInt8>] = []
+            var start = bytes.startIndex
+            for index in bytes.indices.dropFirst() where bytes[index] == 10 && bytes[index - 1] == 13 && index > start {
+                lines.append(bytes[start..<(index - 1)])
+                start = index + 1
+            }
+            return lines + [bytes[start...]]
+        }
+
+        private static func status(_ line: ArraySlice<UInt8>) throws(RingbackError) -> (Int, Bool) {
+            let failure = RingbackError(.badAnswer, "The server sent a status line that is not HTTP/1.1.")
+            guard line.allSatisfy(isFieldByte), line.count >= 12, line.starts(with: "HTTP/1.".utf8) else {
+                throw failure
+            }
+            let rest = line.dropFirst(7)
+            guard let minor = rest.first, minor == UInt8(ascii: "1") || minor == UInt8(ascii: "0"),
+                rest.dropFirst().first == UInt8(ascii: " ")
+            else { throw failure }
+            let digits = rest.dropFirst(2).prefix { $0 != UInt8(ascii: " ") }
+            guard digits.count == 3, digits.allSatisfy({ (0x30...0x39).contains($0) }),
+                let status = Int(String(decoding: digits, as: UTF8.self)), status >= 100
+            else { throw failure }
+            return (status, minor == UInt8(ascii: "1"))
+        }
+
+        private static func field(_ line: ArraySlice<UInt8>) throws(RingbackError) -> (String, String) {
+            guard line.allSatisfy(isFieldByte) else {
+                throw RingbackError(.badAnswer, "The server sent a header line with a control character.")
+            }
+            let name = line.prefix { $0 != UInt8(ascii: ":") }
+            // No space before the colon, and no line that goes on with the one before.
+            guard !name.isEmpty, name.count < line.count, name.allSatisfy(isTokenByte) else {
+                throw RingbackError(.badAnswer, "The server sent a header line without a name.")
+            }
+            var value = line[name.endIndex...].dropFirst()
+            while let byte = value.first, byte == 0x20 || byte == 0x09 { value = value.dropFirst() }
+            while let byte = value.last, byte == 0x20 || byte == 0x09 { value = value.dropLast() }
+            return (lowercased(name), String(decoding: value, as: UTF8.self))
+        }
+
+        private static func isTokenByte(_ byte: UInt8) -> Bool {
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+            default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+package import StrictJSON
+
+/// What a person does at a Supabase project beyond the browser, as blocking calls.
+extension BrokerCalls {
+    /// The daemon may have to renew the session before it asks the project: two requests of 20 s at most.
+    private static let patience = Duration.seconds(60)
+
+    /// One call below an account.
+    package func project(
+        _ method: String, _ account: String, _ path: String, body: JSONObject? = nil, onTick: (() -> Void)? = nil
+    ) throws(RingbackError) -> JSON {
+        try call(
+            method, try RequestTarget.account(account, path), body: body.map { .object($0) },
+            timeout: BrokerCalls.patience, onTick: onTick)
+    }
+
+    /// Begins what may have to wait for the person: a flow, or done at once.
+    ///
+    /// - Parameter onTick: as ``signIn(_:_:onTick:)``.
+    package func begin(
+        _ account: String, _ path: String, _ body: JSONObject, onTick: (() -> Void)? = nil
+    ) throws(RingbackError) -> Started {
+        let answer = try project("POST", account, path, body: body, onTick: onTick)
+        if let flow = Flow(reading: answer) { return .flow(flow, answer) }
+        return .done(answer)
+    }
+
+    /// Redeems what somebody typed: `code`, or `token_hash`. A wrong one leaves the flow as it is.
+    package func verify(flow id: String, _ name: String, _ secret: String) throws(RingbackError) -> (Flow, JSON) {
+        try flow(after: "verify", id, JSONObject([.init(name, .string(secret))]))
+    }
+
+    /// Sends a flow's message once more.
+    package func resend(flow id: String) throws(RingbackError) -> (Flow, JSON) {
+        try flow(after: "resend", id, JSONObject())
+    }
+
+    private func flow(after deed: String, _ id: String, _ body: JSONObject) throws(RingbackError) -> (Flow, JSON) {
+        let answer = try call(
+            "POST", "/v1/flows/\(RequestTarget.escape(id))/\(deed)", body: .object(body), timeout: BrokerCalls.patience)
+        guard let flow = Flow(reading: answer) else { throw .missing("id", in: "flow") }
+        return (flow, answer)
+    }
+
+    /// Proves a factor, by the challenge that a message was sent for, if one was.
+    package func verifyFactor(
+        _ account: String, _ id: String, code: String, challenge: String?
+    ) throws(RingbackError) -> JSON {
+        var body = JSONObject([.init("code", .string(code))])
+        body["challenge_id"] = challenge.map { .string($0) }
+        return try project("POST", account, "/factors/\(RequestTarget.escape(id))/verify", body: body)
+    }
+}

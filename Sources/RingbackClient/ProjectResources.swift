@@ -1,0 +1,112 @@
+package import StrictJSON
+
+/// A second factor of a person's, at a Supabase project.
+public struct Factor: Sendable, Equatable {
+    public var id: String
+    /// `totp` or `phone`. Open, since the daemon may be newer than the app.
+    public var kind: String
+    /// Only a verified one counts.
+    public var isVerified: Bool
+    public var name: String?
+    /// With its plus sign.
+    public var phone: String?
+    /// As the project writes it (RFC 3339).
+    public var createdAt: String?
+
+    package init(reading json: JSON) throws(RingbackError) {
+        guard let id = json["id"]?.string else { throw .missing("id", in: "factor") }
+        self.id = id
+        kind = json["factor_type"]?.string ?? ""
+        isVerified = json["status"]?.string == "verified"
+        name = json["friendly_name"]?.string
+        phone = json["phone"]?.string
+        createdAt = json["created_at"]?.string
+    }
+}
+
+/// A factor that was just added: it counts once its first code was verified.
+///
+/// Whoever has seen the secret can make the codes: descriptions and reflection leave it out.
+public struct FactorEnrolment: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
+    public var factor: Factor
+    /// `otpauth://totp/…`, to be shown as a QR code; nil for a phone.
+    public var uri: String?
+    /// For typing, in base 32; nil for a phone.
+    public var secret: String?
+
+    public var description: String { "FactorEnrolment(factor: \(factor.id))" }
+    public var customMirror: Mirror { Mirror(self, children: ["factor": factor]) }
+
+    package init(reading json: JSON) throws(RingbackError) {
+        factor = try Factor(reading: json)
+        uri = json["totp"]?["uri"]?.string
+        secret = json["totp"]?["secret"]?.string
+    }
+}
+
+/// A provider's account that belongs to a person, at a Supabase project.
+public struct Identity: Sendable, Equatable {
+    /// What ``BrokerClient/unlink(_:identity:)`` takes.
+    public var id: String
+    /// `google`, `apple`, `email`, …
+    public var provider: String
+    public var email: String?
+    /// As the project writes it (RFC 3339).
+    public var createdAt: String?
+    /// As the project writes it (RFC 3339).
+    public var lastSignInAt: String?
+
+    package init(reading json: JSON) throws(RingbackError) {
+        guard let id = json["identity_id"]?.string else { throw .missing("identity_id", in: "identity") }
+        self.id = id
+        provider = json["provider"]?.string ?? ""
+        email = json["email"]?.string ?? json["identity_data"]?["email"]?.string
+        createdAt = json["created_at"]?.string
+        lastSignInAt = json["last_sign_in_at"]?.string
+    }
+}
+
+/// What a person changes about themselves. An address waits for its confirmation, a number for its code.
+public struct UserChanges: Sendable {
+    public var email: String?
+    public var phone: String?
+    /// How the number's code comes.
+    public var channel: MessageChannel?
+    public var password: String?
+    /// The code that ``BrokerClient/reauthenticate(_:)`` had sent, where the project wants one for a password.
+    public var nonce: String?
+    /// Where the project wants it for a password.
+    public var currentPassword: String?
+    /// A JSON object, merged into the person's metadata.
+    public var data: String?
+
+    public init() {}
+
+    func body() throws(RingbackError) -> JSONObject {
+        var body = JSONObject()
+        body["email"] = email.map { .string($0) }
+        body["phone"] = phone.map { .string($0) }
+        body["channel"] = channel.map { .string($0.rawValue) }
+        body["password"] = password.map { .string($0) }
+        body["nonce"] = nonce.map { .string($0) }
+        body["current_password"] = currentPassword.map { .string($0) }
+        if let data { body["data"] = .object(try JSONText.object(data)) }
+        return body
+    }
+}
+
+/// How a code reaches a phone.
+public enum MessageChannel: String, Sendable {
+    case sms
+    case whatsapp
+}
+
+/// JSON that an app gives as text.
+package enum JSONText {
+    package static func object(_ text: String) throws(RingbackError) -> JSONObject {
+        guard let json = try? JSON(parsing: Array(text.utf8)), let object = json.object else {
+            throw RingbackError("validation_failed", "What should be a JSON object is none.")
+        }
+        return object
+    }
+}

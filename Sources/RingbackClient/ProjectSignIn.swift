@@ -1,0 +1,133 @@
+import StrictJSON
+
+/// A way to sign in at a Supabase project.
+///
+/// ```swift
+/// let way = ProjectSignIn.password("…", of: .email("alice@example.org"))
+/// if case .pending(let flow) = try await ringback.signIn("app", with: way) { … }
+/// ```
+///
+/// Its descriptions and reflection show nothing of what is in it.
+public struct ProjectSignIn: Sendable, CustomStringConvertible, CustomReflectable {
+    /// Whom a message goes to, or whose password it is.
+    public enum Contact: Sendable {
+        case email(String)
+        /// With the country code, as `+4915112345678` (E.164).
+        case phone(String)
+    }
+
+    private var fields: JSONObject
+    private var data: String?
+    /// Where the project wants a proof that a person asks.
+    public var captchaToken: String?
+    /// False keeps the session out of the vault's files: it ends with the daemon.
+    public var isPersistent = true
+
+    public var description: String { "ProjectSignIn(\(fields["method"]?.string ?? ""))" }
+    public var customMirror: Mirror { Mirror(self, children: ["method": fields["method"]?.string ?? ""]) }
+
+    private init(_ method: String, _ contact: Contact? = nil, data: String? = nil) {
+        fields = JSONObject([.init("method", .string(method))])
+        self.data = data
+        switch contact {
+        case .email(let address)?: fields["email"] = .string(address)
+        case .phone(let number)?: fields["phone"] = .string(number)
+        case nil: break
+        }
+    }
+
+    /// In the browser, by a provider such as `google`; nil is the one that the configuration names.
+    ///
+    /// - Parameter keepsProviderToken: the provider's own access token is handed out too, to who asks for it.
+    public static func browser(_ provider: String? = nil, keepsProviderToken: Bool = false) -> ProjectSignIn {
+        var way = ProjectSignIn("browser")
+        way.fields["oauth_provider"] = provider.map { .string($0) }
+        if keepsProviderToken { way.fields["provider_token"] = true }
+        return way
+    }
+
+    public static func password(_ password: String, of contact: Contact) -> ProjectSignIn {
+        var way = ProjectSignIn("password", contact)
+        way.fields["password"] = .string(password)
+        return way
+    }
+
+    /// A new person. Where the project wants a confirmation, the flow waits for it.
+    ///
+    /// - Parameter data: a JSON object for the person's metadata.
+    public static func signUp(
+        _ contact: Contact, password: String, data: String? = nil, channel: MessageChannel? = nil
+    ) -> ProjectSignIn {
+        var way = ProjectSignIn("sign_up", contact, data: data)
+        way.fields["password"] = .string(password)
+        way.fields["channel"] = channel.map { .string($0.rawValue) }
+        return way
+    }
+
+    /// A code by mail or to a phone: ``BrokerClient/verify(_:code:)`` redeems it.
+    ///
+    /// - Parameter createsUser: an unknown address makes a new person.
+    public static func oneTimeCode(
+        to contact: Contact, createsUser: Bool = true, data: String? = nil, channel: MessageChannel? = nil
+    ) -> ProjectSignIn {
+        var way = ProjectSignIn("otp", contact, data: data)
+        if !createsUser { way.fields["create_user"] = false }
+        way.fields["channel"] = channel.map { .string($0.rawValue) }
+        return way
+    }
+
+    /// A link by mail, which leads back here; the code beside it can be typed too.
+    public static func magicLink(
+        to address: String, createsUser: Bool = true, data: String? = nil
+    ) -> ProjectSignIn {
+        var way = ProjectSignIn("magic_link", .email(address), data: data)
+        if !createsUser { way.fields["create_user"] = false }
+        return way
+    }
+
+    /// An ID token that the app has from a provider such as `apple` or `google`.
+    ///
+    /// - Parameter nonce: the raw one; the token has its SHA-256.
+    public static func idToken(
+        _ token: String, of provider: String, nonce: String? = nil, accessToken: String? = nil
+    ) -> ProjectSignIn {
+        var way = ProjectSignIn("id_token")
+        way.fields["oauth_provider"] = .string(provider)
+        way.fields["id_token"] = .string(token)
+        way.fields["nonce"] = nonce.map { .string($0) }
+        way.fields["access_token"] = accessToken.map { .string($0) }
+        return way
+    }
+
+    public static func anonymous(data: String? = nil) -> ProjectSignIn { ProjectSignIn("anonymous", data: data) }
+
+    /// An organization's own sign-in, found by the domain of its addresses.
+    public static func singleSignOn(domain: String) -> ProjectSignIn {
+        var way = ProjectSignIn("sso")
+        way.fields["domain"] = .string(domain)
+        return way
+    }
+
+    /// An organization's own sign-in, by the identifier that the project gave it.
+    public static func singleSignOn(providerID: String) -> ProjectSignIn {
+        var way = ProjectSignIn("sso")
+        way.fields["provider_id"] = .string(providerID)
+        return way
+    }
+
+    /// A session that another program made. It is refreshed at once, and is the daemon's from then on.
+    public static func session(accessToken: String, refreshToken: String) -> ProjectSignIn {
+        var way = ProjectSignIn("session")
+        way.fields["access_token"] = .string(accessToken)
+        way.fields["refresh_token"] = .string(refreshToken)
+        return way
+    }
+
+    func body() throws(RingbackError) -> JSONObject {
+        var body = fields
+        if let data { body["data"] = .object(try JSONText.object(data)) }
+        body["captcha_token"] = captchaToken.map { .string($0) }
+        if !isPersistent { body["persist"] = false }
+        return body
+    }
+}

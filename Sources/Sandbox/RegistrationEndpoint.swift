@@ -1,0 +1,128 @@
+internal import HTTPMessages
+internal import LocalHTTP
+internal import Secrets
+internal import StrictJSON
+
+/// Clients that register themselves (RFC 7591, OpenID Connect Dynamic Client Registration) and look after their
+/// registration (RFC 7592: read and delete). Native apps only; what is asked for and not offered is refused.
+extension ProviderState {
+    struct Registration {
+        /// What the registration is managed with.
+        let token: String
+        /// As it was answered.
+        let document: JSONObject
+    }
+
+    private static let maxRegistrations = 1_000
+
+    mutating func register(_ request: SandboxRequest, at now: Int) throws(Refusal) -> ServerResponse {
+        switch settings.registration {
+        case .off: throw Refusal("invalid_request", "not offered", status: 404)
+        case .open: break
+        case .token:
+            guard let token = ProviderState.bearer(request), token == settings.initialAccessToken else {
+                throw Refusal("invalid_token", "an initial access token is needed", status: 401, challenge: "Bearer")
+            }
+        }
+        guard registrations.count < ProviderState.maxRegistrations else {
+            throw Refusal("server_error", "too many clients", status: 503)
+        }
+        guard let asked = (try? JSON(parsing: request.body))?.object else {
+            throw Refusal("invalid_client_metadata", "the body is not a JSON object")
+        }
+        let redirectURIs = try ProviderState.redirectURIs(asked)
+        try ProviderState.checkGrants(asked)
+        let stated = try ProviderState.authentication(asked)
+        let way = settings.registeredAuthentication ?? stated
+        let id = newToken("client")
+        let secret = way == .none ? nil : newToken("secret")
+        clients.append(
+            SandboxClient(
+                id: id, secret: secret.map { Secret($0) }, redirectURIs: redirectURIs, loopback: .anyPort,
+                authentications: [way]))
+        var document = JSONObject([.init("client_id", .string(id)), .init("client_id_issued_at", .integer(now))])
+        if let secret {
+            document["client_secret"] = .string(secret)
+            document["client_secret_expires_at"] = .integer(settings.registeredSecretLifetime.map { now + $0 } ?? 0)
+        }
+        let token = newToken("reg")
+        document["registration_access_token"] = .string(token)
+        document["registration_client_uri"] = .string(
+            url(.clientConfiguration) + "?" + FormEncoding.encode([("client_id", id)]))
+        for member in asked.members where document[member.name] == nil { document[member.name] = member.value }
+        document["token_endpoint_auth_method"] = .string(way.rawValue)
+        registrations[id] = Registration(token: token, document: document)
+        counters.registrations += 1
+        return Answers.json(.object(document), status: 201)
+    }
+
+    /// RFC 7592 sections 2.1 and 2.3. A client that is gone is answered as one that was never there.
+    mutating func clientConfiguration(_ request: SandboxRequest) throws(Refusal) -> ServerResponse {
+        let failure = Refusal("invalid_token", "the token is not this client's", status: 401, challenge: "Bearer")
+        guard let id = Parameters(request.query)["client_id"], let registration = registrations[id],
+            let token = ProviderState.bearer(request), token == registration.token
+        else { throw failure }
+        guard request.method == "DELETE" else { return Answers.json(.object(registration.document)) }
+        registrations[id] = nil
+        clients.removeAll { $0.id == id }
+        counters.endedSessions += ledger.endAll { $0.clientID == id }
+        counters.registrationsDeleted += 1
+        return Answers.text("", status: 204)
+    }
+
+    private static func bearer(_ request: SandboxRequest) -> String? {
+        let lines = request.fields[all: "Authorization"]
+        let words = (lines.first ?? "").split(separator: " ", omittingEmptySubsequences: true)
+        guard lines.count == 1, words.count == 2, words[0].lowercased() == "bearer" else { return nil }
+        return String(words[1])
+    }
+
+    // MARK: What may be asked for
+
+    /// OpenID Connect Dynamic Client Registration section 2: native clients have custom schemes, or http on loopback;
+    /// RFC 8252 section 7.2 adds https.
+    private static func redirectURIs(_ asked: JSONObject) throws(Refusal) -> [String] {
+        func refusal(_ reason: String) -> Refusal { Refusal("invalid_redirect_uri", reason) }
+        guard let listed = asked["redirect_uris"]?.array, (1...10).contains(listed.count) else {
+            throw refusal("redirect_uris is not a list of 1 to 10")
+        }
+        var uris: [String] = []
+        for element in listed {
+            guard let text = element.string, let url = try? WebURL(parsing: text), url.fragment == nil else {
+                throw refusal("one is not a URI without a fragment")
+            }
+            if url.scheme == "http", !url.isLoopback { throw refusal("http is for loopback") }
+            uris.append(text)
+        }
+        return uris
+    }
+
+    private static func checkGrants(_ asked: JSONObject) throws(Refusal) {
+        func texts(_ name: String, usually: [String]) throws(Refusal) -> Set<String> {
+            guard let value = asked[name] else { return Set(usually) }
+            guard let array = value.array, array.allSatisfy({ $0.string != nil }) else {
+                throw Refusal("invalid_client_metadata", "\(name) is not a list of strings")
+            }
+            return Set(array.compactMap(\.string))
+        }
+        guard
+            try texts("grant_types", usually: ["authorization_code"])
+                .isSubset(of: ["authorization_code", "refresh_token"])
+        else { throw Refusal("invalid_client_metadata", "a grant type that is not offered") }
+        guard try texts("response_types", usually: ["code"]) == ["code"] else {
+            throw Refusal("invalid_client_metadata", "only the response type code is offered")
+        }
+        guard asked["application_type"] == "native" else {
+            throw Refusal("invalid_client_metadata", "only native clients register themselves here")
+        }
+    }
+
+    /// RFC 7591 section 2: nothing said means `client_secret_basic`.
+    private static func authentication(_ asked: JSONObject) throws(Refusal) -> SandboxClient.Authentication {
+        guard let value = asked["token_endpoint_auth_method"] else { return .basic }
+        guard let way = value.string.flatMap(SandboxClient.Authentication.init(rawValue:)), way != .privateKey else {
+            throw Refusal("invalid_client_metadata", "a token_endpoint_auth_method that is not offered")
+        }
+        return way
+    }
+}

@@ -1,0 +1,125 @@
+internal import HTTPMessages
+internal import StrictJSON
+
+/// A request to a project, as its endpoints read it.
+struct SupabaseCall {
+    let request: SandboxRequest
+    let now: Int
+    /// The path below `/auth/v1` or `/rest/v1`, decoded.
+    let parts: [String]
+    /// The query, of which the server drops what it cannot read.
+    let pairs: [FormEncoding.Pair]
+
+    init(_ request: SandboxRequest, at now: Int) {
+        self.request = request
+        self.now = now
+        pairs = SupabaseURL.pairs(of: request.rawQuery)
+        let below = request.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst(3)
+        parts = below.map { piece in
+            // A plus in a path is a plus.
+            let text = piece.split(separator: "+", omittingEmptySubsequences: false).joined(separator: "%2B")
+            return (try? FormEncoding.parse(text))?.first?.name ?? String(piece)
+        }
+    }
+
+    var method: String { request.method }
+
+    /// The first value of a query parameter; nil without one and for an empty one.
+    func query(_ name: String) -> String? {
+        pairs.first { $0.name == name }.flatMap { $0.value.isEmpty ? nil : $0.value }
+    }
+
+    func field(_ name: String) -> String? { request.fields[name] }
+
+    /// What the request is answered in, if it is refused.
+    var version: String? { field("X-Supabase-Api-Version") }
+
+    /// Where the request comes from, as proxies tell it.
+    var address: String { field("X-Forwarded-For")?.split(separator: ",").first.map(String.init) ?? "127.0.0.1" }
+
+    /// The token of `Authorization: Bearer …`, whatever the scheme's letter case.
+    var bearer: String? {
+        guard let line = field("Authorization") else { return nil }
+        let words = line.split(separator: " ", omittingEmptySubsequences: false)
+        guard words.count == 2, words[0].lowercased() == "bearer", !words[1].isEmpty else { return nil }
+        return String(words[1])
+    }
+
+    /// The JSON body, which no `Content-Type` has to announce.
+    func body() throws(SupabaseRefusal) -> SupabaseBody {
+        let value: JSON
+        do {
+            value = try JSON(parsing: request.body)
+        } catch {
+            let reason = request.body.isEmpty ? "unexpected end of JSON input" : "\(error)"
+            throw SupabaseRefusal(400, "bad_json", "Could not parse request body as JSON: \(reason)")
+        }
+        guard let members = value.object else {
+            throw SupabaseRefusal(400, "bad_json", "Could not parse request body as JSON: it is not an object")
+        }
+        return SupabaseBody(members: members)
+    }
+}
+
+/// The members of a JSON body. A wrong type refuses the request, an absent member counts as empty.
+struct SupabaseBody {
+    var members: JSONObject
+
+    func text(_ name: String) throws(SupabaseRefusal) -> String {
+        guard let value = members[name], value != .null else { return "" }
+        guard let text = value.string else { throw mistake(name, "string") }
+        return text
+    }
+
+    func flag(_ name: String) throws(SupabaseRefusal) -> Bool? {
+        guard let value = members[name], value != .null else { return nil }
+        guard let flag = value.bool else { throw mistake(name, "bool") }
+        return flag
+    }
+
+    func object(_ name: String) throws(SupabaseRefusal) -> JSONObject? {
+        guard let value = members[name], value != .null else { return nil }
+        guard let object = value.object else { throw mistake(name, "map") }
+        return object
+    }
+
+    private func mistake(_ name: String, _ type: String) -> SupabaseRefusal {
+        SupabaseRefusal(
+            400, "bad_json",
+            "Could not parse request body as JSON: json: cannot unmarshal \(name) into a value of type \(type)")
+    }
+
+    /// A challenge and its method, both or neither.
+    func challenge() throws(SupabaseRefusal) -> SupabaseChallenge? {
+        try SupabaseChallenge(
+            value: text("code_challenge"), method: text("code_challenge_method"), isBrowserRequest: false)
+    }
+}
+
+/// What a client commits to when a flow begins (RFC 7636).
+struct SupabaseChallenge: Equatable {
+    let value: String
+    let isPlain: Bool
+
+    /// Nil without a challenge.
+    init?(value: String, method: String, isBrowserRequest: Bool) throws(SupabaseRefusal) {
+        if value.isEmpty, method.isEmpty { return nil }
+        guard !value.isEmpty, !method.isEmpty else {
+            throw .validation("PKCE flow requires code_challenge_method and code_challenge")
+        }
+        guard ["s256", "plain"].contains(method.lowercased()) else {
+            // The endpoints that send mail do not expect this one.
+            guard isBrowserRequest else { throw .failure }
+            throw .validation("Invalid code_challenge_method")
+        }
+        guard (43...128).contains(value.utf8.count) else {
+            throw .validation("code challenge has to be between 43 and 128 characters")
+        }
+        guard value.utf8.allSatisfy(ProviderState.isUnreserved) else {
+            throw .validation(
+                "code challenge can only contain alphanumeric characters, hyphens, periods, underscores and tildes")
+        }
+        self.value = value
+        isPlain = method.lowercased() == "plain"
+    }
+}

@@ -1,0 +1,104 @@
+internal import StrictJSON
+
+/// What a control document says under `supabase`: settings by the names that the answer shows, and deeds. `configuration`
+/// comes first and sets everything to what A or B has.
+///
+/// Deeds: `users` adds people (`email`, `phone`, `password`, `data`, `confirmed`), `ban`, `unban` and `delete_users`
+/// take addresses, `end_sessions` `true` or addresses, `tables` replaces tables
+/// (`{"profiles": {"key": "id", "rows": […]}}`).
+struct SupabaseChange {
+    typealias Mistake = ControlDocument.Mistake
+
+    private let members: [JSONObject.Member]
+
+    /// Refuses a mistake before anything changes.
+    init(parsing item: JSONObject.Member) throws(Mistake) {
+        members = try item.object().members.map { .init("supabase.\($0.name)", $0.value) }
+        var project = SupabaseProject(url: "")
+        try apply(to: &project, at: 0)
+    }
+
+    func apply(to project: inout SupabaseProject, at now: Int) throws(Mistake) {
+        if let member = members.first(where: { $0.name == "supabase.configuration" }) {
+            project.settings = SupabaseSettings(try member.oneOf(SupabaseSettings.Configuration.self))
+        }
+        for member in members where member.name != "supabase.configuration" {
+            let key = String(member.name.dropFirst("supabase.".utf8.count))
+            if try project.settings.set(key, to: member) { continue }
+            guard try project.perform(key, member, at: now) else {
+                throw Mistake(text: "\(member.name) is not a key of this document")
+            }
+        }
+    }
+}
+
+extension SupabaseProject {
+    fileprivate mutating func perform(
+        _ key: String, _ member: JSONObject.Member, at now: Int
+    ) throws(ControlDocument.Mistake) -> Bool {
+        switch key {
+        case "users":
+            _ = try member.each { item throws(ControlDocument.Mistake) in try addUser(item, at: now) }
+        case "ban":
+            try change(member) { $0.bannedUntil = SupabaseInstant(seconds: now + 3_155_760_000, nanoseconds: 0) }
+        case "unban": try change(member) { $0.bannedUntil = nil }
+        case "delete_users":
+            for id in try ids(member) {
+                users[id] = nil
+                endSessions { $0.userID == id }
+            }
+        case "end_sessions":
+            if member.value.bool == true {
+                sessions = [:]
+            } else {
+                let ids = try ids(member)
+                endSessions { ids.contains($0.userID) }
+            }
+        case "tables":
+            for table in try member.object().members {
+                try table.allow(["key", "rows"])
+                let rows = try table.optional("rows")?.each { row throws(ControlDocument.Mistake) in try row.object() }
+                tables.tables[table.name] = SupabaseTables.Table(
+                    key: try table.optional("key")?.string() ?? "id", rows: rows ?? [])
+            }
+        default: return false
+        }
+        return true
+    }
+
+    private func ids(_ member: JSONObject.Member) throws(ControlDocument.Mistake) -> [String] {
+        let names = try member.each { item throws(ControlDocument.Mistake) in try item.string() }
+        return names.compactMap { user(email: $0)?.id ?? user(phone: $0)?.id }
+    }
+
+    private mutating func change(
+        _ member: JSONObject.Member, _ change: (inout SupabaseUser) -> Void
+    ) throws(ControlDocument.Mistake) {
+        for id in try ids(member) {
+            guard var user = users[id] else { continue }
+            change(&user)
+            users[id] = user
+        }
+    }
+
+    private mutating func addUser(_ item: JSONObject.Member, at now: Int) throws(ControlDocument.Mistake) {
+        try item.allow(["email", "phone", "password", "data", "confirmed"])
+        let data = try item.optional("data")?.object() ?? JSONObject()
+        let password = try item.optional("password")?.string()
+        let isConfirmed = try item.optional("confirmed")?.bool() ?? true
+        var user: SupabaseUser
+        if let member = try item.optional("email") {
+            guard let email = SupabaseText.email(try member.string()) else { throw member.mistake("an address") }
+            guard self.user(email: email) == nil else { return }
+            user = newUser(email: email, password: password, data: data, at: now)
+            if isConfirmed { confirmEmail(of: &user, at: now) }
+        } else {
+            let member = try item.required("phone")
+            guard let phone = SupabaseText.phone(try member.string()) else { throw member.mistake("a number") }
+            guard self.user(phone: phone) == nil else { return }
+            user = newUser(phone: phone, password: password, data: data, at: now)
+            if isConfirmed { confirmPhone(of: &user, at: now) }
+        }
+        save(user, at: now)
+    }
+}

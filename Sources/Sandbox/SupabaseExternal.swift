@@ -1,0 +1,109 @@
+internal import Cryptography
+internal import HTTPMessages
+internal import LocalHTTP
+internal import StrictJSON
+
+/// How a sign-in with an external provider begins. Every provider, and every company's, is the issuer that the project
+/// hangs below: its page asks who signs in, or nobody is asked (`auto_approve`).
+extension SupabaseProject {
+    private static let known = [
+        "apple", "azure", "bitbucket", "discord", "facebook", "figma", "fly", "github", "gitlab", "google", "kakao",
+        "keycloak", "linkedin", "linkedin_oidc", "notion", "slack", "slack_oidc", "snapchat", "spotify", "twitch",
+        "twitter", "vercel_marketplace", "workos", "x", "zoom",
+    ]
+
+    /// As what the project is known to the issuer.
+    static let upstreamClient = SandboxClient(id: "supabase")
+
+    var callbackURL: String { authURL + "/callback" }
+    var assertionURL: String { authURL + "/sso/saml/acs" }
+
+    mutating func authorize(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+        SupabaseAnswers.redirect(to: try beginExternal(call, linkTo: nil), status: 302)
+    }
+
+    mutating func authorizeLinking(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+        let user = try authenticate(call).user
+        try checkLinking()
+        let location = try beginExternal(call, linkTo: user.id)
+        guard call.query("skip_http_redirect") == "true" else {
+            return SupabaseAnswers.redirect(to: location, status: 302)
+        }
+        return SupabaseAnswers.json(["url": .string(location)])
+    }
+
+    private mutating func beginExternal(_ call: SupabaseCall, linkTo: String?) throws(SupabaseRefusal) -> String {
+        let provider = (call.query("provider") ?? "").lowercased()
+        guard SupabaseProject.known.contains(provider) else {
+            throw .validation("Unsupported provider: Provider \(provider) could not be found")
+        }
+        guard settings.providers.contains(provider) else {
+            throw .validation("Unsupported provider: provider is not enabled")
+        }
+        let challenge = try SupabaseChallenge(
+            value: call.query("code_challenge") ?? "", method: call.query("code_challenge_method") ?? "",
+            isBrowserRequest: true)
+        if call.query("invite_token") != nil {
+            throw SupabaseRefusal(404, "user_not_found", "User identified by token not found")
+        }
+        var flow = SupabaseFlow(
+            provider: provider, method: "oauth", challenge: challenge, redirectTo: redirectTarget(call),
+            createdAt: call.now)
+        flow.upstream = .oauth
+        flow.linkTo = linkTo
+        let asked = (call.query("scopes") ?? "").split(separator: ",").joined(separator: " ")
+        var parameters = upstream(&flow, redirectURI: callbackURL)
+        if !asked.isEmpty { parameters["scope"] = "openid email profile \(asked)" }
+        // Whatever else was sent goes on, and wins.
+        let ours: Set = ["provider", "scopes", "code_challenge", "code_challenge_method", "invite_token"]
+        for pair in call.pairs where !ours.contains(pair.name) { parameters[pair.name] = pair.value }
+        add(flow)
+        return url + Endpoint.authorize.path + "?" + SupabaseURL.encode(parameters.map { ($0.key, $0.value) })
+    }
+
+    private func upstream(_ flow: inout SupabaseFlow, redirectURI: String) -> [String: String] {
+        flow.verifier = RandomToken.identifier(bits: 256)
+        return [
+            "client_id": SupabaseProject.upstreamClient.id, "redirect_uri": redirectURI, "response_type": "code",
+            "scope": "openid email profile", "state": flow.id,
+            "code_challenge": Base64URL.encode(Digest.sha256(flow.verifier)), "code_challenge_method": "S256",
+        ]
+    }
+
+    /// `POST /sso`. The redirect is kept as it is, and judged when the person comes back.
+    mutating func signOn(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+        guard !settings.ssoDomains.isEmpty else {
+            throw SupabaseRefusal(404, "saml_provider_disabled", "SAML 2.0 is disabled")
+        }
+        let body = try call.body()
+        let (domain, named) = (try body.text("domain"), try body.text("provider_id"))
+        guard domain.isEmpty != named.isEmpty else {
+            throw .validation(
+                domain.isEmpty
+                    ? "A provider_id or domain needs to be provided"
+                    : "Only one of provider_id or domain supported")
+        }
+        guard named.isEmpty || SupabaseText.isUUID(named) else {
+            throw .validation("provider_id must be an UUID")
+        }
+        let known = domain.isEmpty ? settings.ssoDomains.values.first { $0 == named } : settings.ssoDomains[domain]
+        guard let id = known else {
+            throw SupabaseRefusal(
+                404, "sso_provider_not_found",
+                domain.isEmpty ? "No such SSO provider" : "No SSO provider assigned for this domain")
+        }
+        let challenge = try SupabaseChallenge(
+            value: body.text("code_challenge"), method: body.text("code_challenge_method"), isBrowserRequest: true)
+        var flow = SupabaseFlow(
+            provider: "sso:" + id, method: "sso/saml", challenge: challenge,
+            redirectTo: try body.text("redirect_to"), createdAt: call.now)
+        flow.upstream = .sso
+        let parameters = upstream(&flow, redirectURI: assertionURL)
+        add(flow)
+        let location = url + Endpoint.authorize.path + "?" + SupabaseURL.encode(parameters.map { ($0.key, $0.value) })
+        guard try body.flag("skip_http_redirect") ?? false else {
+            return SupabaseAnswers.redirect(to: location, status: 303)
+        }
+        return SupabaseAnswers.json(["url": .string(location)])
+    }
+}

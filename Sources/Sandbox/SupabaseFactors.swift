@@ -1,0 +1,222 @@
+internal import Cryptography
+internal import HTTPMessages
+internal import LocalHTTP
+internal import StrictJSON
+
+/// A question put to a second factor; answered once, from where it was asked, within five minutes.
+struct SupabaseFactorChallenge {
+    let factorID: String
+    let address: String
+    let expiresAt: Int
+    /// What was messaged.
+    let code: String?
+    var isAnswered = false
+}
+
+/// `/factors`: enrolling, asking, proving and removing second factors.
+extension SupabaseProject {
+    private static let challengeLifetime = 300
+    private static let maxFactors = 10
+
+    private func authenticateForFactors(
+        _ call: SupabaseCall
+    ) throws(SupabaseRefusal) -> (user: SupabaseUser, session: SupabaseSession) {
+        let caller = try authenticate(call)
+        guard !caller.user.isAnonymous else {
+            throw SupabaseRefusal(
+                403, "no_authorization", "Anonymous user not allowed to perform these actions")
+        }
+        return caller
+    }
+
+    mutating func enrollFactor(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+        var (user, session) = try authenticateForFactors(call)
+        let body = try call.body()
+        let name = try body.text("friendly_name")
+        let kind = try factorKind(body.text("factor_type"))
+        let phone = kind == .phone ? try number(body.text("phone")) : ""
+        user.factors.removeAll {
+            !$0.isVerified && call.now > $0.createdAt.seconds + SupabaseProject.challengeLifetime
+        }
+        try checkEnrolling(user, session, name: name, phone: phone)
+        let now = instant(call.now)
+        let factor = SupabaseFactor(
+            id: SupabaseText.uuid(), kind: kind, name: name, phone: phone,
+            secret: kind == .totp ? RandomToken.bytes(20) : [], createdAt: now, updatedAt: now)
+        user.factors.append(factor)
+        save(user, at: call.now)
+        var members = JSONObject([.init("id", .string(factor.id)), .init("type", .string(kind.rawValue))])
+        members["friendly_name"] = .string(name)
+        if kind == .phone {
+            members["phone"] = .string(phone)
+        } else {
+            let issuer = try body.text("issuer")
+            members["totp"] = totp(factor, issuer.isEmpty ? SupabaseURL(settings.siteURL)?.host ?? "" : issuer, user)
+        }
+        return SupabaseAnswers.json(.object(members))
+    }
+
+    private func factorKind(_ type: String) throws(SupabaseRefusal) -> SupabaseFactor.Kind {
+        if let kind = SupabaseFactor.Kind(rawValue: type), settings.factors.contains(type) { return kind }
+        guard let title = ["totp": "TOTP", "phone": "Phone", "webauthn": "WebAuthn"][type] else {
+            throw .validation("factor_type needs to be totp, phone, or webauthn")
+        }
+        throw SupabaseRefusal(422, "mfa_\(type)_enroll_not_enabled", "MFA enroll is disabled for \(title)")
+    }
+
+    private func checkEnrolling(
+        _ user: SupabaseUser, _ session: SupabaseSession, name: String, phone: String
+    ) throws(SupabaseRefusal) {
+        if !phone.isEmpty, user.factors.contains(where: { $0.isVerified && $0.phone == phone }) {
+            throw SupabaseRefusal(
+                422, "mfa_verified_factor_exists",
+                "A verified phone factor already exists, unenroll the existing factor to continue")
+        }
+        if user.factors.contains(where: { $0.name == name }) {
+            throw SupabaseRefusal(
+                422, "mfa_factor_name_conflict",
+                "A factor with the friendly name \"\(name)\" for this user already exists")
+        }
+        guard user.factors.count < SupabaseProject.maxFactors else {
+            throw SupabaseRefusal(
+                422, "too_many_enrolled_mfa_factors",
+                "Maximum number of verified factors reached, unenroll to continue")
+        }
+        if user.hasVerifiedFactor, session.level != "aal2" {
+            throw SupabaseRefusal(403, "insufficient_aal", "AAL2 required to enroll a new factor")
+        }
+    }
+
+    private func totp(_ factor: SupabaseFactor, _ issuer: String, _ user: SupabaseUser) -> JSON {
+        let secret = SupabaseTOTP.base32(factor.secret)
+        let account = user.email.isEmpty ? user.phone : user.email
+        let uri =
+            "otpauth://totp/\(FormEncoding.escape(issuer)):\(FormEncoding.escape(account))?algorithm=SHA1&digits=6"
+            + "&issuer=\(FormEncoding.escape(issuer))&period=30&secret=\(secret)"
+        return [
+            "qr_code": .string(SupabaseTOTP.picture(of: uri)), "secret": .string(secret), "uri": .string(uri),
+        ]
+    }
+
+    private func factor(_ id: String, of user: SupabaseUser) throws(SupabaseRefusal) -> Int {
+        guard SupabaseText.isUUID(id) else { throw .validation("factor_id must be an UUID", status: 404) }
+        guard let index = user.factors.firstIndex(where: { $0.id == id }) else {
+            throw SupabaseRefusal(404, "mfa_factor_not_found", "Factor not found")
+        }
+        return index
+    }
+
+    /// Factors of a kind that was switched off stay, and cannot be used.
+    private func checkUsable(_ factor: SupabaseFactor) throws(SupabaseRefusal) {
+        let type = factor.kind.rawValue
+        guard settings.factors.contains(type) else {
+            throw SupabaseRefusal(
+                422, "mfa_\(type)_verify_not_enabled",
+                "MFA verification is disabled for \(factor.kind == .totp ? "TOTP" : "Phone")")
+        }
+    }
+
+    mutating func challengeFactor(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+        var user = try authenticateForFactors(call).user
+        let index = try factor(call.parts[1], of: user)
+        let kind = user.factors[index].kind
+        try checkUsable(user.factors[index])
+        var code: String?
+        if kind == .phone {
+            let channel = try channel(call.body().text("channel"))
+            try checkInterval(
+                since: user.factors[index].lastChallengedAt, settings.smsInterval, "over_sms_send_rate_limit",
+                at: call.now)
+            let sent = newCode()
+            code = sent
+            deliver(
+                SupabaseLetter(
+                    number: nextLetterNumber, at: call.now, to: user.factors[index].phone, channel: channel,
+                    type: "mfa", code: sent))
+        }
+        user.factors[index].lastChallengedAt = instant(call.now)
+        save(user, at: call.now)
+        let id = SupabaseText.uuid()
+        challenges = challenges.filter { $0.value.expiresAt + SupabaseProject.challengeLifetime > call.now }
+        challenges[id] = SupabaseFactorChallenge(
+            factorID: call.parts[1], address: call.address,
+            expiresAt: call.now + SupabaseProject.challengeLifetime, code: code)
+        return SupabaseAnswers.json([
+            "id": .string(id), "type": .string(kind.rawValue),
+            "expires_at": .integer(call.now + SupabaseProject.challengeLifetime),
+        ])
+    }
+
+    mutating func verifyFactor(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+        var (user, session) = try authenticateForFactors(call)
+        let index = try factor(call.parts[1], of: user)
+        try checkUsable(user.factors[index])
+        let body = try call.body()
+        let (challengeID, code) = (try body.text("challenge_id"), try body.text("code"))
+        guard SupabaseText.isUUID(challengeID) else { throw .validation("challenge_id must be an UUID") }
+        guard let challenge = challenges[challengeID], challenge.factorID == user.factors[index].id else {
+            throw SupabaseRefusal(
+                422, "mfa_factor_not_found", "MFA factor with the provided challenge ID not found")
+        }
+        guard !challenge.isAnswered, challenge.address == call.address else {
+            throw SupabaseRefusal(
+                422, "mfa_ip_address_mismatch", "Challenge and verify IP addresses mismatch.")
+        }
+        guard call.now <= challenge.expiresAt else {
+            throw SupabaseRefusal(
+                422, "mfa_challenge_expired",
+                "MFA challenge \(challengeID) has expired, verify against another challenge or create a new challenge.")
+        }
+        let factor = user.factors[index]
+        let isRight =
+            challenge.code.map { $0 == code }
+            ?? SupabaseTOTP.accepts(code, secret: factor.secret, at: call.now)
+        guard isRight else {
+            throw SupabaseRefusal(
+                422, "mfa_verification_failed",
+                factor.kind == .totp ? "Invalid TOTP code entered" : "Invalid MFA Phone code entered")
+        }
+        challenges[challengeID]?.isAnswered = true
+        if !factor.isVerified {
+            user.factors[index].isVerified = true
+            user.factors[index].updatedAt = instant(call.now)
+        }
+        user.factors.removeAll { !$0.isVerified && $0.kind == factor.kind }
+        save(user, at: call.now)
+        raise(&session, by: factor, at: call.now)
+        endSessions { $0.userID == user.id && $0.id != session.id && $0.level == "aal1" }
+        return try tokenAnswer(session.id, at: call.now)
+    }
+
+    /// The session has two proofs now, and another refresh token: the counter moves by two, so that the old token is
+    /// not taken for one whose answer was lost.
+    private mutating func raise(_ session: inout SupabaseSession, by factor: SupabaseFactor, at now: Int) {
+        let method = factor.kind == .totp ? "totp" : "mfa/phone"
+        session.proofs.removeAll { $0.method == method }
+        session.proofs.insert(.init(method: method, at: now), at: 0)
+        session.factorID = factor.id
+        if session.isCounted {
+            session.counter += 2
+        } else {
+            session.swap(session.activeRow?.token, at: now)
+            rowOwners[session.currentToken] = session.id
+        }
+        sessions[session.id] = session
+    }
+
+    mutating func removeFactor(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+        var (user, session) = try authenticateForFactors(call)
+        let index = try factor(call.parts[1], of: user)
+        let factor = user.factors[index]
+        if factor.isVerified, session.level != "aal2" {
+            throw SupabaseRefusal(422, "insufficient_aal", "AAL2 required to unenroll verified factor")
+        }
+        user.factors.remove(at: index)
+        save(user, at: call.now)
+        for (id, other) in sessions where other.factorID == factor.id {
+            sessions[id]?.proofs.removeAll { $0.isSecondFactor }
+            sessions[id]?.factorID = nil
+        }
+        return SupabaseAnswers.json(["id": .string(factor.id)])
+    }
+}

@@ -1,0 +1,165 @@
+internal import HTTPMessages
+internal import LocalHTTP
+internal import StrictJSON
+
+/// Why the REST endpoint refuses, in its own shape.
+struct SupabaseRESTRefusal: Error {
+    let status: Int
+    let code: String
+    let message: String
+    var details: String?
+}
+
+/// `/rest/v1/<table>` and `/rest/v1/rpc/<function>`: as much of PostgREST as profiles and functions need. Who asks is
+/// what the bearer token says, whether or not its session has ended.
+extension SupabaseProject {
+    mutating func rest(_ call: SupabaseCall) -> ServerResponse {
+        do throws(SupabaseRESTRefusal) {
+            let subject = try subject(call)
+            if call.parts.count == 2, call.parts[0] == "rpc" { return try runFunction(call, subject) }
+            guard call.parts.count == 1, let name = call.parts.first, tables.tables[name] != nil else {
+                throw SupabaseRESTRefusal(
+                    status: 404, code: "PGRST205",
+                    message:
+                        "Could not find the table 'public.\(call.parts.joined(separator: "/"))' in the schema cache")
+            }
+            switch call.method {
+            case "GET": return try select(name, call, subject)
+            case "POST": return try insert(name, call, subject)
+            case "PATCH", "DELETE": return try change(name, call, subject)
+            default:
+                throw SupabaseRESTRefusal(status: 405, code: "PGRST117", message: "Unsupported HTTP method")
+            }
+        } catch {
+            let members: JSON = [
+                "code": .string(error.code), "details": error.details.map(JSON.string) ?? .null, "hint": .null,
+                "message": .string(error.message),
+            ]
+            let fields = error.status == 401 ? [("WWW-Authenticate", "Bearer")] : []
+            return SupabaseAnswers.json(members, status: error.status, fields: fields)
+        }
+    }
+
+    /// Nil for somebody who is not signed in.
+    private func subject(_ call: SupabaseCall) throws(SupabaseRESTRefusal) -> String? {
+        guard let token = call.bearer, !settings.apiKeys.contains(token) else { return nil }
+        do throws(SupabaseRefusal) {
+            return try keys.claims(of: token, at: call.now)["sub"]?.string
+        } catch {
+            let isExpired = error.message.hasSuffix("expired")
+            throw SupabaseRESTRefusal(
+                status: 401, code: isExpired ? "PGRST303" : "PGRST301",
+                message: isExpired ? "JWT expired" : "No suitable key or wrong key type")
+        }
+    }
+
+    private func filters(_ call: SupabaseCall) throws(SupabaseRESTRefusal) -> [SupabaseFilter] {
+        var filters: [SupabaseFilter] = []
+        for pair in call.pairs
+        where !["select", "order", "limit", "offset", "apikey", "on_conflict", "columns"].contains(pair.name) {
+            guard let filter = SupabaseFilter(column: pair.name, text: pair.value) else {
+                throw SupabaseRESTRefusal(
+                    status: 400, code: "PGRST100",
+                    message: "\"failed to parse filter (\(pair.value))\" (line 1, column 1)")
+            }
+            filters.append(filter)
+        }
+        return filters
+    }
+
+    private func select(
+        _ name: String, _ call: SupabaseCall, _ subject: String?
+    ) throws(SupabaseRESTRefusal) -> ServerResponse {
+        let filters = try filters(call)
+        var rows = (tables.rows(of: name, visibleTo: subject) ?? []).filter { row in
+            filters.allSatisfy { $0.accepts(row) }
+        }
+        if let offset = call.query("offset").flatMap({ Int($0) }) { rows = Array(rows.dropFirst(max(offset, 0))) }
+        if let limit = call.query("limit").flatMap({ Int($0) }) { rows = Array(rows.prefix(max(limit, 0))) }
+        return try show(rows, call, status: 200)
+    }
+
+    /// One object if the request asks for one, else an array.
+    private func show(
+        _ rows: [JSONObject], _ call: SupabaseCall, status: Int
+    ) throws(SupabaseRESTRefusal) -> ServerResponse {
+        let columns = (call.query("select") ?? "*").split(separator: ",").map { $0.filter { $0 != " " } }
+        let shown = rows.map { row in
+            JSON.object(
+                columns.contains("*") ? row : JSONObject(columns.map { .init(String($0), row[String($0)] ?? .null) }))
+        }
+        guard call.field("Accept")?.contains("vnd.pgrst.object") == true else {
+            return SupabaseAnswers.json(.array(shown), status: status)
+        }
+        guard shown.count == 1, let row = shown.first else {
+            throw SupabaseRESTRefusal(
+                status: 406, code: "PGRST116", message: "Cannot coerce the result to a single JSON object",
+                details: "The result contains \(shown.count) rows")
+        }
+        return SupabaseAnswers.json(row, status: status)
+    }
+
+    private func wantsRows(_ call: SupabaseCall) -> Bool {
+        call.field("Prefer")?.contains("return=representation") ?? false
+    }
+
+    private func body(_ call: SupabaseCall) throws(SupabaseRESTRefusal) -> JSON {
+        guard let body = try? JSON(parsing: call.request.body) else {
+            throw SupabaseRESTRefusal(status: 400, code: "PGRST102", message: "Empty or invalid json")
+        }
+        return body
+    }
+
+    private mutating func insert(
+        _ name: String, _ call: SupabaseCall, _ subject: String?
+    ) throws(SupabaseRESTRefusal) -> ServerResponse {
+        let body = try body(call)
+        let fresh = (body.array ?? [body]).compactMap(\.object)
+        guard var table = tables.tables[name] else { return SupabaseAnswers.empty(500) }
+        for row in fresh {
+            guard let subject, row[table.key]?.string == subject else {
+                throw SupabaseRESTRefusal(
+                    status: subject == nil ? 401 : 403, code: "42501",
+                    message: "new row violates row-level security policy for table \"\(name)\"")
+            }
+            guard !table.rows.contains(where: { $0[table.key]?.string == subject }) else {
+                throw SupabaseRESTRefusal(
+                    status: 409, code: "23505",
+                    message: "duplicate key value violates unique constraint \"\(name)_pkey\"",
+                    details: "Key (\(table.key))=(\(subject)) already exists.")
+            }
+            table.rows.append(row)
+        }
+        tables.tables[name] = table
+        return wantsRows(call) ? try show(fresh, call, status: 201) : SupabaseAnswers.empty(201)
+    }
+
+    private mutating func change(
+        _ name: String, _ call: SupabaseCall, _ subject: String?
+    ) throws(SupabaseRESTRefusal) -> ServerResponse {
+        let filters = try filters(call)
+        let changes = call.method == "PATCH" ? try body(call).object ?? JSONObject() : nil
+        guard var table = tables.tables[name] else { return SupabaseAnswers.empty(500) }
+        var touched: [JSONObject] = []
+        var kept: [JSONObject] = []
+        for var row in table.rows {
+            guard subject != nil, row[table.key]?.string == subject, filters.allSatisfy({ $0.accepts(row) }) else {
+                kept.append(row)
+                continue
+            }
+            if let changes {
+                for member in changes.members { row[member.name] = member.value }
+                guard row[table.key]?.string == subject else {
+                    throw SupabaseRESTRefusal(
+                        status: 403, code: "42501",
+                        message: "new row violates row-level security policy for table \"\(name)\"")
+                }
+                kept.append(row)
+            }
+            touched.append(row)
+        }
+        table.rows = kept
+        tables.tables[name] = table
+        return wantsRows(call) ? try show(touched, call, status: 200) : SupabaseAnswers.empty(204)
+    }
+}

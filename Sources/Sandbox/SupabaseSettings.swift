@@ -1,0 +1,77 @@
+/// What a project's dashboard decides. Durations are seconds. Two configurations come ready: **A** as a development
+/// server has it, **B** as a strict project does.
+struct SupabaseSettings: Equatable {
+    enum Configuration: String, CaseIterable { case a = "A", b = "B" }
+    enum RefreshTokens: String, CaseIterable { case v1, v2 }
+    enum Algorithm: String, CaseIterable { case hs256 = "HS256", es256 = "ES256" }
+
+    var configuration = Configuration.a
+    /// New addresses count as confirmed.
+    var autoconfirm = true
+    var phoneAutoconfirm = false
+    var algorithm = Algorithm.hs256
+    var refreshTokens = RefreshTokens.v1
+    var reuseInterval = 10
+    var rotates = true
+    /// Replaced tokens are answered for ever.
+    var allowsReuse = false
+    var siteURL = "https://app.example.org"
+    var allowList: [String] = ["**"]
+    var accessTokenLifetime = 3_600
+    /// Access tokens name their issuer.
+    var namesIssuer = true
+    /// What `apikey` may be; empty for no gateway at all.
+    var apiKeys = ["sb_publishable_sandbox"]
+    /// External providers that are switched on. Each is the issuer that the project hangs below.
+    var providers = ["apple", "azure", "github", "google"]
+    var allowsSignUp = true
+    var allowsEmail = true
+    var allowsPhone = true
+    var allowsAnonymous = true
+    var allowsLinking = true
+    var factors = ["phone", "totp"]
+    var ssoDomains = ["company.example": "5d0c2b1e-6c34-4b9e-9f5f-0f1a2b3c4d5e"]
+    /// Both addresses confirm a change.
+    var securesEmailChange = true
+    /// A password is changed only with a code, unless the session is younger than a day.
+    var securesPasswordChange = false
+    var requiresCurrentPassword = false
+    var minPasswordLength = 6
+    var requiresDigit = false
+    var leakedPasswords: [String] = []
+    var otpLifetime = 3_600
+    var smsLifetime = 60
+    var otpLength = 6
+    /// Between two mails of a kind to one person, and between two messages.
+    var mailInterval = 0
+    var smsInterval = 0
+    var flowLifetime = 300
+    var relayLifetime = 120
+    /// Sessions end: so long after they began; so long after the last refresh; without a second factor.
+    var timebox: Int?
+    var inactivity: Int?
+    var lowLevelLifetime: Int?
+    var singleSession = false
+    /// How many requests a bucket lets through in five minutes; nil for no limit.
+    var requestLimit: Int?
+    /// How many mails go out in an hour.
+    var mailLimit: Int?
+    /// The only CAPTCHA token that is right; nil for no protection.
+    var captcha: String?
+    /// Every new user gets a row in `profiles`.
+    var profileTrigger = true
+
+    init(_ configuration: Configuration = .a) {
+        self.configuration = configuration
+        guard configuration == .b else { return }
+        autoconfirm = false
+        algorithm = .es256
+        refreshTokens = .v2
+        reuseInterval = 0
+        allowList = []
+        mailInterval = 60
+        smsInterval = 60
+    }
+
+    var redirectRules: SupabaseRedirectRules { SupabaseRedirectRules(siteURL: siteURL, allowed: allowList) }
+}

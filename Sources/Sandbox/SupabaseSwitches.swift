@@ -1,0 +1,98 @@
+internal import StrictJSON
+
+/// The settings under their outside names, for the control document and its answer.
+extension SupabaseSettings {
+    private static var flags: [(String, WritableKeyPath<SupabaseSettings, Bool>)] {
+        [
+            ("autoconfirm", \.autoconfirm), ("phone_autoconfirm", \.phoneAutoconfirm), ("rotation", \.rotates),
+            ("allow_reuse", \.allowsReuse), ("issuer_claim", \.namesIssuer), ("signup", \.allowsSignUp),
+            ("email", \.allowsEmail), ("phone", \.allowsPhone), ("anonymous", \.allowsAnonymous),
+            ("manual_linking", \.allowsLinking), ("secure_email_change", \.securesEmailChange),
+            ("secure_password_change", \.securesPasswordChange),
+            ("require_current_password", \.requiresCurrentPassword), ("password_digit", \.requiresDigit),
+            ("single_session", \.singleSession), ("profile_trigger", \.profileTrigger),
+        ]
+    }
+
+    private static var numbers: [(String, WritableKeyPath<SupabaseSettings, Int>)] {
+        [
+            ("reuse_interval", \.reuseInterval), ("access_token_lifetime", \.accessTokenLifetime),
+            ("password_min_length", \.minPasswordLength), ("otp_lifetime", \.otpLifetime),
+            ("sms_lifetime", \.smsLifetime), ("mail_interval", \.mailInterval), ("sms_interval", \.smsInterval),
+            ("flow_lifetime", \.flowLifetime), ("relay_lifetime", \.relayLifetime),
+        ]
+    }
+
+    private static var limits: [(String, WritableKeyPath<SupabaseSettings, Int?>)] {
+        [
+            ("session_timebox", \.timebox), ("session_inactivity", \.inactivity), ("allow_low_aal", \.lowLevelLifetime),
+            ("request_limit", \.requestLimit), ("mail_limit", \.mailLimit),
+        ]
+    }
+
+    private static var lists: [(String, WritableKeyPath<SupabaseSettings, [String]>)] {
+        [
+            ("allow_list", \.allowList), ("api_keys", \.apiKeys), ("providers", \.providers), ("mfa", \.factors),
+            ("leaked_passwords", \.leakedPasswords),
+        ]
+    }
+
+    /// False for a name that no setting has.
+    mutating func set(_ key: String, to member: JSONObject.Member) throws(ControlDocument.Mistake) -> Bool {
+        if let (_, path) = SupabaseSettings.flags.first(where: { $0.0 == key }) {
+            self[keyPath: path] = try member.bool()
+        } else if let (_, path) = SupabaseSettings.numbers.first(where: { $0.0 == key }) {
+            self[keyPath: path] = try member.integer()
+        } else if let (_, path) = SupabaseSettings.limits.first(where: { $0.0 == key }) {
+            self[keyPath: path] = try member.isNull ? nil : member.integer()
+        } else if let (_, path) = SupabaseSettings.lists.first(where: { $0.0 == key }) {
+            self[keyPath: path] = try member.each { item throws(ControlDocument.Mistake) in try item.string() }
+        } else {
+            return try setOther(key, to: member)
+        }
+        return true
+    }
+
+    private mutating func setOther(_ key: String, to member: JSONObject.Member) throws(ControlDocument.Mistake) -> Bool
+    {
+        switch key {
+        case "algorithm": algorithm = try member.oneOf(Algorithm.self)
+        case "refresh_tokens": refreshTokens = try member.oneOf(RefreshTokens.self)
+        case "site_url":
+            let text = try member.string()
+            guard SupabaseURL(text) != nil else { throw member.mistake("an absolute URL") }
+            siteURL = text
+        case "otp_length":
+            let length = try member.integer()
+            guard (6...10).contains(length) else { throw member.mistake("a number from 6 to 10") }
+            otpLength = length
+        case "captcha": captcha = try member.isNull ? nil : member.string()
+        case "sso_domains":
+            ssoDomains = [:]
+            for domain in try member.object().members {
+                let place = JSONObject.Member("\(member.name).\(domain.name)", domain.value)
+                let id = try place.string()
+                guard SupabaseText.isUUID(id) else { throw place.mistake("a UUID") }
+                ssoDomains[domain.name] = id
+            }
+        default: return false
+        }
+        return true
+    }
+
+    var json: JSON {
+        var members = JSONObject([.init("configuration", .string(configuration.rawValue))])
+        for (name, path) in SupabaseSettings.flags { members[name] = .bool(self[keyPath: path]) }
+        for (name, path) in SupabaseSettings.numbers { members[name] = .integer(self[keyPath: path]) }
+        for (name, path) in SupabaseSettings.limits { members[name] = self[keyPath: path].map(JSON.integer) ?? .null }
+        for (name, path) in SupabaseSettings.lists { members[name] = .array(self[keyPath: path].map(JSON.string)) }
+        members["algorithm"] = .string(algorithm.rawValue)
+        members["refresh_tokens"] = .string(refreshTokens.rawValue)
+        members["site_url"] = .string(siteURL)
+        members["otp_length"] = .integer(otpLength)
+        members["captcha"] = captcha.map(JSON.string) ?? .null
+        let domains = ssoDomains.sorted { $0.key < $1.key }.map { JSONObject.Member($0.key, .string($0.value)) }
+        members["sso_domains"] = .object(JSONObject(domains))
+        return .object(members)
+    }
+}

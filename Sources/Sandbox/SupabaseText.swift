@@ -1,0 +1,92 @@
+internal import Cryptography
+
+/// The forms in which the real server writes names, times and numbers.
+enum SupabaseText {
+    /// A random UUID (RFC 9562 section 5.4).
+    static func uuid() -> String {
+        var bytes = RandomToken.bytes(16)
+        bytes[6] = bytes[6] & 0x0F | 0x40
+        bytes[8] = bytes[8] & 0x3F | 0x80
+        return uuid(bytes)
+    }
+
+    static func uuid(_ bytes: [UInt8]) -> String {
+        let hex = Array(Digest.hex(bytes))
+        return [hex[0..<8], hex[8..<12], hex[12..<16], hex[16..<20], hex[20..<32]].map { String($0) }
+            .joined(separator: "-")
+    }
+
+    static func isUUID(_ text: String) -> Bool {
+        let parts = text.split(separator: "-", omittingEmptySubsequences: false)
+        return parts.map(\.utf8.count) == [8, 4, 4, 4, 12] && parts.joined().allSatisfy { $0.isASCII && $0.isHexDigit }
+    }
+
+    /// The 16 bytes of a UUID.
+    static func bytes(ofUUID text: String) -> [UInt8] {
+        let digits = text.compactMap(\.hexDigitValue)
+        return stride(from: 0, to: digits.count - 1, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
+    }
+
+    /// Letters of an alphabet, each as likely as any other.
+    static func random(_ count: Int, from alphabet: String) -> String {
+        let letters = Array(alphabet)
+        let fair = 256 - 256 % letters.count
+        var text = ""
+        while text.count < count {
+            let byte = Int(RandomToken.bytes(1)[0])
+            if byte < fair { text.append(letters[byte % letters.count]) }
+        }
+        return text
+    }
+
+    /// As typed by a person: trimmed of `+` and spaces, and E.164 then; nil otherwise.
+    static func phone(_ text: String) -> String? {
+        var digits = text.filter { $0 != " " }
+        if digits.hasPrefix("+") { digits.removeFirst() }
+        guard (2...15).contains(digits.utf8.count), digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+            !digits.hasPrefix("0")
+        else { return nil }
+        return digits
+    }
+
+    /// Lower-cased; nil for what is no address.
+    static func email(_ text: String) -> String? {
+        let parts = text.split(separator: "@", omittingEmptySubsequences: false)
+        let isPlain = text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"\"(),:;<>[\\]".utf8.contains($0) }
+        guard text.utf8.count <= 255, isPlain, parts.count == 2, let local = parts.first, let domain = parts.last,
+            !local.isEmpty, domain.split(separator: ".", omittingEmptySubsequences: false).allSatisfy({ !$0.isEmpty })
+        else { return nil }
+        return text.lowercased()
+    }
+}
+
+/// A point in time as Go writes it (RFC 3339, UTC): up to nine fractional digits, without zeros at the end.
+struct SupabaseInstant: Sendable, Equatable {
+    let seconds: Int
+    let nanoseconds: Int
+
+    var text: String {
+        let (days, second) = (seconds / 86_400, seconds % 86_400)
+        // Howard Hinnant's days-to-civil.
+        let shifted = days + 719_468
+        let era = shifted / 146_097
+        let dayOfEra = shifted - era * 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let moved = (5 * dayOfYear + 2) / 153
+        let day = dayOfYear - (153 * moved + 2) / 5 + 1
+        let month = moved < 10 ? moved + 3 : moved - 9
+        let year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+        var fraction = SupabaseInstant.padded(nanoseconds, 9)[...]
+        while fraction.hasSuffix("0") { fraction.removeLast() }
+        let date = [(year, 4), (month, 2), (day, 2)].map { SupabaseInstant.padded($0.0, $0.1) }.joined(separator: "-")
+        let time = [second / 3_600, second / 60 % 60, second % 60].map { SupabaseInstant.padded($0, 2) }
+            .joined(separator: ":")
+        return date + "T" + time + (fraction.isEmpty ? "" : ".\(fraction)") + "Z"
+    }
+
+    private static func padded(_ number: Int, _ width: Int) -> String {
+        let digits = String(number)
+        return String(repeating: "0", count: max(width - digits.count, 0)) + digits
+    }
+}

@@ -1,0 +1,98 @@
+public import StrictJSON
+
+/// A provider's account that belongs to a user.
+public struct Identity: Sendable, Equatable {
+    /// The UUID that ``SupabaseProject/removeIdentity(_:bearer:)`` takes.
+    public let identityID: String
+    /// `google`, `apple`, `email`, `phone` ...
+    public let provider: String
+    /// The person, as the provider names them.
+    public let providerSubject: String
+    public let email: String?
+    /// As the server writes it (RFC 3339).
+    public let createdAt: String?
+    /// As the server writes it (RFC 3339).
+    public let lastSignInAt: String?
+    private let document: JSONObject
+
+    /// Reads an identity of a user document; nil without `identity_id` and `provider`.
+    public init?(reading document: JSONObject) {
+        guard let identityID = document.word("identity_id"), let provider = document.word("provider") else {
+            return nil
+        }
+        self.identityID = identityID
+        self.provider = provider
+        providerSubject = document["id"]?.string ?? ""
+        email = document.word("email") ?? document["identity_data"]?.object?.word("email")
+        createdAt = document.word("created_at")
+        lastSignInAt = document.word("last_sign_in_at")
+        self.document = document
+    }
+
+    /// The identity as the socket shows it.
+    public var json: JSONObject { document }
+}
+
+/// What became of a user's identities. The server links an account with the same confirmed address in silence: only a
+/// comparison shows it.
+public struct IdentityChange: Sendable, Equatable {
+    public let linked: [Identity]
+    public let unlinked: [Identity]
+
+    /// True if nothing changed.
+    public var isEmpty: Bool { linked.isEmpty && unlinked.isEmpty }
+
+    /// The change between two documents of one user. Where one of them does not tell its identities, none is known.
+    public init(from earlier: SupabaseUser, to later: SupabaseUser) {
+        guard earlier.id == later.id, let before = earlier.identities, let after = later.identities else {
+            (linked, unlinked) = ([], [])
+            return
+        }
+        linked = after.filter { identity in !before.contains { $0.identityID == identity.identityID } }
+        unlinked = before.filter { identity in !after.contains { $0.identityID == identity.identityID } }
+    }
+
+    /// What a sign-in added to a user who was there before it: identities made since `start` (Unix seconds by our
+    /// clock, taken before the sign-in) of a user older than that. For the first sign-in here, when there is no
+    /// document to compare with. A clock that is more than a minute off sees nothing, or a link of the last minutes.
+    public init(bySignInOf user: SupabaseUser, since start: Int) {
+        let bound = start - IdentityChange.leeway
+        let made = user.json["created_at"]?.string.flatMap(ServerInstant.seconds)
+        unlinked = []
+        guard let made, made < bound else {
+            linked = []
+            return
+        }
+        linked = (user.identities ?? []).filter { identity in
+            identity.createdAt.flatMap(ServerInstant.seconds).map { $0 >= bound } ?? false
+        }
+    }
+
+    /// Seconds that clocks may differ.
+    private static let leeway = 60
+}
+
+/// Instants as the server writes them: RFC 3339 in UTC with up to nine digits of fraction, which are dropped.
+enum ServerInstant {
+    /// Unix seconds of 1970 on; nil for another form.
+    static func seconds(_ text: String) -> Int? {
+        let bytes = Array(text.utf8)
+        guard (20...30).contains(bytes.count), bytes.last == UInt8(ascii: "Z"), bytes[4] == UInt8(ascii: "-"),
+            bytes[7] == UInt8(ascii: "-"), bytes[10] == UInt8(ascii: "T"), bytes[13] == UInt8(ascii: ":"),
+            bytes[16] == UInt8(ascii: ":"), bytes.count == 20 || bytes[19] == UInt8(ascii: "."),
+            let year = number(bytes[0..<4]), let month = number(bytes[5..<7]), let day = number(bytes[8..<10]),
+            let hour = number(bytes[11..<13]), let minute = number(bytes[14..<16]), let second = number(bytes[17..<19]),
+            year >= 1970, (1...12).contains(month), (1...31).contains(day), hour < 24, minute < 60, second <= 60
+        else { return nil }
+        // Years that begin in March end with the leap day.
+        let shifted = month > 2 ? year : year - 1
+        let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
+        let days = shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + dayOfYear - 719_468
+        return days * 86_400 + hour * 3_600 + minute * 60 + second
+    }
+
+    private static func number(_ digits: ArraySlice<UInt8>) -> Int? {
+        guard digits.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        return digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
+    }
+}

@@ -1,0 +1,135 @@
+public import Secrets
+
+/// What a person typed, checked before the network is troubled: the server's own rules, so that nothing is refused here
+/// that it would take.
+public struct FieldError: Error, Sendable, Equatable {
+    /// The field's name on the wire.
+    public let field: String
+    /// Our own sentence, which repeats nothing of what was typed.
+    public let reason: String
+
+    /// A field and what is wrong with it.
+    public init(field: String, reason: String) {
+        self.field = field
+        self.reason = reason
+    }
+}
+
+/// An e-mail address as the server compares them: trimmed and lower-cased.
+public struct EmailAddress: Sendable, Hashable {
+    /// The address.
+    public let text: String
+
+    /// At most 255 bytes; a local part and a domain of letters, digits and hyphens. Throws for `email`.
+    public init(parsing input: String) throws(FieldError) {
+        let text = input.trimmed.lowercased()
+        guard !text.isEmpty else { throw FieldError(field: "email", reason: "missing") }
+        guard text.utf8.count <= 255 else { throw FieldError(field: "email", reason: "longer than 255 bytes") }
+        let parts = text.utf8.split(separator: UInt8(ascii: "@"), omittingEmptySubsequences: false)
+        guard parts.count == 2, !parts[0].isEmpty, parts[0].allSatisfy(EmailAddress.isLocal),
+            parts[1].split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+                .allSatisfy({ EmailAddress.isLabel(Array($0)) })
+        else { throw FieldError(field: "email", reason: "not an e-mail address") }
+        self.text = text
+    }
+
+    private static func isLocal(_ byte: UInt8) -> Bool {
+        isAlphanumeric(byte) || ".!#$%&'*+/=?^_`{|}~-".utf8.contains(byte)
+    }
+
+    private static func isLabel(_ label: [UInt8]) -> Bool {
+        guard (1...63).contains(label.count), let first = label.first, let last = label.last else { return false }
+        return isAlphanumeric(first) && isAlphanumeric(last)
+            && label.allSatisfy { isAlphanumeric($0) || $0 == UInt8(ascii: "-") }
+    }
+
+    private static func isAlphanumeric(_ byte: UInt8) -> Bool {
+        (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte)
+    }
+}
+
+/// A phone number in the form of E.164, which the server stores without its plus sign.
+public struct PhoneNumber: Sendable, Hashable {
+    /// The digits alone, as they are sent.
+    public let digits: String
+
+    /// With the plus sign, as people and apps see it.
+    public var text: String { "+\(digits)" }
+
+    /// A plus sign at the start and spaces go; then 2 to 15 digits, the first not a zero. Dashes and parentheses are
+    /// refused, as the server does. Throws for `phone`.
+    public init(parsing input: String) throws(FieldError) {
+        var digits = input.trimmed.filter { $0 != " " }
+        guard !digits.isEmpty else { throw FieldError(field: "phone", reason: "missing") }
+        if digits.hasPrefix("+") { digits.removeFirst() }
+        guard (2...15).contains(digits.utf8.count), digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+            digits.utf8.first != UInt8(ascii: "0")
+        else {
+            throw FieldError(
+                field: "phone", reason: "not a number with its country code, such as +4915112345678 (E.164)")
+        }
+        self.digits = digits
+    }
+}
+
+/// Who signs in: the server takes an e-mail address or a phone number, never both.
+public enum Contact: Sendable, Hashable {
+    case email(EmailAddress)
+    case phone(PhoneNumber)
+
+    /// Exactly one of the two, checked.
+    public init(email: String?, phone: String?) throws(FieldError) {
+        switch (email, phone) {
+        case (let email?, nil): self = .email(try EmailAddress(parsing: email))
+        case (nil, let phone?): self = .phone(try PhoneNumber(parsing: phone))
+        case (nil, nil): throw FieldError(field: "email", reason: "an e-mail address or a phone number is needed")
+        case (_?, _?): throw FieldError(field: "phone", reason: "an e-mail address or a phone number, not both")
+        }
+    }
+}
+
+/// A code that a person copies from a message or an authenticator.
+public struct OneTimeCode: Sendable, Equatable {
+    /// 6 to 10 digits.
+    public let digits: Secret
+
+    /// Spaces go, also those between the digits: people are shown them in groups. Throws for `code`.
+    public init(parsing input: Secret) throws(FieldError) {
+        let digits = input.revealedBytes().filter { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
+        guard (6...10).contains(digits.count), digits.allSatisfy({ (0x30...0x39).contains($0) }) else {
+            throw FieldError(field: "code", reason: "not a code of 6 to 10 digits")
+        }
+        self.digits = Secret(bytes: digits)
+    }
+}
+
+/// What a password may be.
+public enum PasswordRule {
+    /// bcrypt reads no more, and the server refuses longer ones.
+    public static let maxBytes = 72
+    /// The server's smallest setting; a project may want more and says so.
+    public static let minCharacters = 6
+
+    static let tooShort = FieldError(field: "password", reason: "shorter than \(minCharacters) characters")
+
+    /// Throws for `password`. A new one is held to the least length, one that exists is not.
+    public static func check(_ password: Secret, isNew: Bool) throws(FieldError) {
+        guard !password.isEmpty else { throw FieldError(field: "password", reason: "missing") }
+        guard password.count <= maxBytes else {
+            throw FieldError(field: "password", reason: "longer than \(maxBytes) bytes")
+        }
+        guard !isNew || password.revealed().unicodeScalars.count >= minCharacters else {
+            throw tooShort
+        }
+    }
+}
+
+extension String {
+    /// Without white space at both ends.
+    fileprivate var trimmed: String {
+        var rest = self[...]
+        while let first = rest.first, first.isWhitespace { rest.removeFirst() }
+        while let last = rest.last, last.isWhitespace { rest.removeLast() }
+        return String(rest)
+    }
+}

@@ -1,0 +1,114 @@
+internal import Cryptography
+internal import OAuth
+public import Secrets
+internal import StrictJSON
+
+/// A session as the Auth server hands it out, checked: its tokens are usable and belong to one user.
+public struct SupabaseSession: Sendable, Equatable {
+    public let accessToken: Secret
+    /// What the access token says about itself; not verified, see ``AccessTokenCheck``.
+    public let claims: AccessTokenClaims
+    /// Seconds, 0 to one year; nil if the answer states none.
+    public let expiresIn: Int?
+    /// Unix seconds by the server's clock; nil on very old servers.
+    public let expiresAt: Int?
+    /// Nil only in answers of odd servers: the one before stays.
+    public let refreshToken: Secret?
+    /// The upstream provider's access token: there after a browser flow, and never again after a refresh, so that it is
+    /// kept apart from what refreshes replace.
+    public let providerToken: Secret?
+    /// The upstream provider's refresh token, likewise. It never leaves the daemon.
+    public let providerRefreshToken: Secret?
+    /// The user; nil if the answer has none.
+    public let user: SupabaseUser?
+    /// What is wrong with the password that was good enough to sign in: `length`, `characters`, `pwned`; empty for
+    /// nothing.
+    public let weaknesses: [String]
+
+    init(_ tokens: TokenSet, _ object: JSONObject) throws(SupabaseError) {
+        guard let claims = AccessTokenClaims(unverified: tokens.accessToken) else {
+            throw .invalid(reason: "an access_token that is not a token of the Auth server")
+        }
+        user = object["user"]?.object.flatMap(SupabaseUser.init(reading:))
+        // One of the two would be served as the other.
+        guard user.map({ $0.id == claims.subject }) ?? true else {
+            throw .invalid(reason: "an access_token of another user than the answer's")
+        }
+        self.claims = claims
+        accessToken = tokens.accessToken
+        expiresIn = tokens.expiresIn
+        expiresAt = SupabaseSession.instant(object["expires_at"])
+        refreshToken = tokens.refreshToken
+        providerToken = PlainText.token(object["provider_token"])
+        providerRefreshToken = PlainText.token(object["provider_refresh_token"])
+        weaknesses = object["weak_password"]?["reasons"]?.array?.compactMap { PlainText.code($0.string) } ?? []
+    }
+
+    /// The access token's life in seconds from the answer on. `expires_in` counts, since it needs no clock; without it
+    /// the token's own times, which are both of the server's clock; without those `expires_at` by the clock `now`.
+    public func lifetime(now: Int) -> Int? {
+        if let expiresIn { return expiresIn }
+        let end = expiresAt ?? claims.expiresAt
+        guard let end else { return nil }
+        return min(max(end - (claims.issuedAt ?? now), 0), SupabaseSession.longest)
+    }
+
+    /// A year: longer promises are cut to it.
+    private static let longest = 31_536_000
+
+    /// A number, or a number in quotes, of 1970 to 9999.
+    private static func instant(_ value: JSON?) -> Int? {
+        let seconds = value?.integer ?? value?.string.flatMap { Int($0) }
+        return seconds.flatMap { (0...253_402_300_799).contains($0) ? $0 : nil }
+    }
+}
+
+/// What a refresh token's form tells. The server may change the form at any refresh: this explains, it decides nothing.
+public enum RefreshTokenForm: Sendable, Equatable {
+    /// Twelve characters, a row of its own for each token.
+    case v1
+    /// The session and how many tokens it has had, signed.
+    case v2(sessionID: String, counter: Int)
+    /// A form that is not known here.
+    case other
+
+    /// Takes a token apart.
+    public init(of token: Secret) {
+        let text = token.revealed()
+        let isShort =
+            text.utf8.count == 12
+            && text.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x7A).contains($0) }
+        if isShort {
+            self = .v1
+        } else {
+            self = RefreshTokenForm.signed(text) ?? .other
+        }
+    }
+
+    /// A zero, the session's UUID, the counter in groups of seven bits, 16 bytes of MAC, 4 of checksum.
+    private static func signed(_ text: String) -> RefreshTokenForm? {
+        guard text.utf8.count >= 51, let bytes = Base64URL.decode(text), bytes.count >= 38, bytes[0] == 0,
+            Digest.sha256(bytes.dropLast(4)).prefix(4).elementsEqual(bytes.suffix(4))
+        else { return nil }
+        var counter = 0
+        var shift = 0
+        let groups = bytes[17..<(bytes.count - 20)]
+        for (index, byte) in groups.enumerated() {
+            guard shift < 56 else { return nil }
+            counter |= Int(byte & 0x7F) << shift
+            shift += 7
+            guard (byte & 0x80 == 0) == (index == groups.count - 1) else { return nil }
+        }
+        return .v2(sessionID: uuid(bytes[1..<17]), counter: counter)
+    }
+
+    private static func uuid(_ bytes: ArraySlice<UInt8>) -> String {
+        let digits = Digest.hex(bytes)
+        var text = ""
+        for (index, digit) in digits.enumerated() {
+            if [8, 12, 16, 20].contains(index) { text.append("-") }
+            text.append(digit)
+        }
+        return text
+    }
+}

@@ -1,0 +1,12 @@
+// The rule: what is drawn must fit, and a width that nobody tells is one that nothing may be drawn for.
+
+import Glibc
+
+extension Console.Stream {
+    /// Places on a line of the terminal; nil if it is none, or does not say.
+    public var columns: Int? {
+        var size = winsize()
+        guard isTerminal, unsafe ioctl(rawValue, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return nil }
+        return Int(size.ws_col)
+    }
+}

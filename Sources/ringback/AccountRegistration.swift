@@ -1,0 +1,156 @@
+import ArgumentParser
+import RingbackAPI
+import RingbackClient
+import StrictJSON
+import Terminal
+
+/// What a registration yielded, as far as it leaves the daemon.
+struct RegisteredAccount {
+    let clientID: String
+    let authentication: String
+    /// The vault holds the client's secret.
+    let hasSecret: Bool
+    let document: JSON
+
+    init(reading document: JSON) throws(RingbackError) {
+        guard let clientID = document["client_id"]?.string,
+            let authentication = document["token_endpoint_auth_method"]?.string
+        else { throw RingbackError(.badAnswer, "The daemon's answer to the registration has no client_id.") }
+        self.clientID = clientID
+        self.authentication = authentication
+        hasSecret = document["client_secret_registered"]?.bool == true
+        self.document = document
+    }
+
+    var scopes: [String] { (document["scopes"]?.string ?? "").split(separator: " ").map(String.init) }
+    var redirectURIs: [String] { (document["redirect_uris"]?.array ?? []).compactMap(\.string) }
+    var requestedRedirectURIs: [String] { (document["redirect_uris_requested"]?.array ?? []).compactMap(\.string) }
+}
+
+/// Having the client registered (RFC 7591), for `account add --register`. The daemon does it and keeps what is secret.
+struct AccountRegistration: ParsableArguments {
+    @Flag(help: "Have the provider register the client (RFC 7591); the daemon must be running.")
+    var register = false
+
+    @Option(
+        name: .customLong("initial-access-token-fd"),
+        help: ArgumentHelp(
+            "The descriptor from which the token is read that some providers want before they register a client; "
+                + "0 is standard input. It is never an argument.", valueName: "fd"))
+    var tokenDescriptor: Int32?
+
+    func check(_ description: AccountDescription) throws {
+        guard register else {
+            if tokenDescriptor != nil { throw ValidationError("--initial-access-token-fd belongs to --register.") }
+            return
+        }
+        guard description.issuer != nil else {
+            throw ValidationError("--register needs --issuer: where to register is in the issuer's metadata.")
+        }
+        let given: [(String, String?)] = [
+            ("--client-id", description.clientID), ("--client-secret-file", description.clientSecretFile),
+            ("--client-key-file", description.clientKeyFile),
+        ]
+        if let (option, _) = given.first(where: { $0.1 != nil }) {
+            throw ValidationError("\(option) is for a client that is registered already: leave it or --register out.")
+        }
+        if let tokenDescriptor, tokenDescriptor < 0 || tokenDescriptor == 1 || tokenDescriptor == 2 {
+            throw ValidationError("--initial-access-token-fd is the number of a descriptor that can be read.")
+        }
+    }
+
+    /// The checked account as far as its file will be written before there is a client: a mistake is found before the
+    /// provider has registered anything.
+    static let standIn = "not-registered-yet"
+
+    /// Asks the daemon; it discovers the issuer, posts the registration, and seals what it got.
+    func run(
+        _ name: String, _ description: AccountDescription, _ calls: BrokerCalls
+    ) throws(RingbackError) -> RegisteredAccount {
+        var body = JSONObject([
+            .init("account", .string(name)), .init("issuer", .string(description.issuer ?? "")),
+            .init("scopes", .string(description.usualScopes.joined(separator: " "))),
+        ])
+        body["redirect_uri"] = description.redirectURI.map { .string($0) }
+        body["token_endpoint_auth_method"] = description.clientAuthentication.map { .string($0) }
+        body["ca_file"] = description.absoluteCAFile.map { .string($0) }
+        if let tokenDescriptor {
+            body["initial_access_token"] = .string(try AccountToken.read(from: tokenDescriptor))
+        }
+        do throws(RingbackError) {
+            let answer = try calls.call("POST", "/v1/registrations", body: .object(body), timeout: .seconds(120))
+            return try RegisteredAccount(reading: answer)
+        } catch {
+            throw AccountRegistration.explained(error, name)
+        }
+    }
+
+    /// The account could not be written: its registration goes again. Says what became of it.
+    func undo(
+        _ registered: RegisteredAccount, _ name: String, _ description: AccountDescription, _ calls: BrokerCalls
+    ) -> String {
+        let issuer = description.issuer ?? ""
+        let target = RequestTarget.query(
+            "/v1/registrations/\(name)",
+            [
+                ("issuer", issuer), ("client_id", registered.clientID), ("ca_file", description.absoluteCAFile),
+            ])
+        let client = Sanitizer.line(registered.clientID)
+        do throws(RingbackError) {
+            let answer = try calls.call("DELETE", target, timeout: .seconds(60))
+            return answer["deleted_at_provider"]?.bool == true
+                ? "The registration of the client \(client) was deleted again."
+                : "The client \(client) stays registered at \(issuer), which gave nothing to delete it with."
+        } catch {
+            return "The client \(client) stays registered at \(issuer): it could not be deleted "
+                + "(\(Sanitizer.line(error.detail, limit: 400)))\nThe vault keeps what deletes it: DELETE \(target)"
+        }
+    }
+
+    /// The provider's reason with what to do about it.
+    private static func explained(_ error: RingbackError, _ name: String) -> RingbackError {
+        var error = error
+        let steps = [
+            "invalid_redirect_uri":
+                "If it wants a redirect URI with a port, choose one: --redirect-uri "
+                + "http://127.0.0.1:8400/callback/\(name)",
+            "invalid_client_metadata":
+                "If it wants a client with a secret: --client-authentication client_secret_basic",
+            "invalid_token": "If it wants an initial access token: --initial-access-token-fd 0",
+            "access_denied": "It may register clients by hand alone; then add the account with --client-id.",
+        ]
+        if let code = error.problem?.extensions["provider_code"]?.string, let step = steps[code] {
+            error.detail += " " + step
+        }
+        return error
+    }
+
+    /// What was registered, for people.
+    static func show(_ registered: RegisteredAccount, _ description: AccountDescription) {
+        let issuer = Sanitizer.line(description.issuer ?? "", limit: 2_000)
+        Output.line("Registered the client \(Sanitizer.line(registered.clientID, limit: 1_100)) at \(issuer)")
+        Output.line("with the redirect URI:")
+        for uri in registered.redirectURIs { Output.line("  " + Sanitizer.line(uri, limit: 2_000)) }
+        let missing = registered.requestedRedirectURIs.filter { !registered.redirectURIs.contains($0) }
+        for uri in missing {
+            Output.note("The provider did not register \(Sanitizer.line(uri, limit: 2_000)): sign-ins may be refused.")
+        }
+        let left = description.usualScopes.filter { !registered.scopes.contains($0) }
+        if !left.isEmpty {
+            Output.note(
+                "The provider registered no client with: \(Sanitizer.line(left.joined(separator: " "), limit: 600))")
+        }
+        if description.redirectURI?.contains("{port}") ?? true {
+            Output.note(
+                "(Sign-ins use it with a free port, as RFC 8252 section 7.3 wants it. If the provider refuses that, "
+                    + "register again with a fixed one: --redirect-uri.)")
+        }
+        if let end = registered.document["client_secret_expires_at"]?.integer {
+            Output.note(
+                "The client's secret expires \(TimeText.dateAndTime(end)); then the client has to be registered again.")
+        }
+        if registered.document["managed"]?.bool == false {
+            Output.note("The provider gave nothing to delete the registration with.")
+        }
+    }
+}

@@ -1,0 +1,92 @@
+import RingbackClient
+import StrictJSON
+import Terminal
+
+/// Waits for the code of a flow. A person is asked until it is right; a script has one line, and its end says whether it
+/// was. All the while the flow may end otherwise: by the link in the mail, or by a code that was typed elsewhere.
+struct CodeEntry {
+    let calls: BrokerCalls
+    let input: SecretInput
+    /// Where the code is read; nil for the terminal or standard input.
+    var descriptor: Int32?
+    /// The caller's own bound.
+    var end: ContinuousClock.Instant?
+
+    init(_ calls: BrokerCalls, _ interruption: Interruption, from descriptor: Int32? = nil) {
+        self.calls = calls
+        input = SecretInput(interruption: interruption)
+        self.descriptor = descriptor
+    }
+
+    /// True for a flow that a code can end.
+    static func isAwaited(by flow: Flow) -> Bool { ["code", "email_confirmation"].contains(flow.waitingFor) }
+
+    /// The flow once it is over, or as it is at the caller's bound.
+    ///
+    /// - Parameter onTick: as ``BrokerCalls/wait(forFlow:until:onTick:)``, where no code is to be had any more.
+    /// - Throws: `cancelled` after a signal, or when the person ended the question; what the project says of a wrong
+    ///   code, where nobody can be asked again.
+    func finish(_ flow: Flow, onTick: (() -> Void)? = nil) throws(RingbackError) -> Flow {
+        let watch = try FlowWatch(calls, flow: flow.id, until: end)
+        defer { watch.stop() }
+        guard SecretInput.asksPerson(descriptor) else {
+            let line = try input.line("", from: descriptor, orEndedBy: watch.descriptor)
+            if let (ended, _) = try watch.outcome { return ended }
+            if let code = line.map(CodeEntry.trimmed), !code.isEmpty {
+                return try patient.verify(flow: flow.id, "code", code).0
+            }
+            watch.stop()
+            return try calls.wait(forFlow: flow.id, until: end, onTick: onTick).0
+        }
+        return try ask(flow, watch)
+    }
+
+    private func ask(_ flow: Flow, _ watch: FlowWatch) throws(RingbackError) -> Flow {
+        Output.note(CodeEntry.introduction(to: flow))
+        while true {
+            let line = try input.line(
+                "Code (it is not shown; “resend” sends another): ", from: descriptor, orEndedBy: watch.descriptor)
+            if let (ended, _) = try watch.outcome { return ended }
+            guard let line else { throw RingbackError(.cancelled, "No code was read.") }
+            let word = CodeEntry.trimmed(line)
+            if word.isEmpty { continue }
+            do throws(RingbackError) {
+                if word == "resend" {
+                    Output.note(CodeEntry.sent(try patient.resend(flow: flow.id).0))
+                } else {
+                    return try patient.verify(flow: flow.id, "code", word).0
+                }
+            } catch {
+                guard isPending(flow) else { throw error }
+                Failure(error, account: flow.account).show()
+            }
+        }
+    }
+
+    /// What is being sent is not cut short: its answer says what became of the code.
+    private var patient: BrokerCalls {
+        var patient = calls
+        patient.interruption = nil
+        return patient
+    }
+
+    private func isPending(_ flow: Flow) -> Bool {
+        guard let answer = try? patient.call("GET", "/v1/flows/\(RequestTarget.escape(flow.id))") else { return false }
+        return Flow(reading: answer)?.status == .pending
+    }
+
+    private static func introduction(to flow: Flow) -> String {
+        let first = flow.userMessage.map { Sanitizer.line($0) } ?? "A message with a code was sent."
+        return flow.redirectURI == nil ? first : first + " Its link finishes this too, opened on this machine."
+    }
+
+    /// What to say after a message was sent again.
+    static func sent(_ flow: Flow) -> String {
+        let left = flow.resendAfter.map { $0 - TimeText.now() } ?? 0
+        return "Sent again." + (left > 0 ? " The next one can be sent in \(TimeText.span(left))." : "")
+    }
+
+    private static func trimmed(_ text: String) -> String {
+        String(text.drop(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed())
+    }
+}

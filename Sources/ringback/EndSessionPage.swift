@@ -1,0 +1,32 @@
+import RingbackClient
+import StrictJSON
+import Terminal
+
+/// The provider's page that ends the person's session in the browser, after the sign-out here. Nothing waits for the
+/// browser to come back, so nothing that comes back can matter.
+struct EndSessionPage {
+    private let url: String?
+    private let problem: String?
+    private let opensBrowser: Bool
+
+    /// - Parameter answer: the daemon's to the sign-out.
+    init(_ answer: JSON, opensBrowser: Bool) {
+        url = answer["end_session_url"]?.string
+        problem = RingbackError(reading: answer["end_session_error"])?.detail
+        self.opensBrowser = opensBrowser
+    }
+
+    /// The session here has ended whatever becomes of the page.
+    func show(_ isJSON: Bool) {
+        guard let url else {
+            let reason = problem.map { "could not be asked for the page: \(Sanitizer.line($0, limit: 400))" }
+            Output.note(
+                "The provider \(reason ?? "has no page to sign out in the browser"). A browser that is signed in there "
+                    + "stays so.")
+            return
+        }
+        if isJSON { return }
+        guard opensBrowser else { return Output.line(Sanitizer.line(url, limit: 16_384)) }
+        if !Browser.open(url) { Output.note("Open this page in a browser:\n  \(Sanitizer.line(url, limit: 16_384))") }
+    }
+}

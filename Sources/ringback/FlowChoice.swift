@@ -1,0 +1,25 @@
+import RingbackClient
+import StrictJSON
+import Terminal
+
+/// Finds the flow that waits for a code, by its identifier or by its account's name.
+enum FlowChoice {
+    static func find(_ name: String, _ calls: BrokerCalls) throws(RingbackError) -> Flow {
+        let list = try calls.call("GET", "/v1/flows")["flows"]?.array?.compactMap { Flow(reading: $0) } ?? []
+        // An ended one is found by its identifier, so that its own words tell what became of it.
+        if let flow = list.first(where: { $0.id == name }) {
+            if let failure = flow.failure { throw failure }
+            return flow
+        }
+        let flows = list.filter { $0.account == name && $0.status == .pending }
+        if let flow = flows.first(where: CodeEntry.isAwaited) { return flow }
+        let shown = Sanitizer.line(name)
+        guard flows.isEmpty else {
+            throw RingbackError(.stateConflict, "The pending sign-in of \(shown) does not wait for a code.")
+        }
+        throw RingbackError(
+            .flowNotFound,
+            "No sign-in of \(shown) waits for a code. To begin one: ringback login \(shown) --method otp --email ADDRESS"
+        )
+    }
+}

@@ -1,0 +1,43 @@
+import ArgumentParser
+import RingbackClient
+import StrictJSON
+import Terminal
+
+struct MigrateUser: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "migrate-user", abstract: "Note what an app called the signed-in person before.",
+        discussion: """
+            The app finds it with the session (migration), moves the person's data, and says so with --done. The same \
+            again changes nothing.
+            """)
+
+    @Argument(help: "The account.")
+    var account: String
+
+    @Option(help: ArgumentHelp("The person's former identifier.", valueName: "id"))
+    var from: String?
+
+    @Flag(help: "The data has been moved.")
+    var done = false
+
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+
+    func validate() throws {
+        guard (from != nil) != done else { throw ValidationError("Either --from ID or --done.") }
+    }
+
+    func run() throws {
+        try present(account: account) { () throws(RingbackError) in
+            let path = try RequestTarget.account(account, "/migration")
+            let answer = try daemon.calls().call(
+                done ? "DELETE" : "POST", path, body: from.map { ["from": .string($0)] })
+            guard !json.isWanted else { return Output.json(answer) }
+            guard let migration = answer["migration"] else {
+                return Output.line("\(Sanitizer.line(account)) has nothing to migrate.")
+            }
+            let (former, present) = (migration["from"]?.string ?? "", migration["to"]?.string ?? "")
+            Output.line("\(Sanitizer.line(account)): \(Sanitizer.line(former)) is \(Sanitizer.line(present)) now.")
+        }
+    }
+}

@@ -1,0 +1,62 @@
+import RingbackClient
+import StrictJSON
+
+extension SignInOptions {
+    /// The request's body. Secrets are read now, each where it was said to be.
+    func fields(_ input: SecretInput) throws(RingbackError) -> JSONObject {
+        var fields = JSONObject([.init("method", .string(method.rawValue))])
+        fields["oauth_provider"] = upstream.map { .string($0) }
+        fields["email"] = email.map { .string($0) }
+        fields["phone"] = phone.map { .string($0) }
+        fields["channel"] = channel.map { .string($0.rawValue) }
+        fields["domain"] = domain.map { .string($0) }
+        fields["provider_id"] = providerID.map { .string($0) }
+        fields["data"] = data.flatMap(JSONInput.object).map { .object($0) }
+        if noPersist { fields["persist"] = false }
+        if providerToken { fields["provider_token"] = true }
+        if noCreateUser { fields["create_user"] = false }
+        try addSecrets(to: &fields, input)
+        if let captchaDescriptor {
+            fields["captcha_token"] = .string(try input.read("CAPTCHA token", from: captchaDescriptor))
+        }
+        return fields
+    }
+
+    private func addSecrets(to fields: inout JSONObject, _ input: SecretInput) throws(RingbackError) {
+        switch method {
+        case .browser, .otp, .magicLink, .anonymous, .sso: break
+        case .password: fields["password"] = .string(try input.read("password", from: passwordDescriptor))
+        case .signUp: fields["password"] = .string(try input.readNew("new password", from: passwordDescriptor))
+        case .idToken: try SignInOptions.addIDToken(to: &fields, tokens, input)
+        case .session:
+            fields["access_token"] = .string(try input.read("access token", from: accessTokenDescriptor))
+            fields["refresh_token"] = .string(try input.read("refresh token", from: refreshTokenDescriptor))
+        }
+    }
+
+    private var tokens: IDTokenDescriptors {
+        IDTokenDescriptors(idToken: idTokenDescriptor, nonce: nonceDescriptor, accessToken: accessTokenDescriptor)
+    }
+
+    /// Where an ID token and what belongs to it are read.
+    struct IDTokenDescriptors {
+        let idToken: Int32?
+        let nonce: Int32?
+        let accessToken: Int32?
+    }
+
+    /// The nonce may be missing, and an access token is asked for by nobody who has none.
+    static func addIDToken(
+        to fields: inout JSONObject, _ descriptors: IDTokenDescriptors, _ input: SecretInput
+    ) throws(RingbackError) {
+        fields["id_token"] = .string(try input.read("ID token", from: descriptors.idToken))
+        // Where the token came from a descriptor of its own, standard input is not asked for more.
+        if descriptors.nonce != nil || descriptors.idToken == nil {
+            let nonce = try input.readOptional("raw nonce", from: descriptors.nonce, hint: ", empty for none")
+            fields["nonce"] = nonce.map { .string($0) }
+        }
+        if let descriptor = descriptors.accessToken {
+            fields["access_token"] = .string(try input.read("access token", from: descriptor))
+        }
+    }
+}

@@ -1,0 +1,36 @@
+import ArgumentParser
+
+/// The ways to sign in. All but the first are a Supabase project's.
+enum SignInMethod: String, ExpressibleByArgument, CaseIterable {
+    case browser
+    case password
+    case signUp = "sign_up"
+    case otp
+    case magicLink = "magic_link"
+    case idToken = "id_token"
+    case anonymous
+    case sso
+    case session
+
+    /// The options that belong to it: one of another method would be ignored in silence.
+    var options: Set<String> {
+        let all: Set = ["no-persist"]
+        switch self {
+        case .browser: return all.union(["with", "provider-token"])
+        case .password: return all.union(["email", "phone", "password-fd", "captcha-token-fd"])
+        case .signUp:
+            return all.union([
+                "email", "phone", "password-fd", "data", "channel", "captcha-token-fd", "code-fd",
+            ])
+        case .otp:
+            return all.union([
+                "email", "phone", "data", "channel", "captcha-token-fd", "no-create-user", "code-fd",
+            ])
+        case .magicLink: return all.union(["email", "data", "captcha-token-fd", "no-create-user", "code-fd"])
+        case .idToken: return all.union(["with", "id-token-fd", "nonce-fd", "access-token-fd", "captcha-token-fd"])
+        case .anonymous: return all.union(["data", "captcha-token-fd"])
+        case .sso: return all.union(["domain", "provider-id", "captcha-token-fd", "provider-token"])
+        case .session: return all.union(["access-token-fd", "refresh-token-fd"])
+        }
+    }
+}

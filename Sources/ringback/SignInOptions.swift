@@ -1,0 +1,122 @@
+import ArgumentParser
+import RingbackClient
+import StrictJSON
+
+/// What `login` can say about a sign-in. Whether addresses and passwords are good is for the daemon to tell.
+struct SignInOptions: ParsableArguments {
+    @Option(help: "How to sign in; all ways but the browser are a Supabase project's.")
+    var method = SignInMethod.browser
+
+    @Option(
+        name: .customLong("with"),
+        help: ArgumentHelp("The provider behind a Supabase project, such as google.", valueName: "provider"))
+    var upstream: String?
+
+    @Option(help: "Who signs in, or whom the message goes to.")
+    var email: String?
+
+    @Option(help: ArgumentHelp("The same by phone: a number with its country code.", valueName: "number"))
+    var phone: String?
+
+    @Option(help: "How a code comes to the phone.")
+    var channel: Channel?
+
+    @Option(help: "sso: the domain of the organization's addresses.")
+    var domain: String?
+
+    @Option(name: .customLong("provider-id"), help: ArgumentHelp("sso: what the project calls it.", valueName: "id"))
+    var providerID: String?
+
+    @Option(help: ArgumentHelp("A JSON object for a new person's metadata.", valueName: "json"))
+    var data: String?
+
+    @Flag(help: "Keep the session out of the vault's files: it ends with the daemon.")
+    var noPersist = false
+
+    @Flag(help: "Keep the provider's own access token too, for who asks for it.")
+    var providerToken = false
+
+    @Flag(help: "otp, magic_link: an unknown address is refused.")
+    var noCreateUser = false
+
+    @Option(name: .customLong("password-fd"), help: SignInOptions.descriptor("the password"))
+    var passwordDescriptor: Int32?
+
+    @Option(name: .customLong("id-token-fd"), help: SignInOptions.descriptor("the ID token"))
+    var idTokenDescriptor: Int32?
+
+    @Option(name: .customLong("nonce-fd"), help: SignInOptions.descriptor("the ID token's raw nonce"))
+    var nonceDescriptor: Int32?
+
+    @Option(name: .customLong("access-token-fd"), help: SignInOptions.descriptor("the access token"))
+    var accessTokenDescriptor: Int32?
+
+    @Option(name: .customLong("refresh-token-fd"), help: SignInOptions.descriptor("the refresh token"))
+    var refreshTokenDescriptor: Int32?
+
+    @Option(name: .customLong("captcha-token-fd"), help: SignInOptions.descriptor("the proof of a CAPTCHA"))
+    var captchaDescriptor: Int32?
+
+    @Option(name: .customLong("code-fd"), help: SignInOptions.descriptor("the code that was sent"))
+    var codeDescriptor: Int32?
+
+    /// How a code reaches a phone.
+    enum Channel: String, ExpressibleByArgument, CaseIterable { case sms, whatsapp }
+
+    static func descriptor(_ what: String) -> ArgumentHelp {
+        ArgumentHelp("Read \(what) from this descriptor.", valueName: "number")
+    }
+
+    func validate() throws {
+        if let option = given.first(where: { !method.options.contains($0) }) {
+            throw ValidationError("--\(option) does not belong to --method \(method.rawValue).")
+        }
+        let contacts = [email, phone].compactMap { $0 }.count
+        switch method {
+        case .password, .signUp, .otp:
+            guard contacts == 1 else { throw ValidationError("Say who: --email ADDRESS or --phone NUMBER.") }
+        case .magicLink: guard email != nil else { throw ValidationError("Say who: --email ADDRESS.") }
+        case .idToken: guard upstream != nil else { throw ValidationError("Say whose token it is: --with PROVIDER.") }
+        case .sso:
+            guard (domain == nil) != (providerID == nil) else {
+                throw ValidationError("Say which organization: --domain DOMAIN or --provider-id ID.")
+            }
+        case .browser, .anonymous, .session: break
+        }
+        guard channel == nil || phone != nil else { throw ValidationError("--channel belongs to --phone.") }
+        try SignInOptions.check(descriptors)
+        if let data, JSONInput.object(data) == nil { throw ValidationError("--data is a JSON object.") }
+    }
+
+    static func check(_ descriptors: [Int32?]) throws {
+        guard descriptors.allSatisfy({ ($0 ?? 0) >= 0 }) else {
+            throw ValidationError("A descriptor is a number from 0 on.")
+        }
+    }
+
+    private var descriptors: [Int32?] {
+        [
+            passwordDescriptor, idTokenDescriptor, nonceDescriptor, accessTokenDescriptor, refreshTokenDescriptor,
+            captchaDescriptor, codeDescriptor,
+        ]
+    }
+
+    /// The options that were given, by name.
+    private var given: [String] {
+        let values: [(String, Bool)] = [
+            ("with", upstream != nil), ("email", email != nil), ("phone", phone != nil), ("channel", channel != nil),
+            ("domain", domain != nil), ("provider-id", providerID != nil), ("data", data != nil),
+            ("no-persist", noPersist), ("provider-token", providerToken), ("no-create-user", noCreateUser),
+            ("password-fd", passwordDescriptor != nil), ("id-token-fd", idTokenDescriptor != nil),
+            ("nonce-fd", nonceDescriptor != nil), ("access-token-fd", accessTokenDescriptor != nil),
+            ("refresh-token-fd", refreshTokenDescriptor != nil), ("captcha-token-fd", captchaDescriptor != nil),
+            ("code-fd", codeDescriptor != nil),
+        ]
+        return values.filter(\.1).map(\.0)
+    }
+}
+
+/// JSON from the command line.
+enum JSONInput {
+    static func object(_ text: String) -> JSONObject? { (try? JSON(parsing: Array(text.utf8)))?.object }
+}

@@ -1,0 +1,13 @@
+import ArgumentParser
+
+/// What concerns Supabase projects alone.
+struct SupabaseVerbs: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "supabase", abstract: "Look after yourself at a Supabase project, and after the project.",
+        subcommands: [
+            SupabaseUser.self, SupabaseUpdateUser.self, SupabaseResetPassword.self, SupabaseReauthenticate.self,
+            SupabaseIdentities.self, SupabaseLink.self, SupabaseUnlink.self, SupabaseFactors.self,
+            SupabaseEnroll.self, SupabaseVerifyFactor.self, SupabaseRemoveFactor.self, SupabaseRPC.self,
+            SupabaseSQL.self,
+        ])
+}

@@ -1,0 +1,90 @@
+import ArgumentParser
+import RingbackClient
+import StrictJSON
+import Terminal
+
+struct SupabaseEnroll: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "enroll", abstract: "Add a second factor: an authenticator app, or a phone.",
+        discussion: """
+            The app's QR code and the secret for typing are shown on standard error: whoever sees them can make the \
+            codes. Then the first code is asked for; the factor counts once it was right.
+            """)
+
+    @Argument(help: "The account.")
+    var account: String
+
+    @Option(help: ArgumentHelp("A phone, which is sent codes, instead of an app.", valueName: "number"))
+    var phone: String?
+
+    @Option(help: "How the codes come to the phone.")
+    var channel: SignInOptions.Channel?
+
+    @Option(help: "What to call the factor.")
+    var name: String?
+
+    @Flag(help: "Show the secret alone, no QR code.")
+    var noQr = false
+
+    @Flag(help: "Ask for no code: “supabase verify-factor” takes it later.")
+    var noVerify = false
+
+    @Option(name: .customLong("code-fd"), help: SignInOptions.descriptor("the first code"))
+    var codeDescriptor: Int32?
+
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+
+    func validate() throws {
+        guard channel == nil || phone != nil else { throw ValidationError("--channel belongs to --phone.") }
+        guard !noVerify || codeDescriptor == nil else {
+            throw ValidationError("--no-verify and --code-fd exclude each other.")
+        }
+        try SignInOptions.check([codeDescriptor])
+    }
+
+    func run() throws {
+        try present(account: account) { () throws(RingbackError) in
+            let interruption = try Signals.interruption()
+            let calls = try daemon.calls()
+            let document = try calls.project("POST", account, "/factors", body: body)
+            let enrolment = try FactorEnrolment(reading: document)
+            if json.isWanted { Output.json(document) } else { show(enrolment) }
+            let id = Sanitizer.line(enrolment.factor.id)
+            let later = "The factor counts once it is proved: ringback supabase verify-factor \(account) \(id)"
+            guard !noVerify else {
+                if !json.isWanted { Output.line("Added \(id) to \(account)") }
+                return Output.note(later)
+            }
+            let proof = FactorProof(
+                account: account, calls: calls, input: SecretInput(interruption: interruption),
+                descriptor: codeDescriptor)
+            do throws(RingbackError) {
+                let answer = try proof.give(enrolment.factor, channel: channel?.rawValue)
+                if json.isWanted { Output.json(answer) } else { Output.line("Added and verified \(id) of \(account)") }
+            } catch {
+                Output.note(later)
+                throw error
+            }
+        }
+    }
+
+    private var body: JSONObject {
+        var body = JSONObject([.init("factor_type", .string(phone == nil ? "totp" : "phone"))])
+        body["phone"] = phone.map { .string($0) }
+        body["friendly_name"] = name.map { .string($0) }
+        return body
+    }
+
+    private func show(_ enrolment: FactorEnrolment) {
+        guard let uri = enrolment.uri else { return }
+        let code = QRCode(uri)
+        if !noQr, let code, let columns = Console.Stream.errors.columns, code.columns <= columns {
+            Output.note("Read this with the authenticator app:\n")
+            Output.note(code.lines(.suiting(.errors)).joined(separator: "\n") + "\n")
+        } else {
+            Output.note("For the authenticator app:  \(Sanitizer.line(uri, limit: 2_000))")
+        }
+        if let secret = enrolment.secret { Output.note("To type it instead:  \(Sanitizer.line(secret))") }
+    }
+}

@@ -1,0 +1,43 @@
+import ArgumentParser
+import RingbackClient
+import StrictJSON
+import Terminal
+
+struct SupabaseFactors: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "factors", abstract: "List the person's second factors.")
+
+    @Argument(help: "The account.")
+    var account: String
+
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        try present(account: account) { () throws(RingbackError) in
+            let calls = try daemon.calls()
+            let answer = try calls.project("GET", account, "/factors")
+            guard !json.isWanted else { return Output.json(answer) }
+            let factors = try SupabaseFactors.read(answer)
+            guard !factors.isEmpty else {
+                return Output.note("There is no second factor. To add one: ringback supabase enroll \(account)")
+            }
+            var table = Table(columns: ["TYPE", "NAME", "STATUS", "SINCE", "ID"])
+            for factor in factors {
+                table.add([
+                    factor.kind, factor.name ?? factor.phone ?? "-", factor.isVerified ? "verified" : "unverified",
+                    factor.createdAt ?? "-", factor.id,
+                ])
+            }
+            for (index, line) in table.lines.enumerated() {
+                Output.line(index == 0 ? Style.bold.apply(line, on: .output) : line)
+            }
+        }
+    }
+
+    static func read(_ answer: JSON) throws(RingbackError) -> [Factor] {
+        var factors: [Factor] = []
+        for json in answer["factors"]?.array ?? [] { factors.append(try Factor(reading: json)) }
+        return factors
+    }
+}

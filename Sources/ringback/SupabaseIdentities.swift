@@ -1,0 +1,35 @@
+import ArgumentParser
+import RingbackClient
+import StrictJSON
+import Terminal
+
+struct SupabaseIdentities: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "identities", abstract: "List the providers' accounts that belong to the person.")
+
+    @Argument(help: "The account.")
+    var account: String
+
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        try present(account: account) { () throws(RingbackError) in
+            let answer = try daemon.calls().project("GET", account, "/identities")
+            if json.isWanted { Output.json(answer) } else { try SupabaseIdentities.show(answer) }
+        }
+    }
+
+    static func show(_ answer: JSON) throws(RingbackError) {
+        let list = answer["identities"]?.array ?? []
+        guard !list.isEmpty else { return Output.note("No provider's account belongs to the person.") }
+        var table = Table(columns: ["PROVIDER", "WHO", "LAST SIGN-IN", "ID"])
+        for json in list {
+            let identity = try Identity(reading: json)
+            table.add([identity.provider, identity.email ?? "-", identity.lastSignInAt ?? "-", identity.id])
+        }
+        for (index, line) in table.lines.enumerated() {
+            Output.line(index == 0 ? Style.bold.apply(line, on: .output) : line)
+        }
+    }
+}

@@ -1,0 +1,70 @@
+import ArgumentParser
+import RingbackClient
+import StrictJSON
+import Terminal
+
+struct SupabaseLink: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "link", abstract: "Add a provider's account to the person, in the browser or by an ID token.")
+
+    @Argument(help: "The account.")
+    var account: String
+
+    @Option(name: .customLong("with"), help: ArgumentHelp("The provider, such as google.", valueName: "provider"))
+    var upstream: String
+
+    @Flag(help: "Print the page's address on the first line instead of opening a browser.")
+    var noBrowser = false
+
+    @Option(help: ArgumentHelp("Seconds until it is given up, 1 to 3600.", valueName: "seconds"))
+    var timeout: Int?
+
+    @Option(name: .customLong("id-token-fd"), help: SignInOptions.descriptor("an ID token, and open no browser,"))
+    var idTokenDescriptor: Int32?
+
+    @Option(name: .customLong("nonce-fd"), help: SignInOptions.descriptor("the ID token's raw nonce"))
+    var nonceDescriptor: Int32?
+
+    @Option(name: .customLong("access-token-fd"), help: SignInOptions.descriptor("the provider's access token"))
+    var accessTokenDescriptor: Int32?
+
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+
+    func validate() throws {
+        guard idTokenDescriptor != nil || (nonceDescriptor == nil && accessTokenDescriptor == nil) else {
+            throw ValidationError("--nonce-fd and --access-token-fd belong to --id-token-fd.")
+        }
+        guard idTokenDescriptor == nil || (!noBrowser && timeout == nil) else {
+            throw ValidationError("With --id-token-fd there is nothing to open or to wait for.")
+        }
+        if let timeout, !(1...3_600).contains(timeout) { throw ValidationError("--timeout is 1 to 3600 seconds.") }
+        try SignInOptions.check([idTokenDescriptor, nonceDescriptor, accessTokenDescriptor])
+    }
+
+    func run() throws {
+        try present(account: account) { () throws(RingbackError) in
+            let interruption = try Signals.interruption()
+            var run = SignInRun(account: account, opensBrowser: !noBrowser)
+            run.path = "/identities"
+            run.timeout = timeout
+            run.fields = JSONObject([.init("oauth_provider", .string(upstream))])
+            if idTokenDescriptor != nil {
+                let descriptors = SignInOptions.IDTokenDescriptors(
+                    idToken: idTokenDescriptor, nonce: nonceDescriptor, accessToken: accessTokenDescriptor)
+                let input = SecretInput(interruption: interruption)
+                try SignInOptions.addIDToken(to: &run.fields, descriptors, input)
+            }
+            run.began = { [noBrowser, json] flow, document in
+                if json.isWanted {
+                    Output.json(document)
+                } else if noBrowser, let url = flow.authorizationURL {
+                    Output.line(Sanitizer.line(url, limit: 16_384))
+                }
+            }
+            let linked = try run.finish(try daemon.calls(interruption))
+            guard !json.isWanted else { return Output.json(linked) }
+            Output.line("Linked \(Sanitizer.line(upstream)) to \(account)")
+        }
+    }
+}

@@ -1,0 +1,44 @@
+import ArgumentParser
+import RingbackClient
+import StrictJSON
+
+struct SupabaseRPC: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rpc", abstract: "Call a function of the project's database, as the person who is signed in.",
+        discussion: "The functions that may be called are those that the account's configuration lists (rpc).")
+
+    @Argument(help: "The account.")
+    var account: String
+
+    @Argument(help: "The function's name.")
+    var function: String
+
+    @Argument(help: ArgumentHelp("Its arguments, a JSON object; “-” reads it from standard input.", valueName: "json"))
+    var arguments = "{}"
+
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+
+    func validate() throws {
+        guard arguments == "-" || JSONInput.object(arguments) != nil else {
+            throw ValidationError("The arguments are a JSON object.")
+        }
+    }
+
+    func run() throws {
+        var text = arguments
+        if arguments == "-" {
+            text = ""
+            while let line = readLine(strippingNewline: false) { text += line }
+        }
+        guard let body = JSONInput.object(text) else {
+            Output.note("ringback: The arguments are a JSON object.")
+            throw ExitCode(ExitStatus.usage)
+        }
+        try present(account: account) { () throws(RingbackError) in
+            let path = "/rpc/\(RequestTarget.escape(function))"
+            let answer = try daemon.calls().project("POST", account, path, body: body)
+            Output.json(json.isWanted ? answer : answer["result"] ?? .null)
+        }
+    }
+}

@@ -1,0 +1,25 @@
+import ArgumentParser
+import RingbackClient
+import StrictJSON
+
+struct SupabaseReauthenticate: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "reauthenticate", abstract: "Have the code sent that another password may need.",
+        discussion:
+            "It goes to the address or number that the project knows; “supabase update-user --nonce-fd” takes it.")
+
+    @Argument(help: "The account.")
+    var account: String
+
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        try present(account: account) { () throws(RingbackError) in
+            let answer = try daemon.calls().project("POST", account, "/reauthenticate", body: JSONObject())
+            guard !json.isWanted else { return Output.json(answer) }
+            Output.line(
+                "A code was sent. Then: ringback supabase update-user \(account) --password --nonce-fd 0")
+        }
+    }
+}

@@ -1,0 +1,117 @@
+// The rule: what others ended, a person cannot undo; and what a person had deleted is forgotten at once, but for the row
+// that says so.
+
+extension ProfileScript {
+    var endingPart: String { [reactivate, delete].joined(separator: "\n\n") }
+
+    private var reactivate: String {
+        """
+        -- Undoes deactivate_account, and nobody else's deactivation. What has changed meanwhile is taken over.
+        drop function if exists public.reactivate_account();
+        create function public.reactivate_account() returns \(table)
+        language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+        #variable_conflict use_variable
+        declare
+            person uuid := auth.uid();
+            own \(table);
+        begin
+            \(refuseNobody)
+            update \(table) p set is_active = true, email = nullif(u.email, ''), phone = ringback.phone(u.phone)
+            from auth.users u
+            where p.id = person and u.id = person
+                and not p.is_active and p.deactivated_by = person and p.deleted_at is null;
+            select p.* into own from \(table) p where p.id = person;
+            if not found then
+                raise exception 'there is no profile' using errcode = 'PT404';
+            elsif not own.is_active then
+                raise exception 'this account cannot be reactivated by its owner' using errcode = 'PT403';
+            end if;
+            return own;
+        end
+        $$;
+        \(granted("reactivate_account()"))
+        """
+    }
+
+    private var delete: String {
+        """
+        -- Forgets who it was and keeps the row, so that what refers to it holds. To remove the people themselves later:
+        --     delete from auth.users where id in
+        --         (select id from \(table) where deleted_at < now() - interval '30 days');
+        drop function if exists public.delete_account();
+        create function public.delete_account() returns \(table)
+        language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+        #variable_conflict use_variable
+        declare
+            person uuid := auth.uid();
+            own \(table);
+        begin
+            \(refuseNobody)
+            update \(table) p set is_active = false, deleted_at = now(), email = null, phone = null,
+                full_name = null, avatar_url = null
+            where p.id = person and p.deleted_at is null;
+            select p.* into own from \(table) p where p.id = person;
+            if not found then
+                raise exception 'there is no profile' using errcode = 'PT404';
+            end if;
+            return own;
+        end
+        $$;
+        \(granted("delete_account()"))
+        """
+    }
+
+    var auditPart: String {
+        let audit = "public.\(ProfileScript.auditTable)"
+        return """
+            -- Every identity that came to a person or went, those that the server links by e-mail too. The lines stay
+            -- when the person is deleted: they have no name in them.
+            create table if not exists \(audit) (
+                id uuid primary key default gen_random_uuid(),
+                user_id uuid not null,
+                provider text not null,
+                event text not null check (event in ('linked', 'unlinked')),
+                happened_at timestamptz not null default now()
+            );
+            create index if not exists account_link_audit_user on \(audit) (user_id, happened_at);
+
+            alter table \(audit) enable row level security;
+            revoke all on \(audit) from public, anon, authenticated, service_role;
+            grant select on \(audit) to authenticated, service_role;
+
+            do $$
+            begin
+                if not exists (
+                    select from pg_policies
+                    where schemaname = 'public' and tablename = '\(ProfileScript.auditTable)'
+                        and policyname = 'ringback: read the own lines'
+                ) then
+                    create policy "ringback: read the own lines" on \(audit)
+                        for select to authenticated using ((select auth.uid()) = user_id);
+                end if;
+            end
+            $$;
+
+            create or replace function ringback.record_link() returns trigger
+            language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+            begin
+                if tg_op = 'INSERT' then
+                    insert into \(audit) (user_id, provider, event) values (new.user_id, new.provider, 'linked');
+                elsif exists (select from auth.users u where u.id = old.user_id) then
+                    -- Otherwise the identity went with the person.
+                    insert into \(audit) (user_id, provider, event) values (old.user_id, old.provider, 'unlinked');
+                end if;
+                return null;
+            exception when others then
+                raise warning 'no line in the audit: % (%)', sqlerrm, sqlstate;
+                return null;
+            end
+            $$;
+            \(withheld("record_link()"))
+
+            create or replace trigger ringback_record_link
+                after insert or delete on auth.identities
+                for each row execute function ringback.record_link();
+            """
+    }
+}

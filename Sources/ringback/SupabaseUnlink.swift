@@ -1,0 +1,26 @@
+import ArgumentParser
+import RingbackClient
+import StrictJSON
+
+struct SupabaseUnlink: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "unlink", abstract: "Take a provider's account from the person.",
+        discussion: "The last one stays: the project refuses to leave a person without a way in.")
+
+    @Argument(help: "The account.")
+    var account: String
+
+    @Argument(help: ArgumentHelp("The identity, as “supabase identities” shows it.", valueName: "id"))
+    var identity: String
+
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        try present(account: account) { () throws(RingbackError) in
+            let path = "/identities/\(RequestTarget.escape(identity))"
+            let answer = try daemon.calls().project("DELETE", account, path)
+            if json.isWanted { Output.json(answer) } else { try SupabaseIdentities.show(answer) }
+        }
+    }
+}

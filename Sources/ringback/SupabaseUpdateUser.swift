@@ -1,0 +1,105 @@
+import ArgumentParser
+import RingbackAPI
+import RingbackClient
+import StrictJSON
+
+struct SupabaseUpdateUser: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "update-user", abstract: "Change the person who is signed in.",
+        discussion: """
+            An address waits for its confirmation, a number for its code. What must not be seen is read as with login: \
+            from the terminal where the descriptor is 0 and one sits there, from a line of it otherwise.
+            """)
+
+    @Argument(help: "The account.")
+    var account: String
+
+    @Option(help: "Another e-mail address.")
+    var email: String?
+
+    @Option(help: ArgumentHelp("Another phone number.", valueName: "number"))
+    var phone: String?
+
+    @Option(help: "How the number's code comes.")
+    var channel: SignInOptions.Channel?
+
+    @Option(help: ArgumentHelp("A JSON object, merged into the metadata.", valueName: "json"))
+    var data: String?
+
+    @Flag(help: "Another password: asked for twice on the terminal, else a line of standard input.")
+    var password = false
+
+    @Option(name: .customLong("password-fd"), help: SignInOptions.descriptor("another password"))
+    var passwordDescriptor: Int32?
+
+    @Option(
+        name: .customLong("nonce-fd"),
+        help: SignInOptions.descriptor("the code of “supabase reauthenticate”, where a password needs one,"))
+    var nonceDescriptor: Int32?
+
+    @Option(
+        name: .customLong("current-password-fd"),
+        help: SignInOptions.descriptor("the present password, where another one needs it,"))
+    var currentDescriptor: Int32?
+
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+
+    private var changesPassword: Bool { password || passwordDescriptor != nil }
+
+    func validate() throws {
+        guard email != nil || phone != nil || data != nil || changesPassword else {
+            throw ValidationError("Say what to change: --email, --phone, --data or --password.")
+        }
+        guard channel == nil || phone != nil else { throw ValidationError("--channel belongs to --phone.") }
+        guard changesPassword || (nonceDescriptor == nil && currentDescriptor == nil) else {
+            throw ValidationError("--nonce-fd and --current-password-fd belong to --password or --password-fd.")
+        }
+        try SignInOptions.check([passwordDescriptor, nonceDescriptor, currentDescriptor])
+        if let data, JSONInput.object(data) == nil { throw ValidationError("--data is a JSON object.") }
+    }
+
+    func run() throws {
+        try present(account: account) { () throws(RingbackError) in
+            let interruption = try Signals.interruption()
+            let body = try body(SecretInput(interruption: interruption))
+            let answer: JSON
+            do throws(RingbackError) {
+                answer = try daemon.calls().project("PATCH", account, "/user", body: body)
+            } catch {
+                throw SupabaseUpdateUser.explained(error, account)
+            }
+            if json.isWanted { Output.json(answer) } else { SupabaseUser.show(answer["user"] ?? .null) }
+        }
+    }
+
+    private func body(_ input: SecretInput) throws(RingbackError) -> JSONObject {
+        var body = JSONObject()
+        body["email"] = email.map { .string($0) }
+        body["phone"] = phone.map { .string($0) }
+        body["channel"] = channel.map { .string($0.rawValue) }
+        body["data"] = data.flatMap(JSONInput.object).map { .object($0) }
+        if let currentDescriptor {
+            body["current_password"] = .string(try input.read("present password", from: currentDescriptor))
+        }
+        if let nonceDescriptor { body["nonce"] = .string(try input.read("code", from: nonceDescriptor)) }
+        if changesPassword { body["password"] = .string(try input.readNew("new password", from: passwordDescriptor)) }
+        return body
+    }
+
+    /// A project may want to know anew who changes a password; then the next step is told.
+    static func explained(_ error: RingbackError, _ account: String) -> RingbackError {
+        var error = error
+        switch error.problem?.extensions["provider_code"]?.string {
+        case "reauthentication_needed":
+            error.detail +=
+                " Run: ringback supabase reauthenticate \(account), and then again with --nonce-fd 0 for the code that comes."
+        case "insufficient_aal":
+            error.detail +=
+                " Run: ringback supabase verify-factor \(account), and then: "
+                + "ringback supabase update-user \(account) --password"
+        default: break
+        }
+        return error
+    }
+}

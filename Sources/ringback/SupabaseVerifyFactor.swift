@@ -1,0 +1,67 @@
+import ArgumentParser
+import RingbackClient
+import StrictJSON
+import Terminal
+
+struct SupabaseVerifyFactor: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "verify-factor", abstract: "Prove a second factor: the session goes on at the second level.",
+        discussion: """
+            The code is asked for on the terminal, without echo, until it is right; else it is a line of standard input, \
+            or of the descriptor that is named. A phone is sent one first.
+            """)
+
+    @Argument(help: "The account.")
+    var account: String
+
+    @Argument(help: "The factor, as “supabase factors” shows it; the only one may be left out.")
+    var factor: String?
+
+    @Option(name: .customLong("code-fd"), help: SignInOptions.descriptor("the code"))
+    var codeDescriptor: Int32?
+
+    @Option(help: "How the code comes to a phone.")
+    var channel: SignInOptions.Channel?
+
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+
+    func validate() throws { try SignInOptions.check([codeDescriptor]) }
+
+    func run() throws {
+        try present(account: account) { () throws(RingbackError) in
+            let interruption = try Signals.interruption()
+            let calls = try daemon.calls()
+            let factors = try SupabaseFactors.read(try calls.project("GET", account, "/factors"))
+            let proof = FactorProof(
+                account: account, calls: calls, input: SecretInput(interruption: interruption),
+                descriptor: codeDescriptor)
+            let answer = try proof.give(try choose(among: factors), channel: channel?.rawValue)
+            if json.isWanted { return Output.json(answer) }
+            let level = answer["aal"]?.string.map { ", level \(Sanitizer.line($0))" } ?? ""
+            Output.line("Verified: \(account)\(level)")
+        }
+    }
+
+    /// The one that is named; else the only verified one, else the only one.
+    private func choose(among factors: [Factor]) throws(RingbackError) -> Factor {
+        if let factor {
+            guard let known = factors.first(where: { $0.id == factor }) else {
+                throw RingbackError(
+                    "not_found",
+                    "\(account) has no factor “\(Sanitizer.line(factor))”. Run: ringback supabase factors \(account)")
+            }
+            return known
+        }
+        let verified = factors.filter(\.isVerified)
+        let choice = verified.isEmpty ? factors : verified
+        guard choice.count == 1, let only = choice.first else {
+            throw RingbackError(
+                "not_found",
+                choice.isEmpty
+                    ? "\(account) has no second factor. To add one: ringback supabase enroll \(account)"
+                    : "\(account) has \(choice.count) factors: name one. Run: ringback supabase factors \(account)")
+        }
+        return only
+    }
+}

@@ -1,0 +1,64 @@
+import ArgumentParser
+import RingbackClient
+import StrictJSON
+import Terminal
+
+struct Verify: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Finish a sign-in that waits for a code, begun here or elsewhere.",
+        discussion: """
+            The code is asked for on the terminal, without echo, until it is right; else it is a line of standard input, \
+            or of the descriptor that is named. It is never an argument.
+            """)
+
+    @Argument(help: ArgumentHelp("The account, or the flow's identifier.", valueName: "account"))
+    var name: String
+
+    @Option(name: .customLong("code-fd"), help: SignInOptions.descriptor("the code"))
+    var codeDescriptor: Int32?
+
+    @Option(
+        name: .customLong("token-hash-fd"),
+        help: SignInOptions.descriptor("the hash that a mail's link carries, instead of a code,"))
+    var hashDescriptor: Int32?
+
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+
+    func validate() throws {
+        guard codeDescriptor == nil || hashDescriptor == nil else {
+            throw ValidationError("--code-fd and --token-hash-fd exclude each other.")
+        }
+        try SignInOptions.check([codeDescriptor, hashDescriptor])
+    }
+
+    func run() throws {
+        try present { () throws(RingbackError) in
+            let interruption = try Signals.interruption()
+            let calls = try daemon.calls(interruption)
+            let flow = try FlowChoice.find(name, calls)
+            let ended = try redeem(flow, calls, interruption)
+            if let failure = ended.failure { throw failure }
+            let account = try calls.account(flow.account)
+            guard !json.isWanted else { return Output.json(account) }
+            Output.line(SignInRun.result(flow.account, account))
+            if let hint = Assurance.hint(flow.account, account) { Output.note(hint) }
+        }
+    }
+
+    private func redeem(
+        _ flow: Flow, _ calls: BrokerCalls, _ interruption: Interruption
+    ) throws(RingbackError) -> Flow {
+        // Nothing to redeem: it has been done.
+        guard flow.status == .pending else { return flow }
+        let input = SecretInput(interruption: interruption)
+        if let hashDescriptor {
+            let hash = try input.read("token hash", from: hashDescriptor)
+            return try calls.verify(flow: flow.id, "token_hash", hash).0
+        }
+        if SecretInput.asksPerson(codeDescriptor) {
+            return try CodeEntry(calls, interruption, from: codeDescriptor).finish(flow)
+        }
+        return try calls.verify(flow: flow.id, "code", try input.read("code", from: codeDescriptor)).0
+    }
+}

@@ -1,0 +1,248 @@
+// Clients that sign for themselves (private_key_jwt), and requests that go to the provider before the browser does (PAR).
+
+import StrictJSON
+import Testing
+
+/// Keys for tests and for nothing else: everybody has them.
+private enum ClientKeys {
+    /// RFC 7515 appendix A.3.
+    static let p256 = """
+        {"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",\
+        "y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0","d":"jpsQnnGQmL-YBIffH1136cspYG6-0iY7X1fCE9-E9LI"}
+        """
+    /// The same.
+    static let p256PEM = """
+        -----BEGIN PRIVATE KEY-----
+        MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgjpsQnnGQmL+YBIff
+        H1136cspYG6+0iY7X1fCE9+E9LKhRANCAAR/zc4ncPbEXUGDy+5v20t7WAczNXvp
+        7xO6z248e9FURcfxRM0bvZt+hyzf7bnuufSzaV1uqQskrYpGIyiFiOWt
+        -----END PRIVATE KEY-----
+        """
+    static let p256Half: JSON = [
+        "kty": "EC", "crv": "P-256", "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+        "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+    ]
+    /// RFC 8037 appendix A.1.
+    static let ed25519 = """
+        {"kty":"OKP","crv":"Ed25519","d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A",\
+        "x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}
+        """
+    static let ed25519Half: JSON = [
+        "kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",
+    ]
+}
+
+extension Stage {
+    /// The requests so far at these endpoints.
+    fileprivate func requests(at endpoints: String...) async throws -> [JSON] {
+        try await sandbox.log().filter { endpoints.contains($0["endpoint"]?.string ?? "") }
+    }
+}
+
+extension JSON {
+    /// A parameter of a request in the sandbox's log.
+    fileprivate func parameter(_ name: String) -> String? { self["parameters"]?[name]?.string }
+}
+
+@Suite struct `A client's own key` {
+    /// A client that proves itself with a key, of which the sandbox has the public half.
+    private func play(
+        _ key: String, _ half: JSON, _ lines: String = "", _ test: (Stage) async throws -> Void
+    ) async throws {
+        let configuration = """
+            [accounts.work]
+            issuer = "{sandbox}"
+            client_id = "signs"
+            client_key_file = "{stage}/key"
+            \(lines)
+            """
+        try await Stage.play(configuration, startsDaemon: false) { stage in
+            try stage.write(key, to: "\(stage.directory)/key")
+            try await stage.sandbox.control(["clients": [["id": "signs", "jwks": ["keys": [half]]]]])
+            try await stage.startDaemon()
+            try await test(stage)
+        }
+    }
+
+    /// The head of an assertion of the key in PEM, as its first characters.
+    private static let named = "eyJhbGciOiJFUzI1NiIsInR5cCI6IkpXVCIsImtpZCI6ImsxIn0."
+
+    @Test(arguments: [
+        (ClientKeys.p256, ClientKeys.p256Half, ""), (ClientKeys.ed25519, ClientKeys.ed25519Half, ""),
+        (ClientKeys.p256PEM, ClientKeys.p256Half, "client_key_id = \"k1\""),
+    ])
+    func `signs a statement of its own at exchange, refresh and revocation`(
+        key: String, half: JSON, lines: String
+    ) async throws {
+        try await play(key, half, lines) { stage in
+            try await stage.signIn()
+            #expect(try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true]).status == 200)
+            #expect(try await stage.api("DELETE", "/v1/accounts/work/session").status == 200)
+            try await stage.sandbox.wait("revocation", count: 2, what: "seen")
+            let requests = try await stage.requests(at: "token", "revocation")
+            #expect(requests.count == 4, "\(requests)")
+            var assertions: Set<String> = []
+            for request in requests {
+                #expect(request["status"]?.integer == 200, "\(request.text)")
+                #expect(request.parameter("client_id") == "signs")
+                #expect(
+                    request.parameter("client_assertion_type")
+                        == "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
+                #expect(request.parameter("client_secret") == nil && request["headers"]?["authorization"] == nil)
+                let assertion = request.parameter("client_assertion") ?? ""
+                #expect(assertion.hasPrefix(Self.named) == !lines.isEmpty, "\(assertion)")
+                assertions.insert(assertion)
+            }
+            #expect(assertions.count == 4)
+        }
+    }
+
+    @Test func `that was exchanged on disk counts at once`() async throws {
+        try await play(ClientKeys.p256, ClientKeys.p256Half) { stage in
+            try await stage.signIn()
+            try stage.write(ClientKeys.ed25519, to: "\(stage.directory)/key")
+            let refused = try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true])
+            #expect(refused.status == 422 && refused["provider_code"]?.string == "invalid_client", "\(refused)")
+            #expect(try await stage.account()["state"]?.string == "authenticated")
+            try stage.write(ClientKeys.p256, to: "\(stage.directory)/key")
+            #expect(try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true]).status == 200)
+        }
+    }
+
+    @Test func `that is none any more is said before any browser opens, and not shown`() async throws {
+        try await play(ClientKeys.p256, ClientKeys.p256Half) { stage in
+            try stage.write("hush-no-key", to: "\(stage.directory)/key")
+            let answer = try await stage.api("POST", "/v1/accounts/work/sign-in")
+            #expect(answer.status == 400 && answer.code == "invalid_configuration", "\(answer)")
+            #expect(answer["detail"]?.string?.contains("client_key_file") == true, "\(answer)")
+            #expect(!answer.text.contains("hush"))
+            #expect(try await stage.api("GET", "/v1/flows")["flows"]?.array == [])
+            #expect(try await stage.api("GET", "/v1/status")["listeners"]?.array == [])
+            let check = try await stage.ringback("config", "check")
+            #expect(check.status == 78 && check.err.contains("client_key_file"), "\(check)")
+        }
+    }
+
+    @Test func `proves a request that is pushed, too`() async throws {
+        try await play(ClientKeys.p256, ClientKeys.p256Half) { stage in
+            try await stage.sandbox.control(["pushed_requests": "required"])
+            try await stage.signIn()
+            let requests = try await stage.requests(at: "par", "token")
+            #expect(requests.count == 2 && requests[0]["status"]?.integer == 201, "\(requests)")
+            let assertions = requests.map { $0.parameter("client_assertion") ?? "" }
+            #expect(Set(assertions).count == 2 && !assertions.contains(""))
+        }
+    }
+}
+
+@Suite struct `A request that is pushed` {
+    private func play(_ offer: String, _ test: (Stage) async throws -> Void) async throws {
+        try await Stage.play { stage in
+            try await stage.sandbox.control(["pushed_requests": .string(offer)])
+            try await test(stage)
+        }
+    }
+
+    @Test(arguments: ["offered", "required"])
+    func `PAR-03 PAR-05: leaves the browser a reference, and the sign-in goes its way`(offer: String) async throws {
+        try await play(offer) { stage in
+            let flow = try await stage.signIn()
+            let url = try LocalURL(flow.authorizationURL)
+            #expect(url.parameters.map(\.name) == ["client_id", "request_uri"], "\(url)")
+            let pushed = try #require(try await stage.requests(at: "par").first)
+            #expect(pushed.parameter("redirect_uri") == flow.redirectURI)
+            #expect(pushed.parameter("code_challenge_method") == "S256" && pushed.parameter("state") != nil)
+            #expect(pushed.parameter("client_id") == "ringback-demo" && pushed.parameter("request_uri") == nil)
+            let opened = try #require(try await stage.requests(at: "authorize").first)
+            #expect(opened.parameter("state") == nil && opened.parameter("code_challenge") == nil, "\(opened.text)")
+            #expect(try await stage.token() != nil)
+            #expect(try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true]).status == 200)
+            #expect(try await stage.requests(at: "par").count == 1)
+        }
+    }
+
+    @Test func `is a matter of the issuer: another one that offers nothing is asked as usual`() async throws {
+        try await play("required") { stage in
+            let flow = try await stage.signIn("home")
+            #expect(flow.authorizationURL.contains("code_challenge="))
+            #expect(try await stage.sandbox.log(issuer: "/tenant-a").allSatisfy { $0["endpoint"]?.string != "par" })
+        }
+    }
+
+    @Test func `PAR-04: whose reference was used is pushed again for who asks again`() async throws {
+        try await play("required") { stage in
+            let flow = try await stage.begin()
+            let page = try await Browser.load(LocalURL(flow.authorizationURL))
+            #expect(page.status == 200, "\(page)")
+            // The tab is closed, and the address is worth nothing.
+            let again = try await Browser.load(LocalURL(flow.authorizationURL))
+            #expect(again.status == 400, "\(again)")
+            var joined = flow
+            try await stage.eventually("another address") {
+                joined = try await stage.begin()
+                return joined.authorizationURL != flow.authorizationURL
+            }
+            #expect(joined.id == flow.id && joined.redirectURI == flow.redirectURI)
+            let (answer, _) = try await Browser.deliver(Browser.signIn(at: joined.authorizationURL))
+            #expect(answer.status == 303 && answer.location == "/done", "\(answer)")
+            #expect(try await stage.ended(flow)["status"]?.string == "completed")
+            let states = Set(try await stage.requests(at: "par").map { $0.parameter("state") })
+            #expect(states.count == 1)
+        }
+    }
+
+    @Test(
+        arguments: [
+            (["endpoint": "par", "kind": "error", "error": "invalid_request"], 422, "provider_error"),
+            (["endpoint": "par", "kind": "error", "error": "invalid_client", "status": 401], 422, "provider_error"),
+            (["endpoint": "par", "kind": "status", "status": 503], 503, "provider_unreachable"),
+            (["endpoint": "par", "kind": "status", "status": 429, "retry_after": 9], 429, "rate_limited"),
+            (["endpoint": "par", "kind": "html"], 502, "invalid_provider_response"),
+            (["endpoint": "par", "kind": "empty", "status": 201], 502, "invalid_provider_response"),
+            (["endpoint": "par", "kind": "redirect", "to": "/"], 502, "invalid_provider_response"),
+        ] as [(JSON, Int, String)])
+    func `that fails ends the sign-in before a browser opens`(
+        fault: JSON, status: Int, code: String
+    ) async throws {
+        try await play("offered") { stage in
+            try await stage.sandbox.control(["faults": [fault]])
+            let login = try await stage.run("ringback", ["login", "work"], environment: ["BROWSER": "false"])
+            #expect(login.status != 0 && login.out.isEmpty, "\(login)")
+            let answer = try await stage.api("POST", "/v1/accounts/work/sign-in")
+            #expect(answer.status == status && answer.code == code, "\(answer)")
+            #expect(try await stage.api("GET", "/v1/flows")["flows"]?.array == [])
+            #expect(try await stage.sandbox.counters().requests("authorize") == 0)
+            try await stage.sandbox.control(["clear": true])
+            try await stage.signIn()
+        }
+    }
+
+    @Test(arguments: [404, 501])
+    func `to an endpoint that is offered and not there is done without`(status: Int) async throws {
+        try await play("offered") { stage in
+            try await stage.sandbox.control([
+                "faults": [["endpoint": "par", "kind": "status", "status": .integer(status)]]
+            ])
+            let flow = try await stage.signIn()
+            #expect(flow.authorizationURL.contains("code_challenge="))
+        }
+    }
+
+    @Test func `may go to an endpoint that is set by hand`() async throws {
+        let configuration = """
+            [accounts.work]
+            client_id = "ringback-demo"
+            scopes = ["email"]
+            [accounts.work.endpoints]
+            authorization = "{sandbox}/authorize"
+            token = "{sandbox}/token"
+            pushed_authorization_request = "{sandbox}/par"
+            """
+        try await Stage.play(configuration) { stage in
+            try await stage.sandbox.control(["pushed_requests": "required"])
+            let flow = try await stage.signIn()
+            #expect(try LocalURL(flow.authorizationURL).parameters.map(\.name) == ["client_id", "request_uri"])
+            #expect(try await stage.token() != nil)
+        }
+    }
+}

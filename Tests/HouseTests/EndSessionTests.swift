@@ -1,0 +1,108 @@
+import StrictJSON
+import Testing
+
+/// Ending the person's session at the provider too, in their browser (OpenID Connect RP-Initiated Logout).
+@Suite struct `logout --browser` {
+    private let account = """
+        [accounts.work]
+        issuer = "{sandbox}"
+        client_id = "ringback-demo"
+        scopes = ["openid", "email"]
+
+        """
+
+    private func parameters(_ stage: Stage) async throws -> JSON? {
+        try await stage.sandbox.log().last { $0["endpoint"]?.string == "end_session" }?["parameters"]
+    }
+
+    @Test func `OIDF-40: opens the provider's page, which knows whose session it is to end`() async throws {
+        try await Stage.play(account) { stage in
+            try await stage.signIn()
+            let idToken = try await stage.api("GET", "/v1/accounts/work/session?kind=id_token")["id_token"]?.string
+            let (browser, opened) = try stage.recordingBrowser()
+            let logout = try await stage.run(
+                "ringback", ["logout", "work", "--browser", "--hint"], environment: ["BROWSER": browser])
+            #expect(logout.status == 0 && logout.out == "Signed out of work\n", "\(logout)")
+            try await stage.expectNothingHeld(error: nil)
+            let url = try await opened.line()
+            #expect(url.hasPrefix(stage.sandbox.origin + "/logout?"), "\(url)")
+            let page = try await Browser.load(LocalURL(url))
+            #expect(page.status == 200, "\(page)")
+            let sent = try await parameters(stage)
+            #expect(sent?["client_id"] == "ringback-demo" && sent?["id_token_hint"]?.string == idToken)
+            #expect(sent?["state"]?.string?.isEmpty == false && sent?["post_logout_redirect_uri"] == nil)
+            // The sign-out revoked as ever, and the audit log tells that the ID token went out.
+            try await stage.sandbox.wait("revocation", count: 2, what: "seen")
+            let audit = try await stage.ringback("audit", "--json")
+            #expect(audit.out.contains("id_token"), "\(audit)")
+        }
+    }
+
+    @Test func `OIDF-41, OIDF-42: whatever state comes back, nothing of ours hears it`() async throws {
+        let configured = account + "post_logout_redirect_uri = \"http://127.0.0.1:9/bye\"\n"
+        try await Stage.play(configured) { stage in
+            try await stage.signIn()
+            let logout = try await stage.ringback("logout", "work", "--no-browser")
+            #expect(logout.status == 0 && logout.lines.count == 2, "\(logout)")
+            let page = try await Browser.load(LocalURL(String(logout.lines[1])))
+            let state = try #require(try await parameters(stage)?["state"]?.string)
+            #expect(page.location == "http://127.0.0.1:9/bye?state=\(state)", "\(page)")
+            for end in ["", "?state=\(state)", "?state=\(state)x"] {
+                let answer = try await stage.api(
+                    "POST", "/v1/callbacks", ["url": .string("http://127.0.0.1:9/bye" + end)])
+                #expect(answer.status == 400 && answer.code == "invalid_callback", "\(answer)")
+            }
+            try await stage.signIn()
+        }
+    }
+
+    @Test func `prints the page instead, where that is asked for`() async throws {
+        try await Stage.play(account) { stage in
+            try await stage.signIn()
+            let (browser, _) = try stage.recordingBrowser()
+            let json = try await stage.run(
+                "ringback", ["logout", "work", "--browser", "--hint", "--json"], environment: ["BROWSER": browser])
+            let document = try JSON(parsing: json.out.utf8)
+            #expect(json.status == 0 && document["state"] == "unauthenticated", "\(json)")
+            #expect(document["end_session_url"]?.string?.contains("id_token_hint=") == true)
+            try await stage.signIn()
+            let plain = try await stage.ringback("logout", "work", "--no-browser")
+            #expect(plain.status == 0 && plain.lines.count == 2, "\(plain)")
+            #expect(
+                plain.lines[1].hasPrefix(stage.sandbox.origin + "/logout?client_id=ringback-demo&state="), "\(plain)")
+            // Signed out, a browser may still be signed in there.
+            let again = try await stage.ringback("logout", "work", "--no-browser", "--hint")
+            #expect(again.status == 0 && again.lines.count == 2 && !again.out.contains("id_token_hint"), "\(again)")
+            for arguments in [["--all", "--browser"], ["work", "--hint"]] {
+                #expect(try await stage.run("ringback", ["logout"] + arguments).status == 64)
+            }
+        }
+    }
+
+    @Test func `without such a page is a sign-out all the same, and says so`() async throws {
+        let byHand = """
+            [accounts.work]
+            client_id = "ringback-demo"
+            [accounts.work.endpoints]
+            authorization = "{sandbox}/authorize"
+            token = "{sandbox}/token"
+            revocation = "{sandbox}/revoke"
+
+            """
+        try await Stage.play(byHand) { stage in
+            try await stage.signIn()
+            let logout = try await stage.ringback("logout", "work", "--browser")
+            #expect(logout.status == 0 && logout.out == "Signed out of work\n", "\(logout)")
+            #expect(logout.err.contains("no page to sign out"), "\(logout)")
+            try await stage.expectNothingHeld(error: nil)
+        }
+    }
+
+    @Test func `of a provider that is away is a sign-out all the same, and says so`() async throws {
+        try await Stage.play("[accounts.work]\nissuer = \"http://127.0.0.1:9\"\nclient_id = \"x\"\n") { stage in
+            let logout = try await stage.ringback("logout", "work", "--browser")
+            #expect(logout.status == 0 && logout.out == "Signed out of work\n", "\(logout)")
+            #expect(logout.err.contains("could not be asked"), "\(logout)")
+        }
+    }
+}

@@ -1,0 +1,260 @@
+import Glibc
+import StrictJSON
+import Testing
+
+/// Clients that the provider registers (RFC 7591), from the command line to the vault.
+@Suite struct `account add --register` {
+    private func add(_ stage: Stage, _ more: [String] = [], stdin: String? = nil) async throws -> Output {
+        try await stage.run(
+            "ringback", ["account", "add", "play", "--issuer", stage.sandbox.origin, "--register"] + more, stdin: stdin)
+    }
+
+    private func asked(_ stage: Stage) async throws -> JSON {
+        let request = try await stage.sandbox.log().last { $0["endpoint"]?.string == "registration" }
+        return try #require(request?["document"])
+    }
+
+    /// What the sandbox gives with a registration and no file or output may show.
+    private func secrets(in text: String) -> [String] {
+        let words = text.split { !($0.isLetter || $0.isNumber || $0 == "-" || $0 == "_") }
+        return words.filter { ($0.hasPrefix("reg-") || $0.hasPrefix("secret-")) && $0.count > 30 }.map(String.init)
+    }
+
+    private func expectSealed(_ stage: Stage, _ outputs: Output...) {
+        for output in outputs { #expect(secrets(in: output.out + output.err).isEmpty, "\(output)") }
+        for name in FileTree.names(in: "\(stage.state)/vault") {
+            let text = FileTree.text(of: "\(stage.state)/vault/\(name)") ?? ""
+            #expect(secrets(in: text).isEmpty, "\(name)")
+        }
+        for file in ["\(stage.dropIns)/play.toml", "\(stage.state)/audit.jsonl"] {
+            #expect(secrets(in: FileTree.text(of: file) ?? "").isEmpty, "\(file)")
+        }
+    }
+
+    @Test func `DCR-01: registers a public client, and it signs in`() async throws {
+        try await Stage.play { stage in
+            let added = try await add(stage)
+            #expect(added.status == 0, "\(added)")
+            let document = try await asked(stage)
+            #expect(document["application_type"] == "native" && document["client_name"] == "Ringback")
+            #expect(document["redirect_uris"] == ["http://127.0.0.1/callback/play"])
+            #expect(document["grant_types"] == ["authorization_code", "refresh_token"])
+            #expect(document["token_endpoint_auth_method"] == "none")
+            #expect(document["scope"] == "openid email offline_access")
+            #expect(added.out.contains("http://127.0.0.1/callback/play") && added.out.contains("Registered the client"))
+            let file = try #require(FileTree.text(of: "\(stage.dropIns)/play.toml"))
+            #expect(
+                file.contains("client_id = \"client-") && file.contains("client_authentication = \"none\""), "\(file)")
+            #expect(!file.contains("client_secret"))
+            #expect(FileTree.names(in: "\(stage.state)/vault").contains { $0.hasSuffix(".registration") })
+            try await stage.signIn("play")
+            #expect(try await stage.token("play") != nil)
+            expectSealed(stage, added)
+            let audit = try await stage.ringback("audit", "--json")
+            #expect(audit.out.contains("client_registered"), "\(audit)")
+        }
+    }
+
+    @Test func `DCR-02: keeps a secret that the provider gives where no program reads it, and proves itself with it`()
+        async throws
+    {
+        try await Stage.play { stage in
+            for way in ["client_secret_basic", "client_secret_post"] {
+                try await stage.sandbox.control(["registered_authentication": .string(way)])
+                let added = try await add(stage, ["--json"])
+                #expect(added.status == 0, "\(added)")
+                let registration = try JSON(parsing: added.out.utf8)["registration"]
+                #expect(registration?["client_secret_registered"] == true && registration?["managed"] == true)
+                #expect(registration?["token_endpoint_auth_method"]?.string == way)
+                let file = try #require(FileTree.text(of: "\(stage.dropIns)/play.toml"))
+                #expect(file.contains("client_secret_registered = true") && file.contains(way), "\(file)")
+                try await stage.signIn("play")
+                // The secret outlives the daemon that got it.
+                try await stage.stopDaemon()
+                try await stage.startDaemon()
+                #expect(try await stage.api("POST", "/v1/accounts/play/refresh", ["force": true]).status == 200)
+                let requests = try await stage.sandbox.log().filter { $0["endpoint"]?.string == "token" }.suffix(2)
+                #expect(requests.allSatisfy { $0["status"]?.integer == 200 })
+                for request in requests {
+                    let isBasic = request["headers"]?["authorization"]?.string?.hasPrefix("Basic ") == true
+                    #expect(isBasic == (way == "client_secret_basic"))
+                }
+                expectSealed(stage, added)
+                FileTree.remove("\(stage.dropIns)/play.toml")
+                #expect(try await stage.ringback("reload").status == 0)
+            }
+        }
+    }
+
+    @Test func `a locked vault keeps the secret, and an account without its registration is told so`() async throws {
+        try await Stage.play { stage in
+            try await stage.sandbox.control(["registered_authentication": "client_secret_basic"])
+            #expect(try await add(stage).status == 0)
+            let file = "\(stage.dropIns)/play.toml"
+            let text = try #require(FileTree.text(of: file))
+            #expect(try await stage.ringback("lock").status == 0)
+            #expect(try await stage.api("POST", "/v1/accounts/play/sign-in").code == "vault_locked")
+            #expect(try await add(stage, ["--config", stage.configuration]).status == 1)
+            #expect(try await stage.ringback("unlock").status == 0)
+            let line = try #require(text.split(separator: "\n").first { $0.hasPrefix("client_id") })
+            try stage.write(text.replacing(line, with: "client_id = \"another\""), to: file)
+            #expect(try await stage.ringback("reload").status == 0)
+            let answer = try await stage.api("POST", "/v1/accounts/play/sign-in")
+            #expect(answer.status == 400 && answer.code == "invalid_configuration", "\(answer)")
+            #expect(answer["detail"]?.string?.contains("holds no client secret") == true)
+        }
+    }
+
+    @Test func `DCR-04: takes an initial access token from a descriptor alone`() async throws {
+        try await Stage.play { stage in
+            try await stage.sandbox.control(["registration": "token"])
+            let without = try await add(stage)
+            #expect(without.status == 1 && without.out.isEmpty, "\(without)")
+            #expect(without.err.contains("invalid_token") && without.err.contains("--initial-access-token-fd"))
+            let wrong = try await add(stage, ["--initial-access-token-fd", "0"], stdin: "not-the-token-of-anyone\n")
+            #expect(wrong.status == 1 && !wrong.err.contains("not-the-token"), "\(wrong)")
+            #expect(FileTree.names(in: stage.dropIns) == [])
+            let added = try await add(stage, ["--initial-access-token-fd", "0"], stdin: "initial-access-token\n")
+            #expect(added.status == 0, "\(added)")
+            let request = try await stage.sandbox.log().last { $0["endpoint"]?.string == "registration" }
+            #expect(request?["headers"]?["authorization"]?.string == "Bearer initial-access-token")
+            #expect(try await add(stage, ["--initial-access-token-fd", "0"], stdin: "").status != 0)
+        }
+    }
+
+    @Test func `DCR-03: says the provider's no, with what to do, and leaves nothing`() async throws {
+        try await Stage.play { stage in
+            let refusals: [(JSON, Int32, String)] = [
+                (
+                    fault("error", ["error": "invalid_redirect_uri"]), 1,
+                    "--redirect-uri http://127.0.0.1:8400/callback/play"
+                ),
+                (fault("error", ["error": "invalid_client_metadata"]), 1, "invalid_client_metadata"),
+                (fault("status", ["status": 503]), 5, "not available"), (fault("html", ["status": 200]), 5, "web page"),
+                (fault("redirect", ["to": "http://127.0.0.1:9/"]), 5, "redirect"),
+            ]
+            for (fault, status, words) in refusals {
+                try await stage.sandbox.control(["faults": [fault]])
+                let output = try await add(stage)
+                #expect(output.status == status && output.out.isEmpty && output.err.contains(words), "\(output)")
+            }
+            try await stage.sandbox.control(["registration": "off"])
+            let none = try await stage.run(
+                "ringback", ["account", "add", "rest", "--issuer", stage.sandbox.origin + "/tenant-b", "--register"])
+            #expect(none.status == 0, "\(none)")
+            #expect(FileTree.names(in: stage.dropIns) == ["rest.toml"])
+            #expect(try await stage.sandbox.counters()["registrations"] == 0)
+        }
+    }
+
+    private func fault(_ kind: String, _ more: JSON) -> JSON {
+        var object = more.object ?? JSONObject()
+        object["endpoint"] = "registration"
+        object["kind"] = .string(kind)
+        object["count"] = 1
+        return .object(object)
+    }
+
+    @Test func `a provider that registers nobody is said to be one`() async throws {
+        try await Stage.play { stage in
+            try await stage.sandbox.control(["registration": "off"])
+            let output = try await add(stage)
+            #expect(output.status == 78 && output.err.contains("registration_endpoint"), "\(output)")
+        }
+    }
+
+    @Test func `an answer that cannot be read does not lose what the registration is deleted with`() async throws {
+        try await Stage.play { stage in
+            try await stage.sandbox.control(["faults": [fault("invalid_json", [:])]])
+            let unread = try await add(stage)
+            #expect(unread.status == 5 && unread.err.contains("was deleted again"), "\(unread)")
+            let counters = try await stage.sandbox.counters()
+            #expect(counters["registrations"] == 1 && counters["registrations_deleted"] == 1)
+            func kept() -> Int {
+                FileTree.names(in: "\(stage.state)/vault").count { $0.hasSuffix(".registration") }
+            }
+            #expect(kept() == 0)
+            // Cut off behind the token, before the place where it is good for something.
+            try await stage.sandbox.control(["faults": [fault("truncated", [:])]])
+            let cut = try await add(stage)
+            #expect(cut.status == 5 && cut.err.contains("The token for it is kept in the vault."), "\(cut)")
+            #expect(kept() == 1 && FileTree.names(in: stage.dropIns) == [])
+            expectSealed(stage, unread, cut)
+        }
+    }
+
+    @Test func `an account that cannot be written takes its registration back, or says what remains`() async throws {
+        try await Stage.play { stage in
+            for isDeletable in [true, false] {
+                let gate: JSON = ["endpoint": "registration", "kind": "gate", "count": 1]
+                let deaf: JSON = ["endpoint": "client_configuration", "kind": "status", "status": 503]
+                try await stage.sandbox.control(["faults": isDeletable ? [gate] : [gate, deaf]])
+                let adding = try stage.start(
+                    "ringback", ["account", "add", "play", "--issuer", stage.sandbox.origin, "--register"])
+                try await stage.sandbox.wait("registration")
+                // Somebody else takes the file's name meanwhile.
+                let other = "[accounts.other]\nissuer = \"\(stage.sandbox.origin)\"\nclient_id = \"x\"\n"
+                try stage.write(other, to: "\(stage.dropIns)/play.toml")
+                try await stage.sandbox.control(["release": "registration"])
+                let ended = try await adding.end()
+                #expect(ended.status == 1 && ended.out.isEmpty && ended.err.contains("play.toml"), "\(ended)")
+                #expect(FileTree.text(of: "\(stage.dropIns)/play.toml") == other)
+                #expect(FileTree.names(in: stage.dropIns) == ["play.toml"])
+                expectSealed(stage, ended)
+                FileTree.remove("\(stage.dropIns)/play.toml")
+                guard !isDeletable else {
+                    #expect(ended.err.contains("was deleted again"), "\(ended)")
+                    #expect(try await stage.sandbox.counters()["registrations_deleted"] == 1)
+                    continue
+                }
+                #expect(ended.err.contains("stays registered at \(stage.sandbox.origin)"), "\(ended)")
+                let target = try #require(ended.err.split(separator: "DELETE ").last?.split(separator: "\n").first)
+                try await stage.sandbox.control(["clear": true])
+                let deleted = try await stage.api("DELETE", String(target))
+                #expect(deleted.status == 200 && deleted["deleted_at_provider"] == true, "\(deleted)")
+                #expect(try await stage.sandbox.counters()["registrations_deleted"] == 2)
+            }
+        }
+    }
+
+    @Test func `needs the daemon, and says what does not go together`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            let none = try await add(stage)
+            #expect(none.status == 2 && none.err.contains("ringbackd"), "\(none)")
+            let usage: [[String]] = [
+                ["--register"], ["--register", "--provider", "github"],
+                ["--register", "--issuer", stage.sandbox.origin, "--client-id", "x"],
+                ["--register", "--issuer", stage.sandbox.origin, "--client-secret-file", "/x"],
+                ["--register", "--issuer", stage.sandbox.origin, "--client-key-file", "/x"],
+                ["--register", "--issuer", stage.sandbox.origin, "--initial-access-token-fd", "1"],
+                ["--issuer", stage.sandbox.origin, "--client-id", "x", "--initial-access-token-fd", "0"],
+            ]
+            for arguments in usage {
+                let output = try await stage.run("ringback", ["account", "add", "play"] + arguments)
+                #expect(output.status == 64 && output.out.isEmpty, "\(arguments): \(output)")
+            }
+            #expect(FileTree.names(in: stage.dropIns) == [])
+            #expect(try await stage.sandbox.counters()["registrations"] == 0)
+        }
+    }
+
+    @Test func `finds a mistake in the account before the provider has registered anything`() async throws {
+        try await Stage.play { stage in
+            for (more, status) in [
+                (["--redirect-uri", "http://app.example.org/"], Int32(78)), (["--ca-file", "/nowhere/ca.pem"], 78),
+                (["--response-mode", "fragment"], 78),
+            ] {
+                let output = try await add(stage, more)
+                #expect(output.status == status && output.out.isEmpty, "\(output)")
+            }
+            #expect(try await stage.sandbox.counters().requests("registration") == 0)
+            let fixed = try await add(
+                stage, ["--redirect-uri", "http://127.0.0.1:18400/cb", "--response-mode", "query", "--scope", "openid"])
+            #expect(fixed.status == 0, "\(fixed)")
+            #expect(try await asked(stage)["redirect_uris"] == ["http://127.0.0.1:18400/cb"])
+            #expect(try await asked(stage)["scope"] == "openid")
+            let text = FileTree.text(of: "\(stage.dropIns)/play.toml") ?? ""
+            #expect(text.contains("response_mode = \"query\""), "\(text)")
+        }
+    }
+}

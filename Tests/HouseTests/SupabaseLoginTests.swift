@@ -1,0 +1,234 @@
+// Every way in at a Supabase project, by the command line: as a script uses it, and as a person at a terminal does.
+
+import Glibc
+import StrictJSON
+import Testing
+
+@Suite struct `ringback login at a Supabase project` {
+    @Test func `by password takes it from standard input or a descriptor, and never from the arguments`() async throws {
+        try await Stage.playProject { stage in
+            try await stage.signUp()
+            #expect(try await stage.ringback("logout", "app").out == "Signed out of app\n")
+            let wrong = try await stage.ringback(
+                "login", "app", "--method", "password", "--email", "mira@example.org", stdin: "secret13\n")
+            #expect(wrong.status == 1 && wrong.out.isEmpty, "\(wrong)")
+            #expect(wrong.err.contains("Wrong email, phone number or password."), "\(wrong)")
+            // The end of a line is all that ends it: spaces belong to a password.
+            let none = try await stage.ringback(
+                "login", "app", "--method", "password", "--email", "mira@example.org", stdin: "\n")
+            #expect(none.status == 4 && none.err.contains("No password was read"), "\(none)")
+            try stage.write("secret12\nnot read\n", to: "\(stage.directory)/password")
+            let script =
+                "ringback login app --method password --email ' Mira@Example.org' --password-fd 3 --json 3<password"
+            let right = try await stage.run(
+                "/bin/sh", ["-c", "cd '\(stage.directory)' && \(script)"],
+                environment: ["PATH": "\(Programs.directory):/usr/bin:/bin"])
+            #expect(right.status == 0 && right.lines.count == 1, "\(right)")
+            #expect(try JSON(parsing: right.out.utf8)["state"] == "authenticated")
+            let closed = try await stage.ringback(
+                "login", "app", "--method", "password", "--email", "mira@example.org", "--password-fd", "99")
+            #expect(closed.status == 1 && closed.err.contains("Descriptor 99 cannot be read"), "\(closed)")
+            #expect(try await !stage.sandbox.logText(issuer: "/supabase").contains("not read"))
+        }
+    }
+
+    @Test func `by sign-up waits for the confirmation, with the code or by the link`() async throws {
+        try await Stage.playProject(["autoconfirm": false]) { stage in
+            let arguments = ["login", "app", "--method", "sign_up", "--email", "mira@example.org", "--json"]
+            // Nobody is there to be asked again: a wrong code ends it, and nothing stays pending.
+            let wrong = try await stage.run("ringback", arguments, stdin: "secret12\n000000\n")
+            #expect(wrong.status == 1 && wrong.lines.count == 1, "\(wrong)")
+            #expect(wrong.err.contains("Invalid code. Please try again."), "\(wrong)")
+            let flow = try JSON(parsing: wrong.out.utf8)
+            #expect(flow["waiting_for"] == "email_confirmation" && flow["user_message"] == "Check your email.")
+            #expect(try await stage.api("GET", "/v1/flows/\(flow["id"]?.string ?? "")")["status"] == "cancelled")
+
+            let login = try stage.start("ringback", arguments, stdin: "secret12\n")
+            _ = try await login.line("the flow")
+            let link = try #require(try await stage.letter()["link"]?.string)
+            _ = try await stage.run("/usr/bin/curl", ["-sSL", "-o", "/dev/null", link])
+            let ended = try await login.end()
+            #expect(ended.status == 0 && ended.lines.count == 2, "\(ended)")
+            #expect(try JSON(parsing: (ended.lines.last ?? "").utf8)["user"]?["email"] == "mira@example.org")
+        }
+    }
+
+    @Test func `by code takes it from standard input, and another terminal can finish it`() async throws {
+        try await Stage.playProject { stage in
+            let arguments = ["login", "app", "--method", "otp", "--phone", "+4915112345678"]
+            let login = try stage.start("ringback", arguments)
+            _ = try await login.errorLine("what it waits for") { $0.contains("Waiting for the code") }
+            let early = try await stage.ringback("resend", "app")
+            #expect(early.status == 5 && early.err.contains("Try again in "), "\(early)")
+            let wrong = try await stage.ringback("verify", "app", stdin: "000000\n")
+            #expect(wrong.status == 1 && wrong.err.contains("Invalid code. Please try again."), "\(wrong)")
+            let right = try await stage.ringback("verify", "app", stdin: "\(stage.code("messages"))\n")
+            #expect(right.status == 0 && right.out == "Signed in to app as +4915112345678\n", "\(right)")
+            #expect(try await login.end().out == right.out)
+            for verb in ["verify", "resend"] {
+                let none = try await stage.ringback(verb, "app")
+                #expect(none.status == 1 && none.err.contains("No sign-in of app waits for a code."), "\(none)")
+            }
+        }
+    }
+
+    @Test func `by magic link takes the hash of the link too`() async throws {
+        try await Stage.playProject { stage in
+            let refused = try await stage.ringback(
+                "login", "app", "--method", "magic_link", "--email", "nobody@example.org", "--no-create-user")
+            #expect(refused.status == 1, "\(refused)")
+            let login = try stage.start(
+                "ringback", ["login", "app", "--method", "magic_link", "--email", "mira@example.org"])
+            try await stage.awaitCode()
+            let hash = try #require(try await stage.letter()["token_hash"]?.string)
+            let verified = try await stage.ringback(
+                "verify", "app", "--token-hash-fd", "0", "--json", stdin: "\(hash)\n")
+            #expect(verified.status == 0, "\(verified)")
+            #expect(try JSON(parsing: verified.out.utf8)["user"]?["email"] == "mira@example.org")
+            #expect(try await login.end().status == 0)
+        }
+    }
+
+    @Test func `by a provider's or an organization's page opens the browser`() async throws {
+        try await Stage.playProject { stage in
+            let browser = ["BROWSER": "curl -sSL -o /dev/null"]
+            let github = try await stage.run("ringback", ["login", "app", "--with", "github"], environment: browser)
+            #expect(github.status == 0 && github.out == "Signed in to app as alice@example.org\n", "\(github)")
+            try await stage.ringback("logout", "app")
+            let sso = try await stage.run(
+                "ringback", ["login", "app", "--method", "sso", "--domain", "company.example"], environment: browser)
+            #expect(sso.status == 0 && sso.out == "Signed in to app as alice@example.org\n", "\(sso)")
+            let off = try await stage.ringback("login", "app", "--with", "gitlab", "--no-browser")
+            #expect(off.status == 1 && off.out.isEmpty && off.err.contains("not available"), "\(off)")
+        }
+    }
+
+    @Test func `by a session that another program made, and as nobody`() async throws {
+        try await Stage.playProject { stage in
+            try await stage.signUp()
+            try await stage.ringback("logout", "app")
+            let grant = try await stage.run(
+                "/usr/bin/curl",
+                [
+                    "-sS", "-H", "apikey: sb_publishable_sandbox", "-H", "Content-Type: application/json", "-d",
+                    "{\"email\":\"mira@example.org\",\"password\":\"secret12\"}",
+                    "\(stage.sandbox.origin)/supabase/auth/v1/token?grant_type=password",
+                ])
+            let session = try JSON(parsing: grant.out.utf8)
+            let tokens = [session["access_token"]?.string ?? "", session["refresh_token"]?.string ?? ""]
+            let login = try await stage.ringback(
+                "login", "app", "--method", "session", stdin: tokens.joined(separator: "\n"))
+            #expect(login.status == 0 && login.out == "Signed in to app as mira@example.org\n", "\(login)")
+            let other = try await stage.ringback("login", "app", "--method", "anonymous")
+            #expect(other.status == 1 && other.err.contains("ringback login app --switch"), "\(other)")
+            let nobody = try await stage.ringback("login", "app", "--method", "anonymous", "--switch")
+            let subject = try await stage.account("app")["subject"]?.string
+            #expect(nobody.status == 0 && nobody.out == "Signed in to app as \(subject ?? "")\n", "\(nobody)")
+        }
+    }
+
+    @Test func `by an ID token takes the raw nonce with it, a line each`() async throws {
+        try await Stage.playProject { stage in
+            let token = try await stage.idToken()
+            let arguments = ["login", "app", "--method", "id_token", "--with", "google"]
+            let other = try await stage.run("ringback", arguments, stdin: "\(token)\nanother nonce\n")
+            #expect(other.status == 1 && other.out.isEmpty, "\(other)")
+            let without = try await stage.run("ringback", arguments, stdin: "\(token)\n")
+            #expect(without.status == 1 && without.err.contains("allow_missing_nonce"), "\(without)")
+            let login = try await stage.run("ringback", arguments, stdin: "\(token)\na raw nonce\n")
+            #expect(login.status == 0 && login.out == "Signed in to app as alice@example.org\n", "\(login)")
+            try await stage.ringback("logout", "app")
+
+            // To a person who is signed in, the same token adds the provider's account.
+            try await stage.setProject(["delete_users": ["alice@example.org"]])
+            try await stage.signUp()
+            let linked = try await stage.ringback(
+                "supabase", "link", "app", "--with", "google", "--id-token-fd", "0", "--nonce-fd", "0",
+                stdin: "\(token)\na raw nonce\n")
+            #expect(linked.status == 0 && linked.out == "Linked google to app\n", "\(linked)")
+            #expect(try await stage.ringback("supabase", "identities", "app").out.contains("google"))
+        }
+    }
+
+    @Test func `with --no-persist leaves nothing in the vault's files`() async throws {
+        try await Stage.playProject(["captcha": "right"]) { stage in
+            let arguments = ["login", "app", "--method", "sign_up", "--email", "mira@example.org", "--no-persist"]
+            let refused = try await stage.run("ringback", arguments, stdin: "secret12\n")
+            #expect(refused.status == 1, "\(refused)")
+            let login = try await stage.run(
+                "ringback", arguments + ["--captcha-token-fd", "0"], stdin: "secret12\nright\n")
+            #expect(login.status == 0, "\(login)")
+            #expect(try await stage.ringback("token", "app").status == 0)
+            try await stage.stopDaemon()
+            try await stage.startDaemon()
+            #expect(try await stage.ringback("token", "app").status == 3)
+        }
+    }
+
+    // MARK: At a terminal
+
+    @Test func `asks a person for a new password twice, and shows neither`() async throws {
+        try await Stage.playProject { stage in
+            let unequal = try stage.terminal("login", "app", "--method", "sign_up", "--email", "mira@example.org")
+            try await unequal.shows("New password (it is not shown): ")
+            unequal.type("secret12")
+            try await unequal.shows("The same again: ")
+            unequal.type("secret13")
+            let refused = try await unequal.end()
+            #expect(refused.status == 4 && refused.text.contains("The two are not the same."), "\(refused)")
+            #expect(try await stage.sandbox.counters(issuer: "/supabase").requests("supabase_signup") == 0)
+
+            let equal = try stage.terminal("login", "app", "--method", "sign_up", "--email", "mira@example.org")
+            for question in ["New password (it is not shown): ", "The same again: "] {
+                try await equal.shows(question)
+                equal.type("secret12")
+            }
+            let ended = try await equal.end()
+            #expect(ended.status == 0 && ended.text.contains("Signed in to app as mira@example.org"), "\(ended)")
+            #expect(!ended.text.contains("secret"))
+        }
+    }
+
+    @Test func `asks a person for the code until it is right, and asks for another at a word`() async throws {
+        try await Stage.playProject(["autoconfirm": false]) { stage in
+            let login = try stage.terminal("login", "app", "--method", "otp", "--phone", "+4915112345678")
+            let question = "Code (it is not shown; “resend” sends another): "
+            try await login.shows(question)
+            login.type("12")
+            try await login.shows("Invalid code. Please try again.")
+            try await login.shows(question)
+            login.type("000000")
+            try await login.shows("Invalid code. Please try again.")
+            try await login.shows(question)
+            // Not within the minute, as the flow's `resend_after` says.
+            login.type("resend")
+            try await login.shows("Too many attempts.")
+            try await login.shows(question)
+            let code = try await stage.code("messages")
+            login.type("\(code.prefix(3)) \(code.suffix(3))")
+            let ended = try await login.end()
+            #expect(ended.status == 0 && ended.text.contains("Signed in to app as +4915112345678"), "\(ended)")
+            #expect(!ended.text.contains(code.prefix(3) + " "))
+        }
+    }
+
+    @Test func `ends the question when the link was opened, and withdraws when the person goes`() async throws {
+        try await Stage.playProject { stage in
+            let login = try stage.terminal("login", "app", "--method", "magic_link", "--email", "mira@example.org")
+            try await login.shows("Its link finishes this too")
+            let link = try #require(try await stage.letter()["link"]?.string)
+            _ = try await stage.run("/usr/bin/curl", ["-sSL", "-o", "/dev/null", link])
+            #expect(try await login.end().status == 0)
+
+            for leave in [{ $0.press([0x04]) }, { $0.send(SIGINT) }] as [(TerminalProgram) -> Void] {
+                let other = try stage.terminal("login", "app", "--method", "otp", "--email", "mira@example.org")
+                try await other.shows("sends another): ")
+                leave(other)
+                let ended = try await other.end()
+                #expect(ended.status == 4 && ended.text.contains("was withdrawn"), "\(ended)")
+                let flows = try await stage.api("GET", "/v1/flows")["flows"]?.array ?? []
+                #expect(flows.allSatisfy { $0["status"] != "pending" })
+            }
+        }
+    }
+}

@@ -1,0 +1,242 @@
+// What a person does about themselves at a Supabase project, by the command line.
+
+import StrictJSON
+import Testing
+
+@Suite struct `ringback supabase` {
+    @Test func `shows and changes the person`() async throws {
+        try await Stage.playProject { stage in
+            try await stage.signUp()
+            let shown = try await stage.ringback("supabase", "user", "app")
+            #expect(shown.status == 0 && shown.out.contains("E-mail     mira@example.org\n"), "\(shown)")
+            let changed = try await stage.ringback("supabase", "update-user", "app", "--data", #"{"color":"blue"}"#)
+            #expect(changed.status == 0 && changed.out.contains(#""color":"blue""#), "\(changed)")
+            let weak = try await stage.ringback("supabase", "update-user", "app", "--password", stdin: "short\n")
+            #expect(weak.status == 1 && weak.err.contains("too weak"), "\(weak)")
+            let strong = try await stage.ringback(
+                "supabase", "update-user", "app", "--password-fd", "0", "--json", stdin: "longer12\n")
+            #expect(strong.status == 0, "\(strong)")
+            #expect(try JSON(parsing: strong.out.utf8)["user"]?["email"] == "mira@example.org")
+            try await stage.ringback("logout", "app")
+            let login = try await stage.ringback(
+                "login", "app", "--method", "password", "--email", "mira@example.org", stdin: "longer12\n")
+            #expect(login.status == 0, "\(login)")
+        }
+    }
+
+    @Test func `changes a password with a code, where the project wants one`() async throws {
+        try await Stage.playProject { stage in
+            try await stage.signUp()
+            try await stage.setProject(["require_current_password": true])
+            let refused = try await stage.ringback("supabase", "update-user", "app", "--password", stdin: "longer12\n")
+            #expect(refused.status == 1, "\(refused)")
+            let changed = try await stage.ringback(
+                "supabase", "update-user", "app", "--current-password-fd", "0", "--password",
+                stdin: "secret12\nlonger12\n")
+            #expect(changed.status == 0, "\(changed)")
+            let sent = try await stage.ringback("supabase", "reauthenticate", "app")
+            #expect(sent.status == 0 && sent.out.contains("--nonce-fd 0"), "\(sent)")
+            #expect(try await stage.letter()["type"] == "reauthentication")
+        }
+    }
+
+    @Test func `leads a person who forgot the password to another one`() async throws {
+        try await Stage.playProject { stage in
+            try await stage.signUp()
+            try await stage.ringback("logout", "app")
+            let reset = try stage.terminal("supabase", "reset-password", "app", "--email", "mira@example.org")
+            try await reset.shows("sends another): ")
+            reset.type(try await stage.code())
+            try await reset.shows("empty to choose it later): ")
+            reset.type("longer12")
+            try await reset.shows("Same again")
+            reset.type("longer13")
+            try await reset.shows("The two are not the same.")
+            for question in ["empty to choose it later): ", "Same again"] {
+                try await reset.shows(question)
+                reset.type("longer12")
+            }
+            let ended = try await reset.end()
+            #expect(ended.status == 0 && ended.text.contains("The password of app was changed."), "\(ended)")
+            #expect(!ended.text.contains("longer1"))
+            try await stage.ringback("logout", "app")
+            let login = try await stage.ringback(
+                "login", "app", "--method", "password", "--email", "mira@example.org", stdin: "longer12\n")
+            #expect(login.status == 0, "\(login)")
+        }
+    }
+
+    @Test func `adds a provider's account to the person, and takes it away`() async throws {
+        try await Stage.playProject { stage in
+            try await stage.signUp()
+            let linked = try await stage.run(
+                "ringback", ["supabase", "link", "app", "--with", "github"],
+                environment: ["BROWSER": "curl -sSL -o /dev/null"])
+            #expect(linked.status == 0 && linked.out == "Linked github to app\n", "\(linked)")
+            let list = try await stage.ringback("supabase", "identities", "app", "--json")
+            let identities = try JSON(parsing: list.out.utf8)["identities"]?.array ?? []
+            #expect(identities.compactMap { $0["provider"]?.string }.sorted() == ["email", "github"])
+            let id = identities.first { $0["provider"] == "github" }?["identity_id"]?.string ?? ""
+            let unlinked = try await stage.ringback("supabase", "unlink", "app", id)
+            #expect(unlinked.status == 0 && !unlinked.out.contains("github"), "\(unlinked)")
+            let last = try await stage.ringback(
+                "supabase", "unlink", "app", identities.first?["identity_id"]?.string ?? "")
+            #expect(last.status == 1, "\(last)")
+        }
+    }
+
+    @Test func `adds a second factor, and a sign-in without it does not look complete`() async throws {
+        try await Stage.playProject { stage in
+            try await stage.signUp()
+            let enroll = try stage.terminal("supabase", "enroll", "app", "--name", "My phone")
+            try await enroll.shows("Read this with the authenticator app:")
+            try await enroll.shows("To type it instead:  ")
+            try await enroll.shows("Code that the app shows (it is not shown): ")
+            enroll.type("000000")
+            try await enroll.shows("Invalid code. Please try again.")
+            try await enroll.shows("(it is not shown): ")
+            let secret = String(
+                enroll.text.split(separator: "instead:  ").last?.prefix { $0.isLetter || $0.isNumber } ?? "")
+            enroll.type(Authenticator.code(secret))
+            let ended = try await enroll.end()
+            #expect(ended.status == 0 && ended.text.contains("Added and verified"), "\(ended)")
+            #expect(ended.text.contains("█▀▀▀▀▀█"))
+
+            try await stage.ringback("logout", "app")
+            let login = try await stage.ringback(
+                "login", "app", "--method", "password", "--email", "mira@example.org", stdin: "secret12\n")
+            #expect(login.status == 0 && login.err.contains("ringback supabase verify-factor app"), "\(login)")
+            #expect(try await stage.ringback("accounts").out.contains("authenticated (aal1, needs aal2)"))
+            #expect(try await stage.ringback("session", "app").out.contains("Level      aal1, needs aal2\n"))
+            let refused = try await stage.ringback("supabase", "verify-factor", "app", stdin: "000000\n")
+            #expect(refused.status == 1 && refused.err.contains("Invalid code."), "\(refused)")
+            let code = Authenticator.code(secret, steps: 1)
+            let verified = try await stage.ringback("supabase", "verify-factor", "app", stdin: "\(code)\n")
+            #expect(verified.status == 0 && verified.out == "Verified: app, level aal2\n", "\(verified)")
+            #expect(try await stage.ringback("session", "app").out.contains("Level      aal2\n"))
+
+            let list = try await stage.ringback("supabase", "factors", "app", "--json")
+            let id = try JSON(parsing: list.out.utf8)["factors"]?.array?.first?["id"]?.string ?? ""
+            let removed = try await stage.ringback("supabase", "remove-factor", "app", id)
+            #expect(removed.status == 0 && removed.out == "Removed \(id)\n", "\(removed)")
+            let none = try await stage.ringback("supabase", "verify-factor", "app", stdin: "000000\n")
+            #expect(none.status == 1 && none.err.contains("ringback supabase enroll app"), "\(none)")
+        }
+    }
+
+    @Test func `adds a phone as a factor, and shows no QR code where there is no room`() async throws {
+        try await Stage.playProject { stage in
+            try await stage.signUp()
+            let narrow = try stage.terminal("supabase", "enroll", "app", "--no-verify", "--name", "one", columns: 30)
+            let shown = try await narrow.end()
+            #expect(
+                shown.status == 0 && shown.text.contains("otpauth://totp/") && !shown.text.contains("█"), "\(shown)")
+            let phone = try stage.start(
+                "ringback", ["supabase", "enroll", "app", "--phone", "+4915112345678", "--no-verify", "--json"])
+            let enrolment = try JSON(parsing: try await phone.end().out.utf8)
+            #expect(enrolment["factor_type"] == "phone" && enrolment["phone"] == "+4915112345678")
+            let two = try await stage.ringback("supabase", "verify-factor", "app", stdin: "000000\n")
+            #expect(two.status == 1 && two.err.contains("name one"), "\(two)")
+            let proof = try stage.terminal("supabase", "verify-factor", "app", enrolment["id"]?.string ?? "")
+            try await proof.shows("A code was sent to +4915112345678.")
+            try await proof.shows("(it is not shown): ")
+            proof.type(try await stage.code("messages"))
+            let ended = try await proof.end()
+            #expect(ended.status == 0 && ended.text.contains("Verified: app, level aal2"), "\(ended)")
+        }
+    }
+
+    @Test func `calls the functions that the account lists`() async throws {
+        try await Stage.playProject { stage in
+            try await stage.signUp()
+            let echo = try await stage.ringback("supabase", "rpc", "app", "echo", #"{"a":1}"#)
+            #expect(echo.status == 0 && echo.out == "{\"a\":1}\n", "\(echo)")
+            let piped = try await stage.ringback("supabase", "rpc", "app", "echo", "-", "--json", stdin: #"{"b":[2]}"#)
+            #expect(piped.out == "{\"result\":{\"b\":[2]}}\n", "\(piped)")
+            let stranger = try await stage.ringback("supabase", "rpc", "app", "drop_everything")
+            #expect(stranger.status == 1 && stranger.err.contains("rpc = [echo]"), "\(stranger)")
+            try await stage.ringback("logout", "app", "--scope", "others")
+            #expect(try await stage.account("app")["state"] == "authenticated")
+        }
+    }
+
+    @Test func `beside it, session tells of the app's own row`() async throws {
+        try await Stage.playProject { stage in
+            let profile = "profile = { table = \"profiles\", key = \"id\" }\n"
+            try stage.write(configuration: Stage.project + profile)
+            #expect(try await stage.ringback("reload").status == 0)
+            try await stage.signUp()
+            let shown = try await stage.ringback("session", "app", "--include", "profile")
+            #expect(shown.status == 0 && shown.out.contains("Profile    active\n"), "\(shown)")
+            let json = try await stage.ringback("session", "app", "--include", "profile,provider_token", "--json")
+            let subject = try await stage.account("app")["subject"]?.string
+            #expect(try JSON(parsing: json.out.utf8)["profile"]?["id"]?.string == subject, "\(json)")
+            let unknown = try await stage.ringback("session", "app", "--include", "refresh_token")
+            #expect(unknown.status == 1 && unknown.err.contains("include"), "\(unknown)")
+        }
+    }
+
+    @Test func `elsewhere is refused by name`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            let refused = try await stage.ringback("supabase", "user", "work")
+            #expect(refused.status == 1 && refused.out.isEmpty && refused.err.contains("work"), "\(refused)")
+            let method = try await stage.ringback(
+                "login", "work", "--method", "password", "--email", "alice@example.org", stdin: "x\n")
+            #expect(method.status == 1 && method.err.contains("has no sign-in method “password”"), "\(method)")
+        }
+    }
+}
+
+@Suite struct `A mistake of usage at a project` {
+    private static let mistakes: [([String], String)] = [
+        (["login", "app", "--method", "device"], "Please provide one of"),
+        (["login", "app", "--method", "password"], "--email ADDRESS or --phone NUMBER"),
+        (["login", "app", "--method", "otp", "--email", "a@b", "--phone", "1"], "--email ADDRESS or --phone NUMBER"),
+        (["login", "app", "--method", "password", "--email", "a@b", "--domain", "b"], "--domain does not belong"),
+        (["login", "app", "--email", "a@b"], "--email does not belong to --method browser"),
+        (["login", "app", "--method", "sso"], "--domain DOMAIN or --provider-id ID"),
+        (["login", "app", "--method", "id_token"], "--with PROVIDER"),
+        (["login", "app", "--method", "magic_link"], "--email ADDRESS"),
+        (["login", "app", "--method", "anonymous", "--data", "[1]"], "--data is a JSON object"),
+        (["login", "app", "--method", "otp", "--email", "a@b", "--channel", "sms"], "--channel belongs to --phone"),
+        (["login", "app", "--method", "otp", "--email", "a@b", "--code-fd=-1"], "A descriptor is a number from 0 on."),
+        (["login", "app", "--method", "password", "--email", "a@b", "--password", "secret"], "Unknown option"),
+        (["login", "app", "--method", "anonymous", "--no-browser"], "--no-browser does not belong"),
+        (["verify", "app", "--code-fd", "0", "--token-hash-fd", "0"], "exclude each other"),
+        (["supabase", "update-user", "app"], "Say what to change"),
+        (["supabase", "update-user", "app", "--email", "a@b", "--nonce-fd", "0"], "belong to --password"),
+        (["supabase", "link", "app"], "--with"),
+        (["supabase", "link", "app", "--with", "google", "--nonce-fd", "0"], "belong to --id-token-fd"),
+        (["supabase", "enroll", "app", "--no-verify", "--code-fd", "0"], "exclude each other"),
+        (["supabase", "rpc", "app", "echo", "[]"], "The arguments are a JSON object."),
+    ]
+
+    @Test func `is told before anything is asked`() async throws {
+        try await Stage.play("", startsDaemon: false) { stage in
+            for (arguments, words) in `A mistake of usage at a project`.mistakes {
+                let output = try await stage.run("ringback", arguments)
+                #expect(output.status == 64 && output.out.isEmpty, "\(arguments): \(output)")
+                #expect(output.err.contains(words) && output.err.contains("Usage: ringback"), "\(arguments): \(output)")
+            }
+        }
+    }
+
+    @Test func `is not to have no daemon, which each verb tells`() async throws {
+        try await Stage.play("", startsDaemon: false) { stage in
+            let verbs: [[String]] = [
+                ["verify", "app"], ["resend", "app"], ["supabase", "user", "app"],
+                ["supabase", "update-user", "app", "--email", "a@b"], ["supabase", "reauthenticate", "app"],
+                ["supabase", "reset-password", "app", "--email", "a@b"], ["supabase", "identities", "app"],
+                ["supabase", "link", "app", "--with", "google"], ["supabase", "unlink", "app", "x"],
+                ["supabase", "factors", "app"], ["supabase", "enroll", "app"], ["supabase", "verify-factor", "app"],
+                ["supabase", "remove-factor", "app", "x"], ["supabase", "rpc", "app", "f"],
+                ["login", "app", "--method", "anonymous"],
+            ]
+            for arguments in verbs {
+                let output = try await stage.run("ringback", arguments)
+                #expect(output.status == 2 && output.out.isEmpty, "\(arguments): \(output)")
+            }
+        }
+    }
+}

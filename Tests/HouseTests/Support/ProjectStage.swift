@@ -1,0 +1,75 @@
+// A stage at a Supabase project: the sandbox's, with its mailbox.
+
+import StrictJSON
+import Testing
+
+extension Stage {
+    static let project = """
+        [accounts.app]
+        provider = "supabase"
+        url = "{sandbox}/supabase"
+        api_key = "sb_publishable_sandbox"
+        rpc = ["echo"]
+
+        """
+
+    /// Plays at a project; what its dashboard would say stands under `settings`.
+    static func playProject(_ settings: JSON = [:], _ test: (Stage) async throws -> Void) async throws {
+        try await play(project, sandboxArguments: ["--user", "alice", "--auto-approve", "alice"]) { stage in
+            try await stage.setProject(settings)
+            try await test(stage)
+        }
+    }
+
+    func setProject(_ settings: JSON) async throws {
+        try await sandbox.control(["supabase": settings], issuer: "/supabase")
+    }
+
+    /// The last message that went out.
+    func letter(_ box: String = "mailbox") async throws -> JSON {
+        let letters = try await sandbox.request("GET", "/supabase/sandbox/\(box)").json["letters"]?.array ?? []
+        return try #require(letters.last)
+    }
+
+    func code(_ box: String = "mailbox") async throws -> String {
+        try #require(try await letter(box)["code"]?.string)
+    }
+
+    /// Waits until a flow of the account asks for a code.
+    func awaitCode() async throws {
+        try await eventually("a flow that waits for a code") {
+            let flows = try await api("GET", "/v1/flows")["flows"]?.array ?? []
+            return flows.contains { $0["status"] == "pending" }
+        }
+    }
+
+    /// A new person, signed in.
+    func signUp(_ email: String = "mira@example.org", password: String = "secret12") async throws {
+        let login = try await ringback(
+            "login", "app", "--method", "sign_up", "--email", email, stdin: "\(password)\n")
+        #expect(login.status == 0 && login.out == "Signed in to app as \(email)\n", "\(login)")
+    }
+
+    /// An ID token that an app of alice's got from the provider itself, for the nonce `a raw nonce`.
+    func idToken() async throws -> String {
+        let issuer = "\(sandbox.origin)/supabase"
+        let digest = "8595ede0f2099687b2e9fc78f23b7ffac44dd62a23cdc332cb8925f592a57cb1"
+        // The pair of RFC 7636, appendix B.
+        let challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+        let location = try await Browser.location(
+            after: "user=alice&decision=allow",
+            at: "\(issuer)/authorize?response_type=code&client_id=ringback-demo&scope=openid%20email&state=s"
+                + "&redirect_uri=http%3A%2F%2F127.0.0.1%3A1%2Fcallback&nonce=\(digest)"
+                + "&code_challenge=\(challenge)&code_challenge_method=S256")
+        let code = location.split(separator: "code=").last?.prefix { $0 != "&" } ?? ""
+        let answer = try await run(
+            "/usr/bin/curl",
+            [
+                "-sS", "\(issuer)/token", "-d", "grant_type=authorization_code&client_id=ringback-demo&code=\(code)",
+                "-d",
+                "redirect_uri=http%3A%2F%2F127.0.0.1%3A1%2Fcallback", "-d",
+                "code_verifier=dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk",
+            ])
+        return try #require(try JSON(parsing: answer.out.utf8)["id_token"]?.string)
+    }
+}

@@ -1,0 +1,105 @@
+// A child process on a terminal of its own, and the person who sits there.
+
+import Glibc
+import Synchronization
+import Testing
+
+/// `ringback` as a person runs it: all three streams are a terminal.
+final class TerminalProgram: Sendable {
+    private let screen = Watched(Screen())
+    private let status = Watched<Int32?>(nil)
+    private let seen = Mutex(0)
+    private let master: Int32
+    private let pid: pid_t
+
+    /// What has been written so far.
+    private struct Screen: Sendable {
+        var bytes: [UInt8] = []
+        var isOver = false
+        var text: String { String(decoding: bytes, as: UTF8.self) }
+    }
+
+    /// `TIOCSPTLCK` and `TIOCGPTN` of ioctl_tty(2), which Swift does not see.
+    private static let unlock: UInt = 0x4004_5431
+    private static let getNumber: UInt = 0x8004_5430
+
+    /// - Parameter columns: places on a line.
+    init(_ arguments: [String], environment: [String: String], columns: UInt16 = 120) throws {
+        let master = unsafe open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
+        var (isLocked, number): (Int32, UInt32) = (0, 0)
+        guard master >= 0, unsafe ioctl(master, TerminalProgram.unlock, &isLocked) == 0,
+            unsafe ioctl(master, TerminalProgram.getNumber, &number) == 0
+        else { throw SystemError(call: "open /dev/ptmx", code: errno) }
+        var size = winsize(ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0)
+        _ = unsafe ioctl(master, UInt(TIOCSWINSZ), &size)
+        let slave = unsafe open("/dev/pts/\(number)", O_RDWR | O_NOCTTY | O_CLOEXEC)
+        guard slave >= 0 else { throw SystemError(call: "open a terminal", code: errno) }
+        defer { close(slave) }
+        let variables = environment.merging(["TERM": "xterm-256color"]) { own, _ in own }.map { "\($0)=\($1)" }
+        let vector = [Programs.path("ringback")] + arguments
+        let pid = try Program.starting.withLock { _ in
+            try Program.spawn(vector, variables, [slave, slave, slave])
+        }
+        (self.master, self.pid) = (master, pid)
+        startThread { [screen] in
+            var buffer = [UInt8](repeating: 0, count: 4_096)
+            while true {
+                let count = unsafe read(master, &buffer, buffer.count)
+                if count < 0, errno == EINTR { continue }
+                // At the end of the last of the terminal's programs there is EIO.
+                guard count > 0 else { break }
+                let piece = buffer[..<count]
+                screen.change { $0.bytes += piece }
+            }
+            screen.change { $0.isOver = true }
+        }
+        startThread { [status] in
+            var code: Int32 = 0
+            while unsafe waitpid(pid, &code, 0) < 0, errno == EINTR {}
+            let signal = code & 0x7F
+            let ended = signal == 0 ? (code >> 8) & 0xFF : 128 + signal
+            status.change { $0 = ended }
+        }
+    }
+
+    deinit {
+        if status.value == nil { kill(pid, SIGKILL) }
+        close(master)
+    }
+
+    /// Everything that the screen has shown.
+    var text: String { screen.value.text }
+
+    /// Waits until a text appears after what was waited for before.
+    func shows(_ words: String) async throws {
+        let start = seen.withLock { $0 }
+        let end = try await screen.first("“\(words)” on the terminal: \(self.text)") { screen -> Int? in
+            guard let place = screen.text.dropFirst(start).firstRange(of: words) else { return nil }
+            return screen.text.distance(from: screen.text.startIndex, to: place.upperBound)
+        }
+        seen.withLock { $0 = end }
+    }
+
+    /// Types a line, and Enter.
+    func type(_ line: String) { press(Array(line.utf8) + [0x0A]) }
+
+    /// Presses keys.
+    func press(_ keys: [UInt8]) { _ = unsafe write(master, keys, keys.count) }
+
+    func send(_ signal: Int32) { if status.value == nil { kill(pid, signal) } }
+
+    /// Waits for its end; gives the exit status and what the screen showed.
+    func end() async throws -> (status: Int32, text: String) {
+        let ended = try await status.first("the end of ringback on a terminal: \(self.text)") { $0 }
+        // The reader may stand in a read that nobody ends but the terminal's last descriptor.
+        _ = try await screen.first("the end of the terminal") { $0.isOver ? true : nil }
+        return (ended, text)
+    }
+}
+
+extension Stage {
+    /// Runs `ringback` on a terminal.
+    func terminal(_ arguments: String..., columns: UInt16 = 120) throws -> TerminalProgram {
+        try TerminalProgram(arguments, environment: environment, columns: columns)
+    }
+}

@@ -1,0 +1,124 @@
+import HTTPMessages
+import Secrets
+import StrictJSON
+import Testing
+
+@testable import SupabaseAuth
+
+/// Columns: the code, a status it comes with, the contract's code, the recovery, what the person is told.
+private let rows = SupabaseVector.rows(of: "codes.txt")
+
+@Suite struct `The table of error codes` {
+    @Test func `every code of the protocol is in it, and no other`() {
+        #expect(rows.count == 109)
+        #expect(Set(rows.map { $0[0] }) == SupabaseCode.all)
+    }
+
+    @Test(arguments: rows) func `a code means what the vectors say`(row: [String]) throws {
+        let meaning = try #require(SupabaseCode.table[row[0]])
+        #expect(meaning.code.rawValue == row[2])
+        #expect(meaning.recovery.rawValue == row[3])
+        #expect(meaning.message?.rawValue ?? "" == row[4])
+    }
+
+    @Test(arguments: rows) func `a code is found in every shape of an error`(row: [String]) throws {
+        let code = row[0]
+        let status = try #require(Int(row[1]))
+        let version = ["X-Supabase-Api-Version": "2024-01-01"]
+        let shapes: [([String: String], JSON)] = [
+            ([:], ["code": .integer(status), "error_code": .string(code), "msg": "x"]),
+            (["x-sb-error-code": code], ["code": .integer(status), "error_code": .string(code), "msg": "x"]),
+            (version, ["code": .string(code), "message": "x"]),
+            ([:], ["code": .string(code), "message": "x"]),
+            (["x-sb-error-code": code], ["code": .integer(status), "msg": "x"]),
+        ]
+        for (headers, body) in shapes {
+            let error = ErrorReading.error(
+                HTTPResponse(
+                    status: status, fields: HTTPFields(headers.map { ($0.key, $0.value) }),
+                    body: Secret(bytes: body.serialized())))
+            guard status < 500 else {
+                #expect(error == .unavailable(status: status, retryAfter: nil))
+                continue
+            }
+            #expect(error == .refused(.init(code: code, status: status, message: "x")))
+            let problem = SupabaseProblem(error, on: .signIn)
+            #expect(problem.code.rawValue == row[2])
+            #expect(problem.recovery.rawValue == row[3])
+            #expect(problem.message?.rawValue ?? "" == row[4])
+            #expect(problem.providerCode == code)
+            #expect(problem.providerMessage == "x")
+        }
+    }
+
+    @Test(arguments: PersonMessage.allCases) func `a person is told in both languages`(message: PersonMessage) {
+        let english = message.text(in: .english)
+        let russian = message.text(in: .russian)
+        #expect(english.utf8.allSatisfy { $0 < 0x80 } && english.hasSuffix("."))
+        #expect(russian.utf8.contains { $0 > 0x80 } && russian.hasSuffix("."))
+    }
+
+    @Test func `the sentences of the contract are its own`() {
+        let sentences: [PersonMessage: String] = [
+            .network: "Connection failed. Please check your internet and try again.",
+            .signInFailed: "Sign in failed. Please try again.",
+            .sessionEnded: "Session expired. Please sign in again.",
+            .serviceDown: "Service temporarily unavailable. Please try again later.",
+            .tooManyAttempts: "Too many attempts. Please wait a few minutes.",
+            .wrongCode: "Invalid code. Please try again.",
+            .unknownUser: "Account not found. Please sign up.",
+            .emailTaken: "This email is already associated with another account.",
+            .checkEmail: "Check your email.",
+        ]
+        for (message, text) in sentences { #expect(message.text(in: .english) == text) }
+    }
+
+    @Test(
+        arguments: [
+            (.account, "user_not_found", 403, .sessionExpired), (.refresh, "user_not_found", 400, .sessionExpired),
+            (.signIn, "user_not_found", 404, .userNotFound), (.callback, "otp_expired", 0, .flowExpired),
+            (.signIn, "otp_expired", 403, .invalidCredentials), (.callback, "access_denied", 0, .accessDenied),
+            (.callback, "unexpected_failure", 0, .providerError), (.callback, "server_error", 0, .providerError),
+            (.callback, "identity_already_exists", 0, .emailAlreadyInUse),
+            (.account, "no_authorization", 401, .signInRequired),
+            (.account, "no_authorization", 403, .stateConflict),
+            (.passwordReset, "same_password", 422, .passwordResetFailed),
+            (.account, "same_password", 422, .validationFailed), (.passwordReset, "weak_password", 422, .weakPassword),
+            (.passwordReset, "user_sso_managed", 422, .passwordResetFailed),
+            (.refresh, "validation_failed", 400, .sessionExpired),
+            (.signIn, "validation_failed", 400, .validationFailed),
+            (.authorization, "validation_failed", 400, .methodUnsupported), (.signIn, "never_seen", 429, .rateLimited),
+            (.signIn, "never_seen", 418, .providerError),
+        ] as [(SupabaseProblem.Occasion, String, Int, SupabaseProblem.Code)])
+    func `a word means another thing in another place`(
+        occasion: SupabaseProblem.Occasion, code: String, status: Int, expected: SupabaseProblem.Code
+    ) {
+        let problem = SupabaseProblem(.refused(.init(code: code, status: status)), on: occasion)
+        #expect(problem.code == expected)
+        #expect(problem.providerCode == code)
+    }
+
+    @Test func `a no at the provider is nothing to tell the person`() {
+        #expect(SupabaseProblem(.refused(.init(code: "access_denied", status: 0)), on: .callback).message == nil)
+    }
+
+    @Test func `a field that is wrong has its own words`() throws {
+        let short = SupabaseProblem(PasswordRule.tooShort)
+        #expect(short.code == .weakPassword && short.weaknesses == ["length"] && short.message == .weakPassword)
+        let email = SupabaseProblem(FieldError(field: "email", reason: "x"))
+        #expect(email.code == .validationFailed && email.message == .invalidEmail)
+        #expect(SupabaseProblem(FieldError(field: "code", reason: "x")).message == .wrongCode)
+        #expect(SupabaseProblem(FieldError(field: "id", reason: "x")).message == nil)
+        #expect(SupabaseProblem.addressTaken.code == .emailAlreadyInUse)
+        #expect(try SupabaseProblem.taken(Contact(email: "a@b.c", phone: nil)) == .addressTaken)
+        #expect(try SupabaseProblem.taken(Contact(email: nil, phone: "+491")).message == .phoneTaken)
+    }
+
+    @Test func `only what may pass by itself is worth repeating`() {
+        #expect(SupabaseError.unavailable(status: 503, retryAfter: nil).isTransient)
+        #expect(SupabaseError.invalid(reason: "x").isTransient)
+        #expect(SupabaseError.refused(.init(code: "conflict", status: 409)).isTransient)
+        #expect(!SupabaseError.refused(.init(code: "bad_jwt", status: 403)).isTransient)
+        #expect(!SupabaseError.misconfigured(reason: "x").isTransient)
+    }
+}
