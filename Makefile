@@ -12,7 +12,7 @@ RELEASE := .build/release
 FORMAT_FLAGS := --configuration .swift-format --recursive Sources Tests Package.swift \
     $(wildcard Examples/*/Package.swift Examples/*/Sources)
 
-.PHONY: help demo test test-tsan test-browser test-keyring test-sessions test-crash test-faults soak test-canaries test-oidf test-real test-api test-postgres test-qr fuzz bench lint format build release install uninstall clean
+.PHONY: help demo test test-tsan test-browser test-keyring test-sessions test-crash test-faults soak test-canaries test-oidf test-real test-api test-postgres test-qr fuzz fuzz-ci bench lint format build release install uninstall clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -99,6 +99,10 @@ test-qr: ## read the QR codes that we draw with a real reader, zbar
 fuzz: ## look for inputs that break a parser or its laws; TARGET=json SECONDS=60
 	@Scripts/needs build
 	@Scripts/fuzz "$(TARGET)" "$(or $(SECONDS),60)"
+
+fuzz-ci: ## a minute for every fuzz target: for a nightly run
+	@Scripts/needs build
+	@Scripts/fuzz "" 60
 
 lint: ## check the style of the Swift sources, and the scripts' syntax
 	@command -v $(SWIFT) >/dev/null || Scripts/needs build

@@ -154,7 +154,9 @@ let package = Package(
         tests("CallbackListenerTests", ["CallbackListener", "LocalHTTP", "HTTPMessages", "CLinux", lifecycle]),
         tests("SandboxTests", ["Sandbox", "LocalHTTP", "HTTPMessages", "Cryptography", "Secrets", "StrictJSON"]),
         tests("SessionVaultTests", ["SessionVault", "Cryptography", "Secrets", "StrictJSON", "CLinux"]),
-        tests("ConfigurationTests", ["Configuration", "SupabaseAuth", "HTTPMessages", "OAuth", "Secrets", "StrictJSON"]),
+        tests(
+            "ConfigurationTests", ["Configuration", "SupabaseAuth", "HTTPMessages", "OAuth", "Secrets", "StrictJSON"]
+        ),
         tests(
             "BrokerCoreTests",
             [

@@ -46,7 +46,8 @@ extension BrokerError {
 
     /// What is wrong with what somebody typed.
     init(_ error: FieldError) {
-        self = error.field == "password" || error.field == "code"
+        self =
+            error.field == "password" || error.field == "code"
             ? .project(SupabaseProblem(error)) : .invalid(field: error.field, reason: error.reason)
     }
 }

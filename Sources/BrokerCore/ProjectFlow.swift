@@ -70,7 +70,8 @@ struct ProjectFlow: Sendable {
     /// What is said when nobody came in time. The server refuses an address that is not in its list without a word: only
     /// this tells.
     func expiry(of flow: Flow) -> String {
-        let start = "The sign-in of \(flow.account.name) was not finished within \(flow.expiresAt - flow.startedAt) seconds. "
+        let start =
+            "The sign-in of \(flow.account.name) was not finished within \(flow.expiresAt - flow.startedAt) seconds. "
         guard let redirect else { return start + "Waited for the code that was sent." }
         let end =
             redirect.allowListEntry.map {

@@ -130,11 +130,13 @@ extension SessionBook {
         if let running = lanes[name]?.refreshes[key] { return running }
         lanes[name]?.error = nil
         let generation = lanes[name]?.generation
+        let seen = lanes[name]?.session?.tokens[key]?.value
         let refresh = enqueue(name) { book in
             guard book.lanes[name]?.generation == generation else {
                 return Result<Void, BrokerError>.failure(.signInRequired(name))
             }
-            let result = await book.renew(name, key, for: reason)
+            let result =
+                book.hasOther(than: seen, key, name) ? .success(()) : await book.renew(name, key, for: reason)
             if book.lanes[name]?.generation == generation {
                 book.lanes[name]?.refreshes[key] = nil
                 if key == .own { book.lanes[name]?.lastRefresh = (book.clock.boot(), result) }
@@ -150,5 +152,14 @@ extension SessionBook {
             lanes[name]?.triedEnd = end
         }
         return refresh
+    }
+
+    /// What was before a refresh in the lane, a second factor or a change of the user, may have brought the token that
+    /// the refresh is for.
+    private func hasOther(than seen: Secret?, _ key: TokenKey, _ name: AccountName) -> Bool {
+        guard key == .own, let seen, lockError == nil, let lane = lanes[name], lane.closings == 0,
+            let session = lane.session, session.successor == nil, let token = session.tokens[.own]
+        else { return false }
+        return token.value != seen && isAlive(token)
     }
 }

@@ -118,6 +118,22 @@ import Testing
         #expect(house.project.count(refresh) == 1)
     }
 
+    @Test func `is one request, though a change of the user needs it first`() async throws {
+        let house = try await expired()
+        house.project.hold(refresh)
+        let changing = Task { try await house.broker.user(ProjectHouse.name) }
+        #expect(await house.project.arrived(refresh))
+        let readers = (0..<8).map { _ in Task { try await house.token() } }
+        #expect(await eventually { await house.broker.book.lanes[ProjectHouse.name]?.refreshes.isEmpty == false })
+        house.project.release(refresh)
+        _ = try await changing.value
+        for reader in readers { _ = try await reader.value }
+        #expect(house.project.count(refresh) == 1)
+        // Whoever insists gets another one.
+        #expect(await house.refresh() == nil)
+        #expect(house.project.count(refresh) == 2)
+    }
+
     // MARK: What ends a session, and what does not
 
     private static func no(_ status: Int, _ code: String) -> FakeProvider.Turn {

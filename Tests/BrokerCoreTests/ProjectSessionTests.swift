@@ -135,6 +135,16 @@ import Testing
         #expect(try await house.broker.account(issuer: "https://ref.supabase.co/auth/v1") == name)
     }
 
+    @Test func `without a refresh token does not take the one of a session before it`() async throws {
+        let house = try await signedIn()
+        house.project.script("POST /token password", .setting("refresh_token", nil))
+        try await house.signIn()
+        #expect(try await house.refreshTokens == [])
+        #expect(try await house.view.state == .authenticated)
+        house.clock.advance(by: 3_600)
+        #expect(await error { () throws(BrokerError) in try await house.token() } == .sessionRanOut(name, advice: nil))
+    }
+
     // MARK: Its end
 
     private func addSession(_ house: ProjectHouse) -> String {

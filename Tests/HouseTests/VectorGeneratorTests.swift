@@ -7,7 +7,8 @@ import Testing
     @Test func `writes every case that is its own, byte for byte as it is kept`() async throws {
         let generator = "\(Document.root)/Tests/Vectors/generator"
         let program = try Program(
-            "/usr/bin/env", ["python3", generator, "--check"], environment: ["PATH": Programs.variable("PATH") ?? ""])
+            "/usr/bin/env", ["python3", "-B", generator, "--check"],
+            environment: ["PATH": Programs.variable("PATH") ?? ""])
         // Keys and signatures in plain Python: some twelve seconds of work.
         let output = try await program.end(within: Bound.seconds(180))
         #expect(output.status == 0, "\(output)")
