@@ -167,7 +167,8 @@ let package = Package(
         tests(
             "APIServerTests",
             [
-                "APIServer", "BrokerCore", "Records", "RingbackAPI", "LocalHTTP", "OAuth", "SessionVault",
+                "APIServer", "BrokerCore", "Records", "RingbackAPI", "LocalHTTP", "OAuth", "SupabaseAuth",
+                "SessionVault",
                 "Cryptography", "HTTPMessages", "Secrets", "StrictJSON", "CLinux",
             ]
         ),

@@ -107,9 +107,9 @@ def ask(program, house, bridge, name, seconds, source=None):
     settings = os.path.join(place, "schemathesis.toml")
     with open(settings, "w") as file:
         if account:
-            # A pending flow may be waited for as long as a caller wishes: not here.
-            file.write(f'[parameters]\n"path.account" = "{account}"\n\n'
-                       '[[operations]]\ninclude-operation-id = "getFlow"\nparameters = { "query.wait" = 1 }\n')
+            file.write(f'[parameters]\n"path.account" = "{account}"\n\n')
+        # A pending flow may be waited for as long as a caller wishes: not here.
+        file.write('[[operations]]\ninclude-operation-id = "getFlow"\nparameters = { "query.wait" = 1 }\n')
     junit = os.path.join(place, "junit.xml")
     command = [program, "--config-file", settings, "run", source or bridge.url + "/v1/openapi.json",
                "--url", bridge.url,
