@@ -1,5 +1,3 @@
-internal import Glibc
-
 /// Where the numbers of events begin, so that they increase from one daemon to the next even if the clock is set back
 /// between them (CONTRACT section 7). A file in the state directory has the last beginning.
 public enum EventNumbers {
@@ -9,8 +7,6 @@ public enum EventNumbers {
 
     /// The beginning for a daemon that starts now; `now` is the wall clock in microseconds. What cannot be written or
     /// read is done without: then the clock alone decides.
-    ///
-    /// Not synced: a machine that crashes between two starts may come back without it, and with its clock as it was.
     public static func next(in directory: String, now: UInt64) -> UInt64 {
         guard let place = try? SyncedDirectory(opening: directory) else { return now }
         let text = (try? place.read(file, atMost: 64)).flatMap { $0 }.map { String(decoding: $0, as: UTF8.self) }
@@ -18,17 +14,7 @@ public enum EventNumbers {
         let first = last > now ? last &+ room : now
         // Numbers beyond this would be somebody else's work, and would soon be too large for readers.
         guard first < 1 << 60 else { return now }
-        write("\(first)\n", to: "\(directory)/\(file)")
+        try? place.write(Array("\(first)\n".utf8), as: file)
         return first
-    }
-
-    private static func write(_ text: String, to path: String) {
-        let made = "\(path).new"
-        let descriptor = unsafe open(made, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { return }
-        let bytes = Array(text.utf8)
-        let count = unsafe Glibc.write(descriptor, bytes, bytes.count)
-        close(descriptor)
-        if count == bytes.count { unsafe rename(made, path) } else { unsafe unlink(made) }
     }
 }
