@@ -7,16 +7,16 @@ internal import StrictJSON
 extension SocketAPI {
     /// What the answer to a sign-out says of the page: `end_session_url`, `end_session_error` if it could not be found
     /// out, nothing if the provider has no such page or nobody asked. The sign-out does not depend on it.
-    func endSession(_ call: Call, _ name: AccountName) async throws(Problem) -> [JSONObject.Member] {
-        guard let word = try call.query("end_session", oneOf: ["true", "plain"]) else { return [] }
+    func endSession(
+        _ call: Call, _ ending: EndingSession?, _ name: AccountName
+    ) async throws(Problem) -> [JSONObject.Member] {
+        guard let ending, let word = try call.query("end_session", oneOf: ["true", "plain"]) else { return [] }
         // The URL may have the ID token in it: whoever may sign out may not therefore have that.
         let mayHaveIDToken = admit(call.request, account: name.rawValue, operation: .idToken) != nil
         let page: EndSessionPage?
         do throws(BrokerError) {
-            page = try await broker.endSessionPage(of: name, saysWho: word == "true", maySayIDToken: mayHaveIDToken)
+            page = try await broker.endSessionPage(of: ending, saysWho: word == "true", maySayIDToken: mayHaveIDToken)
         } catch {
-            // What the sign-out itself will say.
-            if case .accountNotFound = error { return [] }
             return [.init("end_session_error", Problem(error, language: call.language).json)]
         }
         guard let page else { return [] }

@@ -160,14 +160,17 @@ extension SocketAPI {
             let view = try await call.ask { () throws(BrokerError) in try await broker.signOutOthers(name) }
             return ServerResponse(json: account(view, call.language))
         }
-        // Before it is closed: after that nobody knows whose session it was.
-        let ending = try await endSession(call, name)
+        // Whose it was is known only before it is closed; where its page is may wait until nobody reads it any more.
+        var ending: EndingSession?
+        if try call.query("end_session", oneOf: ["true", "plain"]) != nil {
+            ending = try await call.ask { () throws(BrokerError) in try await broker.ending(of: name) }
+        }
         let view = try await call.ask { () throws(BrokerError) in
             try await broker.signOut(name, endingAll: scope == "global")
         }
         encoded.forget(name.rawValue)
         var object = account(view, call.language).object ?? JSONObject()
-        object.members += ending
+        object.members += try await endSession(call, ending, name)
         return ServerResponse(json: .object(object))
     }
 

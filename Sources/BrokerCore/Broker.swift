@@ -15,6 +15,7 @@ public struct Broker: Sendable {
     let work: Work
     let clock: BrokerClock
     let record: @Sendable (BrokerFact) -> Void
+    let registrationTurns = RegistrationTurns()
 
     public init(
         vault: any Vault, http: any HTTPClient, door: CallbackDoor, work: Work = Work(), clock: BrokerClock = .system,

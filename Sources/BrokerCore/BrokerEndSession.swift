@@ -9,18 +9,31 @@ public struct EndSessionPage: Sendable {
     public let shown: HandOut?
 }
 
+/// An account as it was before a sign-out.
+public struct EndingSession: Sendable {
+    let account: Account
+    let session: Session?
+}
+
 extension Broker {
-    /// The page that ends the account's session at the provider, nil if the provider has none. Asked for before the
-    /// session is closed: after that nobody knows whose it was.
+    /// Whose session a sign-out is about to end. Taken before it is closed, for after that nobody knows; taken at once,
+    /// for readers stop at once.
+    public func ending(of name: AccountName) async throws(BrokerError) -> EndingSession {
+        EndingSession(account: try await book.account(name), session: await book.held(name))
+    }
+
+    /// The page that ends the account's session at the provider, nil if the provider has none. To be asked for when the
+    /// session here is closed: the provider may take its time, and readers must not have it.
     ///
     /// - Parameters:
     ///   - saysWho: the URL names the person, so that the page need not ask.
     ///   - maySayIDToken: it may do so with the ID token.
-    ///   - bound: on the wait for the provider's metadata: the session here has to end in any case.
+    ///   - bound: on the wait for the provider's metadata.
     public func endSessionPage(
-        of name: AccountName, saysWho: Bool, maySayIDToken: Bool, waitingAtMost bound: Duration = .seconds(8)
+        of ending: EndingSession, saysWho: Bool, maySayIDToken: Bool, waitingAtMost bound: Duration = .seconds(8)
     ) async throws(BrokerError) -> EndSessionPage? {
-        let account = try await book.account(name)
+        let (account, session) = (ending.account, ending.session)
+        let name = account.name
         let provider = await book.provider(account)
         let asking = work.start { () -> Result<ProviderMetadata, BrokerError> in
             do throws(BrokerError) {
@@ -33,15 +46,13 @@ extension Broker {
             throw Task.isCancelled ? .cancelled : .timedOut
         }
         guard let endpoint = try metadata.get().endSessionEndpoint else { return nil }
-        try? await book.ready(name, atMost: bound)
-        let session = await book.held(name)
         var hint: Session.Identity?
-        if saysWho, maySayIDToken, let session, try provider.mayReceiveTokens(endpoint, of: session) {
-            hint = session.identity
-        }
+        var isAtHome = false
+        if saysWho, let session { isAtHome = try provider.mayReceiveTokens(endpoint, of: session) }
+        if isAtHome, maySayIDToken { hint = session?.identity }
         let request = EndSessionRequest(
             endpoint: endpoint, clientID: account.clientID, idTokenHint: hint?.token,
-            logoutHint: saysWho ? session?.loginName : nil, redirectURI: account.postLogoutRedirectURI,
+            logoutHint: isAtHome ? session?.loginName : nil, redirectURI: account.postLogoutRedirectURI,
             state: RandomToken.base64URL(bits: 128))
         guard request.showsIDToken, let session, let hint else { return EndSessionPage(url: request.url(), shown: nil) }
         let token = AccessToken(

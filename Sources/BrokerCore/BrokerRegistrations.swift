@@ -2,6 +2,7 @@ public import HTTPMessages
 internal import OAuth
 public import Secrets
 internal import SessionVault
+internal import Synchronization
 
 /// A client that somebody wants to have registered (RFC 7591).
 public struct RegistrationOrder: Sendable {
@@ -112,7 +113,11 @@ extension Broker {
                     + "Register the client by hand, and add the account with --client-id.")
         }
         let registrar = registrar
+        guard let turn = registrationTurns.take(order.account) else {
+            throw .conflict("A registration for \(order.account) is under way. Wait for it, or choose another name.")
+        }
         let registration = work.start { () -> Result<RegistrationView, BrokerError> in
+            defer { turn() }
             do throws(BrokerError) {
                 return .success(try await registrar.register(order))
             } catch {
@@ -138,7 +143,11 @@ extension Broker {
         try await settled()
         let registrar = registrar
         let slot = RegistrationRecord.slot(name, issuer: issuer, clientID: clientID)
+        guard let turn = registrationTurns.take(name) else {
+            throw .conflict("A registration for \(name) is under way. Wait for it.")
+        }
         let deletion = work.start { () -> Result<Bool, BrokerError> in
+            defer { turn() }
             do throws(BrokerError) {
                 return .success(try await registrar.delete(slot, as: order.sender))
             } catch {
@@ -160,5 +169,17 @@ extension Broker {
 
     private var registrar: Registrar {
         Registrar(vault: vault, http: http, directory: directory, clock: clock, record: book.record)
+    }
+}
+
+/// One registration of an account at a time: what deletes those that cannot be used is read, added to and written again,
+/// and two at once would each forget the other's.
+final class RegistrationTurns: Sendable {
+    private let taken = Mutex<Set<AccountName>>([])
+
+    /// Gives the turn back when it is called; nil while somebody else has it.
+    func take(_ name: AccountName) -> (@Sendable () -> Void)? {
+        guard taken.withLock({ $0.insert(name).inserted }) else { return nil }
+        return { [self] in _ = taken.withLock { $0.remove(name) } }
     }
 }

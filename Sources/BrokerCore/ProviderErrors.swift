@@ -8,12 +8,25 @@ extension Account {
     func send(_ request: HTTPRequest, over http: any HTTPClient) async throws(BrokerError) -> HTTPResponse {
         var request = request
         request.trust = trust
+        request.refusesInsideAddresses = isStrange(request.url)
         for (name, value) in headers { request.fields.set(name, value) }
         do {
             return try await http.send(request)
         } catch {
             throw BrokerError(error)
         }
+    }
+}
+
+extension Account {
+    /// True for a host that only the provider's own metadata name: it is not to lead back to this machine.
+    fileprivate func isStrange(_ url: String) -> Bool {
+        guard case .issuer(let issuer) = endpoints, let home = try? WebURL(parsing: issuer),
+            let host = (try? WebURL(parsing: url))?.host
+        else { return false }
+        // Literal addresses have been judged as they were read.
+        return host != home.host && !host.hasPrefix("[")
+            && !host.utf8.allSatisfy { $0 == 0x2E || (0x30...0x39).contains($0) }
     }
 }
 

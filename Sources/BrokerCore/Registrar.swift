@@ -59,7 +59,14 @@ struct Registrar: Sendable {
         _ order: RegistrationOrder, _ request: ClientRegistrationRequest, _ endpoint: String, _ waiting: VaultSlot
     ) async throws(BrokerError) -> RegistrationView {
         let message = request.request(to: endpoint, initialAccessToken: order.initialAccessToken)
-        let response = try await order.sender.send(message, over: http)
+        let response: HTTPResponse
+        do throws(BrokerError) {
+            response = try await order.sender.send(message, over: http)
+        } catch {
+            // It may have been heard all the same: then there is a client that nobody knows here.
+            record(.registrationLeft(order.account, error))
+            throw error
+        }
         let answer: RegistrationAnswer
         do throws(OAuthError) {
             answer = try RegistrationAnswer(reading: response, issuer: order.issuer)
@@ -72,11 +79,14 @@ struct Registrar: Sendable {
         } catch {
             throw await undo(answer, order, waiting, because: meaning(of: error, response, message.host))
         }
+        let slot = RegistrationRecord.slot(order.account, issuer: order.issuer, clientID: client.clientID)
+        // A provider may give one client_id twice: what deletes the earlier registration exists nowhere else.
+        let earlier = (try? await vault.load(slot)).flatMap { $0 }.flatMap { RegistrationRecord(decoding: $0.text) }
+        let older = (earlier?.managements ?? []).filter { $0.uri == nil || $0.uri != answer.management?.uri }
         let kept = RegistrationRecord(
             issuer: order.issuer, clientID: client.clientID, secret: client.secret,
-            secretExpiresAt: client.secretExpiresAt, managements: [answer.management].compactMap { $0 },
+            secretExpiresAt: client.secretExpiresAt, managements: [answer.management].compactMap { $0 } + older,
             registeredAt: clock.now())
-        let slot = RegistrationRecord.slot(order.account, issuer: order.issuer, clientID: client.clientID)
         do throws(BrokerError) {
             try await keep { () throws(VaultError) in try await vault.store(kept.encoded(), in: slot) }
         } catch {

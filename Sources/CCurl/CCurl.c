@@ -1,4 +1,6 @@
 #define _GNU_SOURCE
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include "CCurl.h"
 #include <dlfcn.h>
 #include <malloc.h>
@@ -85,6 +87,30 @@ CURLcode ccurl_set_blob(CURL *easy, CURLoption option, void *bytes, size_t count
     struct curl_blob blob = {.data = bytes, .len = count, .flags = CURL_BLOB_COPY};
     return curl.easy_setopt(easy, option, &blob);
 }
+// Loopback, link-local and unspecified addresses, those of IPv4 within IPv6 included.
+static bool is_inside(const struct sockaddr *address) {
+    if (address->sa_family == AF_INET) {
+        const unsigned char *bytes = (const unsigned char *)&((const struct sockaddr_in *)address)->sin_addr;
+        return bytes[0] == 0 || bytes[0] == 127 || (bytes[0] == 169 && bytes[1] == 254);
+    }
+    if (address->sa_family != AF_INET6) return true;
+    const struct in6_addr *six = &((const struct sockaddr_in6 *)address)->sin6_addr;
+    if (IN6_IS_ADDR_LOOPBACK(six) || IN6_IS_ADDR_UNSPECIFIED(six) || IN6_IS_ADDR_LINKLOCAL(six)) return true;
+    if (!IN6_IS_ADDR_V4MAPPED(six)) return false;
+    return six->s6_addr[12] == 0 || six->s6_addr[12] == 127 || (six->s6_addr[12] == 169 && six->s6_addr[13] == 254);
+}
+
+static curl_socket_t open_outside(void *context, curlsocktype purpose, struct curl_sockaddr *address) {
+    (void)context;
+    (void)purpose;
+    if (is_inside(&address->addr)) return CURL_SOCKET_BAD;
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+CURLcode ccurl_refuse_inside(CURL *easy) {
+    return curl.easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_outside);
+}
+
 CURLcode ccurl_set_data_callback(CURL *easy, CURLoption option, ccurl_data_callback callback) {
     return curl.easy_setopt(easy, option, callback);
 }

@@ -41,6 +41,9 @@ internal import Secrets
         set(CURLOPT_NOPROGRESS, 1)
     }
 
+    /// A name that somebody else chose leads to nobody on this machine (PR-04): what is resolved is what is judged.
+    mutating func refuseInside() { note(unsafe ccurl_refuse_inside(easy)) }
+
     /// Whom to believe. A certificate authority of the configuration's replaces the system's, it does not join them.
     mutating func setTrust(_ trust: ServerTrust) {
         set(CURLOPT_SSL_VERIFYPEER, 1)

@@ -26,6 +26,7 @@ internal import Secrets
         unsafe fieldList = RequestFields.list(of: job.request)
         var options = unsafe EasyOptions(easy)
         options.setRules(for: job.url, limits: job.request.limits, keepsPartialBody: keepsPartialBody)
+        if job.request.refusesInsideAddresses { options.refuseInside() }
         options.setTrust(job.request.trust)
         options.setMethod(job.request.method, body: job.request.body)
         options.set(CURLOPT_USERAGENT, userAgent)

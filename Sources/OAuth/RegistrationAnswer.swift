@@ -95,7 +95,7 @@ public struct RegistrationAnswer: Sendable {
             clientID: clientID, authentication: authentication,
             // What a public client has no use for is not kept.
             secret: authentication == .none ? nil : secret,
-            secretExpiresAt: try RegistrationAnswer.expiry(in: object),
+            secretExpiresAt: RegistrationAnswer.expiry(in: object),
             redirectURIs: try RegistrationAnswer.redirectURIs(in: object))
     }
 
@@ -125,13 +125,18 @@ public struct RegistrationAnswer: Sendable {
         }
     }
 
-    /// Unix seconds; 0, or nothing, for a secret that does not expire.
-    private static func expiry(in object: JSONObject) throws(OAuthError) -> Int? {
-        switch object["client_secret_expires_at"] {
-        case nil, .null?: return nil
-        case .integer(let seconds)? where seconds >= 0: return seconds == 0 ? nil : seconds
-        default: throw .invalid(.registration, reason: "client_secret_expires_at is not a time")
-        }
+    /// Unix seconds; 0, or nothing, for a secret that does not expire. As cosmetic as a lifetime: what is no time at all
+    /// costs nobody the registration, and a secret that has expired is told when it is refused.
+    private static func expiry(in object: JSONObject) -> Int? {
+        let seconds: Double? =
+            switch object["client_secret_expires_at"] {
+            case .integer(let seconds)?: Double(seconds)
+            case .double(let seconds)?: seconds
+            case .string(let text)?: text.utf8.count <= 16 ? Int(text).map(Double.init) : nil
+            default: nil
+            }
+        guard let seconds, seconds >= 1, seconds <= 253_402_300_799 else { return nil }
+        return Int(seconds)
     }
 
     private static func redirectURIs(in object: JSONObject) throws(OAuthError) -> [String]? {

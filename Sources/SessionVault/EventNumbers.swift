@@ -10,10 +10,10 @@ public enum EventNumbers {
     public static func next(in directory: String, now: UInt64) -> UInt64 {
         guard let place = try? SyncedDirectory(opening: directory) else { return now }
         let text = (try? place.read(file, atMost: 64)).flatMap { $0 }.map { String(decoding: $0, as: UTF8.self) }
-        let last = text.flatMap { UInt64($0.filter { $0 != "\n" }) } ?? 0
-        let first = last > now ? last &+ room : now
-        // Numbers beyond this would be somebody else's work, and would soon be too large for readers.
-        guard first < 1 << 60 else { return now }
+        let written = text.flatMap { UInt64($0.filter { $0 != "\n" }) } ?? 0
+        // Numbers beyond this are nobody's beginning, and would soon be too large for readers.
+        let last = written < 1 << 59 ? written : 0
+        let first = last > now ? last + room : now
         try? place.write(Array("\(first)\n".utf8), as: file)
         return first
     }

@@ -19,7 +19,9 @@ struct EndSessionPage {
     /// The session here has ended whatever becomes of the page.
     func show(_ isJSON: Bool) {
         guard let url else {
-            let reason = problem.map { "could not be asked for the page: \(Sanitizer.line($0, limit: 400))" }
+            let reason = problem.map { problem in
+                "could not be asked for the page: \(Sanitizer.line(problem.hasSuffix(".") ? String(problem.dropLast()) : problem, limit: 400))"
+            }
             Output.note(
                 "The provider \(reason ?? "has no page to sign out in the browser"). A browser that is signed in there "
                     + "stays so.")

@@ -18,7 +18,8 @@ import Testing
         _ house: House, saysWho: Bool = true, maySayIDToken: Bool = true
     ) async throws(BrokerError) -> EndSessionPage? {
         try await house.broker.endSessionPage(
-            of: House.name, saysWho: saysWho, maySayIDToken: maySayIDToken, waitingAtMost: .seconds(120))
+            of: try await house.broker.ending(of: House.name), saysWho: saysWho, maySayIDToken: maySayIDToken,
+            waitingAtMost: .seconds(120))
     }
 
     private func pairs(_ page: EndSessionPage?) throws -> [String: String] {

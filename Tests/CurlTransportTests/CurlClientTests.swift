@@ -31,6 +31,24 @@ private struct Answer: CustomTestStringConvertible, Sendable {
 @Suite(.timeLimit(.minutes(5))) struct `The curl client` {
     let client = CurlClient(version: "0.1-test")
 
+    // MARK: Where it goes
+
+    @Test func `PR-04, MD-05: a name that somebody else chose leads to nobody on this machine`() async throws {
+        let server = TestServer { connection in
+            _ = connection.readRequest()
+            connection.answer("200 OK", fields: "", body: "inside")
+        }
+        let url = server.url("/").replacing("127.0.0.1", with: "localhost")
+        var request = HTTPRequest(url: url)
+        #expect(try await client.send(request).status == 200)
+        request.refusesInsideAddresses = true
+        request.method = "POST"
+        guard case .unreachable = await failure(client, request) else {
+            Issue.record("it was connected to")
+            return
+        }
+    }
+
     // MARK: What is sent
 
     @Test func `sends a request and returns the whole answer`() async throws {

@@ -56,6 +56,23 @@ import Testing
         }
     }
 
+    @Test func `ends the session before it asks the provider where the page is`() async throws {
+        try await Stage.play(account) { stage in
+            try await stage.signIn()
+            // A daemon that has just started has asked its provider for nothing.
+            _ = try await stage.stopDaemon()
+            try await stage.startDaemon()
+            #expect(try await stage.api("GET", "/v1/accounts/work/session").status == 200)
+            try await stage.sandbox.control(["faults": [["endpoint": "discovery", "kind": "gate"]]])
+            let logout = try stage.start("ringback", ["logout", "work", "--no-browser"])
+            try await stage.sandbox.wait("discovery")
+            #expect(try await stage.api("GET", "/v1/accounts/work/session").status == 401)
+            try await stage.sandbox.control(["clear": true])
+            let ended = try await logout.end()
+            #expect(ended.status == 0 && ended.lines.count == 2, "\(ended)")
+        }
+    }
+
     @Test func `prints the page instead, where that is asked for`() async throws {
         try await Stage.play(account) { stage in
             try await stage.signIn()

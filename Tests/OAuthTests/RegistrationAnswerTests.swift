@@ -49,6 +49,11 @@ private func asked(_ authentication: ClientAuthentication = .none) throws -> Cli
         (#""client_secret":"s","token_endpoint_auth_method":"none""#, .none, false),
         (#""client_secret":"","token_endpoint_auth_method":null"#, .none, false),
         (#""client_secret":"s","client_secret_expires_at":0"#, .clientSecretBasic, true),
+        // When a secret ends is as cosmetic as a lifetime: no form of it costs the registration.
+        (#""client_secret":"s","client_secret_expires_at":"0""#, .clientSecretBasic, true),
+        (#""client_secret":"s","client_secret_expires_at":-1"#, .clientSecretBasic, true),
+        (#""client_secret":"s","client_secret_expires_at":"soon""#, .clientSecretBasic, true),
+        (#""client_secret":"s","client_secret_expires_at":0.5"#, .clientSecretBasic, true),
     ])
     func `DCR-02: says nothing of the way to authenticate, and the standard's rule holds`(
         members: String, way: ClientAuthentication, hasSecret: Bool
@@ -64,8 +69,8 @@ private func asked(_ authentication: ClientAuthentication = .none) throws -> Cli
         #"{"client_id":"c","token_endpoint_auth_method":"private_key_jwt"}"#,
         #"{"client_id":"c","token_endpoint_auth_method":"tls_client_auth"}"#,
         #"{"client_id":"c","token_endpoint_auth_method":1}"#, #"{"client_id":"c","client_secret":1}"#,
-        #"{"client_id":"c","client_secret":"a\r\nb"}"#, #"{"client_id":"c","client_secret_expires_at":"soon"}"#,
-        #"{"client_id":"c","client_secret_expires_at":-1}"#, #"{"client_id":"c","redirect_uris":"http://x"}"#,
+        #"{"client_id":"c","client_secret":"a\r\nb"}"#,
+        #"{"client_id":"c","redirect_uris":"http://x"}"#,
         #"{"client_id":"c","redirect_uris":[1]}"#,
     ])
     func `that cannot be used never costs the management token`(body: String) throws {

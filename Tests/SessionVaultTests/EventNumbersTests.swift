@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test(arguments: ["", "x", "-5", "99999999999999999999999", "1152921504606846976"])
+    @Test(arguments: ["", "x", "-5", "99999999999999999999999", "1152921504606846976", "18446744073709551615"])
     func `does not follow from a file that says nothing sensible`(text: String) throws {
         var template = Array("/tmp/event-numbers.XXXXXX".utf8CString)
         try #require(unsafe mkdtemp(&template) != nil)
