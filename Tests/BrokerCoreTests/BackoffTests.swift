@@ -5,7 +5,7 @@ import Testing
 @Suite struct `Back-off after a failure` {
     private let down = BrokerError.provider(.unavailable(status: 500, retryAfter: nil))
 
-    @Test func `grows to five minutes and no further`() {
+    @Test func `PR-21: grows to five minutes and no further`() {
         for _ in 0..<20 {
             var backoff = Backoff()
             for failures in 1...20 {
@@ -27,7 +27,7 @@ import Testing
         #expect(backoff.refusalByProvider(at: 86_400_000) == nil)
     }
 
-    @Test func `a session asks at most thirty times an hour, whoever asks`() {
+    @Test func `PR-21: a session asks at most thirty times an hour, whoever asks`() {
         for step in [1, 7_000, 100_000] {
             var backoff = Backoff()
             var now = 1_000

@@ -1,3 +1,4 @@
+import Cryptography
 import HTTPMessages
 import StrictJSON
 import Testing
@@ -56,7 +57,7 @@ import Testing
     }
 
     @Test(arguments: Forgery.allCases)
-    func `a callback that is not the genuine one changes nothing`(forgery: Forgery) async throws {
+    func `LB-03, LB-04, NAT-15: a callback that is not the genuine one changes nothing`(forgery: Forgery) async throws {
         let house = try await House()
         let (flow, callback) = try await pending(house)
         guard case .ignored = await house.broker.receive(try forge(callback, forgery)) else { throw Unexpected() }
@@ -107,7 +108,7 @@ import Testing
         if !isTransient { #expect(failure == .provider(.refused(code: code, message: nil))) }
     }
 
-    @Test func `a hundred copies share one token request and one answer`() async throws {
+    @Test func `LB-12: a hundred copies share one token request and one answer`() async throws {
         let house = try await House()
         let (flow, callback) = try await pending(house)
         house.provider.hold(.token)
@@ -180,7 +181,41 @@ import Testing
         #expect(await house.vault.log.isEmpty)
     }
 
-    @Test func `two accounts' callbacks do not mix`() async throws {
+    @Test func `LB-11: a guessed state hits nothing, however near, and the genuine callback counts`() async throws {
+        let house = try await House()
+        let (flow, callback) = try await pending(house)
+        let state = try #require(try parameters(callback).first { $0.0 == "state" }?.1)
+        #expect(state.utf8.count == 43)
+        var guesses = (0..<2_000).map { _ in RandomToken.identifier(bits: 256) }
+        for (index, letter) in state.enumerated() {
+            for other in "AaBb09-_" where other != letter {
+                guesses.append(state.prefix(index) + String(other) + state.dropFirst(index + 1))
+            }
+            guesses.append(String(state.prefix(index)))
+        }
+        for guess in guesses {
+            let verdict = await house.broker.receive(callback.replacing("state=\(state)", with: "state=\(guess)"))
+            guard case .ignored = verdict else { throw Unexpected() }
+        }
+        #expect(house.provider.count(.token) == 0)
+        #expect(await house.broker.receive(callback) == .completed(flow: flow.id))
+    }
+
+    @Test func `LB-13: another's code with the flow's own state is refused by the provider`() async throws {
+        let house = try await House()
+        let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
+        // Somebody who has seen the state asks for a code of their own; they cannot know the verifier.
+        let challenge = try #require(try parameters(flow.authorizationURL).first { $0.0 == "code_challenge" }?.1)
+        let theirs = flow.authorizationURL.replacing(challenge, with: String(repeating: "A", count: 43))
+        let callback = try house.provider.consent(theirs, as: "mallory")
+        let verdict = await house.broker.receive(callback)
+        guard case .failed(flow.id, .provider(.refused("invalid_grant", _))) = verdict else { throw Unexpected() }
+        #expect(house.provider.count(.token) == 1)
+        #expect(try await house.view.state == .unauthenticated)
+        #expect(await house.vault.sessions.isEmpty)
+    }
+
+    @Test func `LB-15, NAT-42: two accounts' callbacks do not mix`() async throws {
         let house = try await House()
         let second = House.named("second")
         await house.broker.configure([House.account(), House.account(second)])

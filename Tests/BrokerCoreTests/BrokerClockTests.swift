@@ -39,7 +39,7 @@ private let decade = 315_576_000
     // MARK: The wall
 
     @Test(arguments: [decade, -decade])
-    func `set by ten years while running, the wall clock costs nobody anything`(seconds: Int) async throws {
+    func `PR-15: set by ten years while running, the wall clock costs nobody anything`(seconds: Int) async throws {
         let house = try await crowd()
         house.clock.setWall(by: seconds)
         await house.live(60)
@@ -58,8 +58,9 @@ private let decade = 315_576_000
     }
 
     @Test(arguments: [decade, -decade])
-    func `a wall clock that is wrong for hours loses no session, though it fits no ID token`(seconds: Int) async throws
-    {
+    func `PR-15: a wall clock that is wrong for hours loses no session, though it fits no ID token`(
+        seconds: Int
+    ) async throws {
         let world = TestClock()
         let house = try await House(knowing: world)
         try await house.signIn()
@@ -82,7 +83,7 @@ private let decade = 315_576_000
     }
 
     @Test(arguments: [decade, -decade], [true, false])
-    func `a wall clock set by ten years across a restart loses no session and makes no burst`(
+    func `PR-15: a wall clock set by ten years across a restart loses no session and makes no burst`(
         seconds: Int, isSameBoot: Bool
     ) async throws {
         let house = try await crowd()
@@ -109,7 +110,7 @@ private let decade = 315_576_000
 
     // MARK: Sleep
 
-    @Test func `after a night's sleep every session is refreshed once, sixteen at a time`() async throws {
+    @Test func `PR-15, RT-05: after a night's sleep every session is refreshed once, sixteen at a time`() async throws {
         let house = try await crowd()
         house.provider.hold(.token)
         house.clock.advance(by: 30_000)
@@ -150,7 +151,7 @@ private let decade = 315_576_000
 }
 
 @Suite(.timeLimit(.minutes(2))) struct `Many callers` {
-    @Test func `500 callers over 200 expiries make 200 requests`() async throws {
+    @Test func `PR-16, RT-04: 500 callers over 200 expiries make 200 requests`() async throws {
         let house = try await House()
         try await house.signIn()
         for expiry in 1...200 {

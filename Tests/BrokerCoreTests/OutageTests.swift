@@ -40,7 +40,9 @@ import Testing
     }
 
     @Test(arguments: faults.indices)
-    func `costs it at most thirty requests an hour and session, metadata and all`(index: Int) async throws {
+    func `PR-20, PR-21: costs it at most thirty requests an hour and session, metadata and all`(
+        index: Int
+    ) async throws {
         let house = try await House()
         try await house.signIn()
         house.clock.advance(by: 3_000)
@@ -80,7 +82,9 @@ import Testing
         #expect(house.facts.names.contains("refreshSucceeded"))
     }
 
-    @Test func `with Retry-After is not asked before, neither by callers nor by the network's return`() async throws {
+    @Test func `PR-21: with Retry-After is not asked before, neither by callers nor by the network's return`()
+        async throws
+    {
         let house = try await House.expired()
         house.provider.script(.token, .status(503, retryAfter: 1_000))
         #expect(await house.failure(minValid: 60) == .provider(.unavailable(status: 503, retryAfter: 1_000)))

@@ -11,7 +11,7 @@ import Testing
         ProviderDirectory(http: house.network, work: house.work, clock: house.clock.clock)
     }
 
-    @Test func `metadata are fetched once for all who wait, and kept for an hour`() async throws {
+    @Test func `MD-06, OIDF-16: metadata are fetched once for all who wait, and kept for an hour`() async throws {
         let house = try await House()
         let directory = directory(house)
         house.provider.hold(.metadata)
@@ -30,7 +30,7 @@ import Testing
         #expect(house.provider.count(.metadata) == 2)
     }
 
-    @Test func `a known provider that does not confirm its metadata is believed, and asked again later`()
+    @Test func `MD-06: a known provider that does not confirm its metadata is believed, and asked again later`()
         async throws
     {
         let house = try await House()
@@ -70,7 +70,7 @@ import Testing
         #expect(house.provider.count(.metadata) == 2)
     }
 
-    @Test func `metadata that name another issuer are refused`() async throws {
+    @Test func `OIDF-18: metadata that name another issuer are refused`() async throws {
         let house = try await House()
         house.provider.behave { $0.metadata["issuer"] = "https://evil.example" }
         guard

@@ -33,7 +33,7 @@ import Testing
         #expect(try await house.view.user?["email"]?.string == "alice@example.org")
     }
 
-    @Test func `userinfo adds to what the ID token says`() async throws {
+    @Test func `OIDF-13: userinfo adds to what the ID token says`() async throws {
         let (house, _) = try await verdict {
             $0.behave { $0.userinfo = ["name": "Алиса", "secret_claim": "x"] }
         }

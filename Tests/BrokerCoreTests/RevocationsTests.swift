@@ -39,7 +39,7 @@ import Testing
         return house
     }
 
-    @Test func `the session leaves its slot before the provider is asked`() async throws {
+    @Test func `REV-02: the session leaves its slot before the provider is asked`() async throws {
         let house = try await House()
         try await house.signIn()
         house.provider.hold(.revocation)
@@ -56,7 +56,7 @@ import Testing
         #expect(house.provider.revoked == ["refresh-2", "access-2"])
     }
 
-    @Test func `a provider that is away is told later, once`() async throws {
+    @Test func `REV-04: a provider that is away is told later, once`() async throws {
         let house = try await signedOut()
         #expect(await pending(house.broker) == 1)
         #expect(await house.vault.leavingCount == 1)
@@ -97,7 +97,7 @@ import Testing
         #expect(house.provider.count(.revocation) <= 2 * 51)
     }
 
-    @Test func `a restart does not forget it`() async throws {
+    @Test func `REV-04: a restart does not forget it`() async throws {
         let house = try await signedOut()
         let broker = house.rebirth()
         await broker.configure([House.account()])

@@ -6,7 +6,7 @@ import Testing
 @testable import BrokerCore
 
 @Suite(.timeLimit(.minutes(1))) struct `Opening and closing a session` {
-    @Test func `closing during a refresh leaves nothing and revokes the newest tokens`() async throws {
+    @Test func `REV-02: closing during a refresh leaves nothing and revokes the newest tokens`() async throws {
         let house = try await House.expired()
         house.provider.hold(.token)
         let reading = Task { await house.failure() }

@@ -89,7 +89,7 @@ import Testing
     }
 
     @Test(arguments: ["restart", "lock"])
-    func `an interrupted session is refreshed at once, newest token first`(by way: String) async throws {
+    func `PR-17: an interrupted session is refreshed at once, newest token first`(by way: String) async throws {
         let house = try await House()
         try await house.signIn()
         // The provider rotated, the answer was kept beside its predecessor, and the daemon died.

@@ -172,7 +172,7 @@ import Testing
         #expect(house.provider.count(.token) == 2)
     }
 
-    @Test func `a narrowed token is cached and refreshed on its own`() async throws {
+    @Test func `NAT-28: a narrowed token is cached and refreshed on its own`() async throws {
         let house = try await House()
         try await house.signIn()
         let own = try await house.token()

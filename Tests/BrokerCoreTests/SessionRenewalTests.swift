@@ -28,7 +28,7 @@ import Testing
         }
 
     @Test(arguments: passing.indices)
-    func `a failure that proves nothing keeps the session`(index: Int) async throws {
+    func `PR-10, PR-20: a failure that proves nothing keeps the session`(index: Int) async throws {
         let house = try await House.expired()
         let held = await house.vault.sessions
         house.provider.script(.token, `Renewing a session`.passing[index])
@@ -64,7 +64,9 @@ import Testing
 
     // MARK: Rotation
 
-    @Test func `a rotated refresh token is in the vault before the rest of the answer is looked at`() async throws {
+    @Test func `PR-09, RT-02, NAT-27: a rotated token is in the vault before the rest of the answer is looked at`()
+        async throws
+    {
         let house = try await House.expired()
         house.provider.script(.token, .setting("access_token", nil))
         #expect(await house.failure() != nil)
@@ -81,7 +83,7 @@ import Testing
     }
 
     @Test(arguments: Lie.allCases)
-    func `a lying ID token serves no token and keeps both refresh tokens`(lie: Lie) async throws {
+    func `PR-18: a lying ID token serves no token and keeps both refresh tokens`(lie: Lie) async throws {
         let house = try await House.expired()
         let provider = house.provider
         let mint = try TokenMint()

@@ -29,7 +29,7 @@ import Testing
             (3_600, nil, 300.0), (1_000, nil, 200), (86_400, nil, 300), (100, nil, 20), (5, nil, 1), (3_600, 60, 60),
             (3_600, 1_000, 1_000), (100, 100, 50), (100, 5_000, 50), (100, 0, 0),
         ] as [(Int, Int?, Double)])
-    func `keeps a margin, earlier by chance by at most a fifth of it`(
+    func `RT-05: keeps a margin, earlier by chance by at most a fifth of it`(
         lifetime: Int, configured: Int?, margin: Double
     ) async throws {
         let house = try await house(lifetime: lifetime, margin: configured)
@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test(arguments: [3_600, 600, 60])
-    func `asks once for each lifetime, and callers never wait`(lifetime: Int) async throws {
+    func `RT-05: asks once for each lifetime, and callers never wait`(lifetime: Int) async throws {
         let house = try await house(lifetime: lifetime)
         let hours = 2
         for _ in 0..<(hours * 3_600) {

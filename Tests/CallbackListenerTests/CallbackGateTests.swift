@@ -96,7 +96,7 @@ private let host = ("Host", "127.0.0.1:5000")
         ("Sec-Fetch-Dest", "script"), ("Sec-Purpose", "prefetch"), ("Sec-Purpose", "prefetch;prerender"),
         ("Purpose", "prefetch"), ("X-Moz", "prefetch"), ("X-Purpose", "preview"), ("Service-Worker", "script"),
     ])
-    func `LB-02, LB-26, LB-29: what is no visit of a person changes nothing`(name: String, value: String) {
+    func `LB-02, LB-26, LB-29, NAT-56: what is no visit of a person changes nothing`(name: String, value: String) {
         #expect(verdict(gate(), request([host, (name, value)])) == "404")
         #expect(verdict(gate(), request("/done", [host, (name, value)])) == "404")
     }

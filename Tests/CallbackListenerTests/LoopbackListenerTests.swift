@@ -6,7 +6,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct `The loopback listener` {
     // MARK: The walk
 
-    @Test func `a callback is delivered and ends at the last page`() async throws {
+    @Test func `NAT-35: a callback is delivered and ends at the last page`() async throws {
         try await withListener { listener, deliveries in
             let port = try listener.openPort()
             let answer = await Visitor.get("/callback/work?code=c%2B1&state=s", at: port)
@@ -43,7 +43,7 @@ import Testing
 
     // MARK: What is refused
 
-    @Test func `LB-05: whatever is not a callback gets one and the same answer`() async throws {
+    @Test func `LB-05, NAT-32: whatever is not a callback gets one and the same answer`() async throws {
         try await withListener(.unknown) { listener, _ in
             let port = try listener.openPort()
             let unknown = await Visitor.get("/callback/work?state=guess", at: port)
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func `every answer forbids what a page could be used for`() async throws {
+    @Test func `NAT-46, NAT-57: every answer forbids what a page could be used for`() async throws {
         try await withListener { listener, _ in
             let port = try listener.openPort(acceptsPost: true)
             let host = "Host: 127.0.0.1:\(port)\r\n"
@@ -88,6 +88,18 @@ import Testing
                 #expect(answer.fields["connection"] == "close")
                 #expect(!answer.fields.keys.contains { $0.hasPrefix("access-control") })
                 #expect(!answer.body.contains("<script"))
+            }
+        }
+    }
+
+    @Test func `LB-30: no answer sets a cookie`() async throws {
+        try await withListener { listener, _ in
+            let port = try listener.openPort()
+            let callback = "/callback/work?code=c&state=s"
+            for (path, status) in [(callback, 303), ("/done", 200), ("/failed", 200), ("/x", 404)] {
+                let answer = await Visitor.get(path, at: port)
+                #expect(answer.status == status)
+                #expect(!answer.fields.keys.contains("set-cookie"))
             }
         }
     }
@@ -161,7 +173,8 @@ import Testing
 
     // MARK: Ports
 
-    @Test func `flows share a free port, and the port outlives each of them but the last`() async throws {
+    @Test func `NAT-07, NAT-08: flows share a free port, and the port outlives each of them but the last`() async throws
+    {
         try await withListener(linger: .milliseconds(20)) { listener, _ in
             #expect(listener.listeners.isEmpty)
             let first = try listener.open(CallbackBinding(path: "/callback/a"))
@@ -248,7 +261,7 @@ import Testing
         }
     }
 
-    @Test func `a fixed port can be opened again after it was closed`() async throws {
+    @Test func `NAT-07: a fixed port can be opened again after it was closed`() async throws {
         let free = try #require(Visitor.occupy())
         close(free.descriptor)
         try await withListener(linger: .zero) { listener, _ in

@@ -13,7 +13,7 @@ import Testing
         #expect(try account("provider = \"github\"\nclient_id = \"c\"")?.scopes == [])
     }
 
-    @Test func `takes plain http for loopback issuers only`() throws {
+    @Test func `NAT-31: takes plain http for loopback issuers only`() throws {
         for issuer in ["http://127.0.0.1:8080", "http://localhost:8080/realm", "http://[::1]:8080"] {
             #expect(try account("issuer = \"\(issuer)\"\nclient_id = \"c\"")?.provider == .oidc(issuer: issuer))
         }

@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func `an RSA key has 2048 to 8192 bits`() {
+    @Test func `PR-11: an RSA key has 2048 to 8192 bits`() {
         func modulus(bits: Int) -> [UInt8] {
             var bytes = [UInt8](repeating: 0xA5, count: (bits + 7) / 8)
             bytes[0] = 1 << UInt8((bits - 1) % 8)
@@ -66,7 +66,7 @@ import Testing
     }
 
     @Test(arguments: [[], [0], [1], [2], [1, 0, 0], [1, 0, 0, 0, 0], [1, 0, 0, 0, 1], [0, 0, 1]] as [[UInt8]])
-    func `an RSA exponent is odd, above one and below 2 to the 32nd`(exponent: [UInt8]) {
+    func `PR-11: an RSA exponent is odd, above one and below 2 to the 32nd`(exponent: [UInt8]) {
         let modulus = [UInt8](repeating: 0xA5, count: 256)
         #expect(throws: CryptographyError.self) { try PublicKey(rsaModulus: modulus, exponent: exponent) }
     }
@@ -103,7 +103,7 @@ import Testing
         [0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0] + [UInt8](repeating: 0xFF, count: 8)
         + [0xBC, 0xE6, 0xFA, 0xAD, 0xA7, 0x17, 0x9E, 0x84, 0xF3, 0xB9, 0xCA, 0xC2, 0xFC, 0x63, 0x25, 0x51]
 
-    @Test func `ECDSA halves lie between zero and the order`() throws {
+    @Test func `PR-12: ECDSA halves lie between zero and the order`() throws {
         let key = try PrivateKey.generate(.p256)
         let message = Array("message".utf8)
         let good = try key.sign(message: message, algorithm: .es256)

@@ -51,7 +51,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
 
     // MARK: What is sent
 
-    @Test func `sends a request and returns the whole answer`() async throws {
+    @Test func `PR-05: sends a request and returns the whole answer`() async throws {
         let seen = Mutex("")
         let server = TestServer { connection in
             let request = connection.readRequest() ?? ""
@@ -107,7 +107,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
         "file:///etc/hostname", "ftp://127.0.0.1/", "http://example.com/", "http://127.0.0.1.example.com/",
         "http://10.0.0.1/", "gopher://127.0.0.1/", "https://user:word@example.com/", "https:///x", "", "localhost",
     ])
-    func `refuses a URL that secrets must not go to`(url: String) async {
+    func `PR-02, NAT-44: refuses a URL that secrets must not go to`(url: String) async {
         #expect(await failure(client, HTTPRequest(url: url)) == .refusedURL)
     }
 
@@ -156,7 +156,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
     // MARK: What comes back
 
     @Test(arguments: [301, 302, 303, 307, 308])
-    func `a redirect is an answer`(status: Int) async throws {
+    func `PR-03: a redirect is an answer`(status: Int) async throws {
         let other = TestServer { connection in
             _ = connection.readRequest()
             connection.answer()
@@ -173,7 +173,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
         #expect(other.connectionCount == 0)
     }
 
-    @Test func `sets no cookie`() async throws {
+    @Test func `PR-23: sets no cookie`() async throws {
         let cookies = Mutex<[Bool]>([])
         let server = TestServer { connection in
             while let request = connection.readRequest() {
@@ -195,7 +195,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
                 + String(repeating: "10\r\n0123456789abcdef\r\n", count: 99)),
     ])
-    private func `a body over the limit ends the transfer`(answer: Answer) async {
+    private func `PR-05: a body over the limit ends the transfer`(answer: Answer) async {
         let server = TestServer { connection in
             _ = connection.readRequest()
             connection.write(answer.text)
@@ -216,7 +216,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
         #expect(text(try await client.send(HTTPRequest(url: server.url(), limits: limits))) == body)
     }
 
-    @Test func `an endless head ends the transfer`() async {
+    @Test func `PR-05: an endless head ends the transfer`() async {
         let server = TestServer { connection in
             _ = connection.readRequest()
             connection.write("HTTP/1.1 200 OK\r\n")

@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    @Test(arguments: 0...2) func `a server that stops midway meets the time limit`(step: Int) async {
+    @Test(arguments: 0...2) func `PR-05: a server that stops midway meets the time limit`(step: Int) async {
         let start = ["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx"][step]
         let server = TestServer { connection in
             _ = connection.readRequest()

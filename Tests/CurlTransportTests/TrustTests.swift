@@ -117,12 +117,12 @@ struct `Trust in a server` {
         if case .untrusted(host: "127.0.0.1", _) = error { true } else { false }
     }
 
-    @Test func `a certificate that nobody vouches for is refused`() async throws {
+    @Test func `PR-19, MD-08, NAT-44: a certificate that nobody vouches for is refused`() async throws {
         let server = try TLSServer()
         #expect(isUntrusted(await failure(server.url, .system)))
     }
 
-    @Test func `the configuration's authority replaces the system's`() async throws {
+    @Test func `PR-19, MD-08: the configuration's authority replaces the system's`() async throws {
         let server = try TLSServer()
         let other = try TLSServer()
         #expect(await failure(server.url, ServerTrust(certificateAuthorities: server.certificate)) == nil)
@@ -157,12 +157,12 @@ struct `Trust in a server` {
         #expect(isUntrusted(await failure(server.url, ServerTrust(pinnedPublicKeys: [server.pin]))))
     }
 
-    @Test func `TLS before 1.2 is refused`() async throws {
+    @Test func `PR-19: TLS before 1.2 is refused`() async throws {
         let server = try TLSServer(arguments: "-tls1_1 -cipher 'ALL:@SECLEVEL=0'")
         #expect(isUntrusted(await failure(server.url, ServerTrust(certificateAuthorities: server.certificate))))
     }
 
-    @Test func `plain HTTP where TLS is expected is untrusted`() async {
+    @Test func `PR-19, MD-08: plain HTTP where TLS is expected is untrusted`() async {
         let server = TestServer { connection in
             connection.answer()
             connection.waitUntilClosed()

@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func `LB-24: lead nowhere but to each other`() async throws {
+    @Test func `LB-24, NAT-24: lead nowhere but to each other`() async throws {
         try await Stage.play { stage in
             let names = [
                 "redirect", "redirect_uri", "redirect_to", "redirect_url", "next", "url", "uri", "return", "return_to",
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func `LB-25, LB-29: are read at an address without a code, and kept nowhere`() async throws {
+    @Test func `LB-25, LB-29, NAT-33: are read at an address without a code, and kept nowhere`() async throws {
         try await Stage.play { stage in
             let port = try await CallbackPort(stage)
             let (answer, page) = try await Browser.deliver(port.genuine)

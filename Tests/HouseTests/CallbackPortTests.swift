@@ -85,7 +85,7 @@ private struct Trick: Sendable, CustomTestStringConvertible {
             ])
     }
 
-    @Test func `LB-02, LB-26, LB-29: takes a person's visit only`() async throws {
+    @Test func `LB-02, LB-26, LB-29, NAT-56: takes a person's visit only`() async throws {
         let kinds: [[(String, String)]] = [
             [("Sec-Fetch-Mode", "cors"), ("Sec-Fetch-Dest", "empty"), ("Origin", "https://evil.example")],
             [("Sec-Fetch-Mode", "no-cors"), ("Sec-Fetch-Dest", "image")],
@@ -123,7 +123,7 @@ private struct Trick: Sendable, CustomTestStringConvertible {
             ])
     }
 
-    @Test func `LB-05: says the same to whoever looks around`() async throws {
+    @Test func `LB-05, NAT-32: says the same to whoever looks around`() async throws {
         try await CallbackPort.attack { port in
             let constant = try await port.send(port.request("GET", "/nothing"))
             let words = ["callback", "work", "state", "authorize", "login", "flow", "status", "api", "debug", "env"]

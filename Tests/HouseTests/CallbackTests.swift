@@ -43,7 +43,7 @@ private struct Forgery: Sendable, CustomTestStringConvertible {
 }
 
 @Suite struct `A callback` {
-    @Test func `that is not the genuine one changes nothing, by either way`() async throws {
+    @Test func `LB-03, LB-04: that is not the genuine one changes nothing, by either way`() async throws {
         try await Stage.play { stage in
             let flow = try await stage.begin()
             let genuine = try await Browser.signIn(at: flow.authorizationURL)
@@ -107,7 +107,7 @@ private struct Forgery: Sendable, CustomTestStringConvertible {
         }
     }
 
-    @Test func `that comes twenty times at once is exchanged once, and each copy is answered`() async throws {
+    @Test func `LB-12: that comes twenty times at once is exchanged once, and each copy is answered`() async throws {
         try await Stage.play { stage in
             let flow = try await stage.begin()
             let callback = try await Browser.signIn(at: flow.authorizationURL)
@@ -130,7 +130,7 @@ private struct Forgery: Sendable, CustomTestStringConvertible {
         }
     }
 
-    @Test func `that comes again later is nobody's`() async throws {
+    @Test func `NAT-17: that comes again later is nobody's`() async throws {
         let third =
             Stage.twoAccounts + "\n[accounts.play]\nissuer = \"{sandbox}/tenant-b\"\nclient_id = \"ringback-demo\"\n"
         try await Stage.play(third) { stage in

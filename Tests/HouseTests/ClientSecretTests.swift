@@ -46,7 +46,7 @@ private struct Way: Sendable, CustomTestStringConvertible {
     }
 
     @Test(arguments: Way.all)
-    private func `is proved at exchange, refresh and revocation`(way: Way) async throws {
+    private func `REV-01, RT-01: is proved at exchange, refresh and revocation`(way: Way) async throws {
         try await play(way.lines) { stage in
             try await stage.signIn()
             #expect(try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true]).status == 200)

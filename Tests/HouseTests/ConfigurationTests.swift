@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test func `account add writes a checked drop-in that the daemon reads at once`() async throws {
+    @Test func `NAT-05, NAT-37: account add writes a checked drop-in that the daemon reads at once`() async throws {
         try await Stage.play { stage in
             let added = try await stage.ringback(
                 "account", "add", "play", "--issuer", stage.sandbox.origin + "/tenant-b", "--client-id",

@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func `OIDF-41, OIDF-42: whatever state comes back, nothing of ours hears it`() async throws {
+    @Test func `LOGOUT-02, OIDF-41, OIDF-42: whatever state comes back, nothing of ours hears it`() async throws {
         let configured = account + "post_logout_redirect_uri = \"http://127.0.0.1:9/bye\"\n"
         try await Stage.play(configured) { stage in
             try await stage.signIn()

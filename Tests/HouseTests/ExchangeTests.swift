@@ -55,7 +55,7 @@ private struct Mistake: Sendable, CustomTestStringConvertible {
 }
 
 @Suite struct `A provider's mistake at the exchange` {
-    @Test func `fails the sign-in with its code, and nothing is held`() async throws {
+    @Test func `PR-10, PR-24, NAT-34: fails the sign-in with its code, and nothing is held`() async throws {
         try await Stage.play { stage in
             for mistake in Mistake.all {
                 let login = try stage.start("ringback", ["login", "work", "--no-browser"])

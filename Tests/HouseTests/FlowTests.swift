@@ -117,7 +117,8 @@ import Testing
         }
     }
 
-    @Test func `carries PKCE, state and nonce of 256 bits, and what the caller adds`() async throws {
+    @Test func `PR-13, NAT-10, NAT-14: carries PKCE, state, nonce of 256 bits, and what the caller adds`() async throws
+    {
         try await Stage.play { stage in
             let flow = try await stage.begin("work", ["params": ["login_hint": "bob@example.org"], "timeout": 60])
             let url = try LocalURL(flow.authorizationURL)

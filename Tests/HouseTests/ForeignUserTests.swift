@@ -18,7 +18,7 @@ private func isProgram(_ path: String) -> Bool { unsafe access(path, X_OK) == 0 
 
     private let request = #"printf 'GET %s HTTP/1.1\r\nHost: %s\r\n\r\n' "$TARGET" "$HOST" >&3"#
 
-    @Test func `cannot end a sign-in with a callback that is genuine to the byte`() async throws {
+    @Test func `NAT-43: cannot end a sign-in with a callback that is genuine to the byte`() async throws {
         try await Stage.play { stage in
             let flow = try await stage.begin()
             let callback = try await Browser.signIn(at: flow.authorizationURL)

@@ -60,7 +60,10 @@ private let crowdScript = """
         }
     }
 
-    @Test func `LB-09, LB-07: it can be sent from this machine only, to the address that was asked for`() async throws {
+    @Test
+    func `LB-09, LB-07, NAT-05, NAT-09: it can be sent from this machine only, to the address that was asked for`()
+        async throws
+    {
         try await CallbackPort.attack { port in
             #expect(ListeningPorts.addresses(of: port.number) == ["0100007F"])
             #expect(throws: SystemError.self) { try Connection(to: .loopback(port.number, isIPv6: true)) }
@@ -69,7 +72,7 @@ private let crowdScript = """
         }
     }
 
-    @Test func `finds the port closed a few seconds after the last flow`() async throws {
+    @Test func `NAT-08: finds the port closed a few seconds after the last flow`() async throws {
         try await Stage.play { stage in
             let port = try await CallbackPort(stage)
             let other = try await stage.begin("home")

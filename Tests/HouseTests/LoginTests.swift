@@ -3,7 +3,7 @@ import StrictJSON
 import Testing
 
 @Suite struct `ringback login` {
-    @Test func `opens the browser, says what it waits for, and who is signed in`() async throws {
+    @Test func `NAT-01: opens the browser, says what it waits for, and who is signed in`() async throws {
         try await Stage.play { stage in
             let (browser, opened) = try stage.recordingBrowser()
             let login = try stage.start("ringback", ["login", "work"], environment: ["BROWSER": browser])

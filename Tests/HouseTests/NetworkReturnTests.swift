@@ -14,7 +14,7 @@ private let namespace: [String]? = [["-n"], ["-r", "-n"]].first { options in
 @Suite(.enabled(if: namespace != nil, "the kernel, or what guards it, lends no network namespace"))
 struct `A network that goes and comes back` {
     /// The script lives in the namespace, beside the sandbox and the daemon; it tells what it saw, and is judged here.
-    @Test func `costs no session, and is used at once, before the back-off ends`() async throws {
+    @Test func `PR-20: costs no session, and is used at once, before the back-off ends`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
             let options = try #require(namespace)
             let place = "\(stage.directory)/away"

@@ -8,7 +8,7 @@ private let refreshGate: JSON = [
 ]
 
 @Suite struct `A session that needs a refresh` {
-    @Test func `is refreshed once for a hundred callers`() async throws {
+    @Test func `RT-04: is refreshed once for a hundred callers`() async throws {
         try await Stage.play { stage in
             try await stage.signInExpired()
             try await stage.sandbox.control(refreshGate)
@@ -26,7 +26,7 @@ private let refreshGate: JSON = [
         }
     }
 
-    @Test func `is refreshed once for ten programs`() async throws {
+    @Test func `PR-16, RT-04: is refreshed once for ten programs`() async throws {
         try await Stage.play { stage in
             try await stage.signInExpired()
             try await stage.sandbox.control(refreshGate)
@@ -118,7 +118,9 @@ private let refreshGate: JSON = [
             (["kind": "error", "error": "invalid_grant", "status": 404], 502, "invalid_provider_response"),
             (["kind": "error", "error": "invalid_grant", "status": 503], 503, "provider_unreachable"),
             (["kind": "error", "error": "invalid_client", "status": 401], 422, "provider_error"),
-        ] as [(JSON, Int, String)]) func `survives a provider's mistake`(fault: JSON, status: Int, code: String)
+        ] as [(JSON, Int, String)]) func `PR-10, PR-03: survives a provider's mistake`(
+            fault: JSON, status: Int, code: String
+        )
         async throws
     {
         // Without rotation: what a broken answer carried away is another matter.
@@ -160,7 +162,7 @@ private let refreshGate: JSON = [
     @Test(arguments: [
         "id_token_other_subject", "id_token_wrong_issuer", "id_token_wrong_audience", "id_token_wrong_signature",
         "id_token_expired", "token_other_subject",
-    ]) func `serves no token of an answer that fails on whose it is`(lie: String) async throws {
+    ]) func `PR-18: serves no token of an answer that fails on whose it is`(lie: String) async throws {
         try await Stage.play { stage in
             try await stage.signInExpired()
             try await stage.sandbox.control(["perturb": [["name": .string(lie), "count": 1]]])

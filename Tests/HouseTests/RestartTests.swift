@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func `one whose refresh was under way presents what it holds at once`() async throws {
+    @Test func `PR-17: one whose refresh was under way presents what it holds at once`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             try await stage.sandbox.control(["reuse_grace": 60])
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test func `a sign-out that the provider could not hear of is told after it`() async throws {
+    @Test func `REV-04: a sign-out that the provider could not hear of is told after it`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             let held = try #require(try await stage.token())

@@ -176,7 +176,7 @@ import Testing
         }
     }
 
-    @Test func `elsewhere is refused by name`() async throws {
+    @Test func `NAT-29: elsewhere is refused by name`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             let refused = try await stage.ringback("supabase", "user", "work")

@@ -79,7 +79,7 @@ private struct Ending: Equatable {
         return .object(object)
     }
 
-    @Test func `a custom scheme's callback is handed over by its handler`() async throws {
+    @Test func `NAT-40: a custom scheme's callback is handed over by its handler`() async throws {
         let scheme = "org.example.ringback-test://auth-callback"
         let configuration = Stage.twoAccounts.replacing(
             "[accounts.home]", with: "redirect_uri = \"\(scheme)\"\n\n[accounts.home]")
@@ -95,7 +95,7 @@ private struct Ending: Equatable {
         }
     }
 
-    @Test func `two accounts of two issuers sign in through one port`() async throws {
+    @Test func `LB-15, NAT-18, NAT-42: two accounts of two issuers sign in through one port`() async throws {
         try await Stage.play { stage in
             let work = try await stage.begin("work")
             let home = try await stage.begin("home")

@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test(arguments: ["0.0.0.0", "::", "localhost", "192.168.0.1", "127.0.0.2", ""]) func `is on loopback only`(
+    @Test(arguments: ["0.0.0.0", "::", "localhost", "192.168.0.1", "127.0.0.2", ""]) func `NAT-09: is on loopback only`(
         host: String
     ) {
         #expect(throws: ServerError.system(call: "bind", errno: EADDRNOTAVAIL)) {

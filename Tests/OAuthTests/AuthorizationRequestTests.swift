@@ -15,7 +15,7 @@ private func request(
 }
 
 @Suite struct `Authorization request` {
-    @Test func `the URL has every parameter once, escaped`() throws {
+    @Test func `PR-13, NAT-02, NAT-10: the URL has every parameter once, escaped`() throws {
         let url = try request(
             responseMode: "form_post", resource: "https://api.example/", additional: [("prompt", "consent & more")]
         ).url()
@@ -58,7 +58,7 @@ private func request(
     }
 
     @Test(arguments: AuthorizationRequest.reservedParameters.sorted() + [""])
-    func `a reserved or nameless parameter is refused`(name: String) {
+    func `NAT-02: a reserved or nameless parameter is refused`(name: String) {
         #expect(throws: OAuthError.self) { try request(additional: [(name, "x")]) }
     }
 

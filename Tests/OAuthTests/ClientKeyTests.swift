@@ -34,7 +34,9 @@ import Testing
         return try #require(try JSON(parsing: bytes).object)
     }
 
-    @Test func `FAPI-33: an assertion is for the issuer as the single string, for a minute, and of one use`() throws {
+    @Test func `PR-14, FAPI-33, NAT-41: an assertion is for the issuer as the one string, a minute, and one use`()
+        throws
+    {
         let first = try parameters(TestKey.p256, metadata())
         let second = try parameters(TestKey.p256, metadata())
         #expect(Set(first.keys) == ["client_id", "client_assertion_type", "client_assertion"])

@@ -15,7 +15,7 @@ import Testing
 
     private func body(_ request: HTTPRequest) throws -> JSON { try JSON(parsing: request.body?.revealedBytes() ?? []) }
 
-    @Test func `DCR-01: says what a native app is, and nothing else`() throws {
+    @Test func `DCR-01, NAT-36: says what a native app is, and nothing else`() throws {
         let message = try request().request(to: "https://id.example.org/register")
         #expect(message.method == "POST" && message.url == "https://id.example.org/register")
         #expect(message.fields["Content-Type"] == "application/json" && message.authorization == nil)

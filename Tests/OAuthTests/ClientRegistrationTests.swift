@@ -13,7 +13,7 @@ import Testing
         return request
     }
 
-    @Test func `a public client only names itself, even if it holds a secret`() {
+    @Test func `NAT-36: a public client only names itself, even if it holds a secret`() {
         let request = authenticated(ClientRegistration(clientID: "a b", authentication: .none, secret: Secret("s")))
         #expect(request.body?.revealed() == "grant_type=x&client_id=a+b")
         #expect(request.authorization == nil)

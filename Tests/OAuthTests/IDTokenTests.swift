@@ -69,7 +69,7 @@ private func verdict(
             ("azp", ["aud": ["ringback", "other"], "azp": "other"]), ("azp", ["azp": "other"]), ("azp", ["azp": ""]),
             ("azp", ["azp": ["ringback"]]),
         ] as [(String, [String: JSON?])])
-    func `issuer, subject and audience must be ours`(claim: String, changes: [String: JSON?]) throws {
+    func `PR-24: issuer, subject and audience must be ours`(claim: String, changes: [String: JSON?]) throws {
         #expect(try verdict(changes) == claim)
     }
 
@@ -102,12 +102,12 @@ private func verdict(
             ("auth_time", ["auth_time": "1800000000"]), ("auth_time", ["auth_time": -1]),
             ("auth_time", ["auth_time": .double(1e300)]),
         ] as [(String, [String: JSON?])])
-    func `times must be times and hold now`(claim: String, changes: [String: JSON?]) throws {
+    func `PR-15: times must be times and hold now`(claim: String, changes: [String: JSON?]) throws {
         #expect(try verdict(changes) == claim)
     }
 
     @Test(arguments: ["1e999", "-1e999", "9223372036854775808", "1e308", "-0", "1800000300e400"])
-    func `no written number traps`(number: String) throws {
+    func `PR-09: no written number traps`(number: String) throws {
         let mint = try TokenMint(.es256)
         for claim in ["exp", "iat", "nbf", "auth_time"] {
             let text = ordinary.setting(claim, "NUMBER").text.replacing("\"NUMBER\"", with: number)
@@ -121,7 +121,7 @@ private func verdict(
         }
     }
 
-    @Test func `the nonce that was sent must come back`() throws {
+    @Test func `PR-24: the nonce that was sent must come back`() throws {
         for nonce: JSON? in [nil, .null, "", "n-0S6_WzA2Mj1", "N-0S6_WzA2Mj", 7, ["n-0S6_WzA2Mj"]] {
             #expect(try verdict(["nonce": nonce]) == "nonce")
         }
@@ -135,7 +135,7 @@ private func verdict(
         (SignatureAlgorithm.rs256, "77QmUPtjPfzWtF2AnpK9RQ", "LDktKdoQak3Pk0cnXxCltA"),
         (.es256, "77QmUPtjPfzWtF2AnpK9RQ", "LDktKdoQak3Pk0cnXxCltA"),
     ])
-    func `the half hashes of OpenID Connect Core A_4`(
+    func `OIDF-33: the half hashes of OpenID Connect Core A_4`(
         algorithm: SignatureAlgorithm, accessHash: String, codeHash: String
     ) throws {
         let expected = expectations(
@@ -150,7 +150,7 @@ private func verdict(
         #expect(try verdict(["c_hash": .string(accessHash)], algorithm: algorithm, expecting: expected) == "c_hash")
     }
 
-    @Test func `half hashes use the digest of the signature, SHA-512 for Ed25519`() throws {
+    @Test func `OIDF-33: half hashes use the digest of the signature, SHA-512 for Ed25519`() throws {
         let hash = Base64URL.encode(Digest.sha512("token").prefix(32))
         let expected = expectations(accessToken: "token")
         #expect(try verdict(["at_hash": .string(hash)], algorithm: .edDSA, expecting: expected) == nil)
@@ -185,7 +185,7 @@ private func verdict(
         #expect(error == .invalidIDToken(claim: "signature", reason: "not made by the provider's key"))
     }
 
-    @Test func `a MAC made with the published key is no signature`() throws {
+    @Test func `PR-12: a MAC made with the published key is no signature`() throws {
         // The classic confusion (CVE-2022-29217): the header says HS256, the "secret" is the public key.
         let mint = try TokenMint(.rs256)
         let header = Base64URL.encode(#"{"alg":"HS256","kid":"k1"}"#.utf8)
@@ -201,7 +201,7 @@ private func verdict(
         }
     }
 
-    @Test func `a claim written twice is refused`() throws {
+    @Test func `PR-07: a claim written twice is refused`() throws {
         let mint = try TokenMint(.es256)
         for duplicate in [#""sub":"eve""#, #""\u0073ub":"eve""#, #""aud":"other""#, #""nonce":"x""#] {
             let text = ordinary.text.dropLast() + "," + duplicate + "}"

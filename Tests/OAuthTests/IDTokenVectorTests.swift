@@ -74,7 +74,9 @@ private func fault(_ vector: VectorFile) throws -> String? {
         #expect(try fault(vector) == nil)
     }
 
-    @Test(arguments: bad) func `a token that breaks a rule is refused for it`(vector: VectorFile) throws {
+    @Test(arguments: bad) func `PR-12, PR-24, NAT-55: a token that breaks a rule is refused for it`(vector: VectorFile)
+        throws
+    {
         let part = try fault(vector)
         #expect(part.map { "refused \($0)" } == vector["expect"])
     }

@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func `a token has three parts and one spelling`() throws {
+    @Test func `PR-11: a token has three parts and one spelling`() throws {
         let mint = try TokenMint(.es256)
         let good = try mint.token(["a": 1]).revealed()
         let parts = good.split(separator: ".").map(String.init)
@@ -133,7 +133,7 @@ import Testing
         #expect(failedPart { try parsed.verify(with: try mint.keys(), allowed: [.es256]) } == "payload")
     }
 
-    @Test func `a key in the header is not looked at`() throws {
+    @Test func `PR-12: a key in the header is not looked at`() throws {
         let mint = try TokenMint(.es256)
         let attacker = try TokenMint(.es256, kid: "k1")
         for name in ["jwk", "jku", "x5u", "x5c"] {
@@ -146,7 +146,7 @@ import Testing
         }
     }
 
-    @Test func `RS256 is not PS256, whichever key is published`() throws {
+    @Test func `PR-12, NAT-55: RS256 is not PS256, whichever key is published`() throws {
         let mint = try TokenMint(.rs256)
         let relabelled = try mint.token([:], header: mint.header.setting("alg", "PS256"))
         let parsed = try JSONWebSignature(parsing: relabelled)

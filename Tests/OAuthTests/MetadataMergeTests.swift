@@ -109,7 +109,7 @@ private func metadata(_ more: String = "", token: String = "/token", issuer: Str
         "https://[::ffff:127.0.0.1]/t", "https://[fd00::1]/t", "https://[::]/t", "https://0/t", "https://0177.1/t",
         "https://1.1.1.1/t", "https://127.0.0.1%2eexample/t",
     ])
-    func `MD-05: names and notations of addresses inside are refused`(url: String) {
+    func `PR-04, MD-05: names and notations of addresses inside are refused`(url: String) {
         #expect(throws: OAuthError.self) { try metadata(#","jwks_uri":"\#(url)""#) }
     }
 

@@ -9,7 +9,7 @@ import Testing
         #expect(pkce.challenge == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM")
     }
 
-    @Test func `a verifier is 43 characters, and no two are the same`() {
+    @Test func `NAT-11: a verifier is 43 characters, and no two are the same`() {
         let verifiers = (0..<100).map { _ in PKCE().verifier }
         #expect(Set(verifiers).count == 100)
         for verifier in verifiers {

@@ -76,7 +76,7 @@ private func isInvalid(_ body: () throws(OAuthError) -> ProviderMetadata) -> Boo
         "https://ид.example",
         "http://127.0.0.1.example.org", "http://10.0.0.1", "https://id.example.org/a b",
     ])
-    func `MD-03: an issuer that is none is a mistake of the configuration`(issuer: String) {
+    func `MD-03, NAT-31: an issuer that is none is a mistake of the configuration`(issuer: String) {
         #expect(throws: OAuthError.self) { try ProviderMetadata.discoveryRequests(issuer: issuer) }
         do throws(OAuthError) {
             _ = try ProviderMetadata(parsing: document(issuer: issuer), issuer: issuer)
@@ -88,7 +88,7 @@ private func isInvalid(_ body: () throws(OAuthError) -> ProviderMetadata) -> Boo
 }
 
 @Suite struct `Provider metadata` {
-    @Test func `a whole document is read`() throws {
+    @Test func `OIDF-16, OIDF-17: a whole document is read`() throws {
         let metadata = try ProviderMetadata(
             parsing: document([
                 ("userinfo_endpoint", #""https://id.example.org/userinfo""#),
@@ -166,7 +166,7 @@ private func isInvalid(_ body: () throws(OAuthError) -> ProviderMetadata) -> Boo
         #expect(isInvalid { () throws(OAuthError) in try ProviderMetadata(parsing: response, issuer: issuer) })
     }
 
-    @Test func `MD-04: a duplicate member is refused`() {
+    @Test func `PR-07, MD-04: a duplicate member is refused`() {
         let response = HTTPResponse(status: 200, body: Secret(#"{"issuer":"https://a.example","issuer":"\#(issuer)"}"#))
         #expect(isInvalid { () throws(OAuthError) in try ProviderMetadata(parsing: response, issuer: issuer) })
     }
@@ -193,7 +193,9 @@ private func isInvalid(_ body: () throws(OAuthError) -> ProviderMetadata) -> Boo
             #""https://2130706433/x""#, #""https://0x7f000001/x""#, #""https://127.1/x""#, #""https://127.0.0.1./x""#,
             #""https://%6cocalhost/x""#, #""https://id.example.org/\nx""#, "1", "[]", "{}", "true",
         ])
-    func `MD-05: an endpoint that secrets must not be sent to spoils the document`(name: String, value: String) {
+    func `PR-01, PR-02, PR-04, MD-05: an endpoint that secrets must not be sent to spoils the document`(
+        name: String, value: String
+    ) {
         #expect(
             isInvalid { () throws(OAuthError) in
                 try ProviderMetadata(parsing: document([(name, value)]), issuer: issuer)
@@ -224,7 +226,9 @@ private func isInvalid(_ body: () throws(OAuthError) -> ProviderMetadata) -> Boo
         }
     }
 
-    @Test(arguments: ["[]", #"["plain"]"#, #"["s256"]"#]) func `a provider without S256 is refused`(methods: String) {
+    @Test(arguments: ["[]", #"["plain"]"#, #"["s256"]"#]) func `NAT-12: a provider without S256 is refused`(
+        methods: String
+    ) {
         let response = document([("code_challenge_methods_supported", methods)])
         #expect(throws: OAuthError.misconfigured(reason: "the provider offers no S256")) {
             try ProviderMetadata(parsing: response, issuer: issuer)

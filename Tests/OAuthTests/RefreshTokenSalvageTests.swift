@@ -30,7 +30,7 @@ private func salvaged(_ text: String) -> String? { RefreshTokenSalvage.token(in:
             truncation: .malformed(host: "id.example.org"))
     }
 
-    @Test func `what was cut off on the way gives its refresh token at most, even if it looks whole`() throws {
+    @Test func `PR-17: what was cut off on the way gives its refresh token at most, even if it looks whole`() throws {
         let token = #"r-2/"x""#
         let end = try #require(whole.firstRange(of: #""r-2/\"x\""#)?.upperBound)
         let enough = whole.utf8.distance(from: whole.startIndex, to: end) + 1

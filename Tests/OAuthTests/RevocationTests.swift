@@ -5,7 +5,7 @@ import Testing
 @testable import OAuth
 
 @Suite struct `Revocation` {
-    @Test func `the token and its kind are posted with the client's authentication`() {
+    @Test func `REV-01: the token and its kind are posted with the client's authentication`() {
         let request = RevocationRequest.build(
             token: Secret("r/1"), hint: .refreshToken, registration: ClientRegistration(clientID: "cli"),
             endpoint: "https://id.example.org/revoke")
@@ -21,7 +21,9 @@ import Testing
             (400, #"{"error":"invalid_request"}"#, .unsupported),
             (400, #"{"error":"invalid_token"}"#, .revoked), (400, #"{"error":"invalid_grant"}"#, .revoked),
         ] as [(Int, String, RevocationOutcome)])
-    func `an answer tells how far it went`(status: Int, body: String, outcome: RevocationOutcome) throws {
+    func `REV-03, REV-05: an answer tells how far it went`(
+        status: Int, body: String, outcome: RevocationOutcome
+    ) throws {
         #expect(try RevocationOutcome(parsing: HTTPResponse(status: status, body: Secret(body))) == outcome)
     }
 

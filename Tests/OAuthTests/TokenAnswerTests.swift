@@ -30,7 +30,7 @@ private func answer(_ json: String, status: Int = 200) -> HTTPResponse {
             (#","expires_in":true"#, nil), (#","expires_in":[3600]"#, nil), (#","expires_in":{}"#, nil),
             (#","expires_in":"1111111111111111111111111111111111""#, nil), (#","expires_in":"٣""#, nil),
         ] as [(String, Int?)])
-    func `RT-06: no lifetime traps or costs a session`(member: String, seconds: Int?) throws {
+    func `PR-09, RT-06: no lifetime traps or costs a session`(member: String, seconds: Int?) throws {
         let answer = try TokenAnswer(
             reading: answer(#"{"access_token":"a","token_type":"Bearer","refresh_token":"r""# + member + "}"))
         #expect(answer.refreshToken == Secret("r"))
@@ -87,7 +87,7 @@ private func answer(_ json: String, status: Int = 200) -> HTTPResponse {
         }
     }
 
-    @Test(arguments: [301, 302, 303, 307, 308]) func `a redirect is refused whatever it carries`(status: Int) {
+    @Test(arguments: [301, 302, 303, 307, 308]) func `PR-03: a redirect is refused whatever it carries`(status: Int) {
         #expect(throws: OAuthError.invalid(.token, reason: "redirect refused (HTTP \(status))")) {
             try TokenAnswer(reading: answer(#"{"access_token":"a","token_type":"Bearer"}"#, status: status))
         }

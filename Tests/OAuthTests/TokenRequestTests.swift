@@ -8,7 +8,7 @@ private let endpoint = "https://id.example.org/token"
 private let registration = ClientRegistration(clientID: "cli")
 
 @Suite struct `Token request` {
-    @Test func `a code is redeemed with its verifier and redirect URI`() {
+    @Test func `NAT-49: a code is redeemed with its verifier and redirect URI`() {
         let request = TokenRequest.authorizationCode(
             code: Secret("4/0A b"), verifier: Secret("v~1"), redirectURI: "http://127.0.0.1:1/callback/work",
             registration: registration, endpoint: endpoint)
@@ -23,7 +23,7 @@ private let registration = ClientRegistration(clientID: "cli")
         #expect(request.limits == HTTPLimits(timeout: .seconds(20), maxBody: 262_144))
     }
 
-    @Test func `a refresh names no scope unless it narrows`() {
+    @Test func `RT-01: a refresh names no scope unless it narrows`() {
         let plain = TokenRequest.refresh(token: Secret("r1"), registration: registration, endpoint: endpoint)
         #expect(plain.body?.revealed() == "grant_type=refresh_token&refresh_token=r1&client_id=cli")
         let empty = TokenRequest.refresh(token: Secret("r1"), scope: [], registration: registration, endpoint: endpoint)
@@ -49,7 +49,7 @@ private let registration = ClientRegistration(clientID: "cli")
         #expect(!revocation.keepsPartialBody)
     }
 
-    @Test func `a resource goes with the code too`() {
+    @Test func `NAT-28: a resource goes with the code too`() {
         let request = TokenRequest.authorizationCode(
             code: Secret("c"), verifier: Secret("v"), redirectURI: "app:/cb", resource: "https://api.example/",
             registration: registration, endpoint: endpoint)

@@ -10,7 +10,7 @@ private func answer(_ body: String, status: Int = 200, type: String = "applicati
 }
 
 @Suite struct `Userinfo answers and requests` {
-    @Test func `the token goes into its field, never into the URL (NAT-26)`() {
+    @Test func `NAT-26, OIDF-27: the token goes into its field, never into the URL`() {
         let request = UserinfoRequest.build(endpoint: "https://id.example.org/userinfo", accessToken: Secret("a1"))
         #expect(request.method == "GET")
         #expect(request.url == "https://id.example.org/userinfo")

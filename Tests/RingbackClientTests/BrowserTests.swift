@@ -5,7 +5,7 @@ import Testing
 @Suite struct `Opening a browser` {
     private let url = "https://id.example.org/a?b=%20c"
 
-    @Test func `BROWSER is a list of templates, and xdg-open stands in for it`() {
+    @Test func `NAT-39, NAT-40: BROWSER is a list of templates, and xdg-open stands in for it`() {
         #expect(Browser.commands(for: url, nil) == [["xdg-open", url]])
         #expect(Browser.commands(for: url, "") == [["xdg-open", url]])
         #expect(Browser.commands(for: url, "firefox") == [["firefox", url]])
@@ -15,7 +15,7 @@ import Testing
         #expect(Browser.commands(for: url, "b 100%% --url=%s") == [["b", "100%", "--url=\(url)"]])
     }
 
-    @Test func `no shell reads the URL`() {
+    @Test func `PR-01, NAT-39: no shell reads the URL`() {
         let hostile = "https://x.example/$(id)';`id`"
         #expect(Browser.commands(for: hostile, "sh-like '%s'") == [["sh-like", "'\(hostile)'"]])
     }
@@ -33,7 +33,7 @@ import Testing
         "http://127.0.0.1:70000/", "http://localhost:000000978/", "http://127.0.0.1:/", "http://127.0.0.1:0/",
         "https://é/",
     ])
-    func `nothing else may be opened`(url: String) { #expect(!LoopbackURL.isSafeToOpen(url)) }
+    func `PR-01: nothing else may be opened`(url: String) { #expect(!LoopbackURL.isSafeToOpen(url)) }
 
     @Test func `a location leads on from where it was given, and never off loopback`() throws {
         let page = try #require(LoopbackURL("http://127.0.0.1:81/a/b?c=d#e"))

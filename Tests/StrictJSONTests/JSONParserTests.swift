@@ -122,11 +122,12 @@ private let refused: [(Text, JSONError.Reason)] = [
         #expect(try JSON(parsing: text.bytes) == value)
     }
 
-    @Test(arguments: refused) private func `refuses everything else`(text: Text, reason: JSONError.Reason) {
+    @Test(arguments: refused)
+    private func `PR-06, PR-07: refuses everything else`(text: Text, reason: JSONError.Reason) {
         #expect { try JSON(parsing: text.bytes) } throws: { ($0 as? JSONError)?.reason == reason }
     }
 
-    @Test func `takes two names that Swift cannot tell apart for one`() {
+    @Test func `PR-07: takes two names that Swift cannot tell apart for one`() {
         // Composed and decomposed; the Kelvin sign and K: a member that shadows another would be worse than a refusal.
         for (one, other) in [("\u{E9}", "e\u{301}"), ("K", "\u{212A}")] {
             let bytes = Array("{\"\(one)\":1,\"\(other)\":2}".utf8)
@@ -142,7 +143,7 @@ private let refused: [(Text, JSONError.Reason)] = [
         #expect("\(JSONError(reason: .tooDeep, offset: 4))" == "nested too deeply at byte 4")
     }
 
-    @Test func `goes down to its bound and no deeper`() throws {
+    @Test func `PR-08: goes down to its bound and no deeper`() throws {
         func nested(_ depth: Int) -> [UInt8] {
             Array((String(repeating: "[", count: depth) + String(repeating: "]", count: depth)).utf8)
         }
@@ -155,7 +156,7 @@ private let refused: [(Text, JSONError.Reason)] = [
         #expect { try JSON(parsing: objects) } throws: { ($0 as? JSONError)?.reason == .tooDeep }
     }
 
-    @Test func `counts values, and stops`() {
+    @Test func `PR-08: counts values, and stops`() {
         let list = Array(("[" + Array(repeating: "0", count: 10).joined(separator: ",") + "]").utf8)
         #expect(throws: Never.self) { try JSON(parsing: list, maxValues: 11) }
         #expect { try JSON(parsing: list, maxValues: 10) } throws: { ($0 as? JSONError)?.reason == .tooManyMembers }
