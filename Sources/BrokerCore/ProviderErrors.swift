@@ -20,12 +20,12 @@ extension Account {
 
 extension Account {
     /// True for a host that only the provider's own metadata name: it is not to lead back to this machine.
-    fileprivate func isStrange(_ url: String) -> Bool {
+    func isStrange(_ url: String) -> Bool {
         guard case .issuer(let issuer) = endpoints, let home = try? WebURL(parsing: issuer),
             let host = (try? WebURL(parsing: url))?.host
         else { return false }
-        // Literal addresses have been judged as they were read.
-        return host != home.host && !host.hasPrefix("[")
+        // A provider on this machine may name this machine; literal addresses have been judged as they were read.
+        return host != home.host && !home.isLoopback && !host.contains(":")
             && !host.utf8.allSatisfy { $0 == 0x2E || (0x30...0x39).contains($0) }
     }
 }
