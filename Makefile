@@ -9,10 +9,17 @@ INSTALL ?= install
 # Without symbols and debug information: half the size. `make install INSTALL_STRIP=` keeps them.
 INSTALL_STRIP ?= -s
 RELEASE := .build/release
+PROGRAMS := ringbackd ringback ringback-sandbox
+UNITS := ringback.socket ringback.service
+DATA = $(addprefix $(PREFIX)/share/ringback/,ringback-callback.desktop 50-ringback.conf)
+MANUAL = $(foreach page,ringback.1 ringback.toml.5 ringbackd.8,$(PREFIX)/share/man/man$(subst .,,$(suffix $(page)))/$(page))
+# Where bash, zsh and fish look, in this order.
+COMPLETIONS = $(addprefix $(PREFIX)/share/,bash-completion/completions/ringback zsh/site-functions/_ringback \
+    fish/vendor_completions.d/ringback.fish)
 FORMAT_FLAGS := --configuration .swift-format --recursive Sources Tests Package.swift \
     $(wildcard Examples/*/Package.swift Examples/*/Sources)
 
-.PHONY: help demo test test-tsan test-browser test-keyring test-sessions test-crash test-faults soak test-canaries test-oidf test-real test-api test-postgres test-qr fuzz fuzz-ci bench lint format build release install uninstall clean
+.PHONY: help demo test test-tsan test-browser test-keyring test-sessions test-crash test-faults soak test-canaries test-oidf test-real test-api test-postgres test-qr test-ssh test-desktop test-notices test-systemd fuzz fuzz-ci bench lint format build release install uninstall clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -77,7 +84,7 @@ test-oidf: ## the OpenID conformance suite's relying-party modules, offline: the
 	@Scripts/release >/dev/null
 	@Campaigns/oidf.py --bin $(RELEASE)
 
-test-real: ## sign in at canaille and oidc-provider-mock (PyPI) through their pages, with headless Chromium
+test-real: ## sign in at canaille, oidc-provider-mock and, by device, django-oauth-toolkit (PyPI) through their pages
 	@Scripts/needs real
 	@Scripts/release >/dev/null
 	@Campaigns/real/run --bin $(RELEASE)
@@ -92,9 +99,30 @@ test-postgres: ## run what `ringback supabase sql` prints in a real PostgreSQL, 
 	@Scripts/release >/dev/null
 	@Campaigns/postgres.py --bin $(RELEASE) $(if $(SHORT),--short)
 
-test-qr: ## read the QR codes that we draw with a real reader, zbar
+test-qr: ## read the QR codes that we draw, and those that `ringback login` prints, with a real reader, zbar
 	@Scripts/needs qr
-	@Campaigns/qr.py $(if $(SHORT),--short)
+	@Scripts/release >/dev/null
+	@Campaigns/qr.py --bin $(RELEASE) $(if $(SHORT),--short)
+
+test-ssh: ## a restricted socket over ssh -R and a sign-in over ssh -L, with a real sshd on loopback
+	@Scripts/needs ssh
+	@Scripts/release >/dev/null
+	@Campaigns/ssh.py --bin $(RELEASE)
+
+test-desktop: ## hand links to ringback by xdg-open, gio and headless Chromium, in a clean home; Chromium as root only
+	@Scripts/needs desktop
+	@Scripts/release >/dev/null
+	@Campaigns/desktop.py --bin $(RELEASE)
+
+test-systemd: ## install under a real systemd user manager: units, watchdog, reload, crash, a probe of each directive; needs root
+	@Scripts/needs systemd
+	@Scripts/release >/dev/null
+	@Campaigns/systemd.py --bin $(RELEASE)
+
+test-notices: ## notifications at a real dunst under Xvfb, and, as root, apps of links under a real user manager; SHORT=1
+	@Scripts/needs notices
+	@Scripts/release >/dev/null
+	@Campaigns/notices.py --bin $(RELEASE) $(if $(SHORT),--short)
 
 fuzz: ## look for inputs that break a parser or its laws; TARGET=json SECONDS=60
 	@Scripts/needs build
@@ -120,24 +148,27 @@ release: ## the release executables, in .build/release
 	@Scripts/needs build
 	@Scripts/release
 
-install: ## copy the release executables, units and manual pages below PREFIX (default /usr/local); DESTDIR works
+install: ## copy the release executables, units, manual pages and completions below PREFIX (default /usr/local); DESTDIR works
 	@test -x $(RELEASE)/ringbackd || { echo 'ringback: run `make release` first (as yourself, not as root)' >&2; exit 1; }
-	$(INSTALL) -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(UNITDIR) $(PREFIX)/share/ringback $(PREFIX)/share/man/man1)
-	$(INSTALL) $(INSTALL_STRIP) -m 755 $(addprefix $(RELEASE)/,ringbackd ringback ringback-sandbox) $(DESTDIR)$(PREFIX)/bin/
-	@for unit in ringback.socket ringback.service; do \
+	$(INSTALL) -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(UNITDIR) $(dir $(DATA) $(MANUAL) $(COMPLETIONS)))
+	$(INSTALL) $(INSTALL_STRIP) -m 755 $(addprefix $(RELEASE)/,$(PROGRAMS)) $(DESTDIR)$(PREFIX)/bin/
+	@for unit in $(UNITS); do \
 	    sed 's|/usr/bin/|$(PREFIX)/bin/|' systemd/$$unit >$(DESTDIR)$(UNITDIR)/$$unit && \
 	    chmod 644 $(DESTDIR)$(UNITDIR)/$$unit && echo "$(DESTDIR)$(UNITDIR)/$$unit" || exit 1; done
 	@sed 's|/usr/bin/|$(PREFIX)/bin/|' systemd/ringback-callback.desktop \
 	    >$(DESTDIR)$(PREFIX)/share/ringback/ringback-callback.desktop
-	$(INSTALL) -m 644 systemd/environment.d/60-ringback.conf $(DESTDIR)$(PREFIX)/share/ringback/
-	$(INSTALL) -m 644 man/ringback.1 man/ringbackd.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	$(INSTALL) -m 644 systemd/environment.d/50-ringback.conf $(DESTDIR)$(PREFIX)/share/ringback/
+	@for page in $(notdir $(MANUAL)); do \
+	    $(INSTALL) -m 644 man/$$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/ || exit 1; done
+	@set -- $(COMPLETIONS); for shell in bash zsh fish; do \
+	    $(RELEASE)/ringback --generate-completion-script $$shell >"$(DESTDIR)$$1" && chmod 644 "$(DESTDIR)$$1" && \
+	    shift || exit 1; done
 	@echo 'Next, as the user: systemctl --user daemon-reload && systemctl --user enable --now ringback.socket'
 
 uninstall: ## remove what `make install` copied
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,ringbackd ringback ringback-sandbox) \
-	    $(addprefix $(DESTDIR)$(UNITDIR)/,ringback.socket ringback.service) \
-	    $(addprefix $(DESTDIR)$(PREFIX)/share/ringback/,ringback-callback.desktop 60-ringback.conf) \
-	    $(addprefix $(DESTDIR)$(PREFIX)/share/man/man1/,ringback.1 ringbackd.1)
+	rm -f $(addprefix $(DESTDIR),$(addprefix $(PREFIX)/bin/,$(PROGRAMS)) $(addprefix $(UNITDIR)/,$(UNITS)) \
+	    $(DATA) $(MANUAL) $(COMPLETIONS))
+	@rmdir $(DESTDIR)$(PREFIX)/share/ringback 2>/dev/null || true
 
 clean: ## remove what was built; downloaded packages stay
 	@$(SWIFT) package clean

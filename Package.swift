@@ -74,6 +74,7 @@ let package = Package(
         library("DesktopBus", ["CSystemd", "COpenSSL", "Cryptography", "Secrets"]),
         library("Launcher", ["CLinux", "DesktopBus", "Secrets", "StrictJSON"]),
         library("Terminal"),
+        library("SchemeRegistration", ["HTTPMessages"]),
         library("Records", ["CLinux", "StrictJSON"]),
         library("NetworkWatch", ["CLinux"]),
         // Level 2
@@ -97,20 +98,23 @@ let package = Package(
                 "OAuth", "SupabaseAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON", log,
             ]
         ),
+        // Level 5: what stands on the broker beside its API.
+        library("DeepLinks", ["BrokerCore", "HTTPMessages", "Secrets", "StrictJSON"]),
+        library("DesktopNotices", ["BrokerCore", "DesktopBus", "StrictJSON"]),
         // Level 6
         library(
             "APIServer",
             [
-                "BrokerCore", "SupabaseAuth", "Records", "RingbackAPI", "LocalHTTP", "SessionVault", "HTTPMessages",
-                "Secrets", "StrictJSON",
+                "BrokerCore", "DeepLinks", "SupabaseAuth", "Records", "RingbackAPI", "LocalHTTP", "SessionVault",
+                "HTTPMessages", "Secrets", "StrictJSON",
             ]
         ),
         // Level 7: the executables, the only places where parts are joined.
         .executableTarget(
             name: "ringbackd",
             dependencies: [
-                "APIServer", "BrokerCore", "CallbackListener", "CLinux", "Configuration", "CurlTransport", "DesktopBus",
-                "Launcher",
+                "APIServer", "BrokerCore", "CallbackListener", "CLinux", "Configuration", "CurlTransport", "DeepLinks",
+                "DesktopBus", "DesktopNotices", "Launcher",
                 "LocalHTTP", "NetworkWatch", "OAuth", "Records", "SessionVault", "StrictJSON", "Secrets",
                 "HTTPMessages",
                 log, lifecycle, signals,
@@ -120,7 +124,10 @@ let package = Package(
         ),
         .executableTarget(
             name: "ringback",
-            dependencies: ["RingbackClient", "RingbackAPI", "StrictJSON", "Terminal", "CLinux", arguments],
+            dependencies: [
+                "RingbackClient", "RingbackAPI", "SchemeRegistration", "HTTPMessages", "StrictJSON", "Terminal",
+                "CLinux", arguments,
+            ],
             swiftSettings: strict + staticExecutable.swift,
             linkerSettings: staticExecutable.linker
         ),
@@ -147,6 +154,12 @@ let package = Package(
         tests("DesktopBusTests", ["DesktopBus", "Secrets"]),
         tests("LauncherTests", ["Launcher", "DesktopBus", "Secrets", "StrictJSON", "CLinux"]),
         tests("TerminalTests", ["Terminal"]),
+        tests("SchemeRegistrationTests", ["SchemeRegistration", "HTTPMessages"]),
+        tests(
+            "DeepLinksTests",
+            ["DeepLinks", "BrokerCore", "OAuth", "SessionVault", "HTTPMessages", "Secrets", "StrictJSON"]
+        ),
+        tests("DesktopNoticesTests", ["DesktopNotices", "BrokerCore", "DesktopBus"]),
         tests("RecordsTests", ["Records", "StrictJSON", "CLinux"]),
         tests("NetworkWatchTests", ["NetworkWatch", "CLinux"]),
         tests("OAuthTests", ["OAuth", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]),
@@ -167,7 +180,7 @@ let package = Package(
         tests(
             "APIServerTests",
             [
-                "APIServer", "BrokerCore", "Records", "RingbackAPI", "LocalHTTP", "OAuth", "SupabaseAuth",
+                "APIServer", "BrokerCore", "DeepLinks", "Records", "RingbackAPI", "LocalHTTP", "OAuth", "SupabaseAuth",
                 "SessionVault",
                 "Cryptography", "HTTPMessages", "Secrets", "StrictJSON", "CLinux",
             ]
@@ -176,7 +189,8 @@ let package = Package(
         tests(
             "FuzzCorpusTests",
             [
-                "LocalHTTP", "RingbackClient", "Records", "OAuth", "SessionVault", "Configuration", "HTTPMessages",
+                "LocalHTTP", "RingbackClient", "Records", "OAuth", "SupabaseAuth", "SessionVault", "Configuration",
+                "BrokerCore", "DeepLinks", "SchemeRegistration", "HTTPMessages",
                 "Secrets", "StrictJSON", "Cryptography", .product(name: "NIOCore", package: "swift-nio"),
             ]
         ),

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Draws QR codes with our encoder, and reads them with a real reader: zbar.
 
-Every version at both levels, full to the last byte; every mask; damage; and the drawings themselves, as a terminal or
-librsvg shows them.
+Every version at both levels, full to the last byte; every mask; damage; the drawings themselves, as a terminal or
+librsvg shows them; and what `ringback login` truly prints on a terminal, dark and light.
 """
 
 import glob
@@ -16,6 +16,7 @@ import xml.etree.ElementTree as XML
 
 sys.dont_write_bytecode = True
 from house import ROOT  # noqa: E402
+from qr_login import screens  # noqa: E402
 from report import Report, options, progress, table  # noqa: E402
 from stage import Trouble  # noqa: E402
 
@@ -203,6 +204,13 @@ def main():
                 ("lightText", "dark"), ("lightText", "black"), ("darkText", "light"), ("darkText", "white")]:
             expect(f"{ink}, {theme} terminal", some, [("pgm", of_terminal(one.drawings[ink], theme)) for one in some])
         expect("SVG", some, [("png", drawn(one.svg)) for one in some])
+
+        for what, text, screen, themes in screens(chosen.bin):
+            pictures = [("pgm", picture(screen.picture(THEMES[theme], BLOCKS))) for theme in themes]
+            answers = read(directory, pictures)
+            for theme, answer in zip(themes, answers):
+                report.note(answer == text, f"{what}, {theme} terminal", f"read as {answer!r:.80}, not {text!r:.80}")
+            counts.append((what, len(pictures), sum(answer == text for answer in answers)))
 
         big = encoded(program, [(sample(200), 12, "M", None)] * 5 + [(sample(60), 4, "M", None)])
         expect("slightly spoilt", big[:5], [("pgm", of_modules(spoilt(one, 6 + n))) for n, one in enumerate(big[:5])])

@@ -45,11 +45,16 @@ let package = Package(
                 .product(name: "TOMLKit", package: "TOMLKit"),
             ]
         ),
+        // Only what tells links from callbacks: the desk behind it needs the whole broker.
+        library("DeepLinks", ["HTTPMessages"]),
+        library("SchemeRegistration", ["HTTPMessages"]),
         library(
             "FuzzLaws",
             [
-                "LocalHTTP", "RingbackClient", "Records", "OAuth", "SessionVault", "Configuration", "HTTPMessages",
-                "Secrets", "StrictJSON", "Cryptography", .product(name: "NIOCore", package: "swift-nio"),
+                "DeepLinks", "SchemeRegistration",
+                "LocalHTTP", "RingbackClient", "Records", "OAuth", "SupabaseAuth", "SessionVault", "Configuration",
+                "HTTPMessages", "Secrets", "StrictJSON", "Cryptography",
+                .product(name: "NIOCore", package: "swift-nio"),
             ]
         ),
         .executableTarget(

@@ -3,6 +3,7 @@
 What is registered with them is what a person would register: a client with one exact redirect URI, mostly public.
 """
 
+import base64
 import json
 import os
 import subprocess
@@ -63,8 +64,11 @@ class Provider:
         status, _, body, _ = tcp_request(self.metadata["userinfo_endpoint"], headers=headers)
         return status, json.loads(body) if status == 200 else body[:200]
 
-    def post(self, url, form):
+    def post(self, url, form, client=None):
+        """`client`: its id and secret, where the endpoint wants to know who asks."""
         headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
+        if client:
+            headers["Authorization"] = "Basic " + base64.b64encode(":".join(client).encode()).decode()
         status, _, body, _ = tcp_request(url, "POST", urllib.parse.urlencode(form), headers)
         return status, body
 
@@ -98,13 +102,13 @@ class Canaille(Provider):
                 f"[CANAILLE_OIDC]\nDYNAMIC_CLIENT_REGISTRATION_OPEN = true\nACTIVE_JWKS = [{self.keys()}]\n"
             )
 
-    @staticmethod
-    def keys():
+    def keys(self):
         """A key of each kind, as TOML."""
         from joserfc.jwk import ECKey, OKPKey, RSAKey
 
         keys = [RSAKey.generate_key(2048, auto_kid=True), ECKey.generate_key("P-256", auto_kid=True),
                 OKPKey.generate_key("Ed25519", auto_kid=True)]
+        self.first_key = keys[0]
         tables = [", ".join(f'{name} = "{value}"' for name, value in key.as_dict(private=True).items())
                   for key in keys]
         return ", ".join("{ " + table + " }" for table in tables)
@@ -127,6 +131,36 @@ class Canaille(Provider):
             client_name=f"Ringback {algorithm}", redirect_uris=[redirect_uri], token_endpoint_auth_method=method,
             grant_types=["authorization_code", "refresh_token"], response_types=["code"], application_type="native",
             scope="openid profile email", id_token_signed_response_alg=algorithm)
+
+
+    def service(self):
+        """A client that gets tokens for itself."""
+        return self.register(
+            client_name="Ringback's service", redirect_uris=["http://127.0.0.1:1/unused"],
+            token_endpoint_auth_method="client_secret_basic", grant_types=["client_credentials"], response_types=[],
+            scope="openid profile email")
+
+    def pod(self):
+        """A client that trades assertions. Registration offers it to nobody: whoever runs the provider makes it."""
+        self.manage("create", "client", "--client-id", "pod", "--client-secret", "unused",
+                    "--grant-types", "urn:ietf:params:oauth:grant-type:jwt-bearer",
+                    "--client-uri", "http://127.0.0.1:1", "--redirect-uris", "http://127.0.0.1:1/unused",
+                    "--scope", "openid", "--scope", "profile")
+        return {"client_id": "pod", "client_secret": "unused"}
+
+    def assertion(self, client):
+        """What this provider takes as a grant: a statement by its own first key, about a person, for a client."""
+        from joserfc import jwt
+
+        now = int(time.time())
+        claims = {"iss": client, "sub": PERSON, "aud": self.metadata["token_endpoint"], "iat": now, "exp": now + 3600,
+                  "jti": os.urandom(8).hex()}
+        return jwt.encode({"alg": "RS256"}, claims, self.first_key)
+
+    def introspect(self, token, client):
+        """What the provider says of a token to the client that it is for."""
+        status, body = self.post(self.metadata["introspection_endpoint"], {"token": token}, client)
+        return json.loads(body) if status == 200 else {"status": status, "body": body[:200]}
 
 
 class Mock(Provider):

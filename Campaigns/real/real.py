@@ -19,7 +19,7 @@ from pages import Chromium  # noqa: E402
 from playwright.sync_api import Error as BrowserError  # noqa: E402
 from providers import Canaille, Mock  # noqa: E402
 from person import Refuted, Ringback  # noqa: E402
-from walks import CANAILLE, CLIENTS, MOCK  # noqa: E402
+from walks import CANAILLE, CLIENTS, MOCK, SERVICE  # noqa: E402
 
 # Seconds that the mock's short tokens live: long enough for the pages, short enough to wait for.
 SHORT_LIFE = 8
@@ -63,6 +63,23 @@ def account(name, issuer, client, redirect_uri, secret=None):
         # How it is sent is left to the metadata: canaille lists four ways, the mock none.
         text += f'client_secret = "{secret}"\n'
     return text + 'scopes = ["openid", "email"]\n'
+
+
+def services(house, canaille):
+    """Accounts that nobody signs in to, both at canaille. The house learns the clients and where their files are."""
+    registered = {"service": canaille.service(), "pod": canaille.pod()}
+    house.services = {name: (one["client_id"], one["client_secret"]) for name, one in registered.items()}
+    house.secret_file = os.path.join(house.directory, "service.secret")
+    house.assertion_file = os.path.join(house.directory, "assertion")
+    for path, text in [(house.secret_file, house.services["service"][1]), (house.assertion_file, "none.yet.there")]:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(text + "\n")
+    return (
+        f'[accounts.service]\nissuer = "{canaille.issuer}"\nclient_id = "{house.services["service"][0]}"\n'
+        f'client_secret_file = "{house.secret_file}"\ngrant = "client_credentials"\n'
+        f'[accounts.pod]\nissuer = "{canaille.issuer}"\ngrant = "jwt_bearer"\n'
+        # openid is what the userinfo endpoint asks for; there is no ID token here.
+        f'assertion_file = "{house.assertion_file}"\nscopes = ["openid", "profile"]\n')
 
 
 def attempt(report, title, walk, stage):
@@ -111,11 +128,11 @@ def main():
             providers.append(provider)
             provider.start()
             progress(f"{provider.issuer} is up")
-        house.configure(accounts(house, canaille, mocks, ports[5]))
+        house.configure(accounts(house, canaille, mocks, ports[5]) + services(house, canaille))
         house.start()
         chromium = Chromium()
         at = {os.path.basename(mock.directory): mock for mock in mocks}
-        for title, name, walk in [*CANAILLE, *MOCK]:
+        for title, name, walk in [*CANAILLE, *SERVICE, *MOCK]:
             if chosen.only in title:
                 attempt(report, title, walk, Stage(house, chromium, at.get(name, canaille), name))
     except (Trouble, Died, BrowserError, OSError) as trouble:

@@ -7,7 +7,7 @@ import time
 import urllib.parse
 
 from person import expect
-from providers import EMAIL, PASSWORD
+from providers import EMAIL, PASSWORD, PERSON
 from stage import tcp_request
 
 # Clients at canaille, and what their ID tokens are signed with: one for each kind of key, and more because a consent is
@@ -142,6 +142,69 @@ def strict(stage):
     expect(answer.status == 400, f"another redirect URI: {answer.status} at {stage.person.page.url}")
 
 
+# MARK: canaille, without a person
+
+
+def service_life(stage):
+    """Client credentials: a token without a sign-in, fetched once, refreshed, fetched anew after a restart, revoked."""
+    client = stage.house.services[stage.account]
+    token = stage.ringback.token(stage.account)
+    expect(stage.ringback.token(stage.account) == token, "a second call brought another token")
+    expect(stage.provider.introspect(token, client).get("active") is True, "canaille does not know the token")
+    stage.ringback.run("refresh", stage.account, "--force")
+    newer = stage.ringback.token(stage.account)
+    expect(newer != token, "the refresh brought the same token")
+    stage.house.kill()
+    stage.house.start()
+    token = stage.ringback.token(stage.account)
+    expect(token != newer, "a token outlived the daemon: something of a service was written")
+    stage.ringback.run("logout", stage.account)
+    deadline = time.monotonic() + 20
+    while (told := stage.provider.introspect(token, client)).get("active") is not False:
+        expect(time.monotonic() < deadline, f"canaille says of a token that was signed out: {told}")
+        time.sleep(0.2)
+    expect(stage.ringback.token(stage.account) != token, "the token that was signed out was served again")
+
+
+def service_refused(stage):
+    """A wrong secret: said so, with the provider's word, and nothing is asked of a person."""
+    with open(stage.house.secret_file, "w") as file:
+        file.write("not-this-one\n")
+    try:
+        stage.ringback.run("refresh", stage.account, "--force", status=1)
+        error = stage.house.account(stage.account).get("error", {})
+        expect(error.get("provider_code") == "invalid_client" and error.get("recovery") == "fix_configuration",
+               f"the account's error is {error}")
+    finally:
+        with open(stage.house.secret_file, "w") as file:
+            file.write(stage.house.services[stage.account][1] + "\n")
+    stage.ringback.run("refresh", stage.account, "--force")
+    stage.ringback.token(stage.account)
+
+
+def assertion_life(stage):
+    """RFC 7523: a signed statement in a file, read anew, is traded for a token that the provider honours."""
+    client = stage.house.services[stage.account][0]
+
+    def write(text):
+        with open(stage.house.assertion_file, "w") as file:
+            file.write(text)
+
+    write(stage.provider.assertion(client) + "\n")
+    status, claims = stage.provider.userinfo(stage.ringback.token(stage.account))
+    expect(status == 200 and claims["sub"] == PERSON, f"userinfo answered {status} {claims!r}")
+    write("not.a.token")
+    stage.ringback.run("refresh", stage.account, "--force", status=1)
+    expect(stage.house.account(stage.account)["error"].get("provider_code") == "invalid_grant",
+           f"the account is {stage.house.account(stage.account)}")
+    write(stage.provider.assertion(client))
+    # canaille signs its access tokens, and fails on a second one that is the same to the second.
+    time.sleep(1.1)
+    stage.ringback.run("refresh", stage.account, "--force")
+    status, _ = stage.provider.userinfo(stage.ringback.token(stage.account))
+    expect(status == 200, f"userinfo answered {status} to the second token")
+
+
 # MARK: oidc-provider-mock
 
 
@@ -216,6 +279,11 @@ CANAILLE = [
     ("canaille: signing in again", "again", again),
     ("canaille: a wrong password, then the right one", "typo", wrong_password),
     ("canaille: the person says no", "denied", denial),
+]
+SERVICE = [
+    ("canaille: a service by client credentials", "service", service_life),
+    ("canaille: a service with a wrong secret", "service", service_refused),
+    ("canaille: a service by a signed assertion", "pod", assertion_life),
 ]
 MOCK = [
     ("mock: a session's whole life", "mock", mock_life),

@@ -22,6 +22,7 @@ extension SocketAPI {
             .init("state", .string(view.state.rawValue)), .init("source", .string(view.source)),
         ])
         if view.isStale { object["stale"] = true }
+        object["grant"] = view.grant.map { .string($0) }
         object["subject"] = view.subject.map { .string($0) }
         object["user"] = view.user.map { .object($0) }
         object["aal"] = view.assurance.map { .string($0) }
@@ -45,13 +46,14 @@ extension SocketAPI {
                 "\(name) has no sign-in method “\(request.method)”. "
                     + "It has: \(Broker.projectMethods.joined(separator: ", ")).")
         }
-        if isProject || request.method == "browser" {
+        if isProject || ["browser", "device"].contains(request.method) {
             try call.refuseStrangers(to: request.method, isProject: isProject)
         }
         request.scopes = try scopes(call)
         request.parameters = try parameters(call)
         request.timeout = try call.number("timeout", in: 1...3_600)
         request.switchesSubject = try call.truth("switch_subject")
+        request.callbackPort = try call.number("callback_port", in: 1...65_535)
         if isProject { request.project = try call.projectSignIn() }
         let wanted = request
         let started = try await call.ask { () throws(BrokerError) in try await broker.begin(name, wanted) }

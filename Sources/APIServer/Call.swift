@@ -76,6 +76,9 @@ struct Call: Sendable {
     /// A query parameter.
     func query(_ name: String) -> String? { query[name] }
 
+    /// The names of all query parameters, sorted.
+    var queryNames: [String] { query.keys.sorted() }
+
     /// A query parameter that is one of some words.
     func query(_ name: String, oneOf words: [String]) throws(Problem) -> String? {
         guard let value = query[name] else { return nil }
@@ -156,6 +159,18 @@ struct Call: Sendable {
             throw invalid(name, "it is a whole number from \(range.lowerBound) to \(range.upperBound)")
         }
         return number
+    }
+
+    /// A member that is an array; empty without it.
+    func list<Element>(_ name: String, _ read: (JSON) -> Element?) throws(Problem) -> [Element] {
+        guard let value = member(name) else { return [] }
+        guard let array = value.array, array.count <= 256 else { throw invalid(name, "it is an array") }
+        var elements: [Element] = []
+        for entry in array {
+            guard let element = read(entry) else { throw invalid(name, "one of its elements is not what it holds") }
+            elements.append(element)
+        }
+        return elements
     }
 
     func texts(_ name: String) throws(Problem) -> [(String, String)] {

@@ -8,6 +8,8 @@ internal import RingbackAPI
 struct ConnectionFacts: Sendable {
     let decision: Policy.Decision
     let caller: AuditCaller?
+    /// The restricted socket that it came over; nil for the daemon's own.
+    var exposure: String?
 }
 
 extension SocketAPI {
@@ -37,6 +39,7 @@ extension SocketAPI {
         records.metrics.handedOut(account)
         guard let caller = facts.caller else { return }
         var use = AuditUse(.handOut, account: account, operation: operation.rawValue)
+        use.grant = facts.exposure
         use.scope = handOut.scope.map(RecordKeeper.bounded)
         if key != .own {
             use.audience = key.audience.map(RecordKeeper.bounded)
@@ -50,7 +53,7 @@ extension SocketAPI {
     func noteRequest(_ call: Call) {
         guard let records, let caller = call.facts.caller else { return }
         switch call.route.operation {
-        case .signIn, .signOut, .deliverCallback, .manage: break
+        case .signIn, .signOut, .deliverCallback, .deepLink, .manage: break
         case .token, .idToken: return
         default: guard caller.uid == 0, caller.uid != owner else { return }
         }

@@ -98,9 +98,10 @@ final class EventFeed: Sendable {
     }
 
     static func encode(_ id: UInt64?, _ event: BrokerEvent, _ language: Language) -> [UInt8] {
-        var object = JSONObject([
-            .init("account", .string(event.account.rawValue)), .init("state", .string(event.state.rawValue)),
-        ])
+        var object = JSONObject()
+        object["account"] = event.account.map { .string($0.rawValue) }
+        object["state"] = event.state.map { .string($0.rawValue) }
+        object["scheme"] = event.scheme.map { .string($0) }
         object["subject"] = event.subject.map { .string($0) }
         object["user"] = event.user.map { .object($0) }
         object["expires_at"] = event.expiresAt.map { .integer($0) }

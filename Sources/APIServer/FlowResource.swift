@@ -1,4 +1,5 @@
 internal import BrokerCore
+internal import DeepLinks
 internal import LocalHTTP
 internal import RingbackAPI
 internal import StrictJSON
@@ -28,12 +29,16 @@ extension SocketAPI {
 
     func deliverCallback(_ call: Call) async throws(Problem) -> ServerResponse {
         guard let url = try call.text("url") else { throw call.invalid("url", "it is required") }
-        switch await broker.receive(url) {
-        case .completed(let id), .failed(let id, _):
+        if let answer = try diagnosticLink(url, call) { return answer }
+        if let answer = try await deepLink(url, call) { return answer }
+        let isTold = try call.truth("notify")
+        var verdict = await broker.receive(url)
+        if case .ignored = verdict, let reason = await deepLinks?.whyForeign(url) { verdict = .ignored(reason) }
+        switch verdict {
+        case .completed(let id), .failed(let id, _), .noted(let id):
             let view = try await call.ask { () throws(BrokerError) in try await broker.flow(id) }
-            return ServerResponse(json: ["flow": flow(view, call.language)])
-        case .ignored(let reason): throw Problem(.invalidCallback(reason), language: call.language)
-        case .ended: throw Problem(.flowEnded, language: call.language)
+            return ServerResponse(json: await answer(view, after: verdict, isTold: isTold, call))
+        case .ignored, .ended: throw await problem(after: verdict, isTold: isTold, call)
         }
     }
 
@@ -41,8 +46,10 @@ extension SocketAPI {
     func verifyFlow(_ call: Call) async throws(Problem) -> ServerResponse {
         let id = call.parameters["flow"] ?? ""
         let (code, hash) = (try call.secret("code"), try call.secret("token_hash"))
+        let origin = CodeOrigin(
+            email: try call.text("email"), phone: try call.text("phone"), kind: try call.text("type"))
         let view = try await call.ask { () throws(BrokerError) in
-            try await broker.verify(id, code: code, tokenHash: hash)
+            try await broker.verify(id, code: code, tokenHash: hash, origin: origin)
         }
         return ServerResponse(json: flow(view, call.language))
     }
@@ -52,6 +59,21 @@ extension SocketAPI {
         let captcha = try call.secret("captcha_token")
         let view = try await call.ask { () throws(BrokerError) in try await broker.resend(id, captcha: captcha) }
         return ServerResponse(json: flow(view, call.language))
+    }
+
+    /// Where the codes of a change of the user may come from, and what to tell the person.
+    private func addConfirmations(to object: inout JSONObject, _ view: FlowView, _ language: Language) {
+        object["awaiting"] = .array(
+            view.awaitedCodes.map { origin in
+                var place = JSONObject()
+                place["type"] = origin.kind.map { .string($0) }
+                place["email"] = origin.email.map { .string($0) }
+                place["phone"] = origin.phone.map { .string($0) }
+                return .object(place)
+            })
+        let hasMail = view.awaitedCodes.contains { $0.email != nil }
+        let message: PersonMessage? = view.isHalfConfirmed ? .oneConfirmed : hasMail ? .checkEmail : nil
+        object["user_message"] = message.map { .string($0.text(in: language.ofMessages)) }
     }
 
     /// A flow as JSON.
@@ -64,9 +86,13 @@ extension SocketAPI {
             object["waiting_for"] = .string(view.waitingFor)
             if !view.authorizationURL.isEmpty { object["authorization_url"] = .string(view.authorizationURL) }
             object["resend_after"] = view.resendAfter.map { .integer($0) }
+            object["user_code"] = view.device.map { .string($0.userCode) }
+            object["verification_uri"] = view.device.map { .string($0.verificationURI) }
+            object["verification_uri_complete"] = view.device?.verificationURIComplete.map { .string($0) }
             if view.waitingFor == "email_confirmation" {
                 object["user_message"] = .string(PersonMessage.checkEmail.text(in: language.ofMessages))
             }
+            if view.changesUser { addConfirmations(to: &object, view, language) }
         }
         if !view.redirectURI.isEmpty { object["redirect_uri"] = .string(view.redirectURI) }
         object["expires_at"] = .integer(view.expiresAt)

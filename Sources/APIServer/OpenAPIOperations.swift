@@ -53,7 +53,8 @@ enum OpenAPIOperations {
                 errors: [.flowNotFound, .validationFailed])
         case .deliverCallback:
             Entry(
-                summary: "Deliver a callback from outside", body: callbackBody, schema: "CallbackResult",
+                summary: "Deliver a callback from outside; 202: it is a link for an app", body: callbackBody,
+                successes: [200, 202], schema: "CallbackResult",
                 errors: [.invalidCallback, .validationFailed, .flowExpired, .flowNotFound])
         case .getSession, .getSessionByIssuer: session(id)
         case .refresh:
@@ -102,6 +103,15 @@ enum OpenAPIOperations {
                 summary: "Move the vault's key to another source", body: rekeyBody, schema: "Vault",
                 errors: vaultErrors + [.invalidCredentials, .rateLimited, .validationFailed])
         case .register, .deleteRegistration: registration(id)
+        case .getDiagnostics, .makeDiagnosticLink, .getDiagnosticLink: diagnostics(id)
+        case .listGrants, .createGrant, .getGrant, .revokeGrant: grant(id)
+        case .streamDeepLinks:
+            Entry(
+                summary: "The links of a scheme for the app that listens, as server-sent events",
+                parameters: [query("scheme", "string", "The scheme, without its colon", required: true)],
+                errors: [.notFound, .validationFailed])
+        case .acknowledgeDeepLink:
+            Entry(summary: "The app has taken the link", schema: "Acknowledgement", errors: [.notFound])
         case .verifyFlow, .resendFlow, .getUser, .updateUser, .listIdentities, .linkIdentity, .unlinkIdentity,
             .listFactors, .enrollFactor, .challengeFactor, .verifyFactor, .removeFactor, .resetPassword,
             .reauthenticate, .callFunction, .migrate, .acknowledgeMigration:
@@ -168,8 +178,9 @@ enum OpenAPIOperations {
                                 "method",
                                 [
                                     "type": "string",
-                                    "description": "browser (the default); at a Supabase project also others",
-                                    "enum": .array(Broker.projectMethods.map { .string($0) }),
+                                    "description":
+                                        "browser (the default); device (RFC 8628) where offered; at a project others",
+                                    "enum": .array((Broker.projectMethods + ["device"]).map { .string($0) }),
                                 ]),
                             .init(
                                 "scopes",
@@ -177,10 +188,12 @@ enum OpenAPIOperations {
                             .init("params", ["type": "object", "additionalProperties": ["type": "string"]]),
                             .init("timeout", ["type": "integer", "minimum": 1, "maximum": 3600]),
                             .init("switch_subject", ["type": "boolean"]),
+                            .init("callback_port", ["type": "integer", "minimum": 1, "maximum": 65_535]),
                         ] + projectSignIn))),
         ]))
     private static let callbackBody: JSON = [
-        "type": "object", "required": ["url"], "properties": ["url": ["type": "string"]],
+        "type": "object", "required": ["url"],
+        "properties": ["url": ["type": "string"], "notify": ["type": "boolean"]],
     ]
     private static let refreshBody: JSON = [
         "type": "object",

@@ -17,8 +17,11 @@ extension OpenAPIOperations {
         switch id {
         case .verifyFlow:
             Entry(
-                summary: "Redeem the code that a flow waits for", body: object(["code": text, "token_hash": text]),
-                schema: "Flow", errors: ofFlow)
+                summary: "Redeem the code that a flow waits for",
+                body: object([
+                    "code": text, "token_hash": text, "email": text, "phone": text,
+                    "type": ["type": "string", "enum": ["email_change", "phone_change"]],
+                ]), schema: "Flow", errors: ofFlow)
         case .resendFlow:
             Entry(
                 summary: "Send a flow's message again, not before its resend_after",
@@ -26,7 +29,8 @@ extension OpenAPIOperations {
         case .getUser: Entry(summary: "The user, as the server has it now", schema: "User", errors: ofSession)
         case .updateUser:
             Entry(
-                summary: "Change the user", body: object(userChanges), schema: "User", errors: ofSession)
+                summary: "Change the user; an address or a number waits for its codes in a flow",
+                body: object(userChanges), schema: "ChangedUser", errors: ofFlow)
         case .listIdentities: Entry(summary: "The user's identities", schema: "Identities", errors: ofSession)
         case .linkIdentity:
             Entry(
@@ -90,6 +94,7 @@ extension OpenAPIOperations {
         .init("oauth_provider", text), .init("email", text), .init("phone", text),
         .init("password", ["type": "string", "writeOnly": true]), .init("data", ["type": "object"]),
         .init("channel", channel), .init("captcha_token", text), .init("id_token", text), .init("nonce", text),
+        .init("from_account", text), .init("user", ["type": "object"]),
         .init("access_token", text), .init("refresh_token", ["type": "string", "writeOnly": true]),
         .init("domain", text), .init("provider_id", text), .init("persist", ["type": "boolean"]),
         .init("create_user", ["type": "boolean"]), .init("provider_token", ["type": "boolean"]),
@@ -102,6 +107,12 @@ extension OpenAPISchemas {
             "Beginning",
             ["anyOf": [OpenAPIDocument.reference("Flow"), OpenAPIDocument.reference("Account")]]),
         .init("User", wrapped("user", ["type": "object"])),
+        .init(
+            "ChangedUser",
+            [
+                "type": "object", "required": ["user"],
+                "properties": ["user": ["type": "object"], "flow": OpenAPIDocument.reference("Flow")],
+            ]),
         .init("Identities", wrapped("identities", ["type": "array", "items": ["type": "object"]])),
         .init("Factors", wrapped("factors", ["type": "array", "items": ["type": "object"]])),
         .init(

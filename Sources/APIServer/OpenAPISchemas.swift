@@ -10,13 +10,22 @@ enum OpenAPISchemas {
             .init("Status", status), .init("Peer", peer),
             .init("Accounts", object(["accounts": array("Account")])), .init("Account", account),
             .init("Flows", object(["flows": array("Flow")])), .init("Flow", flow),
-            .init("CallbackResult", object(["flow": OpenAPIDocument.reference("Flow")])), .init("Session", session),
+            .init(
+                "CallbackResult",
+                object(
+                    [
+                        "flow": OpenAPIDocument.reference("Flow"),
+                        "deep_link": object(["id": text, "scheme": text, "heard": truth]),
+                        "diagnostic_link": OpenAPIDocument.reference("DiagnosticLink"),
+                        "notified": truth,
+                    ], optional: ["flow", "deep_link", "diagnostic_link", "notified"])),
+            .init("Acknowledgement", object(["id": text, "acknowledged": truth])), .init("Session", session),
             .init("Reloaded", reloaded),
             .init("Audit", object(["entries": ["type": "array", "items": entry], "truncated": truth])),
             .init("Vault", vault), .init("SignedOut", signedOut),
             .init("Registration", registration), .init("RegistrationDeleted", registrationDeleted),
             .init("Problem", problem),
-        ] + ofProjects)
+        ] + ofProjects + ofGrants + ofDiagnostics)
 
     private static let text: JSON = ["type": "string"]
     private static let number: JSON = ["type": "integer"]
@@ -43,6 +52,7 @@ enum OpenAPISchemas {
         "vault": OpenAPIDocument.reference("Vault"),
         "accounts": ["type": "object", "additionalProperties": number],
         "listeners": ["type": "array", "items": text], "confinement": ["type": "object"],
+        "link_listeners": ["type": "array", "items": text],
         "pending_revocations": number,
         "pending_revocations_by_account": ["type": "object", "additionalProperties": number],
     ])
@@ -69,6 +79,9 @@ enum OpenAPISchemas {
             "count": number, "first": number, "last": number, "method": text, "outcome": text, "seconds": number,
             "code": text, "provider_code": text, "key_source": text, "former_key_source": text,
             "issuer": text, "client_id": text, "identity_provider": text,
+            "grant": text, "reason": text, "accounts": ["type": "array", "items": text],
+            "allow_uids": ["type": "array", "items": number], "flatpak": text, "expires_at": number, "scheme": text,
+            "former_pid": number,
         ],
     ]
 
@@ -84,12 +97,12 @@ enum OpenAPISchemas {
     private static let accountMembers: JSON =
         [
             "name": text, "provider": text, "state": words(AccountState.allCases.map(\.rawValue)), "source": text,
-            "stale": truth, "subject": text, "user": ["type": "object"], "aal": text,
+            "stale": truth, "grant": text, "subject": text, "user": ["type": "object"], "aal": text,
             "next_aal": text, "migration": migration, "expires_at": number,
             "flow": object(["id": text, "method": text]), "error": OpenAPIDocument.reference("Problem"),
         ]
     private static let optionalInAccount: Set = [
-        "stale", "subject", "user", "aal", "next_aal", "migration", "expires_at", "flow",
+        "stale", "grant", "subject", "user", "aal", "next_aal", "migration", "expires_at", "flow",
         "error",
     ]
     private static let account = object(accountMembers, optional: optionalInAccount)
@@ -119,9 +132,15 @@ enum OpenAPISchemas {
             "id": text, "account": text, "method": text,
             "status": words(["pending", "completed", "failed", "cancelled", "expired"]),
             "waiting_for": words(["callback", "code", "email_confirmation", "device"]), "authorization_url": text,
+            "user_code": text, "verification_uri": text, "verification_uri_complete": text,
             "redirect_uri": text, "expires_at": number, "resend_after": number,
+            "awaiting": ["type": "array", "items": ["type": "object"]],
             "error": OpenAPIDocument.reference("Problem"), "user_message": text,
-        ], optional: ["waiting_for", "authorization_url", "redirect_uri", "resend_after", "error", "user_message"])
+        ],
+        optional: [
+            "waiting_for", "authorization_url", "user_code", "verification_uri", "verification_uri_complete",
+            "redirect_uri", "resend_after", "awaiting", "error", "user_message",
+        ])
 
     private static let session = object(
         [
@@ -141,8 +160,10 @@ enum OpenAPISchemas {
             "detail": text, "recovery": words(["retry", "sign_in", "link", "fix_configuration", "none"]),
             "user_message": text, "retry_after": number, "errors": ["type": "array", "items": ["type": "object"]],
             "provider_code": text, "provider_message": text, "reasons": ["type": "array", "items": text],
+            "notified": truth,
         ],
         optional: [
             "detail", "user_message", "retry_after", "errors", "provider_code", "provider_message", "reasons",
+            "notified",
         ])
 }

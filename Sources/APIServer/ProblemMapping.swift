@@ -36,6 +36,8 @@ extension Problem {
             self.init(.flowExpired, "The sign-in of this callback has ended. Start it again if you are not signed in.")
         case .flowExpired(let reason), .flowCancelled(let reason): self.init(.flowExpired, reason)
         case .provider(let failure): self.init(failure)
+        case .serviceRefused(let name, let code, let message):
+            self.init(refused: name, code: code, message: message)
         case .project(let problem): self.init(problem)
         case .vaultLocked(let reason): self.init(.vaultLocked, reason)
         case .wrongPassphrase: self.init(.invalidCredentials, "The passphrase does not open the vault.")
@@ -64,11 +66,11 @@ extension Problem {
         case .invalidAnswer(let reason): self.init(.invalidProviderResponse, reason)
         case .refused(let code, let message):
             let detail = "The provider answered “\(code)”\(message.map { ": \($0)" } ?? "")."
-            var members = JSONObject([.init("provider_code", .string(code))])
-            members["provider_message"] = message.map { .string($0) }
             // The grant may live, but only the person can say more to the provider.
             let needsPerson = ["interaction_required", "login_required", "consent_required"].contains(code)
-            self.init(.providerError, detail, recovery: needsPerson ? .signIn : nil, extensions: members)
+            self.init(
+                .providerError, detail, recovery: needsPerson ? .signIn : nil,
+                extensions: Problem.members(ofProvider: code, message))
         }
     }
 }

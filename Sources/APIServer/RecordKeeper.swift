@@ -33,6 +33,8 @@ public final class RecordKeeper: Sendable {
         switch fact {
         // Numbers alone: what they lead to is told when it is known.
         case .signInChosen, .signInStarted, .refreshStarted, .refreshSucceeded: break
+        // Said to the person, by others.
+        case .signInWanted, .sessionEnding: break
         case .signInEnded(let account, let method, let outcome, let duration, let error):
             write("sign_in", account, error) { members in
                 members["method"] = .string(method)
@@ -68,6 +70,20 @@ public final class RecordKeeper: Sendable {
                 members["client_id"] = clientID.map { .string(RecordKeeper.bounded($0)) }
             }
         case .registrationLeft(let account, let error): write("registration_left", account, error)
+        case .linkListenerReplaced(let scheme, let program, let former):
+            write("listener_replaced", nil) { members in
+                members["scheme"] = .string(scheme)
+                members["uid"] = program.map { .integer(Int($0.uid)) }
+                members["pid"] = program.map { .integer(Int($0.pid)) }
+                members["executable"] = program.flatMap { ProcessFacts.executable(of: $0.pid) }.map { .string($0) }
+                members["former_pid"] = former.map { .integer(Int($0.pid)) }
+            }
+        case .applicationStarted(let scheme): write("application_started", nil) { $0["scheme"] = .string(scheme) }
+        case .applicationNotStarted(let scheme, let reason):
+            write("application_not_started", nil) { members in
+                members["scheme"] = .string(scheme)
+                members["reason"] = .string(RecordKeeper.bounded(reason))
+            }
         }
     }
 
@@ -90,7 +106,11 @@ public final class RecordKeeper: Sendable {
         members["subject"] = subject.map { .string(RecordKeeper.bounded($0)) }
         more(&members)
         members["code"] = error.map { .string(RecordKeeper.code(of: $0)) }
-        if case .provider(.refused(let code, _)) = error { members["provider_code"] = .string(code) }
+        switch error {
+        case .provider(.refused(let code, _)), .serviceRefused(_, let code, _):
+            members["provider_code"] = .string(code)
+        default: break
+        }
         audit.write(event, members)
     }
 

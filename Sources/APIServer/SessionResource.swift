@@ -57,12 +57,10 @@ extension SocketAPI {
         query.subject = call.query("subject")
         query.kind =
             try call.query("kind", oneOf: ["access_token", "id_token"]) == "id_token" ? .idToken : .accessToken
-        let scopes = call.query("scope").map { $0.split(separator: " ").map(String.init) }
-        for (name, isEmpty) in [
-            ("scope", scopes?.isEmpty), ("audience", call.query("audience")?.isEmpty),
-            ("resource", call.query("resource")?.isEmpty),
-        ] where isEmpty == true { throw call.invalid(name, "it is empty; leave it out for the session's own token") }
-        query.key = TokenKey(scopes: scopes, audience: call.query("audience"), resource: call.query("resource"))
+        query.key = try call.tokenKey()
+        if query.kind == .idToken, query.key != .own {
+            throw call.invalid("kind", "an ID token cannot be narrowed: leave scope, audience and resource out")
+        }
         let extras = try included(call)
         // An ID token proves who somebody is; a program that may have the one need not have the other.
         if query.kind == .idToken || extras.contains("id_token"),

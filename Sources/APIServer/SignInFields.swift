@@ -18,6 +18,8 @@ extension Call {
         fields.channel = try text("channel")
         fields.captcha = try secret("captcha_token")
         fields.idToken = try secret("id_token")
+        fields.fromAccount = try text("from_account")
+        fields.appleUser = try object("user")
         fields.nonce = try secret("nonce")
         fields.accessToken = try secret("access_token")
         fields.refreshToken = try secret("refresh_token")
@@ -31,14 +33,17 @@ extension Call {
 
     /// Which of those fields each method takes.
     static let fieldsOfMethods: [String: Set<String>] = [
-        "browser": ["oauth_provider", "scopes", "params", "persist", "provider_token"],
+        "browser": ["oauth_provider", "scopes", "params", "persist", "provider_token", "callback_port"],
         "password": ["email", "phone", "password", "captcha_token", "persist"],
         "sign_up": ["email", "phone", "password", "data", "channel", "captcha_token", "persist"],
         "otp": ["email", "phone", "data", "channel", "captcha_token", "persist", "create_user"],
         "magic_link": ["email", "data", "captcha_token", "persist", "create_user"],
-        "id_token": ["oauth_provider", "id_token", "nonce", "access_token", "captcha_token", "persist"],
+        "id_token": [
+            "oauth_provider", "id_token", "nonce", "access_token", "from_account", "user", "data", "captcha_token",
+            "persist",
+        ],
         "anonymous": ["data", "captcha_token", "persist"],
-        "sso": ["domain", "provider_id", "captcha_token", "persist", "provider_token"],
+        "sso": ["domain", "provider_id", "captcha_token", "persist", "provider_token", "callback_port"],
         "session": ["access_token", "refresh_token", "persist"],
         // By a route of its own.
         "link": ["oauth_provider", "scopes", "params", "id_token", "nonce", "access_token"],
@@ -48,7 +53,8 @@ extension Call {
 
     /// Refuses what does not belong to the method. `isProject` says whether the account is at a project at all.
     func refuseStrangers(to method: String, isProject: Bool) throws(Problem) {
-        let allowed = isProject ? Call.fieldsOfMethods[method] ?? [] : ["scopes", "params"]
+        let usual: Set = method == "device" ? ["scopes", "params"] : ["scopes", "params", "callback_port"]
+        let allowed = isProject ? Call.fieldsOfMethods[method] ?? [] : usual
         for name in Call.allProjectFields.sorted() where has(name) && !allowed.contains(name) {
             throw invalid(name, "a sign-in by \(method) has no such field")
         }

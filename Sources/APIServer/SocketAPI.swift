@@ -1,4 +1,5 @@
 public import BrokerCore
+public import DeepLinks
 internal import Glibc
 public import HTTPMessages
 public import LocalHTTP
@@ -7,6 +8,11 @@ public import StrictJSON
 
 /// The socket API (CONTRACT section 4): requests become calls of the broker, and what the broker says becomes JSON.
 public struct SocketAPI: Sendable {
+    /// Tells a person what came of a callback of the account, with a sentence for them where there is one; true if
+    /// they see it.
+    public typealias CallbackTeller =
+        @Sendable (CallbackVerdict, _ account: AccountName?, _ message: String?) async -> Bool
+
     /// What the daemon's main knows and the broker does not.
     public struct Daemon: Sendable {
         public var version: String
@@ -14,10 +20,17 @@ public struct SocketAPI: Sendable {
         let boot: @Sendable () -> Int
         /// When this value was made: with the daemon.
         let startedAtBoot: Int
+        /// Where its files are, for people who look for them.
+        public var places: [Place]?
         /// Re-reads the configuration.
         public var reload: @Sendable () async -> Reloaded
         /// Reads a file of certificates that an account to come is to believe, as the configuration would.
         public var certificates: @Sendable (_ path: String) throws(UntrustedFile) -> ServerTrust
+        /// The restricted sockets, and where they are. Without them there are none.
+        public var exposures: ExposureBook?
+        public var exposedAt: @Sendable (Exposure) -> ExposedPlace? = { _ in nil }
+        /// Tells the person on their desktop what came of a callback; true if a notice says it.
+        public var tellOfCallback: CallbackTeller = { _, _, _ in false }
 
         public init(
             version: String, boot: @escaping @Sendable () -> Int = BrokerClock.system.boot,
@@ -49,19 +62,25 @@ public struct SocketAPI: Sendable {
     let policy: Policy
     let daemon: Daemon
     let records: RecordKeeper?
+    /// Without one, every URL from outside is taken for a callback.
+    let deepLinks: DeepLinkDesk?
     /// The daemon's own user: with root, all who connect.
     let owner: UInt32
     let encoded = EncodedHandOuts()
+    let diagnosticLinks: DiagnosticLinks
 
     /// - Parameter records: the same that the broker tells its facts to. Without them there is no audit and no metrics.
     public init(
-        broker: Broker, policy: Policy, daemon: Daemon, records: RecordKeeper? = nil, owner: UInt32? = nil
+        broker: Broker, policy: Policy, daemon: Daemon, records: RecordKeeper? = nil, owner: UInt32? = nil,
+        deepLinks: DeepLinkDesk? = nil
     ) {
         self.owner = owner ?? getuid()
         self.broker = broker
         self.policy = policy
         self.daemon = daemon
+        diagnosticLinks = DiagnosticLinks(uptime: { [boot = daemon.boot] in boot() / 1_000 })
         self.records = records
+        self.deepLinks = deepLinks
         records?.whenGone { [encoded] in encoded.forget($0) }
     }
 
@@ -175,13 +194,22 @@ public struct SocketAPI: Sendable {
         case .signOut: try await signOut(call)
         case .streamEvents: try await streamEvents(call)
         case .reload: await reload()
+        case .getDiagnostics: try await diagnostics(call)
+        case .makeDiagnosticLink: try makeDiagnosticLink(call)
+        case .getDiagnosticLink: try await getDiagnosticLink(call)
         case .getAudit: try await audit(call)
         case .getMetrics: try await metrics()
         case .lockVault: try await lockVault(call)
         case .unlockVault: try await unlockVault(call)
         case .rekeyVault: try await rekeyVault(call)
+        case .listGrants: try await listGrants()
+        case .createGrant: try await createGrant(call)
+        case .getGrant: try await getGrant(call)
+        case .revokeGrant: try await revokeGrant(call)
         case .register: try await register(call)
         case .deleteRegistration: try await deleteRegistration(call)
+        case .streamDeepLinks: try await streamDeepLinks(call)
+        case .acknowledgeDeepLink: try acknowledgeDeepLink(call)
         }
     }
 }

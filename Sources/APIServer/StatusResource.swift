@@ -1,4 +1,5 @@
 internal import BrokerCore
+internal import DeepLinks
 internal import Glibc
 internal import LocalHTTP
 internal import Records
@@ -17,6 +18,7 @@ extension SocketAPI {
             "uptime": .integer(uptime), "vault": vault(),
             "accounts": .object(JSONObject(counts)),
             "listeners": .array(broker.door.listeners().map { .string($0) }), "confinement": .object(JSONObject()),
+            "link_listeners": .array((deepLinks?.heard ?? []).map { .string($0) }),
             "pending_revocations": .integer(pending.values.reduce(0, +)),
             "pending_revocations_by_account": .object(
                 JSONObject(pending.sorted { $0.key < $1.key }.map { .init($0.key.rawValue, .integer($0.value)) })),

@@ -35,8 +35,11 @@ extension SocketAPI {
             throw Problem(.validationFailed, "Nothing is to be changed: name email, phone, password or data.")
         }
         let wanted = changes
-        let user = try await call.ask { () throws(BrokerError) in try await broker.update(name, wanted) }
-        return ServerResponse(json: ["user": .object(user)])
+        let changed = try await call.ask { () throws(BrokerError) in try await broker.update(name, wanted) }
+        var answer = JSONObject([.init("user", .object(changed.user))])
+        // What is not done yet: the codes of its messages go to this flow.
+        answer["flow"] = changed.flow.map { flow($0, call.language) }
+        return ServerResponse(json: .object(answer))
     }
 
     func resetPassword(_ call: Call) async throws(Problem) -> ServerResponse {

@@ -94,6 +94,8 @@ public struct Account: Sendable {
     public var sessionWarnings: [Int]
     /// Where the provider sends the browser after a sign-out there.
     public var postLogoutRedirectURI: String?
+    /// How tokens are had without a person; nil where people sign in.
+    public var grant: ServiceGrant?
 
     /// CONTRACT section 7: ten minutes and one minute.
     public static let usualWarnings = [600, 60]

@@ -27,6 +27,8 @@ public struct AccountView: Sendable {
     public let nextAssurance: String?
     /// What the app called this person before, until it has moved their data.
     public let migratesFrom: String?
+    /// How a service gets its tokens; nil where people sign in.
+    public let grant: String?
     public let flow: FlowView?
     public let error: BrokerError?
 }
@@ -61,17 +63,19 @@ extension SessionBook {
     /// The account as it is.
     func view(_ name: AccountName, flow: FlowView?) throws(BrokerError) -> AccountView {
         guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
-        let session = lane.closings == 0 && lockError == nil ? lane.session : nil
+        let isOpen = lane.closings == 0 || lane.account.grant != nil
+        let session = isOpen && lockError == nil ? lane.session : nil
         let token = session?.tokens[.own]
         let state: AccountState =
             if !lane.isLoaded || lockError != nil { .loading } else if session != nil {
                 lane.refreshes.isEmpty ? .authenticated : .refreshing
-            } else { flow == nil ? .unauthenticated : .authenticating }
+            } else { flow?.changesUser ?? true ? .unauthenticated : .authenticating }
         return AccountView(
             name: name, provider: lane.account.provider, state: state, source: lane.account.source,
             isStale: token?.remaining(at: clock.boot()) == 0, subject: session?.subject, user: session?.user,
             expiresAt: token?.expiry?.wall(by: clock), assurance: session?.project?.assurance?.rawValue,
-            nextAssurance: session?.nextAssurance?.rawValue, migratesFrom: session?.project?.migratesFrom, flow: flow,
+            nextAssurance: session?.nextAssurance?.rawValue, migratesFrom: session?.project?.migratesFrom,
+            grant: lane.account.grant?.word, flow: flow,
             error: lane.error ?? lane.untouchable ?? lockError ?? ranOut(session, lane.account))
     }
 

@@ -8,6 +8,8 @@ struct AuthorizationFlow: Sendable {
     let redirectURI: String
     let authorization: AuthorizationRequest
     let pkce: PKCE
+    /// What the nonce is the SHA-256 of, in hexadecimal: whoever is shown the ID token later may ask for it.
+    let nonceSource: Secret?
     /// The request at the provider, if it was pushed there (RFC 9126).
     var pushed: PushedAuthorization?
     /// When it was, in seconds since boot.
@@ -29,11 +31,12 @@ struct AuthorizationFlow: Sendable {
             throw .misconfigured("The provider of \(account.name) has no response mode \(mode).")
         }
         let scopes = request.scopes ?? account.scopes
+        let source = scopes.contains("openid") ? RandomToken.base64URL(bits: 256) : nil
         do throws(OAuthError) {
             authorization = try AuthorizationRequest(
                 endpoint: metadata.authorizationEndpoint, clientID: account.clientID, redirectURI: redirectURI,
                 scopes: scopes, state: RandomToken.base64URL(bits: 256),
-                nonce: scopes.contains("openid") ? RandomToken.base64URL(bits: 256) : nil,
+                nonce: source.map(AuthorizationFlow.digest),
                 codeChallenge: pkce.challenge, responseMode: account.responseMode,
                 additionalParameters: account.authorizationParameters + request.parameters)
         } catch {
@@ -42,5 +45,8 @@ struct AuthorizationFlow: Sendable {
         self.metadata = metadata
         self.redirectURI = redirectURI
         self.pkce = pkce
+        nonceSource = source
     }
+
+    static func digest(of source: Secret) -> Secret { Secret(Digest.hex(Digest.sha256(source.revealedBytes()))) }
 }

@@ -72,6 +72,7 @@ public struct Broker: Sendable {
     /// Lets changes under way finish, so that no rotated refresh token is lost.
     public func drain(atMost bound: Duration) async {
         await book.saveEverything()
+        for closed in await book.endEphemeral() { work.start { await revocations.tellOnce(closed) } }
         await work.drain(atMost: bound)
     }
 
@@ -119,13 +120,15 @@ public struct Broker: Sendable {
             }
         }
         let flow: FlowView
-        if let pending = await desk.pending(name) {
+        if let pending = await desk.pending(name), !pending.changesUser {
             flow = pending
         } else if await desk.wasRefused(name) {
             throw .signInRequired(name)
         } else {
             flow = try await signIn(name, SignInRequest(), isInterested: false, waitingAtMost: end - .now).flow
         }
+        // Somebody who asked for a sign-in has shown its page to the person, or will.
+        if await !desk.isAskedFor(flow.id) { record(.signInWanted(name)) }
         var rest = query
         rest.timeout = max(end - .now, .zero)
         let status = try await desk.view(flow.id, waiting: rest.timeout).status
@@ -138,9 +141,9 @@ public struct Broker: Sendable {
         }
     }
 
-    /// The one account of an issuer.
-    public func account(issuer: String) async throws(BrokerError) -> AccountName {
-        let names = await book.names(issuer: issuer)
+    /// The one account of an issuer; where some are named, the one among them.
+    public func account(issuer: String, among shown: [AccountName]? = nil) async throws(BrokerError) -> AccountName {
+        let names = await book.names(issuer: issuer).filter { shown?.contains($0) ?? true }
         guard let name = names.first else { throw .accountNotFound(issuer) }
         guard names.count == 1 else {
             throw .conflict(
@@ -165,6 +168,7 @@ public struct Broker: Sendable {
         // A caller that goes away while a refresh is waited for must not keep the provider from hearing of it.
         let closing = work.start { () -> Result<Promise<Void>?, BrokerError> in
             do throws(BrokerError) {
+                await desk.endChange(of: name)
                 guard let closed = try await book.close(name, endingAll: endingAll) else { return .success(nil) }
                 return .success(work.start { await revocations.deliver(closed) })
             } catch {
@@ -199,6 +203,10 @@ public struct Broker: Sendable {
     ) async throws(BrokerError) -> (flow: FlowView?, isNew: Bool) {
         let account = try await book.account(name)
         if case .unsupported(let reason) = account.endpoints { throw .methodUnsupported(reason) }
+        if let grant = account.grant {
+            try await refuseSignIn(of: account, grant, request)
+            return (nil, false)
+        }
         let request = try request.checked(for: account)
         switch try await desk.admit(name, request, isInterested: isInterested) {
         case .existing(let flow):
@@ -206,7 +214,7 @@ public struct Broker: Sendable {
         case .joining(let start): return (try await started(start, bound, isInterested), false)
         case .begin(let start):
             await book.clearError(name)
-            record(.signInChosen(name, way: request.way(of: account)))
+            recordChoice(name, request, account)
             // The flow belongs to all who will join it, so it does not end with this caller.
             work.start {
                 let began = clock.boot()
@@ -214,7 +222,9 @@ public struct Broker: Sendable {
                     // Read again: what changed before the place was reserved cannot cancel it any more.
                     switch try await prepare(try await book.account(name), request) {
                     case .flow(let flow):
-                        if await !desk.begin(flow, fulfilling: start) { await close(flow) }
+                        guard await desk.begin(flow, fulfilling: start) else { return await close(flow) }
+                        if case .device(let device) = flow.awaited { poll(flow, device) }
+                        followUpstream(of: flow)
                     case .done:
                         recordDirect(name, request, since: began, .completed, nil)
                         await desk.conclude(name, fulfilling: start)
@@ -235,13 +245,11 @@ public struct Broker: Sendable {
         case done
     }
 
-    func close(_ flow: Flow) async {
-        if !flow.redirectURI.isEmpty { await door.close(flow.redirectURI) }
-    }
-
     private func prepare(_ account: Account, _ request: SignInRequest) async throws(BrokerError) -> Beginning {
         try await book.admitsSession(account.name)
+        let account = try request.atCallbackPort(account)
         if let rules = account.project { return try await prepare(account, rules, request) }
+        if request.method == "device" { return .flow(try await device(account, request)) }
         return .flow(try await authorization(account, request))
     }
 
@@ -278,23 +286,5 @@ public struct Broker: Sendable {
             await door.close(redirectURI)
             throw error
         }
-    }
-
-    /// Every flow that is remembered.
-    public func flows() async -> [FlowView] {
-        await renewLapsed(await desk.views().map(\.id))
-        return await desk.views()
-    }
-
-    /// A flow, once it has left `pending` or the bound has passed.
-    public func flow(_ id: String, waiting bound: Duration = .zero) async throws(BrokerError) -> FlowView {
-        // Who waits for the end has an address already.
-        if bound <= .zero { await renewLapsed([id]) }
-        return try await desk.view(id, waiting: bound)
-    }
-
-    /// Takes one caller's interest in a flow away, or everybody's.
-    public func withdraw(_ id: String, isForAll: Bool) async throws(BrokerError) -> FlowView {
-        try await desk.withdraw(id, isForAll: isForAll)
     }
 }

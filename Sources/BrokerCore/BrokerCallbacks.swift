@@ -38,6 +38,14 @@ extension Broker {
         }
     }
 
+    /// Nothing will come of the flow: nobody waits for its callback any more.
+    func close(_ flow: Flow) async {
+        if !flow.redirectURI.isEmpty { await door.close(flow.redirectURI) }
+        if case .project(let awaited) = flow.awaited, let upstream = awaited.upstream {
+            _ = try? await desk.withdraw(upstream.flow, isForAll: false)
+        }
+    }
+
     private func complete(
         _ flow: Flow, _ awaited: AuthorizationFlow, _ response: AuthorizationResponse
     ) async -> CallbackVerdict {

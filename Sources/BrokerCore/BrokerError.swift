@@ -31,6 +31,8 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     /// The flow was withdrawn, or its account changed.
     case flowCancelled(String)
     case provider(ProviderFailure)
+    /// The provider's no to a service: nobody can sign in in its place; its words checked.
+    case serviceRefused(AccountName, code: String, message: String?)
     /// A Supabase project's no, with what is to be made of it.
     case project(SupabaseProblem)
     /// The vault has no key now; the sentence says why and what to do.

@@ -25,6 +25,10 @@ public enum BrokerFact: Sendable {
     case sessionOpened(AccountName, subject: String?, replacing: String??)
     /// Signed out here.
     case sessionClosed(AccountName, subject: String?)
+    /// A program waits for a sign-in that nobody has asked a person for: whoever can show them its page should offer it.
+    case signInWanted(AccountName)
+    /// The session itself ends then (Unix seconds); a sign-in alone brings another.
+    case sessionEnding(AccountName, at: Int)
     /// The provider proved the session dead.
     case sessionEnded(AccountName, subject: String?)
     /// A request to the token endpoint is about to be made.
@@ -50,4 +54,10 @@ public enum BrokerFact: Sendable {
     case registrationDeleted(AccountName, clientID: String?)
     /// A registration that could not be used is still at the provider.
     case registrationLeft(AccountName, BrokerError)
+    /// Another program listens for a scheme's links now; the process numbers are the kernel's word.
+    case linkListenerReplaced(scheme: String, by: PolicyPeer?, former: PolicyPeer?)
+    /// The scheme's command was started, since no app listened.
+    case applicationStarted(scheme: String)
+    /// The sentence says why; no link is in it.
+    case applicationNotStarted(scheme: String, reason: String)
 }

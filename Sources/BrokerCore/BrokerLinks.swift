@@ -61,6 +61,17 @@ extension Broker {
             work.start { await revocations.deliver(Closed(account: account, session: session, retirement: nil)) }
             throw .signInRequired(account.name)
         }
+        if let assurance = former.project?.assurance, assurance > session.project?.assurance ?? .aal1 {
+            // Another factor was proved in the one that is held: it stays, and is told what has changed.
+            work.start { await revocations.deliver(Closed(account: account, session: session, retirement: nil)) }
+            do throws(BrokerError) {
+                try await look(account.name)
+            } catch {
+                // It is done; the next refresh will say so.
+                guard error.isTransient else { throw error }
+            }
+            return
+        }
         var session = session
         if session.project?.providerToken == nil {
             session.project?.providerToken = former.project?.providerToken

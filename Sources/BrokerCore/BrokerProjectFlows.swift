@@ -24,6 +24,7 @@ extension Broker {
         case .none: return nil
         case .busy: return .ignored("Another callback of this sign-in is being worked on.")
         case .ignored(let reason): return .ignored(reason)
+        case .noted(let flow): return .noted(flow: flow)
         case .ended: return .ended
         case .repeated(let verdict): return await verdict.wait() ?? .ignored("The caller went away.")
         case .claimed(let flow, let awaited, let verdict):
@@ -74,21 +75,28 @@ extension Broker {
         try SessionAnswer(reading: response)
     }
 
-    private func settle(
+    func settle(
         _ flow: Flow, _ awaited: ProjectFlow, _ fresh: SupabaseSession, _ conversation: ProjectProvider
     ) async throws(BrokerError) {
+        if awaited.purpose == .change { return try await settleChange(flow, .emailChange, fresh, conversation) }
         var session = try await conversation.session(
             fresh, keepingProviderToken: awaited.keepsProviderToken,
             isEphemeral: flow.request.project?.isPersistent == false)
         // What the mail was sent for is known here, whatever the token says of it.
         if awaited.purpose == .recovery, !session.isRecovery { session.project?.methods.append("recovery") }
         guard await desk.settle(flow.id) else {
+            endUnheld(session, of: flow.account)
             throw .flowCancelled("The sign-in of \(flow.account.name) was withdrawn before it was done.")
         }
         if awaited.purpose == .link {
             try await succeed(session, flow.account)
         } else {
-            try await book.open(session, for: flow.account, switchingSubject: flow.request.switchesSubject).get()
+            do throws(BrokerError) {
+                try await book.open(session, for: flow.account, switchingSubject: flow.request.switchesSubject).get()
+            } catch {
+                endUnheld(session, of: flow.account)
+                throw error
+            }
         }
         await desk.finish(flow.id, as: .completed)
     }
@@ -96,17 +104,24 @@ extension Broker {
     // MARK: Codes
 
     /// Redeems a code that somebody typed, or the hash of a mail's link. A wrong one leaves the flow as it is.
+    ///
+    /// - Parameter origin: which of several messages it was in; only changes of the user have more than one.
     public func verify(
-        _ id: String, code: Secret? = nil, tokenHash: Secret? = nil
+        _ id: String, code: Secret? = nil, tokenHash: Secret? = nil, origin: CodeOrigin = CodeOrigin()
     ) async throws(BrokerError) -> FlowView {
         let (flow, awaited, message) = try await desk.messageFlow(id)
         guard let conversation = conversation(with: flow.account) else { throw .flowNotFound }
+        if case .change(let change) = message {
+            return try await confirm(flow, change, code, tokenHash, origin, conversation)
+        }
+        if let field = origin.field { throw .invalid(field: field, reason: "this flow sent one message only") }
         let project = conversation.project
         let request = try ProjectAttempt.building { () throws(FieldError) in
             switch (code, tokenHash) {
             case (let code?, nil):
                 return try project.verify(
-                    try OneTimeCode(parsing: code), for: message.purpose, of: message.contact)
+                    try OneTimeCode(parsing: code), for: message.purpose,
+                    of: try ProjectAttempt.required(message.contact, "code"))
             case (nil, let hash?): return try project.verify(tokenHash: hash, for: message.purpose)
             default: throw FieldError(field: "code", reason: "a code or a token_hash is needed, and not both")
             }
@@ -131,10 +146,31 @@ extension Broker {
         return try await self.flow(id)
     }
 
+    private func confirm(
+        _ flow: Flow, _ change: ContactChange, _ code: Secret?, _ tokenHash: Secret?, _ origin: CodeOrigin,
+        _ conversation: ProjectProvider
+    ) async throws(BrokerError) -> FlowView {
+        let redemptions = try ProjectAttempt.building { () throws(FieldError) in
+            try Broker.redemptions(of: change, code, tokenHash, origin, conversation.project)
+        }
+        let redeeming = work.start { () -> Result<Void, BrokerError> in
+            do throws(BrokerError) {
+                try await book.admitsSession(flow.account.name)
+                return .success(try await redeem(redemptions, of: flow, conversation))
+            } catch {
+                return .failure(error.unquoting(code, tokenHash))
+            }
+        }
+        guard let result = await redeeming.wait() else { throw .cancelled }
+        try result.get()
+        return try await self.flow(flow.id)
+    }
+
     /// Sends the message of a flow again, not before its `resend_after`.
     public func resend(_ id: String, captcha: Secret? = nil) async throws(BrokerError) -> FlowView {
         let (flow, awaited, message) = try await desk.messageFlow(id)
         guard let conversation = conversation(with: flow.account) else { throw .flowNotFound }
+        if case .change(let change) = message { return try await resend(change, of: flow, awaited, captcha) }
         let request = try ProjectAttempt.building { () throws(FieldError) in
             try conversation.project.sending(message, link: awaited.link, captcha: captcha)
         }

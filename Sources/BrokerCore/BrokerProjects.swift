@@ -12,11 +12,17 @@ extension Broker {
         try await book.account(name).project != nil
     }
 
+    /// A change of the user is no way in.
+    func recordChoice(_ name: AccountName, _ request: SignInRequest, _ account: Account) {
+        if !request.changesUser { record(.signInChosen(name, way: request.way(of: account))) }
+    }
+
     /// What is done at once has no flow to tell of it.
     func recordDirect(
         _ name: AccountName, _ request: SignInRequest, since began: Int, _ outcome: BrokerFact.Outcome,
         _ error: BrokerError?
     ) {
+        guard !request.changesUser else { return }
         record(.signInStarted(name, method: request.method))
         let duration = Duration.milliseconds(clock.boot() - began)
         record(.signInEnded(name, method: request.method, outcome, duration: duration, error: error))
@@ -34,6 +40,7 @@ extension Broker {
         case "otp", "magic_link": return try await attempt.message(hasLink: request.method == "magic_link")
         case "recovery": return try await attempt.recovery()
         case "link": return try await attempt.link()
+        case SignInRequest.userUpdate: return try await attempt.change()
         case "id_token": return try await attempt.idToken()
         case "anonymous": return try await attempt.anonymous()
         case "session": return try await attempt.handedIn()
@@ -73,6 +80,8 @@ struct ProjectAttempt: Sendable {
     }
 
     func idToken() async throws(BrokerError) -> Broker.Beginning {
+        let name = try personName()
+        if let other = upstreamAccount { return try await idToken(from: other) }
         try checkNonce()
         let grant = try ProjectAttempt.building { () throws(FieldError) in
             try project.idTokenGrant(
@@ -80,7 +89,9 @@ struct ProjectAttempt: Sendable {
                 idToken: try ProjectAttempt.required(fields.idToken, "id_token"), accessToken: fields.accessToken,
                 nonce: fields.nonce, captcha: fields.captcha)
         }
-        return try await take(grant)
+        let done = try await take(grant)
+        if let name { await broker.write(name, to: account.name) }
+        return done
     }
 
     /// A session that another program made: refreshed at once, and kept only if it is the one that it says to be.
@@ -92,9 +103,7 @@ struct ProjectAttempt: Sendable {
             )
         }
         let conversation = conversation
-        guard let claims = try await conversation.verify(token, isOurs: false) else {
-            throw .invalid(field: "access_token", reason: "whose it is could not be told")
-        }
+        let (claims, isExpired) = try await conversation.whose(token)
         let answer: SessionAnswer
         do throws(BrokerError) {
             answer = try await conversation.refresh(refreshToken)
@@ -107,7 +116,9 @@ struct ProjectAttempt: Sendable {
             throw .invalid(
                 field: "refresh_token", reason: "it is of another session than the access token; nothing was kept")
         }
-        return try await open(fresh)
+        // Of a token that had expired, its own word was all there was: the server tells of the new one.
+        if isExpired { try await conversation.verify(fresh.accessToken, isOurs: false) }
+        return try await open(fresh, endsIfRefused: false)
     }
 
     func signUp() async throws(BrokerError) -> Broker.Beginning {
@@ -146,7 +157,7 @@ struct ProjectAttempt: Sendable {
         try SessionAnswer(reading: response)
     }
 
-    private func take(_ grant: HTTPRequest) async throws(BrokerError) -> Broker.Beginning {
+    func take(_ grant: HTTPRequest) async throws(BrokerError) -> Broker.Beginning {
         do throws(BrokerError) {
             let answer = try await conversation.ask(grant, on: .signIn, ProjectAttempt.readSession)
             return try await open(try conversation.inner(answer, on: .signIn))
@@ -155,10 +166,18 @@ struct ProjectAttempt: Sendable {
         }
     }
 
-    private func open(_ fresh: SupabaseSession) async throws(BrokerError) -> Broker.Beginning {
+    /// - Parameter endsIfRefused: the server has made the session for us, and would keep it for nobody.
+    private func open(
+        _ fresh: SupabaseSession, endsIfRefused: Bool = true
+    ) async throws(BrokerError) -> Broker.Beginning {
         let session = try await conversation.session(
             fresh, keepingProviderToken: fields.keepsProviderToken, isEphemeral: !fields.isPersistent)
-        try await broker.book.open(session, for: account, switchingSubject: request.switchesSubject).get()
+        do throws(BrokerError) {
+            try await broker.book.open(session, for: account, switchingSubject: request.switchesSubject).get()
+        } catch {
+            if endsIfRefused { broker.endUnheld(session, of: account) }
+            throw error
+        }
         return .done
     }
 
@@ -171,7 +190,7 @@ struct ProjectAttempt: Sendable {
                 try Contact(email: fields.email, phone: fields.phone), createsUser: fields.createsUser,
                 data: fields.data, channel: try channel())
         }
-        guard !hasLink || message.contact.isEmail else {
+        guard !hasLink || message.contact?.isEmail == true else {
             throw .invalid(field: "email", reason: "a link is sent to an e-mail address")
         }
         return try await send(message, hasLink: hasLink, purpose: .signIn)

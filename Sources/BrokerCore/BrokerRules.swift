@@ -4,15 +4,19 @@ extension Broker {
     /// The authorization parameters that only Ringback sets (CONTRACT section 5).
     public static var reservedParameters: Set<String> { AuthorizationRequest.reservedParameters }
 
+    /// The ways in that every other provider may have: the second is not everywhere.
+    static let providerMethods = ["browser", "device"]
+
     /// The ways in that a Supabase project has (CONTRACT section 5).
     public static let projectMethods = [
         "browser", "password", "sign_up", "otp", "magic_link", "id_token", "anonymous", "sso", "session",
     ]
 
     static func check(method: String, of account: Account) throws(BrokerError) {
-        let methods = account.project == nil ? ["browser"] : projectMethods
+        let methods = account.project == nil ? providerMethods : projectMethods
         // Begun by another route than sign-in.
-        guard methods.contains(method) || (["recovery", "link"].contains(method) && account.project != nil) else {
+        let others = ["recovery", "link", SignInRequest.userUpdate]
+        guard methods.contains(method) || (others.contains(method) && account.project != nil) else {
             throw .methodUnsupported(
                 "\(account.name) has no sign-in method “\(method)”. It has: \(methods.joined(separator: ", ")).")
         }
@@ -38,6 +42,7 @@ extension SignInRequest {
     func checked(for account: Account) throws(BrokerError) -> SignInRequest {
         try Broker.check(method: method, of: account)
         try Broker.check(parameters, of: account)
+        _ = try atCallbackPort(account)
         guard let rules = account.project else { return self }
         var request = self
         var fields = project ?? ProjectSignIn()

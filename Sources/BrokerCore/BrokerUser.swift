@@ -9,24 +9,72 @@ public import SupabaseAuth
 extension Broker {
     /// The user, as the server has it now.
     public func user(_ name: AccountName) async throws(BrokerError) -> JSONObject {
-        let change = ProjectChange(
-            request: { project, token throws(FieldError) in project.user(bearer: token) }, apply: Broker.adoptUser)
-        _ = try await book.change(name, change)
+        try await look(name, event: nil)
         return try await heldUser(name)
     }
 
-    /// Changes the user. An address waits for its confirmations, a number for its code.
-    public func update(_ name: AccountName, _ changes: UserChanges) async throws(BrokerError) -> JSONObject {
+    /// Takes over what the server says of the user now.
+    func look(_ name: AccountName, event: BrokerEvent.Kind? = .userUpdated) async throws(BrokerError) {
+        let change = ProjectChange(
+            request: { project, token throws(FieldError) in project.user(bearer: token) }, event: event,
+            apply: Broker.adoptUser)
+        _ = try await book.change(name, change)
+    }
+
+    /// Changes the user. An address waits for its confirmations, a number for its code: then there is a flow, which
+    /// they end. The same change again joins it.
+    @discardableResult
+    public func update(
+        _ name: AccountName, _ changes: UserChanges
+    ) async throws(BrokerError) -> (user: JSONObject, flow: FlowView?) {
+        guard changes.hasContacts else {
+            _ = try await put(changes, of: name, link: .none)
+            return (try await heldUser(name), nil)
+        }
+        guard try await isAtProject(name) else { throw .methodUnsupported("\(name) is not at a Supabase project.") }
+        try await book.ready(name)
+        guard try await book.readable(name) != nil else { throw await book.absence(of: name) }
+        var request = SignInRequest(method: SignInRequest.userUpdate)
+        request.project = ProjectSignIn()
+        request.project?.changes = changes
+        let (flow, isNew) = try await begin(name, request)
+        // Whoever began it may not have asked for the rest.
+        if !isNew, !changes.withoutContacts.isEmpty {
+            _ = try await put(changes.withoutContacts, of: name, link: .none)
+        }
+        return (try await heldUser(name), flow)
+    }
+
+    /// The request itself, in the account's lane.
+    func put(
+        _ changes: UserChanges, of name: AccountName, link: MailLink
+    ) async throws(BrokerError) -> SupabaseUser {
         let occasion: SupabaseProblem.Occasion = try await isRecovering(name) ? .passwordReset : .account
         let change = ProjectChange(
-            request: { project, token throws(FieldError) in try project.update(changes, bearer: token) },
+            request: { project, token throws(FieldError) in try project.update(changes, link: link, bearer: token) },
             occasion: occasion, event: .userUpdated, apply: Broker.adoptUser)
         do throws(BrokerError) {
-            _ = try await book.change(name, change)
+            let response = try await book.change(name, change)
+            return try Broker.reading(response) { response throws(SupabaseError) in
+                try SupabaseUser(reading: response)
+            }
         } catch {
             throw error.unquoting(changes.password, changes.currentPassword, changes.nonce)
         }
-        return try await heldUser(name)
+    }
+
+    /// Writes the name that a provider tells only once, unless the user has one. The sign-in it came with is done,
+    /// whatever becomes of it: the account shows why it could not be written.
+    func write(_ person: AppleName, to name: AccountName) async {
+        do throws(BrokerError) {
+            let held = try await book.readable(name)?.user.flatMap(SupabaseUser.init(reading:))
+            guard let held, let data = person.data(for: held) else { return }
+            var changes = UserChanges()
+            changes.data = data
+            _ = try await put(changes, of: name, link: .none)
+        } catch {
+            await book.show(error, name)
+        }
     }
 
     private static func adoptUser(_ response: HTTPResponse, _ session: inout Session) throws(SupabaseError) {

@@ -10,6 +10,7 @@ extension Broker {
     public func lockVault() async throws(BrokerError) {
         if let error = await book.lockVault() { throw error }
         await revocations.forget()
+        for closed in await book.takeOrphans() { work.start { await revocations.tellOnce(closed) } }
     }
 
     /// Opens the vault. The passphrase is for a source that asks for one.

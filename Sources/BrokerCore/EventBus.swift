@@ -2,7 +2,7 @@ internal import Glibc
 public import StrictJSON
 internal import Synchronization
 
-/// Something that happened to an account. Carries no tokens.
+/// Something that happened to an account, or to a scheme. Carries no tokens and no links.
 public struct BrokerEvent: Sendable {
     /// CONTRACT section 7.
     public enum Kind: String, Sendable {
@@ -16,11 +16,18 @@ public struct BrokerEvent: Sendable {
         case signInFailed = "sign_in_failed"
         case refreshFailed = "refresh_failed"
         case sessionEnding = "session_ending"
+        /// A link came that ends no sign-in: its scheme is told, and nothing else of it.
+        case deepLink = "deep_link"
+        /// Another program listens for a scheme's links now.
+        case listenerReplaced = "listener_replaced"
     }
 
     public let kind: Kind
-    public let account: AccountName
-    public let state: AccountState
+    /// Nil where a scheme is concerned.
+    public let account: AccountName?
+    /// The account's.
+    public let state: AccountState?
+    public var scheme: String?
     public var subject: String?
     public var user: JSONObject?
     public var expiresAt: Int?
@@ -29,6 +36,13 @@ public struct BrokerEvent: Sendable {
     public var endsAt: Int?
     /// Unix seconds.
     public let at: Int
+}
+
+extension BrokerEvent {
+    /// What happened to a scheme's links.
+    public init(kind: Kind, scheme: String, at: Int) {
+        self.init(kind: kind, account: nil, state: nil, scheme: scheme, at: at)
+    }
 }
 
 /// Tells what happened, to all who listen, in order. An event is posted in the same turn as the change it tells of.
@@ -56,7 +70,7 @@ public final class EventBus: Sendable {
         return UInt64(time.tv_sec) * 1_000_000 + UInt64(time.tv_nsec) / 1_000
     }
 
-    func post(_ event: BrokerEvent) {
+    public func post(_ event: BrokerEvent) {
         let listeners = state.withLock { state in
             let id = state.nextID
             state.nextID += 1
@@ -117,10 +131,12 @@ public final class EventSubscription: Sendable {
     func append(_ id: UInt64, _ event: BrokerEvent) {
         guard account == nil || account == event.account else { return }
         state.withLock { state in
-            if event.kind == .initialSession {
-                guard state.awaited.remove(event.account) != nil else { return }
-            } else if state.awaited.contains(event.account) {
-                return
+            if let account = event.account {
+                if event.kind == .initialSession {
+                    guard state.awaited.remove(account) != nil else { return }
+                } else if state.awaited.contains(account) {
+                    return
+                }
             }
             // After a gap nothing may follow as if there were none.
             if state.queue.count < EventSubscription.capacity, !state.hasOverflowed {

@@ -22,13 +22,18 @@ struct Flow: Sendable {
         case authorization(AuthorizationFlow)
         /// What a Supabase project sends the person back with, or to.
         case project(ProjectFlow)
+        /// A yes on another device (RFC 8628).
+        case device(DeviceFlow)
     }
 
-    /// - Parameter timeout: seconds, where neither the request nor the account's own bound is to count.
+    /// - Parameters:
+    ///   - timeout: seconds, where neither the request nor the account's own bound is to count.
+    ///   - limit: seconds, where the provider ends it.
     init(
-        _ awaited: Awaited, account: Account, request: SignInRequest, timeout: Int? = nil, by clock: BrokerClock
+        _ awaited: Awaited, account: Account, request: SignInRequest, timeout: Int? = nil, atMost limit: Int = .max,
+        by clock: BrokerClock
     ) {
-        let seconds = request.timeout ?? timeout ?? account.flowTimeout
+        let seconds = min(request.timeout ?? timeout ?? account.flowTimeout, limit)
         id = RandomToken.base64URL(bits: 128).revealed()
         self.account = account
         self.request = request
@@ -44,6 +49,7 @@ struct Flow: Sendable {
         switch awaited {
         case .authorization(let flow): flow.redirectURI
         case .project(let flow): flow.redirect?.url ?? ""
+        case .device: ""
         }
     }
 
@@ -52,6 +58,7 @@ struct Flow: Sendable {
         switch awaited {
         case .authorization(let flow): flow.authorizationURL
         case .project(let flow): flow.authorizationURL ?? ""
+        case .device: ""
         }
     }
 
@@ -60,6 +67,7 @@ struct Flow: Sendable {
         switch awaited {
         case .authorization(let flow): flow.key
         case .project(let flow): flow.key
+        case .device(let flow): flow.key
         }
     }
 
@@ -68,8 +76,12 @@ struct Flow: Sendable {
         switch awaited {
         case .authorization: "callback"
         case .project(let flow): flow.waitingFor
+        case .device: "device"
         }
     }
+
+    /// What is to be entered on another device.
+    var deviceCode: DeviceCode? { if case .device(let flow) = awaited { flow.shown } else { nil } }
 
     /// When the message may be sent again, in seconds since boot; nil where none was sent.
     var firstResendAt: Int? {
@@ -80,6 +92,9 @@ struct Flow: Sendable {
     /// What is said when nobody came in time.
     var expiry: BrokerError {
         if case .project(let flow) = awaited { return .flowExpired(flow.expiry(of: self)) }
+        if case .device(let flow) = awaited {
+            return .flowExpired(flow.expiry(of: account.name, after: expiresAt - startedAt))
+        }
         var text =
             "The sign-in of \(account.name) was not finished within \(expiresAt - startedAt) seconds. "
             + "Waited for a callback to \(redirectURI)."
@@ -116,6 +131,8 @@ public struct SignInRequest: Sendable, Equatable {
     public var switchesSubject: Bool
     /// What only sign-ins at a Supabase project have.
     public var project: ProjectSignIn?
+    /// The port that the callback is to come to; nil for the configured one, or any that is free.
+    public var callbackPort: Int?
 
     public init(
         method: String = "browser", scopes: [String]? = nil, parameters: [(String, String)] = [], timeout: Int? = nil,
@@ -131,7 +148,7 @@ public struct SignInRequest: Sendable, Equatable {
     /// The bound on the wait is the caller's own affair: it makes no other sign-in.
     public static func == (left: SignInRequest, right: SignInRequest) -> Bool {
         left.method == right.method && left.scopes == right.scopes && left.switchesSubject == right.switchesSubject
-            && left.project == right.project
+            && left.project == right.project && left.callbackPort == right.callbackPort
             && left.parameters.count == right.parameters.count
             && zip(left.parameters, right.parameters).allSatisfy { $0 == $1 }
     }
@@ -151,7 +168,7 @@ public struct FlowView: Sendable {
     public let account: AccountName
     public let method: String
     public let status: Status
-    /// `callback`, `code`, `email_confirmation`.
+    /// `callback`, `code`, `email_confirmation`, `device`.
     public let waitingFor: String
     /// Empty where there is nothing to open.
     public let authorizationURL: String
@@ -162,12 +179,19 @@ public struct FlowView: Sendable {
     public let expiresAt: Int
     /// When the message may be sent again.
     public let resendAfter: Int?
+    /// Where codes may come from, where there is more than one message; and whether one of two has been confirmed.
+    public var awaitedCodes: [CodeOrigin] = []
+    public var isHalfConfirmed = false
+    /// What to enter on another device.
+    public var device: DeviceCode?
 }
 
 /// What became of a callback.
 public enum CallbackVerdict: Sendable, Equatable {
     case completed(flow: String)
     case failed(flow: String, BrokerError)
+    /// The first of two links was followed: the server has noted it, and nothing was changed here.
+    case noted(flow: String)
     /// Nothing was changed; the sentence says why.
     case ignored(String)
     /// The state belonged to a flow that has ended.
@@ -195,6 +219,14 @@ public struct CallbackDoor: Sendable {
 }
 
 extension FlowDesk {
+    /// True if a callback at this address is one of the redirect URI: see ``WebURL/isPlace(of:)``.
+    static func isPlace(_ address: String, of redirectURI: String) -> Bool {
+        guard let found = try? WebURL(parsing: address), let asked = try? WebURL(parsing: redirectURI) else {
+            return false
+        }
+        return found.isPlace(of: asked)
+    }
+
     /// The origin of an endpoint.
     static func origin(of endpoint: String) throws(BrokerError) -> String {
         do throws(WebURL.Failure) {

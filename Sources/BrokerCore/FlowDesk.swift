@@ -91,12 +91,16 @@ actor FlowDesk {
             return .joining(start.promise)
         }
         if let id = pendingID(of: account), var entry = entries[id] {
-            guard entry.flow.request == request.withoutSecrets else {
+            let isSame = entry.flow.request == request.withoutSecrets
+            // A change of the user waits for mails, an hour maybe: what is begun after it takes its place.
+            guard isSame || entry.flow.request.changesUser else {
                 throw conflict(account, with: entry.flow.request.method, age: clock.uptime - entry.flow.beganAt)
             }
-            entry.interest += interest
-            entries[id] = entry
-            return .existing(view(of: entry))
+            if isSame {
+                entry.interest += interest
+                entries[id] = entry
+                return .existing(view(of: entry))
+            }
         }
         let active = entries.values.count { $0.status == .pending } + starts.count
         guard active < FlowDesk.maxFlows else {
@@ -113,7 +117,8 @@ actor FlowDesk {
     }
 
     /// Puts a new flow on the desk. False if its place was cancelled meanwhile: then nothing will come of the flow.
-    func begin(_ flow: Flow, fulfilling promise: Promise<Result<FlowView?, BrokerError>>) -> Bool {
+    func begin(_ flow: Flow, fulfilling promise: Promise<Result<FlowView?, BrokerError>>) async -> Bool {
+        await endChange(of: flow.account.name)
         guard let start = starts[flow.account.name], start.promise === promise else { return false }
         starts[flow.account.name] = nil
         var entry = Entry(flow: flow, interest: start.interest)
@@ -130,7 +135,7 @@ actor FlowDesk {
             }
             await self.expire(flow.id)
         }
-        record(.signInStarted(flow.account.name, method: flow.request.method))
+        if !flow.request.changesUser { record(.signInStarted(flow.account.name, method: flow.request.method)) }
         promise.fulfil(.success(view(of: entry)))
         return true
     }
@@ -161,7 +166,7 @@ actor FlowDesk {
             return .ignored("No pending sign-in has this state. It may have been finished or withdrawn.")
         }
         let flow = entry.flow
-        guard address == flow.redirectURI.prefix(while: { $0 != "?" && $0 != "#" }) else {
+        guard FlowDesk.isPlace(address, of: flow.redirectURI) else {
             return .ignored("It arrived at another address than the one this sign-in asked for.")
         }
         // Who asked for a form has kept the code out of addresses: no other way is genuine.
@@ -224,11 +229,13 @@ actor FlowDesk {
         entry.status = status
         entry.endedAt = clock.uptime
         entries[id] = entry
-        record(entry.flow.ending(as: status, after: clock.uptime - entry.flow.beganAt))
-        // Whoever waits for the end finds the account's error when it looks.
-        switch status {
-        case .failed(let error), .expired(let error): await onFailure(entry.flow.account.name, error)
-        case .pending, .completed, .cancelled: break
+        if !entry.flow.request.changesUser {
+            record(entry.flow.ending(as: status, after: clock.uptime - entry.flow.beganAt))
+            // Whoever waits for the end finds the account's error when it looks.
+            switch status {
+            case .failed(let error), .expired(let error): await onFailure(entry.flow.account.name, error)
+            case .pending, .completed, .cancelled: break
+            }
         }
         entry.ended.fulfil(())
         if !entry.flow.redirectURI.isEmpty { await door.close(entry.flow.redirectURI) }

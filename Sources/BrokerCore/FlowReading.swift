@@ -27,7 +27,7 @@ extension FlowDesk {
     /// True if the person denied or withdrew a sign-in of the account a moment ago: only an explicit one may ask again.
     func wasRefused(_ account: AccountName) -> Bool {
         entries.values.contains { entry in
-            guard entry.flow.account.name == account, let endedAt = entry.endedAt,
+            guard entry.flow.account.name == account, !entry.flow.request.changesUser, let endedAt = entry.endedAt,
                 clock.uptime - endedAt < FlowDesk.quietTime
             else { return false }
             switch entry.status {
@@ -42,6 +42,9 @@ extension FlowDesk {
         pendingID(of: account).flatMap { entries[$0] }.map { view(of: $0) }
     }
 
+    /// True if somebody asked for the sign-in, and not only for what it yields.
+    func isAskedFor(_ id: String) -> Bool { (entries[id]?.interest ?? 0) > 0 }
+
     func isPending(_ id: String) -> Bool { entries[id]?.status == .pending }
 
     func pendingID(of account: AccountName) -> String? {
@@ -50,10 +53,18 @@ extension FlowDesk {
 
     func view(of entry: Entry) -> FlowView {
         let flow = entry.flow
-        return FlowView(
+        var view = FlowView(
             id: flow.id, account: flow.account.name, method: flow.request.method, status: entry.status,
-            waitingFor: flow.waitingFor, authorizationURL: flow.authorizationURL, redirectURI: flow.redirectURI,
+            waitingFor: flow.waitingFor,
+            authorizationURL: entries[pageOwner(of: flow.id)]?.flow.authorizationURL ?? flow.authorizationURL,
+            redirectURI: flow.redirectURI,
             startedAt: flow.startedAt, expiresAt: flow.expiresAt,
-            resendAfter: entry.resendAt.map { flow.startedAt + $0 - flow.beganAt })
+            resendAfter: entry.resendAt.map { flow.startedAt + $0 - flow.beganAt },
+            device: flow.deviceCode)
+        if case .project(let awaited) = flow.awaited, case .change(let change)? = awaited.message {
+            view.awaitedCodes = change.places.map(CodeOrigin.init)
+            view.isHalfConfirmed = !change.confirmed.isEmpty
+        }
+        return view
     }
 }

@@ -32,6 +32,7 @@ extension FlowDesk {
 
     /// Nil where the flow's address will do. To a newcomer it will not if the one before may have opened it.
     func renewal(of id: String, isForNewcomer: Bool) -> RenewalAdmission? {
+        let id = pageOwner(of: id)
         guard let entry = entries[id], entry.status == .pending, entry.claim == nil,
             case .authorization(let awaited) = entry.flow.awaited, let pushed = awaited.pushed
         else { return nil }
@@ -61,9 +62,18 @@ extension FlowDesk {
         promise.fulfil(result.map { _ in })
     }
 
+    /// The flow whose page a flow shows: another account's, where it waits for that one.
+    func pageOwner(of id: String) -> String {
+        guard case .project(let awaited)? = entries[id]?.flow.awaited, let upstream = awaited.upstream else {
+            return id
+        }
+        return upstream.flow
+    }
+
     /// True if the provider still knows the flow's request.
     func canBeOpened(_ id: String) -> Bool {
-        guard case .authorization(let awaited)? = entries[id]?.flow.awaited, let pushed = awaited.pushed else {
+        guard case .authorization(let awaited)? = entries[pageOwner(of: id)]?.flow.awaited, let pushed = awaited.pushed
+        else {
             return true
         }
         return clock.uptime - awaited.pushedAt < pushed.expiresIn
@@ -78,7 +88,8 @@ extension Broker {
     func openable(
         _ view: FlowView, isInterested: Bool, waitingAtMost bound: Duration
     ) async throws(BrokerError) -> FlowView {
-        guard let renewal = await renewal(of: view.id, isForNewcomer: true) else { return view }
+        // Looked at again: another newcomer may have had the address renewed since the view was taken.
+        guard let renewal = await renewal(of: view.id, isForNewcomer: true) else { return try await desk.view(view.id) }
         let result = await renewal.wait(atMost: max(bound, .zero))
         if case .success? = result { return try await desk.view(view.id) }
         // What may have been used may not have been.

@@ -11,8 +11,9 @@ public struct PolicyPeer: Sendable, Hashable {
     }
 }
 
-/// Who may do what. Today: the user's own programs, and root, may do everything; the daemon lets nobody else connect.
-/// The hook is here so that every request passes it once.
+/// Who may do what behind one socket. On the daemon's own, the user's programs and root may do everything, and nobody
+/// else connects. On a restricted one, whoever may connect may see the accounts that it shows and take tokens of them
+/// within its ceiling, and nothing else. Every request passes here once.
 public final class Policy: Sendable {
     /// A decision, good until the policy changes.
     public struct Decision: Sendable {
@@ -23,12 +24,15 @@ public final class Policy: Sendable {
     }
 
     /// As the configuration and `GET /v1/peer` name it.
-    public let name = "same-uid"
+    public var name: String { exposure == nil ? "same-uid" : "restricted" }
+    /// What a restricted socket shows; nil on the daemon's own.
+    public let exposure: Exposure?
     private let owner: UInt32
     private let current = Atomic<UInt64>(1)
 
-    public init(owner: UInt32) {
+    public init(owner: UInt32, showing exposure: Exposure? = nil) {
         self.owner = owner
+        self.exposure = exposure
     }
 
     /// Grows when the policy changes: a decision of an older generation is made anew.
@@ -37,10 +41,21 @@ public final class Policy: Sendable {
     /// Forgets what was decided.
     public func invalidate() { current.wrappingAdd(1, ordering: .acquiringAndReleasing) }
 
-    /// Decides once per connection; `operation`, `account` and `token` matter to rules that are yet to come.
+    /// True if this user may connect at all.
+    public func admits(uid: UInt32) -> Bool {
+        uid == owner || uid == 0 || exposure?.order.allowedUIDs.contains(uid) == true
+    }
+
+    /// Decides. `account` is the one that is asked about, `token` which of its tokens.
     public func decide(
         _ peer: PolicyPeer, account: String?, operation: String, token: TokenKey? = nil
     ) -> Decision {
-        Decision(isAllowed: peer.uid == owner || peer.uid == 0, coversEverything: true, generation: generation)
+        guard let exposure else {
+            return Decision(isAllowed: admits(uid: peer.uid), coversEverything: true, generation: generation)
+        }
+        let isAllowed =
+            admits(uid: peer.uid) && ["read_state", "token"].contains(operation)
+            && account.map(exposure.shows) ?? true && token.map(exposure.covers) ?? true
+        return Decision(isAllowed: isAllowed, coversEverything: false, generation: generation)
     }
 }

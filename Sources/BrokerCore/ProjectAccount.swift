@@ -20,6 +20,8 @@ public struct ProjectAccount: Sendable, Equatable {
     public var oauthProvider: String?
     /// An ID token without a nonce is taken: it could be another sign-in's.
     public var allowsMissingNonce: Bool
+    /// The account whose ID token signs in here, where the sign-in hands none in.
+    public var idTokenAccount: String?
     public var profile: Profile?
     /// The function that makes the row where there is none.
     public var profileFunction: String?
@@ -28,13 +30,14 @@ public struct ProjectAccount: Sendable, Equatable {
 
     public init(
         project: SupabaseProject, isKeyless: Bool = false, oauthProvider: String? = nil,
-        allowsMissingNonce: Bool = false, profile: Profile? = nil,
+        allowsMissingNonce: Bool = false, idTokenAccount: String? = nil, profile: Profile? = nil,
         profileFunction: String? = nil, functions: [String] = []
     ) {
         self.project = project
         self.isKeyless = isKeyless
         self.oauthProvider = oauthProvider
         self.allowsMissingNonce = allowsMissingNonce
+        self.idTokenAccount = idTokenAccount
         self.profile = profile
         self.profileFunction = profileFunction
         self.functions = functions

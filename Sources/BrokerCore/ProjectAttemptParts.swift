@@ -55,6 +55,17 @@ extension ProjectAttempt {
         }
     }
 
+    /// The name that an ID token does not have, where somebody brings it along.
+    func personName() throws(BrokerError) -> AppleName? {
+        if let user = fields.appleUser {
+            guard fields.data == nil else { throw .invalid(field: "data", reason: "data or user, not both") }
+            return AppleName(reading: user)
+        }
+        return try ProjectAttempt.building { () throws(FieldError) in
+            try fields.data.flatMap { data throws(FieldError) in try AppleName(parsing: data) }
+        }
+    }
+
     func channel() throws(FieldError) -> MessageChannel? {
         guard let name = fields.channel else { return nil }
         guard let channel = MessageChannel(rawValue: name) else {

@@ -182,7 +182,6 @@ extension BrokerError {
 
     /// The server's words for a session that is over, said to who had a token of it.
     var endsSession: Bool {
-        guard case .project(let problem) = self else { return false }
-        return ["session_not_found", "session_expired"].contains(problem.providerCode)
+        if case .project(let problem) = self { problem.endsSession } else { false }
     }
 }

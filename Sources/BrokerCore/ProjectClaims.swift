@@ -12,6 +12,8 @@ extension FlowDesk {
         case busy(Promise<CallbackVerdict>)
         case ended
         case ignored(String)
+        /// It says that the other link of a change is awaited, and nothing else.
+        case noted(flow: String)
         /// No flow of a project has to do with it.
         case none
     }
@@ -30,6 +32,7 @@ extension FlowDesk {
             return .ignored("An error without a flow's key could be anybody's: nothing was changed.")
         }
         if case .message(let text) = callback.outcome {
+            if awaited.purpose == .change, entry.status == .pending { return .noted(flow: id) }
             return .ignored("It is not the last word: \(text)")
         }
         if let claim = entry.claim, entry.endedAt == nil, claim.fingerprint != fingerprint {

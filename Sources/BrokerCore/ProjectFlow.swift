@@ -14,6 +14,8 @@ struct ProjectFlow: Sendable {
         case recovery
         /// Of the person who is signed in, with one more identity.
         case link
+        /// Of the person who is signed in, with another address or number.
+        case change
     }
 
     /// What was sent to the person, so that it can be sent again.
@@ -21,11 +23,13 @@ struct ProjectFlow: Sendable {
         case code(Contact, createsUser: Bool, data: JSONObject?, channel: MessageChannel?)
         case signUp(Contact)
         case recovery(EmailAddress)
+        case change(ContactChange)
 
-        var contact: Contact {
+        var contact: Contact? {
             switch self {
             case .code(let contact, _, _, _), .signUp(let contact): contact
             case .recovery(let address): .email(address)
+            case .change(let change): change.places.first?.contact
             }
         }
 
@@ -33,8 +37,9 @@ struct ProjectFlow: Sendable {
         var purpose: SupabaseProject.Purpose {
             switch (self, contact) {
             case (.recovery, _): .recovery
-            case (_, .email): .email
-            case (_, .phone): .sms
+            case (.change(let change), _): change.places.first?.purpose ?? .emailChange
+            case (_, .phone?): .sms
+            default: .email
             }
         }
     }
@@ -47,8 +52,10 @@ struct ProjectFlow: Sendable {
     let pkce: PKCE?
     /// Nil where there is nothing to open.
     let authorizationURL: String?
-    let message: Message?
+    var message: Message?
     let keepsProviderToken: Bool
+    /// Another account's sign-in that is waited for.
+    var upstream: ProjectUpstream?
 
     var key: [UInt8] { SupabaseCallback.digest(ofKey: flowKey) }
 
@@ -70,8 +77,9 @@ struct ProjectFlow: Sendable {
     /// What is said when nobody came in time. The server refuses an address that is not in its list without a word: only
     /// this tells.
     func expiry(of flow: Flow) -> String {
-        let start =
-            "The sign-in of \(flow.account.name) was not finished within \(flow.expiresAt - flow.startedAt) seconds. "
+        let what = purpose == .change ? "The change of the person of" : "The sign-in of"
+        let start = "\(what) \(flow.account.name) was not finished within \(flow.expiresAt - flow.startedAt) seconds. "
+        if let upstream { return start + "Waited for the sign-in of \(upstream.account)." }
         guard let redirect else { return start + "Waited for the code that was sent." }
         let end =
             redirect.allowListEntry.map {
@@ -105,6 +113,8 @@ extension SupabaseProject {
             case .phone: return try resend(.sms, to: contact, captcha: captcha)
             }
         case .recovery(let address): return sendRecovery(to: address, link: link, captcha: captcha)
+        // Asked for by another route, with a session: see ``Broker/resend(_:captcha:)``.
+        case .change: throw FieldError(field: "type", reason: "a change is sent again by another request")
         }
     }
 }

@@ -23,27 +23,51 @@ extension SessionBook {
     func profile(_ name: AccountName) async throws(BrokerError) -> ProjectProfile? {
         guard let rules = try account(name).project, rules.profile != nil else { return nil }
         if let held = profiles[name] { return held }
-        return try await fetchProfile(name)
+        let look = profileLooks[name] ?? lookForProfile(name)
+        guard let found = await look.wait() else { throw .cancelled }
+        return try found.get()
     }
 
     /// What was fetched is another person's, or of before a change.
     func renewProfile(_ name: AccountName) {
         profiles[name] = nil
+        profileLooks[name] = nil
         guard lanes[name]?.session != nil, lanes[name]?.account.project?.profile != nil else { return }
-        work.start { _ = try? await self.fetchProfile(name) }
+        lookForProfile(name)
+    }
+
+    /// One look for all who ask. A later one counts more: what an earlier one finds then is not kept.
+    @discardableResult
+    private func lookForProfile(_ name: AccountName) -> Promise<Result<ProjectProfile, BrokerError>> {
+        let look = Promise<Result<ProjectProfile, BrokerError>>()
+        profileLooks[name] = look
+        work.start { await self.deliverProfile(name, to: look) }
+        return look
+    }
+
+    private func deliverProfile(_ name: AccountName, to look: Promise<Result<ProjectProfile, BrokerError>>) async {
+        let subject = lanes[name]?.session?.subject
+        let found: Result<ProjectProfile, BrokerError>
+        do throws(BrokerError) {
+            found = .success(try await fetchProfile(name))
+        } catch {
+            found = .failure(error)
+        }
+        if profileLooks[name] === look {
+            profileLooks[name] = nil
+            if case .success(let profile) = found, lanes[name]?.session?.subject == subject {
+                profiles[name] = profile
+            }
+        }
+        look.fulfil(found)
     }
 
     private func fetchProfile(_ name: AccountName) async throws(BrokerError) -> ProjectProfile {
-        let subject = lanes[name]?.session?.subject
-        var found = try await row(name)
-        if found == .missing, let function = lanes[name]?.account.project?.profileFunction {
-            let made = try await makeRow(name, by: function)
-            found = made ?? .missing
-            // A function that returns nothing may have made it all the same.
-            if made == nil { found = try await row(name) }
-        }
-        if lanes[name]?.session?.subject == subject { profiles[name] = found }
-        return found
+        let found = try await row(name)
+        guard found == .missing, let function = lanes[name]?.account.project?.profileFunction else { return found }
+        // A function that returns nothing may have made it all the same.
+        if let made = try await makeRow(name, by: function) { return made }
+        return try await row(name)
     }
 
     private func row(_ name: AccountName) async throws(BrokerError) -> ProjectProfile {

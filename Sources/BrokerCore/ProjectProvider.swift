@@ -133,6 +133,22 @@ struct ProjectProvider: Sendable {
         }
     }
 
+    /// Whose a token is that another program hands in. One that has expired, and that only the server could check, is
+    /// taken at its word for now: its session is refreshed first, and the answer tells.
+    func whose(_ token: Secret) async throws(BrokerError) -> (claims: AccessTokenClaims, isExpired: Bool) {
+        let claims: AccessTokenClaims?
+        do throws(BrokerError) {
+            claims = try await verify(token, isOurs: false)
+        } catch {
+            guard error.asksForRefresh, let stated = AccessTokenClaims(unverified: token),
+                let end = stated.expiresAt, end <= clock.now() + AccessTokenCheck.leeway
+            else { throw error }
+            return (stated, true)
+        }
+        guard let claims else { throw .invalid(field: "access_token", reason: "whose it is could not be told") }
+        return (claims, false)
+    }
+
     /// Asks the server whose a token is.
     private func recognize(_ token: Secret) async throws(BrokerError) -> AccessTokenClaims {
         let user = try await user(bearer: token)

@@ -39,7 +39,7 @@ extension Session {
     }
 
     /// Nothing of it is to be on the disk.
-    var isEphemeral: Bool { project?.isEphemeral == true }
+    var isEphemeral: Bool { project?.isEphemeral == true || isOfService }
 
     /// Its person had forgotten the password and is to choose another one.
     var isRecovery: Bool { project?.methods.contains("recovery") == true }

@@ -1,5 +1,6 @@
 public import Secrets
 public import StrictJSON
+internal import SupabaseAuth
 
 /// What a sign-in at a Supabase project takes beside its method; as somebody typed it, unchecked.
 public struct ProjectSignIn: Sendable, Equatable {
@@ -14,6 +15,10 @@ public struct ProjectSignIn: Sendable, Equatable {
     public var channel: String?
     public var captcha: Secret?
     public var idToken: Secret?
+    /// Another account, whose ID token it is.
+    public var fromAccount: String?
+    /// What Apple posted beside its code, once: the person's name.
+    public var appleUser: JSONObject?
     /// The raw one: the ID token has its SHA-256.
     public var nonce: Secret?
     public var accessToken: Secret?
@@ -26,6 +31,8 @@ public struct ProjectSignIn: Sendable, Equatable {
     public var isPersistent = true
     /// The upstream provider's token is kept, to be handed out.
     public var keepsProviderToken = false
+    /// What a change of the user asks for, which is no sign-in but a flow like one.
+    var changes: UserChanges?
 
     public init() {}
 }
@@ -52,6 +59,8 @@ extension SignInRequest {
         request.project?.idToken = nil
         request.project?.accessToken = nil
         request.project?.refreshToken = nil
+        let contacts = request.project?.changes?.contacts
+        request.project?.changes = contacts
         return request
     }
 }

@@ -16,6 +16,9 @@ public final class Promise<Value: Sendable>: Sendable {
 
     public init() {}
 
+    /// How many wait now.
+    var waiterCount: Int { state.withLock { $0.waiters.count } }
+
     /// The value, if it is there.
     public var value: Value? { state.withLock { $0.value } }
 

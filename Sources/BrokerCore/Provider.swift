@@ -81,27 +81,11 @@ struct Provider: Sendable {
         } catch {
             throw BrokerError(error, host: request.host).unquoting(code, flow.pkce.verifier, registration.secret)
         }
-        let origin = try FlowDesk.origin(of: flow.metadata.tokenEndpoint)
-        var session = Session(
-            refreshToken: tokens.refreshToken, successor: nil, identity: nil, subject: nil, user: nil,
-            scope: tokens.scope(askedFor: flow.scopes)
-                ?? (flow.scopes.isEmpty ? nil : flow.scopes.joined(separator: " ")),
-            issuer: flow.metadata.issuer ?? origin, tokenEndpointOrigin: origin, signedInAt: clock.now(),
-            end: tokens.refreshExpiresIn.map { Deadline(in: $0, by: clock) }, rotates: nil,
-            tokens: [.own: accessToken(tokens, scope: flow.scopes.joined(separator: " "))])
-        if flow.nonce != nil {
-            guard let idToken = tokens.idToken else {
-                throw .provider(.invalidAnswer("The token answer of \(request.host) has no ID token."))
-            }
-            var expected = expectations(flow.metadata)
-            expected.nonce = flow.nonce
-            expected.accessToken = tokens.accessToken
-            expected.code = code
-            expected.maxAge = flow.authorization.maxAge
-            let verified = try await verify(idToken, flow.metadata, expected)
-            session.adopt(verified, idToken, by: clock)
-        }
-        try await addUserinfo(to: &session, flow.metadata, tokens.accessToken)
+        var session = try await session(
+            of: tokens, at: flow.metadata, askedFor: flow.scopes,
+            evidence: SignInEvidence(
+                needsIDToken: flow.nonce != nil, nonce: flow.nonce, code: code, maxAge: flow.authorization.maxAge))
+        session.identity?.nonceSource = flow.nonceSource
         return session
     }
 
@@ -186,7 +170,9 @@ struct Provider: Sendable {
         }
         let registration = try await registration(metadata)
         var tokens: [(Secret, RevocationRequest.Hint)] = session.refreshTokens.map { ($0, .refreshToken) }
-        if let token = session.tokens[.own] { tokens.append((token.value, .accessToken)) }
+        // A service has nothing that its tokens hang on: each is told.
+        let told = session.tokens.filter { $0.key == .own || session.isOfService }
+        tokens += told.values.map { ($0.value, .accessToken) }
         var failure: BrokerError?
         for (token, hint) in tokens {
             var request = RevocationRequest.build(
@@ -222,20 +208,21 @@ struct Provider: Sendable {
 
     // MARK: Parts
 
-    private func accessToken(_ tokens: TokenSet, scope: String) -> AccessToken {
+    func accessToken(_ tokens: TokenSet, scope: String) -> AccessToken {
         let granted = tokens.scope(askedFor: scope.split(separator: " ").map(String.init))
         return AccessToken(
             value: tokens.accessToken, type: tokens.tokenType, scope: granted ?? (scope.isEmpty ? nil : scope),
-            expiry: tokens.expiresIn.map { Deadline(in: $0, by: clock) }, lifetime: tokens.expiresIn)
+            isScopeStated: granted != nil, expiry: tokens.expiresIn.map { Deadline(in: $0, by: clock) },
+            lifetime: tokens.expiresIn)
     }
 
-    private func expectations(_ metadata: ProviderMetadata) -> IDTokenExpectations {
+    func expectations(_ metadata: ProviderMetadata) -> IDTokenExpectations {
         IDTokenExpectations(
             issuer: metadata.idTokenIssuer ?? "", clientID: account.clientID, now: clock.now(),
             allowedAlgorithms: metadata.allowedIDTokenAlgorithms)
     }
 
-    private func verify(
+    func verify(
         _ token: Secret, _ metadata: ProviderMetadata, _ expected: IDTokenExpectations
     ) async throws(BrokerError) -> IDToken {
         guard let address = metadata.jwksURI else {
@@ -258,7 +245,7 @@ struct Provider: Sendable {
 
     /// A userinfo that cannot be had is done without; one that speaks of somebody else is a lie (OpenID Connect Core
     /// section 5.3.2), and so are the tokens that came with it.
-    private func addUserinfo(
+    func addUserinfo(
         to session: inout Session, _ metadata: ProviderMetadata, _ token: Secret
     ) async throws(BrokerError) {
         guard let endpoint = metadata.userinfoEndpoint else { return }

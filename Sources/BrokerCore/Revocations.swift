@@ -75,6 +75,16 @@ actor Revocations {
         await tell(id, closed)
     }
 
+    /// Tells the provider of the end of a session that nothing is to be left of, here either: not again later.
+    func tellOnce(_ closed: Closed) async {
+        let provider = Provider(account: closed.account, http: http, directory: directory, clock: clock)
+        do throws(BrokerError) {
+            if try await provider.revoke(closed.session) { record(.revocationDelivered(closed.account.name)) }
+        } catch {
+            record(.revocationAbandoned(closed.account.name))
+        }
+    }
+
     private func tell(_ id: String, _ closed: Closed) async {
         let provider = Provider(account: closed.account, http: http, directory: directory, clock: clock)
         do throws(BrokerError) {

@@ -24,6 +24,8 @@ public struct AccessToken: Sendable, Equatable {
     public var value: Secret
     public var type: String
     public var scope: String?
+    /// ``scope`` is the provider's own word; else it is what was asked for, as RFC 6749 section 5.1 has it.
+    public var isScopeStated = false
     /// Nil where the provider states no lifetime.
     public var expiry: Deadline?
     /// Seconds that the provider gave it; nil where it states none.
@@ -55,6 +57,8 @@ public struct Session: Sendable, Equatable {
         public var nonce: Secret?
         /// `iss`, which only a place that several issuers share leaves open; nil where it is not known any more.
         public var issuer: String?
+        /// What the nonce of the sign-in is the SHA-256 of; nil for sign-ins without one.
+        public var nonceSource: Secret?
     }
 
     /// The last refresh token whose answer was validated.
@@ -78,6 +82,8 @@ public struct Session: Sendable, Equatable {
     public var tokens: [TokenKey: AccessToken]
     /// At a Supabase project alone.
     public var project: ProjectFacts?
+    /// Of no person: the next token is fetched as the first was.
+    public var isOfService = false
 
     /// The refresh tokens worth presenting: newer first.
     var refreshTokens: [Secret] { [successor, refreshToken].compactMap { $0 } }
@@ -100,5 +106,5 @@ public struct Session: Sendable, Equatable {
     private static let maxNarrowedTokens = 32
     private static let maxTokenBytes = 256 << 10
 
-    var isRefreshable: Bool { successor != nil || refreshToken != nil }
+    var isRefreshable: Bool { successor != nil || refreshToken != nil || isOfService }
 }

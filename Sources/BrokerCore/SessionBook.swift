@@ -62,6 +62,10 @@ actor SessionBook {
     var unwritten: [VaultSlot: Session] = [:]
     /// What apps know about their people, where they were asked.
     var profiles: [AccountName: ProjectProfile] = [:]
+    /// The rows that are on their way.
+    var profileLooks: [AccountName: Promise<Result<ProjectProfile, BrokerError>>] = [:]
+    /// Sessions that were to leave nothing behind, and that a lock took: their servers are to hear of it.
+    var orphans: [Closed] = []
     /// Opening, closing and rekeying take turns.
     var vaultTurn: Promise<Void>?
     /// Failed attempts to open the vault, milliseconds since boot.
@@ -114,7 +118,7 @@ actor SessionBook {
             setAside(name)
         }
         for account in accounts {
-            if let known = lanes[account.name]?.account, known.binding != account.binding {
+            if let known = lanes[account.name]?.account, known.lineage != account.lineage {
                 changed.append(account.name)
                 setAside(account.name)
             }
@@ -122,6 +126,8 @@ actor SessionBook {
                 for seconds in known.sessionWarnings where !account.sessionWarnings.contains(seconds) {
                     agenda.remove(.warn(account.name, seconds: seconds))
                 }
+                // Somebody may have mended what a service was refused for.
+                if let lane = lanes[account.name], awaitsMending(lane) { lanes[account.name]?.backoff = Backoff() }
                 lanes[account.name]?.account = account
                 schedule(account.name)
             } else {
@@ -145,7 +151,8 @@ actor SessionBook {
         board.publish(nil, for: name)
         for seconds in lane.account.sessionWarnings { agenda.remove(.warn(name, seconds: seconds)) }
         agenda.remove(.load(name))
-        if lane.isUnsaved, let session = lane.session { unwritten[lane.account.slot] = session }
+        // What the vault does not have, or is not to have, is remembered here until the account is back.
+        if let session = lane.session, lane.isUnsaved || session.isEphemeral { unwritten[lane.account.slot] = session }
         unschedule(name)
         if let session = lane.session { post(.signedOut, name, session: session, state: .unauthenticated) }
         lane.load.fulfil(())

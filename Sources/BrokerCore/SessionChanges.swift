@@ -74,6 +74,7 @@ extension SessionBook {
             }
             if let error = book.lockError { return .failure(error) }
             guard let lane = book.lanes[name] else { return .success(nil) }
+            if lane.account.grant != nil { return .success(book.dropTokens(of: lane)) }
             guard var session = lane.session else {
                 // What says that the provider ended the last one has been read.
                 if lane.untouchable == nil { try? await book.vault.remove(lane.account.slot) }
@@ -124,7 +125,7 @@ struct Closed: Sendable {
 }
 
 extension Account {
-    var slot: VaultSlot { VaultSlot(account: name.rawValue, binding: binding.text) }
+    var slot: VaultSlot { VaultSlot(account: name.rawValue, binding: lineage) }
 }
 
 extension Session {

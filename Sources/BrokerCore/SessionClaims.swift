@@ -26,6 +26,7 @@ extension Session {
             audience: verified.audience.sorted(),
             authenticationTime: verified.authenticationTime ?? identity?.authenticationTime,
             authorizedParty: verified.authorizedParty,
-            nonce: verified.claims["nonce"]?.string.map { Secret($0) } ?? identity?.nonce, issuer: verified.issuer)
+            nonce: verified.claims["nonce"]?.string.map { Secret($0) } ?? identity?.nonce, issuer: verified.issuer,
+            nonceSource: identity?.nonceSource)
     }
 }

@@ -10,14 +10,21 @@ extension SessionBook {
     func handOut(_ name: AccountName, _ query: SessionQuery) async throws(BrokerError) -> HandOut {
         guard lanes[name] != nil else { throw .accountNotFound(name.rawValue) }
         if let account = lanes[name]?.account, account.project != nil { try SessionBook.check(query, account) }
+        if let account = lanes[name]?.account { try SessionBook.refuseIdentity(query, account) }
         let end = ContinuousClock.now + query.timeout
         try await ready(name, atMost: query.timeout)
+        try await serviceSettled(name, atMost: max(end - .now, .zero))
         let session = try session(name, of: query.subject)
         let held = query.token(in: session)
         let minValid = query.minValid ?? SessionBook.defaultMinValid
         if let held, held.satisfies(minValid: minValid, at: clock.boot()) { return handOut(name, session, held) }
         guard session.isRefreshable else {
             if query.minValid == nil, let held, isAlive(held) { return handOut(name, session, held) }
+            if query.key != .own, let own = session.tokens[.own], isAlive(own) {
+                let advice = lanes[name]?.account.renewalAdvice.map { " \($0)" } ?? ""
+                throw .methodUnsupported(
+                    "A narrowed token is had with a refresh token, and the provider gave \(name) none.\(advice)")
+            }
             throw .sessionRanOut(name, advice: lanes[name]?.account.renewalAdvice)
         }
         // A provider that renews access tokens but no ID token must not be asked by every caller in turn.

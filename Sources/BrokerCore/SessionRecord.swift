@@ -31,6 +31,7 @@ enum SessionRecord {
             member["auth_time"] = identity.authenticationTime.map { .integer($0) }
             member["azp"] = identity.authorizedParty.map { .string($0) }
             member["nonce"] = text(identity.nonce)
+            member["nonce_source"] = text(identity.nonceSource)
             member["issuer"] = identity.issuer.map { .string($0) }
             return .object(member)
         }
@@ -53,6 +54,7 @@ enum SessionRecord {
         object["for_audience"] = key.audience.map { .string($0) }
         object["for_resource"] = key.resource.map { .string($0) }
         object["scope"] = token.scope.map { .string($0) }
+        if token.isScopeStated { object["scope_stated"] = true }
         object["expiry"] = json(token.expiry)
         object["lifetime"] = token.lifetime.map { .integer($0) }
         return object
@@ -93,6 +95,7 @@ enum SessionRecord {
             let lifetime = member["lifetime"]?.integer
             tokens[key] = AccessToken(
                 value: Secret(value), type: type, scope: member["scope"]?.string,
+                isScopeStated: member["scope_stated"]?.bool == true,
                 expiry: reader.read(member["expiry"], lifetime: lifetime), lifetime: lifetime)
         }
         return Session(
@@ -114,14 +117,15 @@ enum SessionRecord {
             token: Secret(token), expiry: expiry, lifetime: lifetime,
             audience: object["audience"]?.array?.compactMap(\.string) ?? [],
             authenticationTime: object["auth_time"]?.integer, authorizedParty: object["azp"]?.string,
-            nonce: object["nonce"]?.string.map { Secret($0) }, issuer: object["issuer"]?.string)
+            nonce: object["nonce"]?.string.map { Secret($0) }, issuer: object["issuer"]?.string,
+            nonceSource: object["nonce_source"]?.string.map { Secret($0) })
     }
 }
 
 /// Instants of an earlier life. In the same boot the time since boot still holds, whatever became of the wall clock;
 /// after another boot only the wall's word is left, and a wall clock that was set back must not make a token live longer
 /// than its provider said.
-private struct DeadlineReader {
+struct DeadlineReader {
     let clock: BrokerClock
     let isSameBoot: Bool
 

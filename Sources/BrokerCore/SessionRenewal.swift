@@ -13,6 +13,7 @@ extension SessionBook {
             return .failure(.signInRequired(name))
         }
         let account = lane.account
+        if let grant = account.grant { return await fetch(name, key, grant, for: reason) }
         let provider = provider(account)
         if let lockError { return .failure(lockError) }
         do throws(BrokerError) {

@@ -67,6 +67,8 @@ extension SessionBook {
     private func refreshInstant(_ lane: Lane, _ session: Session) -> Int? {
         // Whatever runs in the lane ends with another look.
         guard session.isRefreshable, lane.refreshes.isEmpty, !lane.isChanging else { return nil }
+        // A service's first token is fetched for whoever asks for it.
+        if session.isOfService, session.tokens[.own] == nil || awaitsMending(lane) { return nil }
         let now = clock.boot()
         var due: Int?
         // A token that is stillborn has no time before its expiry: whoever wants one asks, or there is no end.
@@ -127,6 +129,7 @@ extension SessionBook {
         case .warn(let name, _):
             guard let session = lanes[name]?.session, let end = session.end else { return }
             post(.sessionEnding, name, session: session, endsAt: end.wall(by: clock))
+            record(.sessionEnding(name, at: end.wall(by: clock)))
         case .refresh(let name): refreshInTime(name, at: now)
         }
     }

@@ -120,6 +120,9 @@ extension SessionBook {
             unwritten[lane.account.slot] = session
         }
         guard let lane = lanes[name] else { return }
+        if let session = lane.session, session.isEphemeral, !session.isOfService {
+            orphans.append(Closed(account: lane.account, session: session, retirement: nil))
+        }
         lane.load.fulfil(())
         lanes[name]?.load = Promise()
         lanes[name]?.isLoaded = false
@@ -191,7 +194,7 @@ extension SessionBook {
     /// Loads what is not loaded, in a turn of the account's lane.
     func loadInTurn(_ lane: Lane, isNews: Bool) async {
         let name = lane.account.name
-        guard isOpen, !lane.isLoaded else { return }
+        guard isOpen, !lane.isLoaded, !takeUpService(lane, isNews: isNews) else { return }
         let found: Result<VaultEntry?, VaultError> = await read(lane.account.slot)
         guard isOpen, lanes[name]?.generation == lane.generation, lanes[name]?.isLoaded == false else { return }
         if let session = unwritten.removeValue(forKey: lane.account.slot) {

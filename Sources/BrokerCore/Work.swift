@@ -14,14 +14,14 @@ public final class Work: Sendable {
 
     /// Starts work and promises its result.
     @discardableResult
-    func start<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) -> Promise<Value> {
+    public func start<Value: Sendable>(_ body: @escaping @Sendable () async -> Value) -> Promise<Value> {
         let promise = Promise<Value>()
         launch(isTimer: false) { promise.fulfil(await body()) }
         return promise
     }
 
     /// Starts something that mostly sleeps. It is cancelled at shutdown instead of waited for.
-    func startTimer(_ body: @escaping @Sendable () async -> Void) {
+    public func startTimer(_ body: @escaping @Sendable () async -> Void) {
         launch(isTimer: true, body)
     }
 

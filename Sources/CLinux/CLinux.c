@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "CLinux.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -8,10 +9,16 @@
 #include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 int clinux_peer_credentials(int socket, pid_t *pid, uid_t *uid, gid_t *gid) {
@@ -146,3 +153,101 @@ void clinux_hold_little_memory(void) {
 }
 
 void clinux_give_memory_back(void) { malloc_trim(0); }
+
+// Between fork and exec only what is async-signal-safe: other threads may hold locks that nobody here will release.
+static void become(const char *path, char *const arguments[], char *const environment[],
+                   const char *const directories[], int report) {
+    // Before its standard descriptors are replaced, the report's must be none of them.
+    int code = 0;
+    int moved = fcntl(report, F_DUPFD_CLOEXEC, 3);
+    int null = open("/dev/null", O_RDWR);
+    if (moved < 0 || null < 0) _exit(127);
+    for (int standard = 0; standard < 3; standard++) {
+        if (null != standard && dup2(null, standard) < 0) _exit(127);
+    }
+    // Everything else is close-on-exec already; this is for what is not ours.
+    (void)close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
+    umask(022);
+    for (const char *const *directory = directories; *directory != NULL && chdir(*directory) != 0;) directory++;
+    struct sigaction standard = {.sa_handler = SIG_DFL};
+    for (int number = 1; number < NSIG; number++) (void)sigaction(number, &standard, NULL);
+    sigset_t none;
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    execve(path, arguments, environment);
+    code = errno;
+    (void)!write(moved, &code, sizeof code);
+    _exit(127);
+}
+
+int clinux_start_detached(const char *path, char *const arguments[], char *const environment[],
+                          const char *const directories[]) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return errno;
+    // No handler of ours runs in the child.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pid_t child = fork();
+    if (child == 0) {
+        setsid();
+        pid_t program = fork();
+        if (program == 0) become(path, arguments, environment, directories, ends[1]);
+        int code = program < 0 ? errno : 0;
+        if (code != 0) (void)!write(ends[1], &code, sizeof code);
+        _exit(0);
+    }
+    int result = child < 0 ? errno : 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    close(ends[1]);
+    if (child > 0) {
+        int status, code;
+        while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+        ssize_t count;
+        do count = read(ends[0], &code, sizeof code);
+        while (count < 0 && errno == EINTR);
+        if (count == sizeof code) result = code;
+    }
+    close(ends[0]);
+    return result;
+}
+
+void clinux_forget_argument(int index) {
+    // The kernel lays the arguments out one after another, and the C library has kept where the first one begins.
+    char *argument = program_invocation_name;
+    for (; argument != NULL && index > 0; index--) argument += strlen(argument) + 1;
+    if (argument != NULL) memset(argument, 0, strlen(argument));
+}
+
+int clinux_open_process(pid_t pid) {
+    int descriptor = (int)syscall(SYS_pidfd_open, pid, 0);
+    return descriptor < 0 ? -errno : descriptor;
+}
+
+int clinux_memory_file(const void *bytes, size_t count) {
+    int descriptor = memfd_create("ringback", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (descriptor < 0) return -errno;
+    const char *rest = bytes;
+    int code = 0;
+    while (count > 0 && code == 0) {
+        ssize_t written = write(descriptor, rest, count);
+        if (written > 0) {
+            rest += written;
+            count -= (size_t)written;
+        } else if (written == 0 || errno != EINTR) {
+            code = written == 0 ? EIO : errno;
+        }
+    }
+    int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+    if (code == 0 && (fchmod(descriptor, 0400) != 0 || fcntl(descriptor, F_ADD_SEALS, seals) != 0 ||
+                      lseek(descriptor, 0, SEEK_SET) != 0))
+        code = errno;
+    if (code == 0) return descriptor;
+    close(descriptor);
+    return -code;
+}
+
+uint32_t clinux_file_system(const char *path) {
+    struct statfs status;
+    return statfs(path, &status) == 0 ? (uint32_t)status.f_type : 0;
+}

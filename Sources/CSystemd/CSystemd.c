@@ -25,6 +25,7 @@
     EACH(message_unref)                                                                                                \
     EACH(message_is_signal)                                                                                            \
     EACH(message_get_path)                                                                                             \
+    EACH(message_get_sender)                                                                                           \
     EACH(message_append_basic)                                                                                         \
     EACH(message_append_array)                                                                                         \
     EACH(message_open_container)                                                                                       \
@@ -114,6 +115,7 @@ bool csystemd_message_is_signal(sd_bus_message *message, const char *interface, 
     return bus_functions.message_is_signal(message, interface, member) > 0;
 }
 const char *csystemd_message_path(sd_bus_message *message) { return bus_functions.message_get_path(message); }
+const char *csystemd_message_sender(sd_bus_message *message) { return bus_functions.message_get_sender(message); }
 
 int csystemd_append_text(sd_bus_message *message, char type, const char *text) {
     return bus_functions.message_append_basic(message, type, text);
@@ -124,6 +126,12 @@ int csystemd_append_bool(sd_bus_message *message, bool value) {
 }
 int csystemd_append_number(sd_bus_message *message, uint32_t value) {
     return bus_functions.message_append_basic(message, SD_BUS_TYPE_UINT32, &value);
+}
+int csystemd_append_signed(sd_bus_message *message, int32_t value) {
+    return bus_functions.message_append_basic(message, SD_BUS_TYPE_INT32, &value);
+}
+int csystemd_append_byte(sd_bus_message *message, uint8_t value) {
+    return bus_functions.message_append_basic(message, SD_BUS_TYPE_BYTE, &value);
 }
 int csystemd_append_bytes(sd_bus_message *message, const void *bytes, size_t count) {
     return bus_functions.message_append_array(message, SD_BUS_TYPE_BYTE, bytes, count);

@@ -22,6 +22,8 @@ public enum CallbackOutcome: Sendable, Equatable {
     case completed
     /// The sign-in has ended without a session.
     case failed
+    /// It was the first of two that a person is sent with, and says no more than that.
+    case noted
     /// It belonged to no pending flow and changed nothing.
     case unknown
 }

@@ -51,8 +51,8 @@ public struct CallbackBinding: Sendable, Equatable {
         default: throw .unsuitable(reason: "the redirect URI's host is not 127.0.0.1, [::1] or localhost")
         }
         guard url.fragment == nil else { throw .unsuitable(reason: "the redirect URI has a fragment") }
-        guard url.path != CallbackPages.donePath, url.path != CallbackPages.failedPath else {
-            throw .unsuitable(reason: "the paths /done and /failed are the listener's own")
+        guard CallbackPages.own[url.path] == nil else {
+            throw .unsuitable(reason: "the paths /done, /failed and /noted are the listener's own")
         }
         self.host = host.contains(":") ? "[\(host)]" : host
         let authority = text.dropFirst("http://".count).prefix { $0 != "/" && $0 != "?" }

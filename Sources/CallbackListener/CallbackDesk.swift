@@ -125,6 +125,7 @@ final class CallbackDesk: Sendable {
             switch await deliver(arrival) {
             case .completed: return CallbackPages.seeOther(CallbackPages.donePath)
             case .failed: return CallbackPages.seeOther(CallbackPages.failedPath)
+            case .noted: return CallbackPages.seeOther(CallbackPages.notedPath)
             case .unknown: return CallbackPages.notFound
             }
         }

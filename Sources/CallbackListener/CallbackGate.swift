@@ -62,13 +62,11 @@ struct CallbackGate {
         case "POST" where waiting?.acceptsPost == true: break
         default: return .refused(405)
         }
-        let isPage = place.path == CallbackPages.donePath || place.path == CallbackPages.failedPath
-        guard waiting != nil || isPage else { return .refused(404) }
+        let page = CallbackPages.own[place.path]
+        guard waiting != nil || page != nil else { return .refused(404) }
         // Not 403: a page that probes must not learn from the difference where a flow waits.
         guard isTopLevelNavigation(request.fields), !isLookingAhead(request.fields) else { return .refused(404) }
-        guard let waiting else {
-            return .page(place.path == CallbackPages.donePath ? CallbackPages.done : CallbackPages.failed)
-        }
+        guard let waiting else { return page.map { .page($0) } ?? .refused(404) }
         let url = waiting.base + (request.query.map { "?\($0)" } ?? "")
         guard request.method == "POST" else { return .callback(CallbackArrival(url: url, form: nil)) }
         guard isForm(request.fields) else { return .refused(415) }

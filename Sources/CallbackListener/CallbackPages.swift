@@ -20,6 +20,16 @@ enum CallbackPages {
         text: "Nothing was changed. You can close this tab: the program that asked you to sign in says what went wrong."
     )
 
+    static let notedPath = "/noted"
+
+    /// The page behind ``notedPath``.
+    static let noted = page(
+        200, title: "Confirmed", heading: "Confirmed",
+        text: "One of two addresses is confirmed. Open the link in the mail to the other one, too.")
+
+    /// Every page that the listener has, by its path.
+    static let own = [donePath: done, failedPath: failed, notedPath: noted]
+
     /// The one answer to whatever is not a genuine callback: it says nothing about what is.
     static let notFound = page(
         404, title: "Not found", heading: "Not found", text: "Nothing waits at this address.")

@@ -13,7 +13,8 @@ extension AccountReader {
     }
 
     private static let secretKeys = [
-        "client_secret", "client_secret_file", "client_secret_command", "client_secret_registered", "client_key_file",
+        "client_secret", "client_secret_file", "client_secret_command", "client_secret_credential",
+        "client_secret_registered", "client_key_file",
     ]
 
     mutating func readClient(of provider: AccountProvider?) -> Client {
@@ -27,7 +28,7 @@ extension AccountReader {
         if let id = table.string("client_id") {
             client.id = id
             if !AccountReader.isPrintable(id) { refuse("client_id", "must be printable ASCII") }
-        } else if !isWritten("client_id") {
+        } else if !isWritten("client_id"), !mayBeUnnamed {
             refuse(nil, "needs client_id: what the provider called this client when it was registered")
         }
         let places = Self.secretKeys.filter { isWritten($0) }
@@ -76,6 +77,14 @@ extension AccountReader {
             return .inline(Secret(secret))
         }
         if let written = table.string("client_secret_file") {
+            if let name = CredentialFile.name(in: written) { return readCredential(name, "client_secret_file") }
+            if ["/dev/fd/", "/proc/self/fd/"].contains(where: written.hasPrefix) {
+                refuse(
+                    "client_secret_file",
+                    "a descriptor is read once, at the start: set client_secret_credential = \"NAME\" and start the "
+                        + "daemon with --credential-fd NAME=N")
+                return .none
+            }
             guard let path = expand("client_secret_file", written) else { return .none }
             do throws(FileTrust.Failure) {
                 let content = try FileTrust(user: place.user).read(
@@ -95,8 +104,22 @@ extension AccountReader {
             guard program.hasPrefix("~/"), let path = place.path(program) else { return .command(words) }
             return .command([path] + words.dropFirst())
         }
+        if let name = table.string("client_secret_credential") {
+            return readCredential(name, "client_secret_credential")
+        }
         if table.boolean("client_secret_registered") == true { return .registered }
         return .none
+    }
+
+    private mutating func readCredential(_ name: String, _ key: String) -> ClientSecretSource {
+        if !CredentialFile.isName(name) { refuse(key, "is the name of a credential: letters, digits and ._-") }
+        return .credential(name)
+    }
+
+    /// An assertion may speak for itself (RFC 7521 section 4.1).
+    private var mayBeUnnamed: Bool {
+        ["jwt_bearer", "token_exchange"].contains(table.string("grant"))
+            && !Self.secretKeys.contains { isWritten($0) }
     }
 
     private mutating func readKeyID() -> String? {

@@ -17,6 +17,8 @@ public struct AccountConfiguration: Sendable, Equatable {
     /// What the provider calls that key; nil if its file says it, or nobody needs it.
     public let clientKeyID: String?
     public let scopes: [String]
+    /// How tokens are had without a person; nil where people sign in.
+    public let service: ServiceConfiguration?
     /// Where the browser brings the answer.
     public let redirect: RedirectTarget
     /// As written in the configuration; nil for the default.
@@ -108,6 +110,8 @@ public enum ClientSecretSource: Sendable, Equatable {
     case file(path: String)
     /// An argument vector, for the helper process alone to run.
     case command([String])
+    /// A credential's name: it was handed to the daemon at its start, or is in `$CREDENTIALS_DIRECTORY`.
+    case credential(String)
     /// In the vault, from the registration of the client.
     case registered
 }

@@ -38,7 +38,8 @@ extension AccountReader {
 
     private mutating func readEndpoints(_ endpoints: TOMLTableReader) -> AccountProvider? {
         var isGood = true
-        for key in ["authorization", "token"] where !endpoints.has(key) {
+        // Nobody is sent to a page of a service's provider.
+        for key in isService ? ["token"] : ["authorization", "token"] where !endpoints.has(key) {
             isGood = false
             if !isWritten(key, in: "endpoints") { refuse("endpoints", "needs \(key)") }
         }
@@ -51,14 +52,11 @@ extension AccountReader {
                     "endpoints", member.node, member.key, "must be an https URL without a fragment (http on loopback)")
             }
         }
-        guard isGood, let authorization = endpoints.string("authorization"), let token = endpoints.string("token")
-        else {
-            return nil
-        }
+        guard isGood, let token = endpoints.string("token") else { return nil }
         do throws(OAuthError) {
             return .oauth2(
                 try ProviderMetadata(
-                    authorizationEndpoint: authorization, tokenEndpoint: token,
+                    authorizationEndpoint: endpoints.string("authorization"), tokenEndpoint: token,
                     userinfoEndpoint: endpoints.string("userinfo"), revocationEndpoint: endpoints.string("revocation"),
                     deviceAuthorizationEndpoint: endpoints.string("device_authorization"),
                     pushedAuthorizationRequestEndpoint: endpoints.string("pushed_authorization_request")

@@ -36,16 +36,17 @@ struct AccountReader {
         }
         let provider = readProvider()
         let client = readClient(of: provider)
+        let service = readService(of: client, at: provider)
         let redirect = readRedirect(of: provider)
         let trust = readTrust()
-        let scopes = readScopes() ?? AccountReader.usualScopes(of: provider)
+        let scopes = readScopes() ?? (isService ? [] : AccountReader.usualScopes(of: provider))
         let parameters = readParameters(of: provider)
         let warnings = table.integers("session_warnings")?.map(\.number).sorted(by: >)
         let account = provider.map { provider in
             AccountConfiguration(
                 name: name, provider: provider, clientID: client.id, clientAuthentication: client.authentication,
                 clientSecret: client.secret, clientKeyFile: client.keyFile, clientKeyID: client.keyID, scopes: scopes,
-                redirect: redirect,
+                service: service, redirect: redirect,
                 redirectURI: table.string("redirect_uri"), postLogoutRedirectURI: readPostLogoutRedirect(),
                 responseMode: readResponseMode(redirect),
                 authorizationParameters: parameters,
@@ -117,7 +118,7 @@ struct AccountReader {
     }
 
     /// RFC 6749 section 3.3.
-    private static func isScopeByte(_ byte: UInt8) -> Bool {
+    static func isScopeByte(_ byte: UInt8) -> Bool {
         byte > 0x20 && byte < 0x7F && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
     }
 

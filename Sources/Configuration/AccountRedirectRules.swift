@@ -71,6 +71,7 @@ extension AccountConfiguration {
     /// `{port}` stands for a port that is free at the time; providers that follow RFC 8252 ignore it. A Supabase flow
     /// adds its key, as the last path segment or in the query.
     public var redirectURIsToRegister: [String] {
+        if service != nil { return [] }
         guard case .supabase(let project) = provider else { return [redirect.template] }
         switch redirect {
         case .loopback(let host, let port, let path):

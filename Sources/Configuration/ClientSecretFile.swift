@@ -40,13 +40,13 @@ extension AccountConfiguration {
             file: source.file, line: source.line, key: "accounts.\(name).client_key_file", message: mistake)
     }
 
-    /// The client's secret, where it is written or in a file; nil if there is none, or if a command prints it (which
-    /// the helper process runs) or the vault holds it. The file is checked as it was when the configuration was read. Blocks for a moment.
+    /// The client's secret, where it is written or in a file; nil if there is none, if a command prints it (which
+    /// the helper process runs), if it is a credential, or if the vault holds it. The file is checked as it was when the configuration was read. Blocks for a moment.
     ///
     /// `user` is the uid that the file must belong to, if not to root.
     public func readClientSecret(user: UInt32) throws(ConfigurationError) -> Secret? {
         switch clientSecret {
-        case .none, .command, .registered: return nil
+        case .none, .command, .credential, .registered: return nil
         case .inline(let secret): return secret
         case .file(let path):
             do throws(FileTrust.Failure) {

@@ -14,6 +14,10 @@ public struct ConfigurationPlace: Sendable, Equatable {
     public var home: String?
     /// The uid that files must belong to, if not to root.
     public var user: UInt32
+    /// What holds without `[vault]`.
+    public var usualVault = VaultConfiguration.standard
+    /// What holds whatever `[vault]` says; nil if it has its say.
+    public var onlyVault: VaultConfiguration?
 
     /// A place of one's own choice, for tests and private daemons.
     public init(userFile: String?, isExplicit: Bool, dropInDirectories: [String], home: String?, user: UInt32) {

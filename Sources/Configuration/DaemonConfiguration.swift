@@ -4,11 +4,20 @@ public struct DaemonConfiguration: Sendable, Equatable {
     /// Sorted by name.
     public let accounts: [AccountConfiguration]
     public let vault: VaultConfiguration
+    /// Sorted by name. Accounts whose redirect URI has a scheme of its own have that one too.
+    public let schemes: [SchemeConfiguration]
+    /// In the order of the file.
+    public let exposes: [ExposeConfiguration]
+    /// Notifications are shown on the person's desktop.
+    public let showsNotices: Bool
     /// The files that were read, in order.
     public let files: [String]
 
     /// The account of that name.
     public subscript(name: String) -> AccountConfiguration? { accounts.first { $0.name == name } }
+
+    /// The scheme of that name, if it has a table.
+    public func scheme(_ name: String) -> SchemeConfiguration? { schemes.first { $0.name == name } }
 
     /// Reads all places: drop-ins first, the user's file last; the later wins, one account as a whole against another.
     ///
@@ -18,10 +27,13 @@ public struct DaemonConfiguration: Sendable, Equatable {
         for directory in place.dropInDirectories { loader.readDirectory(directory) }
         if let candidate = place.candidate { loader.readCandidate(candidate) }
         if let file = place.userFile { loader.readUserFile(file) }
+        loader.checkExposes()
+        if loader.errors.isEmpty { loader.errors = IDTokenAccountCheck.mistakes(in: loader.accounts) }
         guard loader.errors.isEmpty else { throw ConfigurationErrors(loader.errors) }
         return DaemonConfiguration(
             accounts: loader.accounts.values.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) },
-            vault: loader.vault, files: loader.files
+            vault: place.onlyVault ?? loader.vault, schemes: loader.schemes.values.sorted { $0.name < $1.name },
+            exposes: loader.exposes, showsNotices: loader.showsNotices, files: loader.files
         )
     }
 }
@@ -30,12 +42,16 @@ public struct DaemonConfiguration: Sendable, Equatable {
 private struct ConfigurationLoader {
     let place: ConfigurationPlace
     var accounts: [String: AccountConfiguration] = [:]
-    var vault = VaultConfiguration.standard
+    var schemes: [String: SchemeConfiguration] = [:]
+    var vault: VaultConfiguration
+    var exposes: [ExposeConfiguration] = []
+    var showsNotices = true
     var errors: [ConfigurationError] = []
     var files: [String] = []
 
     init(place: ConfigurationPlace) {
         self.place = place
+        vault = place.usualVault
     }
 
     mutating func readDirectory(_ directory: String) {
@@ -73,6 +89,20 @@ private struct ConfigurationLoader {
         errors.append(ConfigurationError(file: file, message: message))
     }
 
+    /// Names once, and accounts that there are. An account that has a mistake of its own is not missing too.
+    mutating func checkExposes() {
+        if errors.isEmpty { errors = exposes.flatMap { $0.mistakes(knowing: accounts.keys) } }
+        for (index, expose) in exposes.enumerated() {
+            let isTaken = exposes[..<index].contains { $0.name == expose.name }
+            guard isTaken || index >= ExposeConfiguration.most else { continue }
+            errors.append(
+                ConfigurationError(
+                    file: expose.source.file, line: expose.source.line, key: "expose.\(expose.name)",
+                    message: isTaken
+                        ? "another [[expose]] has this name" : "is one more than \(ExposeConfiguration.most)"))
+        }
+    }
+
     private mutating func read(_ file: String, isDropIn: Bool) throws(FileTrust.Failure) {
         let content: FileTrust.Content
         do throws(FileTrust.Failure) {
@@ -95,6 +125,7 @@ private struct ConfigurationLoader {
         if let vault = root.table("vault") {
             self.vault = VaultConfiguration.read(vault, over: self.vault, place: place, check: &check)
         }
+        if let isEnabled = root.table("notifications")?.boolean("enabled") { showsNotices = isEnabled }
         let unchecked = TOMLTableReader(document.root).table("accounts")
         for member in root.table("accounts")?.members ?? [] {
             var reader = AccountReader(
@@ -103,6 +134,15 @@ private struct ConfigurationLoader {
             )
             if let account = reader.read() { accounts[account.name] = account }
             check = reader.check
+        }
+        for member in root.table("schemes")?.members ?? [] {
+            let scheme = SchemeConfiguration.read(member.key, member.node, place: place, check: &check)
+            if let scheme { schemes[scheme.name] = scheme }
+        }
+        if case .array(let tables)? = root.node("expose")?.value {
+            for (index, node) in tables.enumerated() {
+                if let expose = ExposeConfiguration.read(index + 1, node, check: &check) { exposes.append(expose) }
+            }
         }
         // Two errors of a line come in a fixed order too.
         errors += check.errors.sorted {

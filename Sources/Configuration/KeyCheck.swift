@@ -83,6 +83,12 @@ struct KeyCheck {
                 }
             }
             return .init(value: .table(tables), line: node.line)
+        case (.list(let section), .array(let elements)):
+            let tables = elements.enumerated().compactMap { index, element in
+                checkKind(element, .section(section), path + [String(index + 1)])
+            }
+            return .init(value: .array(tables), line: node.line)
+        case (.span, .integer), (.span, .string): return node
         default:
             refuse(node, path, "\(subject)must be \(KeyCheck.name(of: kind)), not \(node.value.name)")
             return nil
@@ -104,6 +110,8 @@ struct KeyCheck {
         case .stringTable: "a table of strings"
         case .section: "a table"
         case .sections: "a table of tables"
+        case .list: "an array of tables"
+        case .span: "seconds, or a span such as \"8h\""
         }
     }
 

@@ -14,6 +14,12 @@ struct Key {
         case profile
         /// `[vault]`
         case vault
+        /// `[schemes.NAME]`
+        case scheme
+        /// `[[expose]]`
+        case expose
+        /// `[notifications]`
+        case notifications
     }
 
     enum Kind {
@@ -29,6 +35,10 @@ struct Key {
         case section(Section)
         /// Names of the file's own choice, each with such a table.
         case sections(Section)
+        /// Such tables, one after another.
+        case list(Section)
+        /// Seconds, or a span such as `8h`.
+        case span
     }
 
     let section: Section
@@ -56,7 +66,11 @@ struct Key {
 
     static let all: [Key] = [
         Key(.file, "accounts", .sections(.account), "the accounts, by name"),
+        Key(.file, "schemes", .sections(.scheme), "URL schemes of apps, by name"),
         Key(.file, "vault", .section(.vault), "how sessions rest on disk", isForDropIns: false),
+        Key(
+            .file, "notifications", .section(.notifications), "what is shown on the desktop", isForDropIns: false),
+        Key(.file, "expose", .list(.expose), "accounts shown through restricted sockets", isForDropIns: false),
 
         Key(
             .vault, "key_source", .word(VaultConfiguration.keySources), "where the vault's key rests: chosen once"),
@@ -74,6 +88,8 @@ struct Key {
             .account, "redirect_flow_key", .word(["query", "none"]), "supabase: where a custom scheme carries the key"),
         Key(.account, "oauth_provider", .string, "supabase: whose page a browser is sent to, unless it is said"),
         Key(.account, "allow_missing_nonce", .boolean, "supabase: take ID tokens without a nonce"),
+        Key(.account, "id_token_account", .string, "supabase: the account whose ID token signs in here"),
+        Key(.account, "token_issuer", .string, "supabase: the issuer that the tokens name, if it is not the URL"),
         Key(.account, "profile", .section(.profile), "supabase: the app's own row about the person"),
         Key(.account, "profile_rpc", .string, "supabase: the function that makes that row"),
         Key(.account, "rpc", .strings, "supabase: the functions that may be called"),
@@ -81,12 +97,20 @@ struct Key {
         Key(.account, "client_secret", .string, "the client's secret; the file must be closed to others"),
         Key(.account, "client_secret_file", .string, "a file that holds the secret"),
         Key(.account, "client_secret_command", .strings, "a program and its arguments; it prints the secret"),
+        Key(.account, "client_secret_credential", .string, "the name of a credential that holds the secret"),
         Key(.account, "client_secret_registered", .boolean, "the vault holds the secret that registering it yielded"),
         Key(.account, "client_key_file", .string, "a file with the client's private key: PEM, or a JSON Web Key"),
         Key(.account, "client_key_id", .string, "what the provider calls that key (kid), unless its file says it"),
         Key(
             .account, "client_authentication", .word(ClientAuthentication.allCases.map(\.rawValue)),
             "how the client shows the token endpoint who it is"),
+        Key(
+            .account, "grant", .word(ServiceConfiguration.Grant.allCases.map(\.rawValue)),
+            "how a service gets its tokens, without a person"),
+        Key(.account, "assertion_file", .string, "jwt_bearer, token_exchange: the token to trade, read at every use"),
+        Key(.account, "subject_token_type", .string, "token_exchange: what that token is (jwt)"),
+        Key(.account, "audience", .string, "with grant: whom the tokens are for"),
+        Key(.account, "resource", .string, "with grant: what the tokens are for, as a URI (RFC 8707)"),
         Key(.account, "scopes", .strings, "what to ask for"),
         Key(.account, "redirect_uri", .string, "where the browser brings the answer"),
         Key(.account, "response_mode", .word(["query", "form_post"]), "how the browser brings the answer"),
@@ -104,6 +128,17 @@ struct Key {
 
         Key(.profile, "table", .string, "the table"),
         Key(.profile, "key", .string, "its column with the user's id; id unless it is said"),
+
+        Key(.notifications, "enabled", .boolean, "show notifications on the desktop; true unless it is said"),
+
+        Key(.expose, "name", .string, "the socket is exposed/NAME.sock"),
+        Key(.expose, "account", .string, "the account to show"),
+        Key(.expose, "accounts", .strings, "the accounts to show"),
+        Key(.expose, "scope", .string, "the most that a token is good for; separated by spaces"),
+        Key(.expose, "allow_uids", .integers(0...4_294_967_294), "other users who may connect"),
+        Key(.expose, "ttl", .span, "closed so long after the daemon took it up; seconds, or as \"8h\""),
+
+        Key(.scheme, "command", .strings, "a program and its arguments, started if no app listens; {url}: the link"),
 
         Key(.endpoints, "authorization", .string, "RFC 6749 section 3.1"),
         Key(.endpoints, "token", .string, "RFC 6749 section 3.2"),

@@ -1,3 +1,4 @@
+internal import HTTPMessages
 internal import Secrets
 public import SupabaseAuth
 
@@ -11,6 +12,8 @@ public struct ProjectConfiguration: Sendable, Equatable {
     public let oauthProvider: String?
     /// ID tokens without a nonce are taken.
     public let allowsMissingNonce: Bool
+    /// The name of the account whose ID token signs in here, where the sign-in hands none in.
+    public let idTokenAccount: String?
     /// The table of the app's own rows about its people.
     public let profileTable: String?
     /// Its column with the user's identifier.
@@ -23,7 +26,8 @@ public struct ProjectConfiguration: Sendable, Equatable {
 
 extension AccountReader {
     static let supabaseKeys = [
-        "url", "api_key", "redirect_flow_key", "oauth_provider", "allow_missing_nonce", "profile", "profile_rpc", "rpc",
+        "url", "api_key", "token_issuer", "redirect_flow_key", "oauth_provider", "allow_missing_nonce",
+        "id_token_account", "profile", "profile_rpc", "rpc",
     ]
 
     mutating func readSupabase() -> AccountProvider? {
@@ -43,10 +47,22 @@ extension AccountReader {
                 refuse(name, AccountReader.words(error))
             }
         }
-        guard isGood, let url, let key, let project = try? SupabaseProject(parsing: url, apiKey: Secret(key)) else {
+        let issuer = readTokenIssuer()
+        guard isGood, let url, let key,
+            let project = try? SupabaseProject(parsing: url, apiKey: Secret(key), issuer: issuer)
+        else { return nil }
+        return readRules(of: project).map { .supabase($0) }
+    }
+
+    /// Compared with the tokens' own word byte for byte, so that it stays as it is written.
+    private mutating func readTokenIssuer() -> String? {
+        guard let issuer = table.string("token_issuer") else { return nil }
+        let url = try? WebURL(parsing: issuer)
+        guard url?.isSecure == true, url?.query == nil, url?.fragment == nil else {
+            refuse("token_issuer", "must be an https URL as the tokens' iss has it, without query and fragment")
             return nil
         }
-        return readRules(of: project).map { .supabase($0) }
+        return issuer
     }
 
     /// What a person would make of the two mistakes that are made most.
@@ -62,12 +78,14 @@ extension AccountReader {
         let before = check.errors.count
         readNames()
         let profile = readProfile(of: project)
+        if table.string("id_token_account") == name { refuse("id_token_account", "is the account itself") }
         let isKeyless = table.string("redirect_flow_key") == "none"
         checkBrowser(of: project, isKeyless: isKeyless)
         guard check.errors.count == before else { return nil }
         return ProjectConfiguration(
             project: project, callbackCarriesFlowKey: !isKeyless, oauthProvider: table.string("oauth_provider"),
-            allowsMissingNonce: table.boolean("allow_missing_nonce") ?? false, profileTable: profile?.table,
+            allowsMissingNonce: table.boolean("allow_missing_nonce") ?? false,
+            idTokenAccount: table.string("id_token_account"), profileTable: profile?.table,
             profileKey: profile?.key ?? AccountReader.usualProfileKey,
             profileFunction: table.string("profile_rpc"), functions: table.strings("rpc")?.map(\.text) ?? [])
     }

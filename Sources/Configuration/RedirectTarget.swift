@@ -42,10 +42,7 @@ public enum RedirectTarget: Sendable, Equatable {
     }
 
     /// Schemes that browsers and desktops keep for themselves, or that run what they carry.
-    private static let reservedSchemes: Set<String> = [
-        "about", "blob", "chrome", "data", "file", "filesystem", "ftp", "ftps", "intent", "javascript", "jar",
-        "mailto", "news", "resource", "sftp", "sms", "ssh", "tel", "urn", "vbscript", "view-source", "ws", "wss",
-    ]
+    static let reservedSchemes = URLScheme.reserved
     private static let allowed =
         "allowed are http://127.0.0.1:{port}/PATH (also [::1] and localhost, also with a fixed port), a custom scheme, "
         + "and https"

@@ -26,6 +26,9 @@ internal import Glibc
     /// The object that it is about, or comes from.
     var path: String? { unsafe csystemd_message_path(pointer).map { unsafe String(cString: $0) } }
 
+    /// The unique name of the connection that it comes from.
+    var sender: String? { unsafe csystemd_message_sender(pointer).map { unsafe String(cString: $0) } }
+
     // MARK: Writing
 
     func append(_ text: String) throws(BusFailure) {
@@ -42,6 +45,14 @@ internal import Glibc
 
     func append(_ number: UInt32) throws(BusFailure) {
         try check(unsafe csystemd_append_number(pointer, number))
+    }
+
+    func append(signed number: Int32) throws(BusFailure) {
+        try check(unsafe csystemd_append_signed(pointer, number))
+    }
+
+    func append(byte: UInt8) throws(BusFailure) {
+        try check(unsafe csystemd_append_byte(pointer, byte))
     }
 
     func append(bytes: [UInt8]) throws(BusFailure) {
@@ -67,6 +78,13 @@ internal import Glibc
             try append(value)
             try close()
         }
+        try close()
+    }
+
+    /// An array of strings.
+    func append(texts: [String]) throws(BusFailure) {
+        try open("a", "s")
+        for text in texts { try append(text) }
         try close()
     }
 

@@ -19,12 +19,17 @@ final class BusDesk: Sendable {
 
     /// More at once is a mistake in the daemon; each may hold a question open.
     static let maxConversations = 8
+    /// As many programs may be about to start.
+    static let maxPrograms = 8
 
     private struct State {
         var outcomes: [(request: Int, outcome: Outcome)] = []
         var events: Set<BusEvent> = []
         var watches: [BusEvent: BusWatch] = [:]
         var conversations = 0
+        var programs = 0
+        var notices: NoticeDesk?
+        var noticeEvents: [NoticeEvent] = []
     }
 
     private let places: Places
@@ -48,7 +53,7 @@ final class BusDesk: Sendable {
     }
 
     /// What has come in since the last look.
-    func take() -> (outcomes: [(request: Int, outcome: Outcome)], events: [BusEvent]) {
+    func take() -> (outcomes: [(request: Int, outcome: Outcome)], events: [BusEvent], notices: [NoticeEvent]) {
         // Emptied first: what comes in between rings again.
         var buffer = [UInt8](repeating: 0, count: 64)
         while unsafe recv(descriptor, &buffer, buffer.count, 0) > 0 {}
@@ -56,8 +61,9 @@ final class BusDesk: Sendable {
             defer {
                 state.outcomes = []
                 state.events = []
+                state.noticeEvents = []
             }
-            return (state.outcomes, BusEvent.allCases.filter(state.events.contains))
+            return (state.outcomes, BusEvent.allCases.filter(state.events.contains), state.noticeEvents)
         }
     }
 
@@ -65,8 +71,11 @@ final class BusDesk: Sendable {
     func endWatches() {
         // Outside of the lock: the last word of a watch may be on its way in.
         let watches = state.withLock { state in
-            defer { state.watches = [:] }
-            return state.watches
+            defer {
+                state.watches = [:]
+                state.notices = nil
+            }
+            return (state.watches, state.notices)
         }
         withExtendedLifetime(watches) {}
     }
@@ -103,6 +112,71 @@ final class BusDesk: Sendable {
                 state.outcomes.append((id, outcome))
             }
         }
+    }
+
+    /// Shows a notice, or takes one away.
+    func notify(_ request: JSON, id: Int) {
+        let desk = notices()
+        if let notice = Notice(members: request) {
+            let former = request["replaces"]?.integer.flatMap { UInt32(exactly: $0) }
+            desk.show(notice, replacing: former) { [self] showing in
+                put { $0.outcomes.append((id, .success((BusDesk.marked(showing).members, nil)))) }
+            }
+        } else {
+            let notice = request["notice"]?.integer.flatMap { UInt32(exactly: $0) } ?? 0
+            // Whoever asks may be about to end, and us with it.
+            desk.close(notice) { [self] in put { $0.outcomes.append((id, .success((JSONObject(), nil)))) } }
+        }
+    }
+
+    private func notices() -> NoticeDesk {
+        state.withLock { state in
+            if let desk = state.notices { return desk }
+            let desk = NoticeDesk(place: .session(address: places.session)) { [weak self] event in
+                self?.put { $0.noticeEvents.append(BusDesk.marked(event)) }
+            }
+            state.notices = desk
+            return desk
+        }
+    }
+
+    /// A helper that takes this one's place is told by its mark: nobody answers to what this one has shown.
+    static func mark(_ helper: Int32) -> String { "\(helper)/" }
+
+    private static func marked(_ showing: NoticeDesk.Showing) -> NoticeDesk.Showing {
+        guard case .shown(let notice) = showing else { return showing }
+        return .shown(ShownNotice(id: notice.id, server: mark(getpid()) + notice.server))
+    }
+
+    private static func marked(_ event: NoticeEvent) -> NoticeEvent {
+        guard case .serverGone(let server) = event else { return event }
+        return .serverGone(server: mark(getpid()) + server)
+    }
+
+    /// Starts a program. The answer says whether it runs.
+    func start(_ program: Application, environment: [String], id: Int) {
+        let mayBegin = state.withLock { state in
+            guard state.programs < BusDesk.maxPrograms else { return false }
+            state.programs += 1
+            return true
+        }
+        guard mayBegin else {
+            let reason = "was not started: \(BusDesk.maxPrograms) others are about to start"
+            return put { $0.outcomes.append((id, .success((BusDesk.members(ofFailure: reason), nil)))) }
+        }
+        DispatchQueue(label: "ringback.program").async { [self] in
+            let failure = program.start(environment: environment, places: places)
+            put { state in
+                state.programs -= 1
+                state.outcomes.append((id, .success((BusDesk.members(ofFailure: failure), nil))))
+            }
+        }
+    }
+
+    private static func members(ofFailure reason: String?) -> JSONObject {
+        var members = JSONObject([.init("started", .bool(reason == nil))])
+        members["reason"] = reason.map { .string($0) }
+        return members
     }
 
     private static func hold(_ request: JSON, _ client: SecretServiceClient, _ secret: Secret?) -> Outcome {

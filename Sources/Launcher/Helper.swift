@@ -14,11 +14,15 @@ public enum Helper {
     /// Serves until the daemon goes; returns the exit status. Call it in `main`, before any thread.
     ///
     /// `command` gives an account's argument vector (its first word an absolute path or a name in PATH), read from the
-    /// configuration as it is at that moment; nil if the account has none.
+    /// configuration as it is at that moment; nil if the account has none. `application` gives likewise the command of
+    /// a scheme, whose word `{url}` stands for a link.
     ///
     /// A death signal from the kernel is not asked for: the closing socket comes at the same moment and leaves time
     /// to kill the commands at work, which nobody else would do.
-    public static func run(descriptor: Int32 = descriptor, command: @escaping (String) -> [String]?) -> Int32 {
+    public static func run(
+        descriptor: Int32 = descriptor, application: @escaping (String) -> [String]? = { _ in nil },
+        command: @escaping (String) -> [String]?
+    ) -> Int32 {
         var type: Int32 = 0
         var length = socklen_t(MemoryLayout<Int32>.size)
         guard unsafe getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &length) == 0 else { return EX_USAGE }
@@ -29,7 +33,9 @@ public enum Helper {
         // A stop request to the whole group is the daemon's to answer: it may still need a secret to revoke a token.
         for number in [SIGHUP, SIGINT, SIGTERM, SIGPIPE] { signal(number, SIG_IGN) }
         var loop = HelperLoop(
-            socket: descriptor, environment: CleanEnvironment.current(), command: command
+            socket: descriptor, environment: CleanEnvironment.current(),
+            applicationEnvironment: CleanEnvironment.current(forApplications: true), application: application,
+            command: command
         )
         loop.run()
         // Not by way of `exit`: threads may still be at the bus, and would be at work in what it takes down.

@@ -6,9 +6,10 @@ internal import Synchronization
 
 /// The daemon's end of the helper process.
 ///
-/// It can ask for an account's client secret, for Ringback's own keys in the person's keyring, and to be told of two
-/// events; nothing else. Reading happens on a dispatch queue made with the first
-/// request: no thread of the cooperative pool ever waits, and a daemon that needs no command pays nothing for it.
+/// It can ask for an account's client secret, for Ringback's own keys in the person's keyring, for notices on the
+/// desktop, for a configured scheme's program and for pages of the web in the browser, and to be told of some events;
+/// nothing else. Reading happens on a dispatch queue made with the first request: no thread of the cooperative pool ever
+/// waits, and a daemon that needs no command pays nothing for it.
 public final class HelperConnection: Sendable {
     private typealias Answer = HelperProcess.Answer
     private typealias Waiter = CheckedContinuation<Answer, Never>
@@ -21,6 +22,7 @@ public final class HelperConnection: Sendable {
         var waiters: [Int: Waiter] = [:]
         /// Who is told of events.
         var listeners: [BusEvent: [Int: AsyncStream<BusEvent>.Continuation]] = [:]
+        var noticeListeners: [Int: AsyncStream<NoticeEvent>.Continuation] = [:]
     }
 
     private let executable: String
@@ -46,11 +48,12 @@ public final class HelperConnection: Sendable {
 
     deinit {
         // The helper ends by itself when it sees the socket close, and takes its commands with it.
-        let listeners = state.withLock { state in
+        let (listeners, noticeListeners) = state.withLock { state in
             state.process?.hangUp()
-            return state.listeners.values.flatMap(\.values)
+            return (state.listeners.values.flatMap(\.values), Array(state.noticeListeners.values))
         }
         for listener in listeners { listener.finish() }
+        for listener in noticeListeners { listener.finish() }
     }
 
     /// The helper's process id; nil after it ended. For status pages and tests.
@@ -172,6 +175,24 @@ public final class HelperConnection: Sendable {
         return stream
     }
 
+    /// Tells what becomes of notices from now on, in order. Who does not read loses the oldest.
+    public func noticeEvents() -> AsyncStream<NoticeEvent> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: NoticeEvent.self, bufferingPolicy: .bufferingNewest(256))
+        let id = nextID()
+        continuation.onTermination = { [weak self] _ in
+            self?.state.withLock { _ = $0.noticeListeners.removeValue(forKey: id) }
+        }
+        state.withLock { $0.noticeListeners[id] = continuation }
+        return stream
+    }
+
+    private func tell(_ notices: [NoticeEvent]) {
+        guard !notices.isEmpty else { return }
+        let listeners = state.withLock { Array($0.noticeListeners.values) }
+        for notice in notices { for listener in listeners { listener.yield(notice) } }
+    }
+
     private static func watchMessage(_ id: Int, _ event: BusEvent) -> [UInt8] {
         message(id, JSONObject([.init("do", "watch"), .init("event", .string(event.rawValue))]))
     }
@@ -219,6 +240,7 @@ public final class HelperConnection: Sendable {
             let listeners = state.withLock { state in state.listeners[event].map { Array($0.values) } ?? [] }
             for listener in listeners { listener.yield(event) }
         }
+        tell(received.notices)
         if received.isOver { discardProcess(id) }
     }
 
@@ -241,6 +263,7 @@ public final class HelperConnection: Sendable {
         }
         for waiter in waiters.values { waiter.resume(returning: .failure(.ended)) }
         if !events.isEmpty { watchLater(events) }
+        tell([.serverGone(server: BusDesk.mark(id))])
         queue.async { HelperProcess.reap(id) }
     }
 }

@@ -6,14 +6,16 @@ internal import StrictJSON
 /// The helper's whole life: it takes requests, runs the configured command of each or has the ``BusDesk`` see to it,
 /// answers, and never waits for one thing alone. When the daemon's end of the socket closes, every command still at work is killed and the loop ends.
 struct HelperLoop {
-    /// A request is a few names and a number, or a key.
-    static let maxRequest = 4_096
+    /// A request is a few names and a number, some sentences, a key or a link.
+    static let maxRequest = Application.maxURL + 4_096
     /// More at once is a mistake in the daemon; each may hold a passphrase prompt open.
     static let maxCommands = 16
 
     private let socket: Int32
     private let command: (String) -> [String]?
+    private let application: (String) -> [String]?
     private let environment: [String]
+    private let applicationEnvironment: [String]
     private let bounds: RunningCommand.Bounds
     private let places: BusDesk.Places
     /// Made when a bus is first asked for.
@@ -28,8 +30,11 @@ struct HelperLoop {
 
     init(
         socket: Int32, environment: [String], bounds: RunningCommand.Bounds = .init(),
-        places: BusDesk.Places = .init(), command: @escaping (String) -> [String]?
+        places: BusDesk.Places = .init(), applicationEnvironment: [String]? = nil,
+        application: @escaping (String) -> [String]? = { _ in nil }, command: @escaping (String) -> [String]?
     ) {
+        self.application = application
+        self.applicationEnvironment = applicationEnvironment ?? environment
         self.places = places
         self.socket = socket
         self.command = command
@@ -122,11 +127,8 @@ struct HelperLoop {
     }
 
     private mutating func startBusWork(_ request: JSON, id: Int, secret: Secret?) {
-        let event = request["event"]?.string.flatMap { BusEvent(rawValue: $0) }
-        let isWatch = request["do"]?.string == "watch" && event != nil
-        guard isWatch || request["do"]?.string == "secret_service" else {
-            return answer(id, .failure("is not what was asked for"))
-        }
+        let verb = request["do"]?.string ?? ""
+        guard HelperLoop.busVerbs.contains(verb) else { return answer(id, .failure("is not what was asked for")) }
         let desk: BusDesk
         do throws(Spawn.Failure) {
             if let open = self.desk { desk = open } else { desk = try BusDesk(places) }
@@ -134,20 +136,47 @@ struct HelperLoop {
             return answer(id, .failure(.failed(reason: "the helper has no room: \(reason(error.code))")))
         }
         self.desk = desk
-        if let event {
+        switch verb {
+        case "watch":
+            guard let event = request["event"]?.string.flatMap({ BusEvent(rawValue: $0) }) else {
+                return answer(id, .failure("is not what was asked for"))
+            }
             desk.watch(event)
             answer(id, .success((JSONObject(), nil)))
-        } else {
-            desk.converse(request, id: id, secret: secret)
+        case "secret_service": desk.converse(request, id: id, secret: secret)
+        case "notify", "close_notice": desk.notify(request, id: id)
+        default: startProgram(request, id: id, url: secret?.revealed() ?? "", desk)
         }
     }
 
+    private static let busVerbs: Set<String> = [
+        "watch", "secret_service", "notify", "close_notice", "start_application", "open_page",
+    ]
+
+    /// The daemon names a scheme, and the configuration the program; of pages, the desktop's opener gets those of the web
+    /// alone.
+    private mutating func startProgram(_ request: JSON, id: Int, url: String, _ desk: BusDesk) {
+        let program: Application?
+        if request["do"]?.string == "open_page" {
+            program = Application(page: url, activationToken: request["activation_token"]?.string)
+        } else {
+            let scheme = request["scheme"]?.string ?? ""
+            guard let words = application(scheme), !words.isEmpty else {
+                return answer(id, .failure("is not in the configuration of scheme '\(scheme)'"))
+            }
+            program = Application(scheme: scheme, command: words, url: url)
+        }
+        guard let program else { return answer(id, .failure("was not started: the URL is none that it is for")) }
+        desk.start(program, environment: applicationEnvironment, id: id)
+    }
+
     private mutating func serveDesk() {
-        guard let (outcomes, events) = desk?.take() else { return }
+        guard let (outcomes, events, notices) = desk?.take() else { return }
         for (id, outcome) in outcomes { answer(id, outcome) }
         for event in events {
             appendFrame((["event": .string(event.rawValue)] as JSON).serialized(), to: &output)
         }
+        for event in notices { appendFrame(JSON.object(event.members).serialized(), to: &output) }
     }
 
     private mutating func serveCommands() {

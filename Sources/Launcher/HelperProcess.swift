@@ -61,6 +61,7 @@ struct HelperProcess {
     struct Arrivals {
         var answers: [(request: Int, answer: Answer)] = []
         var events: [BusEvent] = []
+        var notices: [NoticeEvent] = []
         /// Nothing more will come: the process ended, or broke the protocol.
         var isOver = false
     }
@@ -104,6 +105,10 @@ struct HelperProcess {
             return arrivals.answers.append((request, .success(answer)))
         }
         guard let line = try JSON(parsing: frame).object else { throw BrokenProtocol() }
+        if line["event"]?.string == NoticeEvent.event {
+            guard let event = NoticeEvent(members: line) else { throw BrokenProtocol() }
+            return arrivals.notices.append(event)
+        }
         if let name = line["event"]?.string {
             guard let event = BusEvent(rawValue: name) else { throw BrokenProtocol() }
             return arrivals.events.append(event)

@@ -62,7 +62,7 @@ struct Spawn {
 }
 
 /// Lends the texts as a C argument vector.
-private func withCStrings<Result>(
+func withCStrings<Result>(
     _ texts: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Result
 ) -> Result {
     var pointers = unsafe texts.map { unsafe strdup($0) }

@@ -112,7 +112,15 @@ public final class HTTPServer: Service {
         for listener in closing { listener.channel.close(promise: nil) }
     }
 
-    /// Serves until cancelled or gracefully shut down: then it stops listening, gives the answers under way
+    /// Ends the server now: nobody is let in, and every connection is closed, but for a last answer that is on its way.
+    /// Takes effect before anything that is sent after it returns; ``run()`` returns soon after.
+    public func close() {
+        stopListening()
+        registry.closeAll()
+        exchanges.finish()
+    }
+
+    /// Serves until closed, cancelled or gracefully shut down: then it stops listening, gives the answers under way
     /// ``drainTimeout`` to be finished, closes every connection, and ends.
     public func run() async throws {
         await withDiscardingTaskGroup { group in
@@ -126,9 +134,10 @@ public final class HTTPServer: Service {
                     }
                 }
             } onGracefulShutdown: {
-                // What comes from now on over connections that stand is refused with 503.
-                self.stopListening()
+                // What comes from now on over connections that stand is refused with 503; who finds nobody listening any
+                // more may rely on that.
                 self.exchanges.finish()
+                self.stopListening()
             }
             stopListening()
             exchanges.finish()

@@ -22,7 +22,7 @@ enum ListeningSocket {
     static func open(_ address: ListenAddress) throws(ServerError) -> (descriptor: Int32, port: Int) {
         switch address {
         case .descriptor(let descriptor): return (try adopt(descriptor), 0)
-        case .unix(let path): return (try openUnix(path), 0)
+        case .unix(let path, let mode): return (try openUnix(path, mode), 0)
         case .loopback(let host, let port): return try openLoopback(host, port)
         }
     }
@@ -44,7 +44,7 @@ enum ListeningSocket {
         return value
     }
 
-    private static func openUnix(_ path: String) throws(ServerError) -> Int32 {
+    private static func openUnix(_ path: String, _ mode: mode_t) throws(ServerError) -> Int32 {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         let bytes = Array(path.utf8)
@@ -57,10 +57,11 @@ enum ListeningSocket {
             unsafe unlink(path)
         }
         let descriptor = try openSocket(AF_UNIX)
-        // Nobody can connect before listen(), so the mode is right from the first connection on.
-        guard bind(descriptor, to: &address), unsafe chmod(path, 0o600) == 0 else {
-            throw closing(descriptor, .system(call: "bind", errno: errno))
-        }
+        // The file gets the descriptor's mode, less the umask: by name, another file could be meant a moment later, where
+        // others may write to the directory. What the umask takes is given back by name, where only we may write.
+        guard fchmod(descriptor, mode) == 0, bind(descriptor, to: &address),
+            unsafe mode & 0o077 == 0 || chmod(path, mode) == 0
+        else { throw closing(descriptor, .system(call: "bind", errno: errno)) }
         return try listening(descriptor, .system(call: "listen", errno: EADDRINUSE))
     }
 

@@ -82,8 +82,9 @@ public struct ServerResponse: Sendable {
 
 /// Where a server listens.
 public enum ListenAddress: Sendable {
-    /// A new Unix socket at the path, mode 0600; a stale file there is replaced (the caller holds the lock).
-    case unix(path: String)
+    /// A new Unix socket at the path; a stale one there is replaced (the caller holds the lock). Mode 0600, unless who
+    /// connects is checked and others must get that far.
+    case unix(path: String, mode: UInt32 = 0o600)
     /// A listening socket that is already open (socket activation).
     case descriptor(Int32)
     /// TCP on a loopback address: `127.0.0.1` or `::1`. Port 0 is a free one.

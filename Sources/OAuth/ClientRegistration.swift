@@ -47,7 +47,8 @@ public struct ClientRegistration: Sendable, Equatable {
     public func authenticate(_ request: inout HTTPRequest) {
         switch authentication {
         case .none:
-            request.appendParameter("client_id", clientID)
+            // An assertion may speak for itself (RFC 7521 section 4.1).
+            if !clientID.isEmpty { request.appendParameter("client_id", clientID) }
         case .clientSecretPost:
             request.appendParameter("client_id", clientID)
             request.appendParameter("client_secret", secret ?? Secret(""))

@@ -4,6 +4,7 @@ public enum OAuthError: Error, Sendable, Equatable {
     public enum Answer: String, Sendable {
         case metadata, keys, authorization, token, userinfo, revocation, registration
         case pushedAuthorization = "pushed authorization"
+        case deviceAuthorization = "device authorization"
     }
 
     /// The answer broke its format or its promises; `reason` is our own sentence.

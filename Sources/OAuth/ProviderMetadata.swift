@@ -6,6 +6,7 @@ public struct ProviderMetadata: Sendable, Equatable {
     /// What a token's `iss` must be: ``issuer``, except at a place that Microsoft's directories share. There it is the
     /// template `https://login.microsoftonline.com/{tenantid}/v2.0`, which ``IDTokenExpectations/issuer`` takes.
     public let idTokenIssuer: String?
+    /// Empty by hand for a server that nobody signs in at: it gives tokens to services alone.
     public let authorizationEndpoint: String
     public let tokenEndpoint: String
     public internal(set) var jwksURI: String?
@@ -41,7 +42,7 @@ public struct ProviderMetadata: Sendable, Equatable {
     /// Metadata by hand, for a server that publishes none. Throws `.misconfigured` for an endpoint that is not https
     /// (or http on loopback), has a fragment or names a user.
     public init(
-        issuer: String? = nil, authorizationEndpoint: String, tokenEndpoint: String, jwksURI: String? = nil,
+        issuer: String? = nil, authorizationEndpoint: String?, tokenEndpoint: String, jwksURI: String? = nil,
         userinfoEndpoint: String? = nil, revocationEndpoint: String? = nil, endSessionEndpoint: String? = nil,
         deviceAuthorizationEndpoint: String? = nil, pushedAuthorizationRequestEndpoint: String? = nil,
         registrationEndpoint: String? = nil, supportsIssuerInResponse: Bool = false
@@ -58,7 +59,7 @@ public struct ProviderMetadata: Sendable, Equatable {
         }
         self.issuer = issuer
         self.idTokenIssuer = issuer
-        self.authorizationEndpoint = authorizationEndpoint
+        self.authorizationEndpoint = authorizationEndpoint ?? ""
         self.tokenEndpoint = tokenEndpoint
         self.jwksURI = jwksURI
         self.userinfoEndpoint = userinfoEndpoint

@@ -17,10 +17,13 @@ public struct TokenSet: Sendable, Equatable {
     public let scope: String?
     /// The refresh token's life in seconds; nil if none is stated.
     public let refreshExpiresIn: Int?
+    /// What an exchange yielded (RFC 8693 section 2.2.1); nil if the provider does not say.
+    public let issuedTokenType: String?
 
     public init(
         accessToken: Secret, tokenType: String = "Bearer", expiresIn: Int? = nil, refreshToken: Secret? = nil,
-        idToken: Secret? = nil, scope: String? = nil, refreshExpiresIn: Int? = nil
+        idToken: Secret? = nil, scope: String? = nil, refreshExpiresIn: Int? = nil,
+        issuedTokenType: String? = nil
     ) {
         self.accessToken = accessToken
         self.tokenType = tokenType
@@ -29,6 +32,7 @@ public struct TokenSet: Sendable, Equatable {
         self.idToken = idToken
         self.scope = scope
         self.refreshExpiresIn = refreshExpiresIn
+        self.issuedTokenType = issuedTokenType
     }
 
     init(parsing object: JSONObject, refreshToken: Secret?) throws(OAuthError) {
@@ -42,7 +46,7 @@ public struct TokenSet: Sendable, Equatable {
             accessToken: accessToken, tokenType: try TokenSet.type(object["token_type"]),
             expiresIn: LenientNumber.seconds(object["expires_in"]), refreshToken: refreshToken,
             idToken: try TokenSet.idToken(object["id_token"]), scope: TokenSet.scope(object["scope"]),
-            refreshExpiresIn: TokenSet.refreshLifetime(object)
+            refreshExpiresIn: TokenSet.refreshLifetime(object), issuedTokenType: object["issued_token_type"]?.string
         )
     }
 
@@ -51,6 +55,8 @@ public struct TokenSet: Sendable, Equatable {
         guard let text = value?.string else { throw .invalid(.token, reason: "no token_type") }
         switch text.lowercased() {
         case "bearer": return "Bearer"
+        // RFC 8693 section 2.2.1: not one to send to anybody as a bearer token.
+        case "n_a": throw .invalid(.token, reason: "a token that is no access token (token_type N_A)")
         case "dpop": throw .invalid(.token, reason: "a token bound to a key (DPoP), which is not supported")
         default: throw .invalid(.token, reason: "a token_type other than Bearer")
         }

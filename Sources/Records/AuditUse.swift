@@ -18,6 +18,8 @@ public struct AuditUse: Hashable, Sendable {
     public var scope: String?
     public var audience: String?
     public var resource: String?
+    /// The restricted socket that it was taken through; nil for the daemon's own.
+    public var grant: String?
     /// Method and path of the route, for a request; its parameters stay in braces.
     public var route: String?
 

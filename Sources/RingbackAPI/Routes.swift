@@ -23,6 +23,9 @@ public struct Route: Sendable, Hashable {
         case resetPassword, reauthenticate, callFunction, migrate, acknowledgeMigration
         case getAudit, getMetrics, lockVault, unlockVault, rekeyVault
         case register, deleteRegistration
+        case getDiagnostics, makeDiagnosticLink, getDiagnosticLink
+        case listGrants, createGrant, getGrant, revokeGrant
+        case streamDeepLinks, acknowledgeDeepLink
     }
 
     public let method: String
@@ -56,12 +59,21 @@ public struct Route: Sendable, Hashable {
         Route("PATCH", "/v1/accounts/{account}/user", .updateUser, .user),
         Route("GET", "/v1/audit", .getAudit, .readState),
         Route("POST", "/v1/callbacks", .deliverCallback, .deliverCallback),
+        Route("GET", "/v1/deep-links", .streamDeepLinks, .deepLink),
+        Route("POST", "/v1/deep-links/{id}/ack", .acknowledgeDeepLink, .deepLink),
+        Route("GET", "/v1/diagnostics", .getDiagnostics, .manage),
+        Route("POST", "/v1/diagnostics/links", .makeDiagnosticLink, .manage),
+        Route("GET", "/v1/diagnostics/links/{link}", .getDiagnosticLink, .manage),
         Route("GET", "/v1/events", .streamEvents, .readState),
         Route("GET", "/v1/flows", .listFlows, .readState),
         Route("DELETE", "/v1/flows/{flow}", .withdrawFlow, .signIn),
         Route("GET", "/v1/flows/{flow}", .getFlow, .readState),
         Route("POST", "/v1/flows/{flow}/resend", .resendFlow, .signIn),
         Route("POST", "/v1/flows/{flow}/verify", .verifyFlow, .signIn),
+        Route("GET", "/v1/grants", .listGrants, .manage),
+        Route("POST", "/v1/grants", .createGrant, .manage),
+        Route("DELETE", "/v1/grants/{id}", .revokeGrant, .manage),
+        Route("GET", "/v1/grants/{id}", .getGrant, .manage),
         Route("GET", "/v1/metrics", .getMetrics, .readState),
         Route("GET", "/v1/openapi.json", .getOpenAPI, .readState),
         Route("GET", "/v1/peer", .getPeer, .readState),

@@ -60,15 +60,26 @@ package struct BrokerCalls: Sendable {
     package func openEvents(
         account: String?, lastEventID: String? = nil, isTelemetry: Bool = false, silence: Duration = .seconds(45)
     ) throws(RingbackError) -> EventReader {
+        let target = RequestTarget.query(
+            "/v1/events", [("account", account), ("telemetry", isTelemetry ? "true" : nil)])
+        return try openStream(target, lastEventID: lastEventID, silence: silence)
+    }
+
+    /// Opens the stream of a scheme's links, in the place of whoever listens for them now.
+    package func openDeepLinks(scheme: String, silence: Duration = .seconds(45)) throws(RingbackError) -> EventReader {
+        try openStream(
+            RequestTarget.query("/v1/deep-links", [("scheme", scheme)]), lastEventID: nil, silence: silence)
+    }
+
+    private func openStream(
+        _ target: String, lastEventID: String?, silence: Duration
+    ) throws(RingbackError) -> EventReader {
         let connection = try SocketConnection(unixPath: socket, deadline: .now + silence, interruption: interruption)
         let exchange = HTTPExchange(connection)
         var fields = self.fields.filter { $0.0 != "Accept" }
         fields.append(("Accept", "text/event-stream"))
         if let lastEventID { fields.append(("Last-Event-ID", BrokerCalls.fieldText(lastEventID))) }
-        try exchange.send(
-            "GET",
-            RequestTarget.query(
-                "/v1/events", [("account", account), ("telemetry", isTelemetry ? "true" : nil)]), fields: fields)
+        try exchange.send("GET", target, fields: fields)
         let head = try exchange.readHead()
         guard head.status == 200, head.field("content-type")?.hasPrefix("text/event-stream") == true else {
             _ = try BrokerCalls.readJSON(exchange, head)

@@ -61,11 +61,26 @@ extension BrokerClient {
         }
     }
 
+    /// Changes the person. Another address or number is not theirs before its codes were redeemed: where they are
+    /// awaited, ``UserUpdate/confirmation`` is the flow for ``confirm(_:code:)``.
     @discardableResult
-    public func updateUser(_ account: String, _ changes: UserChanges) async throws(RingbackError) -> User {
+    public func updateUser(_ account: String, _ changes: UserChanges) async throws(RingbackError) -> UserUpdate {
         let body = try changes.body()
         return try await run { calls throws(RingbackError) in
-            try BrokerClient.user(try calls.project("PATCH", account, "/user", body: body))
+            let answer = try calls.project("PATCH", account, "/user", body: body)
+            return UserUpdate(
+                user: try BrokerClient.user(answer), confirmation: answer["flow"].flatMap(Flow.init(reading:)))
+        }
+    }
+
+    /// Redeems a code of a change of the person. Where both addresses are asked, the flow is pending after the first
+    /// one, and completed after the second. A wrong one fails and leaves the flow as it is.
+    @discardableResult
+    public func confirm(_ flow: Flow, code: String) async throws(RingbackError) -> Flow {
+        try await run { calls throws(RingbackError) in
+            let known = try calls.verify(flow: flow.id, "code", code).0
+            if let failure = known.failure { throw failure }
+            return known
         }
     }
 

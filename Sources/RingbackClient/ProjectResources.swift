@@ -95,6 +95,14 @@ public struct UserChanges: Sendable {
     }
 }
 
+/// What became of a change.
+public struct UserUpdate: Sendable {
+    /// The person, as the project has them now.
+    public var user: User
+    /// Waits for the codes of another address or number; nil where nothing is awaited.
+    public var confirmation: Flow?
+}
+
 /// How a code reaches a phone.
 public enum MessageChannel: String, Sendable {
     case sms

@@ -88,14 +88,28 @@ public struct ProjectSignIn: Sendable, CustomStringConvertible, CustomReflectabl
     /// An ID token that the app has from a provider such as `apple` or `google`.
     ///
     /// - Parameter nonce: the raw one; the token has its SHA-256.
+    /// - Parameter fullName: what Apple tells an app once, beside the token: written to a person who has no name.
     public static func idToken(
-        _ token: String, of provider: String, nonce: String? = nil, accessToken: String? = nil
+        _ token: String, of provider: String, nonce: String? = nil, accessToken: String? = nil,
+        fullName: String? = nil
     ) -> ProjectSignIn {
         var way = ProjectSignIn("id_token")
+        if let fullName { way.fields["data"] = .object(JSONObject([.init("full_name", .string(fullName))])) }
         way.fields["oauth_provider"] = .string(provider)
         way.fields["id_token"] = .string(token)
         way.fields["nonce"] = nonce.map { .string($0) }
         way.fields["access_token"] = accessToken.map { .string($0) }
+        return way
+    }
+
+    /// The ID token of another configured account, at an OpenID provider such as Google. If nobody is signed in there,
+    /// the sign-in is pending and has that provider's page.
+    ///
+    /// - Parameter provider: what the project calls that provider, where the account does not tell.
+    public static func idToken(fromAccount account: String, of provider: String? = nil) -> ProjectSignIn {
+        var way = ProjectSignIn("id_token")
+        way.fields["from_account"] = .string(account)
+        way.fields["oauth_provider"] = provider.map { .string($0) }
         return way
     }
 

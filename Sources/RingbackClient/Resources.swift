@@ -143,10 +143,17 @@ public struct Flow: Sendable, Equatable {
     public var waitingFor: String?
     /// What to open in a browser.
     public var authorizationURL: String?
+    /// What to enter on another device, and where.
+    public var userCode: String?
+    public var verificationURI: String?
+    /// The address with the code in it, such as for a QR code.
+    public var verificationURIComplete: String?
     /// Unix seconds.
     public var expiresAt: Int?
     /// When a message can be sent again (Unix seconds); nil where none was sent.
     public var resendAfter: Int?
+    /// Where codes may come from, where there is more than one message: addresses, and numbers with their plus sign.
+    public var awaiting: [String]
     /// What to tell the person while the flow is pending, such as to look into the mail; nil mostly.
     public var userMessage: String?
     public var error: RingbackError?
@@ -161,8 +168,12 @@ public struct Flow: Sendable, Equatable {
         method = json["method"]?.string ?? ""
         waitingFor = json["waiting_for"]?.string
         authorizationURL = json["authorization_url"]?.string
+        userCode = json["user_code"]?.string
+        verificationURI = json["verification_uri"]?.string
+        verificationURIComplete = json["verification_uri_complete"]?.string
         expiresAt = json["expires_at"]?.integer
         resendAfter = json["resend_after"]?.integer
+        awaiting = json["awaiting"]?.array?.compactMap { $0["email"]?.string ?? $0["phone"]?.string } ?? []
         userMessage = status == "pending" ? json["user_message"]?.string : nil
         error = RingbackError(reading: json["error"])
         redirectURI = json["redirect_uri"]?.string

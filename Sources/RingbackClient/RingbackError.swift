@@ -42,6 +42,8 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
         public static let accessDenied: Kind = "access_denied"
         /// The user's policy does not allow this to the app.
         public static let policyDenied: Kind = "policy_denied"
+        /// There is nothing of this name.
+        public static let notFound: Kind = "not_found"
         /// The configuration has no such account.
         public static let accountNotFound: Kind = "account_not_found"
         /// The daemon knows no such sign-in (any more).

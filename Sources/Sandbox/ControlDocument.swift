@@ -14,6 +14,7 @@ struct ControlDocument {
     var rotatesKeys = false
     var keepsFormerKeys = false
     var supabase: SupabaseChange?
+    var device: DeviceDecision?
     /// Whose sessions end.
     var revokedUser: RevokedUser?
     var release: Release?
@@ -88,6 +89,10 @@ struct ControlDocument {
         case "refresh_tokens": settings.refreshTokens = try member.oneOf(SandboxSettings.RefreshTokens.self)
         case "pushed_requests":
             settings.pushedRequests = try member.oneOf(SandboxSettings.PushedRequests.self)
+        case "device_grant": settings.offersDevices = try member.bool()
+        case "device_interval": settings.deviceInterval = try member.integer()
+        case "device_code_lifetime": settings.deviceCodeLifetime = try member.integer()
+        case "device_answer": settings.deviceAnswer = try member.object()
         case "registration": settings.registration = try member.oneOf(SandboxSettings.Registration.self)
         case "initial_access_token": settings.initialAccessToken = try member.string()
         case "registered_authentication":
@@ -140,6 +145,7 @@ struct ControlDocument {
         case "clients":
             clients = try member.each { item throws(Mistake) in try ControlDocument.client(item) }
         case "supabase": supabase = try SupabaseChange(parsing: member)
+        case "device": device = try DeviceDecision(parsing: member, users)
         case "advance_clock": clockAdvance = try member.integer()
         case "rotate_keys":
             keepsFormerKeys = member.value.string == "keep"

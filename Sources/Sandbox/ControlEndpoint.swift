@@ -13,8 +13,11 @@ internal import StrictJSON
 ///   opens gates: `true`, an endpoint's name, or `{"endpoint": …, "count": …}`. `revoke_all` ends sessions (a user's, or
 ///   `true`), `rotate_keys` makes new keys (`"keep"` publishes the old ones still), `advance_clock` adds seconds,
 ///   `users` and `clients` add some. `supabase` is for the project below the issuer, see ``SupabaseChange``.
+///   `device` answers for the person whose device waits: `{"decision": "allow", "user": "bob"}`, see
+///   ``DeviceDecision``; `device_answer` replaces members of what a device is told.
 /// - `GET counters`, `GET log`: what happened.
 /// - `GET mailbox`, `GET messages`: what the project sent by mail, and by phone.
+/// - `POST assertion`: a token as a platform gives it to its workloads, see ``makeAssertion(_:)``.
 /// - `GET wait`: answers when requests have come, see ``wait(_:)``.
 ///
 /// A web page must not be able to switch a sandbox that happens to run: requests that a browser made for a page of
@@ -35,6 +38,8 @@ extension SandboxProvider {
         case ("/sandbox/wait", "GET"): return await wait(request)
         case ("/sandbox/mailbox", "GET"): return letters(request, isMail: true)
         case ("/sandbox/messages", "GET"): return letters(request, isMail: false)
+        case ("/sandbox/assertion", "POST"): return makeAssertion(request)
+        case ("/sandbox/assertion", _): return refuseMethod("POST")
         case ("/sandbox/control", _): return refuseMethod("GET, POST")
         case ("/sandbox/counters", _), ("/sandbox/log", _), ("/sandbox/wait", _), ("/sandbox/mailbox", _),
             ("/sandbox/messages", _):
@@ -61,6 +66,7 @@ extension SandboxProvider {
                     orInitially: (state.options.settings, state.options.users))
                 state.apply(document)
                 try document.supabase?.apply(to: &state.supabase, at: now + state.clockOffset)
+                if let device = document.device { state.decide(device, at: now + state.clockOffset) }
                 return document
             }
         } catch {
@@ -151,6 +157,7 @@ extension ProviderState {
         fresh.counters = Counters()
         fresh.log = RequestLog()
         fresh.interactions = [:]
+        fresh.devices = [:]
         fresh.supabase = SupabaseProject(url: issuer)
         fresh.supabase.keys = supabase.keys
         fresh.registrations = [:]
@@ -173,6 +180,8 @@ extension SandboxSettings {
             "rotation": .bool(rotates), "reuse_grace": .integer(reuseGrace),
             "id_token_on_refresh": .bool(renewsIDToken),
             "algorithm": .string(algorithm.rawValue), "auto_approve": autoApprovedUser.map(JSON.string) ?? false,
+            "device_grant": .bool(offersDevices), "device_interval": .integer(deviceInterval),
+            "device_code_lifetime": .integer(deviceCodeLifetime), "device_answer": .object(deviceAnswer),
             "registration": .string(registration.rawValue), "initial_access_token": .string(initialAccessToken),
             "registered_authentication": registeredAuthentication.map { .string($0.rawValue) } ?? .null,
             "registered_secret_lifetime": registeredSecretLifetime.map(JSON.integer) ?? .null,

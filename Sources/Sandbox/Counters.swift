@@ -18,6 +18,9 @@ struct Counters {
     var reuseDetections = 0
     var revocations = 0
     var endedSessions = 0
+    var deviceCodesIssued = 0
+    /// Questions of devices that came before their interval had passed.
+    var earlyDeviceQuestions = 0
     var registrations = 0
     var registrationsDeleted = 0
 
@@ -34,6 +37,8 @@ struct Counters {
             "rotations": .integer(rotations), "rotations_answered": .integer(rotationsAnswered),
             "reuse_detections": .integer(reuseDetections),
             "revocations": .integer(revocations), "ended_sessions": .integer(endedSessions),
+            "device_codes_issued": .integer(deviceCodesIssued),
+            "early_device_questions": .integer(earlyDeviceQuestions),
             "registrations": .integer(registrations), "registrations_deleted": .integer(registrationsDeleted),
         ]
     }

@@ -7,6 +7,10 @@ enum Endpoint: String, CaseIterable, Sendable {
     /// RFC 9126.
     case pushedAuthorization = "par"
     case endSession = "end_session"
+    /// RFC 8628.
+    case deviceAuthorization = "device_authorization"
+    /// The page where its code is entered.
+    case device
     /// RFC 7591.
     case registration
     /// RFC 7592.
@@ -43,6 +47,8 @@ enum Endpoint: String, CaseIterable, Sendable {
         case .userinfo: "/userinfo"
         case .revocation: "/revoke"
         case .pushedAuthorization: "/par"
+        case .deviceAuthorization: "/device_authorization"
+        case .device: "/device"
         case .endSession: "/logout"
         case .registration: "/register"
         case .clientConfiguration: "/register/client"
@@ -54,8 +60,8 @@ enum Endpoint: String, CaseIterable, Sendable {
     var methods: [String] {
         switch self {
         case .discovery, .jwks: ["GET"]
-        case .authorize, .userinfo, .endSession: ["GET", "POST"]
-        case .signIn, .token, .revocation, .pushedAuthorization, .registration: ["POST"]
+        case .authorize, .userinfo, .endSession, .device: ["GET", "POST"]
+        case .signIn, .token, .revocation, .pushedAuthorization, .deviceAuthorization, .registration: ["POST"]
         case .clientConfiguration: ["GET", "DELETE"]
         default: []
         }

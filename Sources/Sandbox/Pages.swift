@@ -10,30 +10,16 @@ enum Pages {
         _ interaction: Interaction, named name: String, users: [SandboxUser], action: String, problem: String? = nil
     ) -> ServerResponse {
         let hinted = users.first { [$0.name, $0.email, $0.subject].contains(interaction.loginHint) } ?? users.first
-        let choices = users.enumerated().map { index, user in
-            let checked = user == hinted ? " checked" : ""
-            return """
-                <p><input type="radio" id="user-\(index)" name="user" value="\(escape(user.name))" required\(checked)>
-                <label for="user-\(index)">\(escape(user.displayName)) (\(escape(user.email)))</label></p>
-                """
-        }
-        let scopes =
-            interaction.scopes.isEmpty
-            ? "<p>It asks for nothing but the sign-in itself.</p>"
-            : "<p>It asks for:</p>\n<ul>\n"
-                + interaction.scopes.map { "<li>\(describe($0))</li>" }.joined(separator: "\n")
-                + "\n</ul>"
-        let alert = problem.map { "<p role=\"alert\"><strong>\(escape($0))</strong></p>\n" } ?? ""
         let body = """
             <h1>Sign in to \(escape(interaction.client.id))</h1>
-            \(alert)<p>The application <strong>\(escape(interaction.client.id))</strong> wants to sign you in.
+            \(alert(problem))<p>The application <strong>\(escape(interaction.client.id))</strong> wants to sign you in.
             The answer goes to <code>\(escape(interaction.redirectURI))</code>.</p>
-            \(scopes)
+            \(list(of: interaction.scopes))
             <form method="post" action="\(escape(action))">
             <input type="hidden" name="interaction" value="\(escape(name))">
             <fieldset>
             <legend>Sign in as</legend>
-            \(choices.joined(separator: "\n"))
+            \(choices(users, hinted: hinted))
             </fieldset>
             <p><button type="submit" name="decision" value="allow">Allow</button>
             <button type="submit" name="decision" value="deny" formnovalidate>Deny</button></p>
@@ -41,6 +27,29 @@ enum Pages {
             <p>This is a sandbox: there are no passwords, and nobody here is real.</p>
             """
         return Answers.page(document("Sign in to \(interaction.client.id)", body), status: problem == nil ? 200 : 422)
+    }
+
+    /// The users, one to be chosen.
+    static func choices(_ users: [SandboxUser], hinted: SandboxUser?) -> String {
+        users.enumerated().map { index, user in
+            let checked = user == hinted ? " checked" : ""
+            return """
+                <p><input type="radio" id="user-\(index)" name="user" value="\(escape(user.name))" required\(checked)>
+                <label for="user-\(index)">\(escape(user.displayName)) (\(escape(user.email)))</label></p>
+                """
+        }.joined(separator: "\n")
+    }
+
+    /// What a client asks for.
+    static func list(of scopes: [String]) -> String {
+        scopes.isEmpty
+            ? "<p>It asks for nothing but the sign-in itself.</p>"
+            : "<p>It asks for:</p>\n<ul>\n" + scopes.map { "<li>\(describe($0))</li>" }.joined(separator: "\n")
+                + "\n</ul>"
+    }
+
+    static func alert(_ problem: String?) -> String {
+        problem.map { "<p role=\"alert\"><strong>\(escape($0))</strong></p>\n" } ?? ""
     }
 
     /// Sends an authorization response as a form (OAuth 2.0 Form Post Response Mode).
@@ -102,7 +111,7 @@ enum Pages {
         return "<code>\(escape(scope))</code>" + (meaning.map { ": \($0)" } ?? "")
     }
 
-    private static func document(_ title: String, _ body: String) -> String {
+    static func document(_ title: String, _ body: String) -> String {
         """
         <!DOCTYPE html>
         <html lang="en">

@@ -33,6 +33,10 @@ enum Perturbation: String, CaseIterable, Sendable {
     case tokenDoesNotRotate = "token_does_not_rotate"
     case tokenNoIDToken = "token_no_id_token"
     case tokenNarrowerScope = "token_narrower_scope"
+    case tokenNoScope = "token_no_scope"
+    /// The scope was not narrowed, whatever was asked for.
+    case tokenWholeScope = "token_whole_scope"
+    case tokenInvalidTarget = "token_invalid_target"  // RFC 8707 section 2
     case tokenOtherSubject = "token_other_subject"
 
     case idTokenWrongIssuer = "id_token_wrong_issuer"  // …-invalid-iss, …-refresh-token-invalid-issuer
@@ -119,6 +123,7 @@ struct Perturbations {
         if take(.tokenNarrowerScope), let scope = answer["scope"]?.string {
             answer["scope"] = .string(scope.split(separator: " ").first.map(String.init) ?? "")
         }
+        if take(.tokenNoScope) { answer["scope"] = nil }
     }
 
     mutating func change(idTokenHeader header: inout JSONObject) {

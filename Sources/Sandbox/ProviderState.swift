@@ -26,6 +26,8 @@ struct ProviderState {
     var interactions: [String: Interaction] = [:]
     /// Authorization requests that wait for the browser, by the reference it brings.
     var pushed: [String: PushedRequest] = [:]
+    /// Devices that wait, by the code that only their clients know.
+    var devices: [String: DeviceGrant] = [:]
     /// The names of clients' signed statements that were accepted, until when they would be.
     var usedAssertions: [String: Int] = [:]
     /// Clients that registered themselves, by their id.
@@ -62,6 +64,8 @@ struct ProviderState {
             case .userinfo: return try userinfo(request, at: now)
             case .revocation: return try revoke(request, at: now)
             case .pushedAuthorization: return try push(request, at: now)
+            case .deviceAuthorization: return try authorizeDevice(request, at: now)
+            case .device: return devicePage(request, at: now)
             case .endSession: return try endSession(request)
             case .registration: return try register(request, at: now)
             case .clientConfiguration: return try clientConfiguration(request)
@@ -72,6 +76,12 @@ struct ProviderState {
         } catch {
             return Answers.refusal(Refusal("server_error", "The sandbox could not make or use a key.", status: 500))
         }
+    }
+
+    private var grantTypes: [String] {
+        let usual = ["authorization_code", "refresh_token"]
+        let services = ["client_credentials", ProviderState.jwtBearer, ProviderState.tokenExchange]
+        return usual + services + (settings.offersDevices ? [ProviderState.deviceGrantType] : [])
     }
 
     /// The provider metadata (OpenID Connect Discovery section 3, RFC 8414 section 2).
@@ -89,7 +99,7 @@ struct ProviderState {
             .init("scopes_supported", .array(ProviderState.scopes.map { .string($0) })),
             .init("response_types_supported", ["code"]),
             .init("response_modes_supported", ["query", "form_post"]),
-            .init("grant_types_supported", ["authorization_code", "refresh_token"]),
+            .init("grant_types_supported", .array(grantTypes.map { .string($0) })),
             .init("subject_types_supported", ["public"]),
             .init("id_token_signing_alg_values_supported", [.string(settings.algorithm.rawValue)]),
             .init("token_endpoint_auth_methods_supported", authentications),
@@ -104,6 +114,7 @@ struct ProviderState {
             .init("request_uri_parameter_supported", false),
         ])
         if settings.registration != .off { document["registration_endpoint"] = .string(url(.registration)) }
+        if settings.offersDevices { document["device_authorization_endpoint"] = .string(url(.deviceAuthorization)) }
         if settings.pushedRequests != .off {
             document["pushed_authorization_request_endpoint"] = .string(url(.pushedAuthorization))
             document["require_pushed_authorization_requests"] = .bool(settings.pushedRequests == .required)

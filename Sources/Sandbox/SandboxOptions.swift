@@ -1,3 +1,5 @@
+internal import StrictJSON
+
 /// What a sandbox is started with. Whatever may change while it runs is in ``SandboxSettings``.
 public struct SandboxOptions: Sendable {
     /// Who can sign in, in the order the sign-in page lists them. At least one.
@@ -91,6 +93,13 @@ public struct SandboxSettings: Sendable, Equatable {
     /// Answers to refreshes carry an ID token.
     public var renewsIDToken = true
     public var pushedRequests = PushedRequests.off
+    /// Sign-ins on another device are offered (RFC 8628).
+    public var offersDevices = true
+    /// What clients are told to wait between two questions.
+    public var deviceInterval = 5
+    public var deviceCodeLifetime = 600
+    /// Members of the device authorization answer in place of the honest ones; null leaves one out.
+    var deviceAnswer = JSONObject()
     public var registration = Registration.open
     /// What ``Registration/token`` asks for.
     public var initialAccessToken = "initial-access-token"

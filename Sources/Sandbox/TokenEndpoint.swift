@@ -7,12 +7,16 @@ extension ProviderState {
     mutating func token(_ request: SandboxRequest, at now: Int) throws -> ServerResponse {
         counters.tokenRequests[request.grantType ?? "none", default: 0] += 1
         let parameters = try formParameters(request)
-        let client = try authenticate(request, parameters, at: now)
+        let client = try authenticateService(request, parameters, at: now)
         if perturbations.take(.tokenInvalidGrant) { throw Refusal("invalid_grant", "the grant is refused") }
         ledger.forgetOldTokens(at: now)
         switch parameters["grant_type"] {
         case "authorization_code": return try exchange(parameters, client, at: now)
         case "refresh_token": return try refresh(parameters, client, at: now)
+        case ProviderState.deviceGrantType: return try deviceToken(parameters, client, at: now)
+        case "client_credentials": return try clientCredentials(parameters, client, at: now)
+        case ProviderState.jwtBearer: return try tradeAssertion(parameters, client, at: now)
+        case ProviderState.tokenExchange: return try exchangeToken(parameters, client, at: now)
         case nil: throw Refusal("invalid_request", "grant_type is missing")
         default: throw Refusal("unsupported_grant_type", "this grant type is not supported")
         }
@@ -86,10 +90,14 @@ extension ProviderState {
         guard scopes.allSatisfy(family.scopes.contains) else {
             throw Refusal("invalid_scope", "scope is wider than what was granted")
         }
+        if parameters["resource"] != nil, perturbations.take(.tokenInvalidTarget) {
+            throw Refusal("invalid_target", "the resource is not known here")
+        }
         let refreshToken = rotate(token, grant, at: now)
         counters.refreshes += 1
+        let given = perturbations.take(.tokenWholeScope) ? family.scopes : scopes
         return try answer(
-            client, family: grant.family, scopes: scopes, refreshToken: refreshToken, held: token, nonce: nil,
+            client, family: grant.family, scopes: given, refreshToken: refreshToken, held: token, nonce: nil,
             hasIDToken: settings.renewsIDToken, at: now)
     }
 
@@ -111,7 +119,7 @@ extension ProviderState {
         return successor
     }
 
-    private mutating func newRefreshToken(of family: Int, at now: Int) -> String {
+    mutating func newRefreshToken(of family: Int, at now: Int) -> String {
         let token = newToken("rt")
         ledger.refreshTokens[token] = Ledger.RefreshGrant(
             family: family, expiresAt: settings.refreshTokenLifetime.map { now + $0 })
@@ -119,7 +127,7 @@ extension ProviderState {
     }
 
     /// `held` is the refresh token that the client keeps if the answer has none.
-    private mutating func answer(
+    mutating func answer(
         _ client: SandboxClient, family index: Int, scopes: [String], refreshToken: String?, held: String?,
         nonce: String?, hasIDToken: Bool, at now: Int
     ) throws -> ServerResponse {

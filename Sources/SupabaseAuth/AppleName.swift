@@ -5,12 +5,32 @@ public import StrictJSON
 public struct AppleName: Sendable, Equatable {
     public let given: String?
     public let family: String?
+    /// The whole name, where it was said as one.
+    private let full: String?
 
-    /// A name of parts; nil if neither has anything in it.
-    public init?(given: String?, family: String?) {
+    /// A name of parts, or as a whole; nil if there is nothing in any of them.
+    public init?(given: String?, family: String?, full: String? = nil) {
         self.given = given.flatMap(AppleName.cleaned)
         self.family = family.flatMap(AppleName.cleaned)
-        guard self.given != nil || self.family != nil else { return nil }
+        self.full = full.flatMap(AppleName.cleaned)
+        guard self.given != nil || self.family != nil || self.full != nil else { return nil }
+    }
+
+    /// The members of a user's metadata that name a person.
+    public static let members: Set<String> = ["full_name", "given_name", "family_name"]
+
+    /// Reads a name as a user's metadata has it; nil without one. Throws for `data`: other members are not a name.
+    public init?(parsing data: JSONObject) throws(FieldError) {
+        for member in data.members {
+            guard AppleName.members.contains(member.name), member.value.string != nil else {
+                throw FieldError(
+                    field: "data",
+                    reason: "beside an ID token it is a name that the token does not have: full_name, given_name and "
+                        + "family_name, each a string")
+            }
+        }
+        self.init(
+            given: data["given_name"]?.string, family: data["family_name"]?.string, full: data["full_name"]?.string)
     }
 
     /// Reads what Apple posts beside a code: `{"name": {"firstName": …, "lastName": …}}`; nil without a name.
@@ -22,7 +42,7 @@ public struct AppleName: Sendable, Equatable {
     public func data(for user: SupabaseUser) -> JSONObject? {
         let hasName = ["full_name", "name", "given_name", "family_name"].contains { user.userMetadata.word($0) != nil }
         guard !hasName else { return nil }
-        let whole = [given, family].compactMap { $0 }.joined(separator: " ")
+        let whole = full ?? [given, family].compactMap { $0 }.joined(separator: " ")
         return JSONObject([
             "full_name": .string(whole), "given_name": .optional(given), "family_name": .optional(family),
         ])

@@ -32,6 +32,7 @@ public enum PersonMessage: String, Sendable, CaseIterable {
     case messageNotSent = "message_not_sent"
     case lastIdentity = "last_identity"
     case managed
+    case oneConfirmed = "one_confirmed"
 
     /// The languages in which a person may be spoken to.
     public enum Language: String, Sendable, CaseIterable {
@@ -81,6 +82,7 @@ public enum PersonMessage: String, Sendable, CaseIterable {
         case .messageNotSent: "The message could not be sent. Please try again later."
         case .lastIdentity: "This is the only way to sign in to your account. Please add another one first."
         case .managed: "Your organization manages this account."
+        case .oneConfirmed: "Confirmed. Now confirm at the other address, too."
         }
     }
 
@@ -118,6 +120,7 @@ public enum PersonMessage: String, Sendable, CaseIterable {
         case .messageNotSent: "Не удалось отправить сообщение. Попробуйте позже."
         case .lastIdentity: "Это единственный способ войти в ваш аккаунт. Сначала добавьте другой."
         case .managed: "Этим аккаунтом управляет ваша организация."
+        case .oneConfirmed: "Подтверждено. Теперь подтвердите и на другом адресе."
         }
     }
 }

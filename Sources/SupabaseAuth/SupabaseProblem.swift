@@ -64,11 +64,14 @@ public struct SupabaseProblem: Sendable, Equatable {
     public let retryAfter: Int?
     /// Our own sentence, where the fault was found before anything was sent.
     public let reason: String?
+    /// True for the server's words for a session that is over, or whose user is gone, said to who had a token of it.
+    public let endsSession: Bool
 
     init(
         _ meaning: SupabaseCode.Meaning, providerCode: String? = nil, providerMessage: String? = nil,
-        weaknesses: [String] = [], retryAfter: Int? = nil, reason: String? = nil
+        weaknesses: [String] = [], retryAfter: Int? = nil, reason: String? = nil, endsSession: Bool = false
     ) {
+        self.endsSession = endsSession
         code = meaning.code
         recovery = meaning.recovery
         message = meaning.message
@@ -82,7 +85,14 @@ public struct SupabaseProblem: Sendable, Equatable {
     /// The same without the server's words: they may repeat what was sent.
     public var withoutWords: SupabaseProblem {
         SupabaseProblem(
-            .init(code, recovery, message), providerCode: providerCode, weaknesses: weaknesses, retryAfter: retryAfter)
+            .init(code, recovery, message), providerCode: providerCode, weaknesses: weaknesses, retryAfter: retryAfter,
+            endsSession: endsSession)
+    }
+
+    /// A user who is not found at another status is one who was looked for.
+    private static func endsSession(_ refusal: SupabaseError.Refusal) -> Bool {
+        ["session_not_found", "session_expired"].contains(refusal.code)
+            || (refusal.code == "user_not_found" && refusal.status == 403)
     }
 
     /// The problem that an error of the server's is on this occasion.
@@ -91,7 +101,8 @@ public struct SupabaseProblem: Sendable, Equatable {
         case .refused(let refusal):
             self.init(
                 SupabaseCode.meaning(of: refusal, on: occasion), providerCode: refusal.code,
-                providerMessage: refusal.message, weaknesses: refusal.weaknesses, retryAfter: refusal.retryAfter)
+                providerMessage: refusal.message, weaknesses: refusal.weaknesses, retryAfter: refusal.retryAfter,
+                endsSession: SupabaseProblem.endsSession(refusal))
         case .unavailable(_, let seconds):
             self.init(.init(.providerUnreachable, .retry, .serviceDown), retryAfter: seconds)
         case .invalid:

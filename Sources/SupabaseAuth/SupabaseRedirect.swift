@@ -78,11 +78,9 @@ public struct SupabaseRedirect: Sendable, Equatable {
         return split.path + (split.query.contains { $0 == "." || $0 == "/" } ? "?**" : "?*")
     }
 
-    /// True if a callback is at this address: everything up to its query, which the server re-encodes. A scheme's empty
-    /// host may be lost on the way: `com.example.app://` comes back as `com.example.app:`.
+    /// True if a callback is at this address: everything up to its query, which the server re-encodes.
     public func isPlace(of callback: WebURL) -> Bool {
         guard let mine = try? WebURL(parsing: url) else { return false }
-        return mine.scheme == callback.scheme && (mine.host ?? "") == (callback.host ?? "")
-            && mine.port == callback.port && mine.path == callback.path
+        return callback.isPlace(of: mine)
     }
 }

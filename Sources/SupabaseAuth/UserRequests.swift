@@ -24,6 +24,27 @@ public struct UserChanges: Sendable, Equatable {
 
     /// True if there is nothing to change.
     public var isEmpty: Bool { email == nil && phone == nil && password == nil && data == nil }
+
+    /// True if an address or a number is to become another one, which waits for its code.
+    public var hasContacts: Bool { email != nil || phone != nil }
+
+    /// The address and the number alone, without anything secret.
+    public var contacts: UserChanges {
+        var changes = UserChanges()
+        changes.email = email
+        changes.phone = phone
+        changes.channel = channel
+        return changes
+    }
+
+    /// Everything but the address and the number.
+    public var withoutContacts: UserChanges {
+        var changes = self
+        changes.email = nil
+        changes.phone = nil
+        changes.channel = nil
+        return changes
+    }
 }
 
 /// How far a sign-out reaches.

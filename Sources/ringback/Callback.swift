@@ -18,11 +18,22 @@ enum Callback {
     }
 
     /// Delivers it and says what came of it.
-    static func deliver(_ url: String, _ calls: BrokerCalls, isJSON: Bool) throws(RingbackError) {
-        let answer = try calls.call("POST", "/v1/callbacks", body: ["url": .string(url)], timeout: .seconds(60))
+    ///
+    /// - Parameter wantsNotice: the person looks at the desktop and not at a terminal: a notification tells them; if
+    ///   there is none, standard error does too, since it is what desktops keep of a program.
+    static func deliver(
+        _ url: String, _ calls: BrokerCalls, isJSON: Bool, wantsNotice: Bool = false
+    ) throws(RingbackError) {
+        var body = JSONObject([.init("url", .string(url))])
+        if wantsNotice { body["notify"] = true }
+        let answer = try calls.call("POST", "/v1/callbacks", body: .object(body), timeout: .seconds(60))
         if isJSON { Output.json(answer) }
         guard let document = answer["flow"] else {
-            if !isJSON { Output.line("Handed over to the app that waits for it.") }
+            if !isJSON {
+                let isKept = answer["deep_link"]?["heard"]?.bool == false
+                let handed = isKept ? "Kept a minute for the app: none listens now." : "Handed over to the app."
+                Output.line(answer["diagnostic_link"] == nil ? handed : "ringback doctor has its link back.")
+            }
             return
         }
         guard let flow = Flow(reading: document) else {
@@ -30,16 +41,42 @@ enum Callback {
             return
         }
         if let failure = flow.failure { throw failure }
-        if !isJSON { Output.line(SignInRun.result(flow.account, try calls.account(flow.account))) }
+        guard !isJSON || wantsNotice else { return }
+        let account = try calls.account(flow.account)
+        let isChange = flow.method == "update_user"
+        let result =
+            if flow.status == .pending { Sanitizer.line(flow.userMessage ?? "Another confirmation is awaited.") } else {
+                isChange ? Verify.confirmed(flow.account, account) : SignInRun.result(flow.account, account)
+            }
+        if !isJSON { Output.line(result) }
+        let isTold = !wantsNotice || answer["notified"]?.bool == true || Console.Stream.output.isTerminal
+        if !isTold { Output.note(result) }
     }
 
     /// The accounts whose pending sign-in waits for a callback at the URL's place.
     static func accounts(awaiting url: String, _ calls: BrokerCalls) throws(RingbackError) -> [String] {
         let flows = try calls.call("GET", "/v1/flows")["flows"]?.array?.compactMap { Flow(reading: $0) } ?? []
-        return flows.filter { flow in
+        let candidates = flows.filter { flow in
             flow.status == .pending && flow.redirectURI.map { place(of: $0) == place(of: url) } == true
-        }.map(\.account)
+        }
+        // Several may wait at one place: the state says which, where the page's address has it.
+        let own = candidates.filter { flow in
+            guard let state = state(in: url) else { return false }
+            return flow.authorizationURL.flatMap { self.state(in: $0) } == state
+        }
+        return (own.isEmpty ? candidates : own).map(\.account)
     }
 
-    private static func place(of url: String) -> Substring { url.prefix { $0 != "?" && $0 != "#" } }
+    private static func state(in url: String) -> Substring? {
+        url.drop { $0 != "?" }.dropFirst().prefix { $0 != "#" }.split(separator: "&")
+            .first { $0.hasPrefix("state=") }?.dropFirst("state=".count)
+    }
+
+    /// Where a URL leads, without what it carries.
+    static func place(of url: String) -> Substring { url.prefix { $0 != "?" && $0 != "#" } }
+
+    /// Copied text brings spaces and line ends along.
+    static func trimmed(_ text: String) -> String {
+        String(text.drop(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed())
+    }
 }

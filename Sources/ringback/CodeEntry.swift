@@ -30,10 +30,13 @@ struct CodeEntry {
         let watch = try FlowWatch(calls, flow: flow.id, until: end)
         defer { watch.stop() }
         guard SecretInput.asksPerson(descriptor) else {
-            let line = try input.line("", from: descriptor, orEndedBy: watch.descriptor)
-            if let (ended, _) = try watch.outcome { return ended }
-            if let code = line.map(CodeEntry.trimmed), !code.isEmpty {
-                return try patient.verify(flow: flow.id, "code", code).0
+            while true {
+                let line = try input.line("", from: descriptor, orEndedBy: watch.descriptor)
+                if let (ended, _) = try watch.outcome { return ended }
+                guard let code = line.map(CodeEntry.trimmed), !code.isEmpty else { break }
+                let known = try patient.verify(flow: flow.id, "code", code).0
+                guard known.status == .pending else { return known }
+                CodeEntry.show(known)
             }
             watch.stop()
             return try calls.wait(forFlow: flow.id, until: end, onTick: onTick).0
@@ -54,7 +57,9 @@ struct CodeEntry {
                 if word == "resend" {
                     Output.note(CodeEntry.sent(try patient.resend(flow: flow.id).0))
                 } else {
-                    return try patient.verify(flow: flow.id, "code", word).0
+                    let known = try patient.verify(flow: flow.id, "code", word).0
+                    guard known.status == .pending else { return known }
+                    CodeEntry.show(known)
                 }
             } catch {
                 guard isPending(flow) else { throw error }
@@ -78,6 +83,14 @@ struct CodeEntry {
     private static func introduction(to flow: Flow) -> String {
         let first = flow.userMessage.map { Sanitizer.line($0) } ?? "A message with a code was sent."
         return flow.redirectURI == nil ? first : first + " Its link finishes this too, opened on this machine."
+    }
+
+    /// One of several codes was right.
+    static func show(_ flow: Flow) {
+        Output.note(flow.userMessage.map { Sanitizer.line($0) } ?? "Confirmed. Another code is awaited.")
+        if !flow.awaiting.isEmpty {
+            Output.note("Awaited: the code for \(Sanitizer.line(flow.awaiting.joined(separator: ", ")))")
+        }
     }
 
     /// What to say after a message was sent again.

@@ -14,14 +14,14 @@ struct Complete: ParsableCommand {
     @OptionGroup var daemon: DaemonOptions
 
     func validate() throws {
-        if let url, let mistake = Callback.mistake(Complete.trimmed(url)) { throw ValidationError(mistake) }
+        if let url, let mistake = Callback.mistake(Callback.trimmed(url)) { throw ValidationError(mistake) }
     }
 
     func run() throws {
         let isTerminal = Console.Stream.input.isTerminal
         var text = ""
         try present { () throws(RingbackError) in text = try read(isTerminal) }
-        let callback = Complete.trimmed(text)
+        let callback = Callback.trimmed(text)
         // What was read is no argument: how the verb is used would not help.
         if let mistake = Callback.mistake(callback) {
             Output.note("ringback: \(mistake)")
@@ -41,11 +41,6 @@ struct Complete: ParsableCommand {
             }
             try Callback.deliver(callback, calls, isJSON: json.isWanted)
         }
-    }
-
-    /// Copied text brings spaces and line ends along.
-    private static func trimmed(_ text: String) -> String {
-        String(text.drop(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed())
     }
 
     private func read(_ isTerminal: Bool) throws(RingbackError) -> String {

@@ -46,8 +46,9 @@ struct Events: ParsableCommand {
             for member in data.object?.members ?? [] { object[member.name] = member.value }
             return Output.json(.object(object))
         }
-        let words = [
-            TimeText.timeOfDay(data["at"]?.integer ?? TimeText.now()), data["account"]?.string, event.name,
+        let words: [String?] = [
+            TimeText.timeOfDay(data["at"]?.integer ?? TimeText.now()),
+            data["account"]?.string ?? data["scheme"]?.string, event.name,
             data["state"]?.string, data["user"]?["email"]?.string ?? data["subject"]?.string,
             data["ends_at"]?.integer.map { "ends in \(TimeText.span($0 - TimeText.now()))" },
             RingbackError(reading: data["error"])?.detail,

@@ -7,6 +7,10 @@ struct Login: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Sign in: open the browser, wait, say who is signed in.",
         discussion: """
+            Where there is neither a display nor BROWSER, and the provider offers it, by a code that is entered on another \
+            device (--method device). With --no-browser the callback URL may be pasted here. Over SSH the line that \
+            forwards the callback's port is shown.
+
             At a Supabase project also by password, by a code or a link in a message, and more: see --method. What must \
             not be seen is asked for on the terminal, without echo; else it is a line of standard input, or of the \
             descriptor that is named. Several are lines in the order in which --help names them; it is never an argument.
@@ -20,6 +24,15 @@ struct Login: ParsableCommand {
     @Flag(help: "Print the page's address on the first line instead of opening a browser.")
     var noBrowser = false
 
+    @Flag(help: "Draw no QR code.")
+    var noQr = false
+
+    @Option(
+        help: ArgumentHelp(
+            "The port that the browser comes back to, such as one that is forwarded; else any that is free.",
+            valueName: "port"))
+    var callbackPort: Int?
+
     @OptionGroup var way: SignInOptions
 
     @Flag(name: .customLong("switch"), help: "Allow another person than the one signed in now.")
@@ -32,8 +45,14 @@ struct Login: ParsableCommand {
     @OptionGroup var daemon: DaemonOptions
 
     func validate() throws {
-        if noBrowser, ![.browser, .sso].contains(way.method) {
+        if noBrowser, ![.browser, .sso].contains(way.method), way.fromAccount == nil {
             throw ValidationError("--no-browser does not belong to --method \(way.method.rawValue).")
+        }
+        if callbackPort != nil, ![.browser, .sso].contains(way.method) {
+            throw ValidationError("--callback-port does not belong to --method \(way.method.rawValue).")
+        }
+        if let callbackPort, !(1...65_535).contains(callbackPort) {
+            throw ValidationError("--callback-port is 1 to 65535.")
         }
         // The daemon's own bounds.
         if let timeout, !(1...3_600).contains(timeout) { throw ValidationError("--timeout is 1 to 3600 seconds.") }
@@ -59,8 +78,12 @@ struct Login: ParsableCommand {
         run.fields = try way.fields(SecretInput(interruption: interruption))
         run.codeDescriptor = way.codeDescriptor
         if switchSubject { run.fields["switch_subject"] = true }
+        if let callbackPort { run.fields["callback_port"] = .integer(callbackPort) }
+        run.mayChooseDevice = way.isLeftOpen && !noBrowser && callbackPort == nil
+        run.showsQR = !noQr
         run.timeout = timeout
         run.began = { [noBrowser, json] flow, document in
+            if !noBrowser, let warning = SchemeDesktop.warning(flow.redirectURI) { Output.note(warning) }
             if json.isWanted {
                 Output.json(document)
             } else if noBrowser, let url = flow.authorizationURL {

@@ -1,10 +1,17 @@
 import ArgumentParser
+import CLinux
+import Glibc
 import RingbackClient
+import StrictJSON
+import Terminal
 
 struct Open: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Hand over a callback URL: the handler of custom schemes.",
-        discussion: "In a .desktop file: Exec=/usr/bin/ringback open %u")
+        discussion: """
+            ringback scheme register makes the desktop run this. A daemon that does not run is started by its socket \
+            unit. A notification says what came of it; without one, standard error does.
+            """)
 
     @Argument(help: "The callback URL.")
     var url: String
@@ -17,8 +24,49 @@ struct Open: ParsableCommand {
     }
 
     func run() throws {
+        Open.hideArgument(url)
         try present { () throws(RingbackError) in
-            try Callback.deliver(url, try daemon.calls(), isJSON: json.isWanted)
+            let calls = try daemon.calls()
+            do throws(RingbackError) {
+                try Callback.deliver(url, calls, isJSON: json.isWanted, wantsNotice: true)
+            } catch {
+                guard daemon.socket == nil, DaemonStart.helps(error) else { throw error }
+                try DaemonStart.start()
+                try Callback.deliver(url, calls, isJSON: json.isWanted, wantsNotice: true)
+            }
+        }
+    }
+
+    /// Any user of the machine may read a program's arguments for as long as it runs, and this one waits for the
+    /// provider (threat row SC-01): the code is gone from there before the daemon has it.
+    private static func hideArgument(_ url: String) {
+        for (index, argument) in CommandLine.arguments.enumerated() where argument == url {
+            clinux_forget_argument(Int32(index))
+        }
+    }
+}
+
+/// Brings up a daemon that does not run, the way that a first connection would if its socket were there.
+enum DaemonStart {
+    /// systemd's own bound on a unit is longer; a person waits for this.
+    private static let bound: Duration = .seconds(10)
+    private static let command = ["systemctl", "--user", "start", "ringback.socket"]
+
+    /// Nobody answers at a place that is known.
+    static func helps(_ error: RingbackError) -> Bool { error.kind == .noDaemon && error.recovery != .fixConfiguration }
+
+    /// - Throws: `no_daemon`, with what to do.
+    static func start() throws(RingbackError) {
+        guard let answer = Tool.run(command, within: bound) else {
+            throw RingbackError(
+                .noDaemon, "No daemon answers, and there is no systemctl to start it with. Run: ringbackd",
+                recovery: .fixConfiguration)
+        }
+        guard answer.status == 0 else {
+            throw RingbackError(
+                .noDaemon,
+                "No daemon answers, and its socket unit cannot be started. Look: systemctl --user status ringback.socket",
+                recovery: .fixConfiguration)
         }
     }
 }

@@ -4,15 +4,27 @@ import RingbackClient
 /// Ringback's other programs: beside this one, as they are installed and built, or else in PATH.
 enum Programs {
     static func path(_ name: String) -> String {
-        if let own = own {
-            let sibling = own.prefix(upTo: own.lastIndex(of: "/") ?? own.startIndex) + "/" + name
-            if unsafe access(String(sibling), X_OK) == 0 { return String(sibling) }
+        if let directory = ownDirectory {
+            let sibling = "\(directory)/\(name)"
+            if unsafe access(sibling, X_OK) == 0 { return sibling }
         }
         return name
     }
 
+    /// The directory of this program's file.
+    static var ownDirectory: String? {
+        own.map { String($0[..<($0.lastIndex(of: "/") ?? $0.startIndex)]) }
+    }
+
+    /// True for a path that leads to this program's file.
+    static func isSelf(_ path: String) -> Bool {
+        guard let own, let found = unsafe realpath(path, nil) else { return false }
+        defer { unsafe free(found) }
+        return unsafe String(cString: found) == own
+    }
+
     /// This program's file, by the kernel's word.
-    private static var own: String? {
+    static var own: String? {
         var buffer = [CChar](repeating: 0, count: 4_096)
         let count = unsafe readlink("/proc/self/exe", &buffer, buffer.count)
         guard count > 0, count < buffer.count else { return nil }

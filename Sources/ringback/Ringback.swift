@@ -16,10 +16,13 @@ struct Ringback: ParsableCommand {
             """,
         version: "ringback \(version)",
         subcommands: [
-            AccountVerbs.self, Login.self, Verify.self, Resend.self, Token.self, ShowSession.self, ShowAccounts.self,
-            ShowStatus.self,
-            Events.self, Refresh.self, Logout.self, Complete.self, Open.self, MigrateUser.self, Audit.self,
-            ShowMetrics.self, Lock.self,
-            Unlock.self, VaultVerbs.self, ConfigVerbs.self, SupabaseVerbs.self, Reload.self, Demo.self,
+            AccountVerbs.self, Login.self, Verify.self, Resend.self, Token.self, Exec.self, ShowSession.self,
+            ShowAccounts.self, ShowStatus.self,
+            Events.self, Links.self, Refresh.self, Logout.self, Complete.self, Open.self, SchemeVerbs.self, Doctor.self,
+            MigrateUser.self,
+            Audit.self,
+            ShowMetrics.self, ExposeVerbs.self, Lock.self,
+            Unlock.self, VaultVerbs.self, ConfigVerbs.self, SupabaseVerbs.self, Reload.self,
+            Env.self, Agent.self, Install.self, Demo.self,
         ])
 }

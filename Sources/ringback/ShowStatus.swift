@@ -15,8 +15,11 @@ struct ShowStatus: ParsableCommand {
             let answer = try calls.call("GET", "/v1/status")
             guard !json.isWanted else { return Output.json(answer) }
             let status = try DaemonStatus(reading: answer)
-            Output.field("Daemon", "ringbackd \(status.version), pid \(status.pid), up \(TimeText.span(status.uptime))")
+            // A restricted socket tells less.
+            let pid = answer["pid"]?.integer.map { ", pid \($0)" } ?? ""
+            Output.field("Daemon", "ringbackd \(status.version)\(pid), up \(TimeText.span(status.uptime))")
             Output.field("Socket", calls.socket)
+            Output.field("Restricted", ShowStatus.restriction(answer["grant"]))
             Output.field("Vault", ShowStatus.vault(answer["vault"]))
             if status.isVaultLocked {
                 Output.field("Locked", status.vaultLockReason ?? "Run: ringback unlock")
@@ -25,7 +28,7 @@ struct ShowStatus: ParsableCommand {
             let text = counts.map { "\($0.value) \($0.key.rawValue)" }.joined(separator: ", ")
             Output.field("Accounts", text.isEmpty ? "none" : text)
             try showWhatWaits(status, answer, calls)
-            let listeners = answer["listeners"]?.array?.compactMap(\.string) ?? []
+            guard let listeners = answer["listeners"]?.array?.compactMap(\.string) else { return }
             Output.field(
                 "Listeners", listeners.isEmpty ? "none (no sign-in is pending)" : listeners.joined(separator: ", "))
         }
@@ -43,6 +46,16 @@ struct ShowStatus: ParsableCommand {
         let names = answer["pending_revocations_by_account"]?.object?.names ?? []
         let whose = names.isEmpty ? "" : " (\(names.joined(separator: ", ")))"
         Output.field("Sign-outs", "\(status.pendingRevocations) to be told to the provider\(whose)")
+    }
+
+    /// What a restricted socket is, and shows.
+    private static func restriction(_ grant: JSON?) -> String? {
+        guard let name = grant?["name"]?.string else { return nil }
+        let accounts = (grant?["accounts"]?.array ?? []).compactMap(\.string).joined(separator: ", ")
+        let scope = grant?["scope"]?.string.map { " for at most “\($0)”" } ?? ""
+        let end = grant?["expires_at"]?.integer
+        let validity = end.map { ", valid \(TimeText.validity(until: $0, now: TimeText.now()))" } ?? ""
+        return "\(name): tokens of \(accounts)\(scope)\(validity)"
     }
 
     private static func vault(_ vault: JSON?) -> String? {

@@ -6,6 +6,7 @@ extension SignInOptions {
     func fields(_ input: SecretInput) throws(RingbackError) -> JSONObject {
         var fields = JSONObject([.init("method", .string(method.rawValue))])
         fields["oauth_provider"] = upstream.map { .string($0) }
+        fields["from_account"] = fromAccount.map { .string($0) }
         fields["email"] = email.map { .string($0) }
         fields["phone"] = phone.map { .string($0) }
         fields["channel"] = channel.map { .string($0.rawValue) }
@@ -24,9 +25,10 @@ extension SignInOptions {
 
     private func addSecrets(to fields: inout JSONObject, _ input: SecretInput) throws(RingbackError) {
         switch method {
-        case .browser, .otp, .magicLink, .anonymous, .sso: break
+        case .browser, .device, .otp, .magicLink, .anonymous, .sso: break
         case .password: fields["password"] = .string(try input.read("password", from: passwordDescriptor))
         case .signUp: fields["password"] = .string(try input.readNew("new password", from: passwordDescriptor))
+        case .idToken where fromAccount != nil: break
         case .idToken: try SignInOptions.addIDToken(to: &fields, tokens, input)
         case .session:
             fields["access_token"] = .string(try input.read("access token", from: accessTokenDescriptor))

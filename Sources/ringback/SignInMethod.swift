@@ -1,8 +1,10 @@
 import ArgumentParser
 
-/// The ways to sign in. All but the first are a Supabase project's.
+/// The ways to sign in. All but the first two are a Supabase project's.
 enum SignInMethod: String, ExpressibleByArgument, CaseIterable {
     case browser
+    /// With a code that is entered elsewhere (RFC 8628).
+    case device
     case password
     case signUp = "sign_up"
     case otp
@@ -16,6 +18,7 @@ enum SignInMethod: String, ExpressibleByArgument, CaseIterable {
     var options: Set<String> {
         let all: Set = ["no-persist"]
         switch self {
+        case .device: return []
         case .browser: return all.union(["with", "provider-token"])
         case .password: return all.union(["email", "phone", "password-fd", "captcha-token-fd"])
         case .signUp:
@@ -27,7 +30,10 @@ enum SignInMethod: String, ExpressibleByArgument, CaseIterable {
                 "email", "phone", "data", "channel", "captcha-token-fd", "no-create-user", "code-fd",
             ])
         case .magicLink: return all.union(["email", "data", "captcha-token-fd", "no-create-user", "code-fd"])
-        case .idToken: return all.union(["with", "id-token-fd", "nonce-fd", "access-token-fd", "captcha-token-fd"])
+        case .idToken:
+            return all.union([
+                "with", "from", "data", "id-token-fd", "nonce-fd", "access-token-fd", "captcha-token-fd",
+            ])
         case .anonymous: return all.union(["data", "captcha-token-fd"])
         case .sso: return all.union(["domain", "provider-id", "captcha-token-fd", "provider-token"])
         case .session: return all.union(["access-token-fd", "refresh-token-fd"])

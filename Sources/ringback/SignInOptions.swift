@@ -4,13 +4,25 @@ import StrictJSON
 
 /// What `login` can say about a sign-in. Whether addresses and passwords are good is for the daemon to tell.
 struct SignInOptions: ParsableArguments {
-    @Option(help: "How to sign in; all ways but the browser are a Supabase project's.")
-    var method = SignInMethod.browser
+    @Option(
+        name: .customLong("method"),
+        help: ArgumentHelp(
+            "How to sign in: browser, or device, by a code that is entered elsewhere; the others are a project's.",
+            valueName: "method"))
+    var stated: SignInMethod?
+
+    /// Who says nothing means the browser, where there is one.
+    var method: SignInMethod { stated ?? .browser }
 
     @Option(
         name: .customLong("with"),
         help: ArgumentHelp("The provider behind a Supabase project, such as google.", valueName: "provider"))
     var upstream: String?
+
+    @Option(
+        name: .customLong("from"),
+        help: ArgumentHelp("id_token: the configured account whose ID token it is.", valueName: "account"))
+    var fromAccount: String?
 
     @Option(help: "Who signs in, or whom the message goes to.")
     var email: String?
@@ -27,7 +39,9 @@ struct SignInOptions: ParsableArguments {
     @Option(name: .customLong("provider-id"), help: ArgumentHelp("sso: what the project calls it.", valueName: "id"))
     var providerID: String?
 
-    @Option(help: ArgumentHelp("A JSON object for a new person's metadata.", valueName: "json"))
+    @Option(
+        help: ArgumentHelp(
+            "A JSON object for a new person's metadata; id_token: the name that Apple tells once.", valueName: "json"))
     var data: String?
 
     @Flag(help: "Keep the session out of the vault's files: it ends with the daemon.")
@@ -76,12 +90,18 @@ struct SignInOptions: ParsableArguments {
         case .password, .signUp, .otp:
             guard contacts == 1 else { throw ValidationError("Say who: --email ADDRESS or --phone NUMBER.") }
         case .magicLink: guard email != nil else { throw ValidationError("Say who: --email ADDRESS.") }
-        case .idToken: guard upstream != nil else { throw ValidationError("Say whose token it is: --with PROVIDER.") }
+        case .idToken:
+            guard upstream != nil || fromAccount != nil else {
+                throw ValidationError("Say whose token it is: --with PROVIDER or --from ACCOUNT.")
+            }
+            guard fromAccount == nil || descriptors.allSatisfy({ $0 == nil }) && data == nil else {
+                throw ValidationError("With --from ACCOUNT there is no token to read, and no name to write.")
+            }
         case .sso:
             guard (domain == nil) != (providerID == nil) else {
                 throw ValidationError("Say which organization: --domain DOMAIN or --provider-id ID.")
             }
-        case .browser, .anonymous, .session: break
+        case .browser, .device, .anonymous, .session: break
         }
         guard channel == nil || phone != nil else { throw ValidationError("--channel belongs to --phone.") }
         try SignInOptions.check(descriptors)
@@ -101,10 +121,14 @@ struct SignInOptions: ParsableArguments {
         ]
     }
 
+    /// True if nothing was said about how to sign in.
+    var isLeftOpen: Bool { stated == nil && given.isEmpty }
+
     /// The options that were given, by name.
     private var given: [String] {
         let values: [(String, Bool)] = [
-            ("with", upstream != nil), ("email", email != nil), ("phone", phone != nil), ("channel", channel != nil),
+            ("with", upstream != nil), ("from", fromAccount != nil), ("email", email != nil), ("phone", phone != nil),
+            ("channel", channel != nil),
             ("domain", domain != nil), ("provider-id", providerID != nil), ("data", data != nil),
             ("no-persist", noPersist), ("provider-token", providerToken), ("no-create-user", noCreateUser),
             ("password-fd", passwordDescriptor != nil), ("id-token-fd", idTokenDescriptor != nil),

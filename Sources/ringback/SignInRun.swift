@@ -15,6 +15,10 @@ struct SignInRun {
     var fields = JSONObject([.init("method", "browser")])
     /// Seconds; also the bound on this run's own wait, where the flow is another's and lasts longer.
     var timeout: Int?
+    /// Where no browser can be opened, the provider is asked for a code to be entered on another device first.
+    var mayChooseDevice = false
+    /// Draws addresses for telephones.
+    var showsQR = true
     /// Where a code is read, if the flow wants one; nil for the terminal or standard input.
     var codeDescriptor: Int32?
     /// Called with the flow once there is one.
@@ -87,7 +91,29 @@ struct SignInRun {
         patient.interruption = nil
         var fields = fields
         if let timeout { fields["timeout"] = .integer(timeout) }
-        let asksForPage = fields["method"] == "browser"
+        if mayChooseDevice, !Display.hasBrowser, !waitsForBrowser(patient) {
+            do throws(RingbackError) {
+                var asked = fields
+                asked["method"] = "device"
+                return try begin(asked, patient, calls)
+            } catch {
+                // The provider offers no such thing, or not to this client.
+                guard [.methodUnsupported, .providerError].contains(error.kind) else { throw error }
+            }
+        }
+        return try begin(fields, patient, calls)
+    }
+
+    /// One that was begun with a browser is joined, not opposed.
+    private func waitsForBrowser(_ calls: BrokerCalls) -> Bool {
+        guard let flow = try? calls.account(account)["flow"] else { return false }
+        return flow["method"]?.string != "device"
+    }
+
+    private func begin(
+        _ fields: JSONObject, _ patient: BrokerCalls, _ calls: BrokerCalls
+    ) throws(RingbackError) -> BrokerCalls.Started {
+        let asksForPage = ["browser", "device"].contains(fields["method"]?.string)
         let progress = ProgressLine()
         defer { progress.clear() }
         return try patient.begin(account, path, fields) {
@@ -104,15 +130,20 @@ struct SignInRun {
     /// `Signed in to ACCOUNT as EMAIL-or-subject`
     static func result(_ name: String, _ account: JSON) -> String {
         let user = User(reading: account["user"])
-        let who = user?.email ?? user?.phone ?? account["subject"]?.string ?? "an unnamed subject"
+        let nobody = account["grant"] == nil ? "an unnamed subject" : "a service"
+        let who = user?.email ?? user?.phone ?? account["subject"]?.string ?? nobody
         return "Signed in to \(name) as \(Sanitizer.line(who))"
     }
 
     private func wait(for flow: Flow, _ calls: BrokerCalls) throws(RingbackError) -> Flow {
         var browser: Int32?
-        if opensBrowser, let url = flow.authorizationURL {
+        if flow.userCode != nil {
+            DeviceDisplay.show(flow, hasQR: showsQR)
+        } else if opensBrowser, let url = flow.authorizationURL {
             browser = Browser.start(url)
-            if browser == nil { showPage(url) }
+            if browser == nil { showPage(url, flow, takesPaste: PasteEntry.isPossible) }
+        } else if !opensBrowser {
+            SignInGuide.show(for: flow, hasQR: showsQR, takesPaste: PasteEntry.isPossible)
         }
         let progress = ProgressLine()
         defer { progress.clear() }
@@ -133,6 +164,11 @@ struct SignInRun {
             if !SecretInput.asksPerson(codeDescriptor) { show() }
             return try entry.finish(flow, onTick: show)
         }
+        if browser == nil, flow.waitingFor == "callback", let interruption = calls.interruption, PasteEntry.isPossible {
+            var entry = PasteEntry(calls: calls, input: SecretInput(interruption: interruption))
+            entry.end = bound
+            return try entry.finish(flow, onTick: show)
+        }
         show()
         return try calls.wait(forFlow: flow.id, until: bound) {
             // An opener that ends badly showed nothing: then the person opens the page.
@@ -140,16 +176,17 @@ struct SignInRun {
                 browser = nil
                 if status != 0, let url = flow.authorizationURL {
                     progress.clear()
-                    showPage(url)
+                    showPage(url, flow, takesPaste: false)
                 }
             }
             show()
         }.0
     }
 
-    private func showPage(_ url: String) {
+    private func showPage(_ url: String, _ flow: Flow, takesPaste: Bool) {
         // Not cut: a URL without its end is no URL.
         Output.note("Open this page in a browser:\n  \(Sanitizer.line(url, limit: 16_384))")
+        SignInGuide.show(for: flow, hasQR: showsQR, takesPaste: takesPaste)
     }
 
     private static func describe(_ flow: Flow) -> String {
@@ -158,7 +195,8 @@ struct SignInRun {
         case nil, "callback": "the sign-in to \(flow.account)\(place) in your browser"
         case "code": "the code that was sent for \(flow.account) (ringback verify takes it too)"
         case "email_confirmation": "the confirmation by e-mail for \(flow.account)"
-        case "device": "the sign-in to \(flow.account) on another device"
+        // The code once more: what stands above may have scrolled away.
+        case "device": "the code \(Sanitizer.line(flow.userCode ?? "")) to be entered, for \(flow.account)"
         case let other?: "\(Sanitizer.line(other)) for \(flow.account)"
         }
     }

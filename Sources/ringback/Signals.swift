@@ -4,6 +4,8 @@ import RingbackClient
 /// The write end that the handler below may use; set once, before the handler is.
 nonisolated(unsafe) private var trigger: Int32 = -1
 nonisolated(unsafe) private var caught = false
+/// Its descriptors stay open for as long as the handler may write to one, whoever has stopped waiting.
+nonisolated(unsafe) private var kept: Interruption?
 
 /// SIGINT, SIGTERM and SIGHUP as an interruption of what is being waited for, so that a verb can withdraw what it
 /// began.
@@ -12,6 +14,7 @@ enum Signals {
     /// start (nohup) stays so.
     static func interruption() throws(RingbackError) -> Interruption {
         let interruption = try Interruption()
+        unsafe kept = interruption
         unsafe trigger = interruption.trigger
         var action = sigaction()
         unsafe action.__sigaction_handler.sa_handler = { number in

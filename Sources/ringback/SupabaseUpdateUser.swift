@@ -7,8 +7,10 @@ struct SupabaseUpdateUser: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "update-user", abstract: "Change the person who is signed in.",
         discussion: """
-            An address waits for its confirmation, a number for its code. What must not be seen is read as with login: \
-            from the terminal where the descriptor is 0 and one sits there, from a line of it otherwise.
+            Another address or number is not the person's before the codes of its messages were typed; the project may \
+            ask the present address too. They are asked for on the terminal; elsewhere they are lines of --code-fd, or \
+            “ringback verify” takes them later. What must not be seen is read as with login: from the terminal where \
+            the descriptor is 0 and one sits there, from a line of it otherwise.
             """)
 
     @Argument(help: "The account.")
@@ -42,6 +44,12 @@ struct SupabaseUpdateUser: ParsableCommand {
         help: SignInOptions.descriptor("the present password, where another one needs it,"))
     var currentDescriptor: Int32?
 
+    @Option(name: .customLong("code-fd"), help: SignInOptions.descriptor("the codes that were sent, a line each,"))
+    var codeDescriptor: Int32?
+
+    @Flag(help: "Do not wait for the codes of another address or number.")
+    var noWait = false
+
     @OptionGroup var json: JSONOption
     @OptionGroup var daemon: DaemonOptions
 
@@ -55,7 +63,13 @@ struct SupabaseUpdateUser: ParsableCommand {
         guard changesPassword || (nonceDescriptor == nil && currentDescriptor == nil) else {
             throw ValidationError("--nonce-fd and --current-password-fd belong to --password or --password-fd.")
         }
-        try SignInOptions.check([passwordDescriptor, nonceDescriptor, currentDescriptor])
+        guard email != nil || phone != nil || (codeDescriptor == nil && !noWait) else {
+            throw ValidationError("--code-fd and --no-wait belong to --email or --phone.")
+        }
+        guard codeDescriptor == nil || !noWait else {
+            throw ValidationError("--code-fd and --no-wait exclude each other.")
+        }
+        try SignInOptions.check([passwordDescriptor, nonceDescriptor, currentDescriptor, codeDescriptor])
         if let data, JSONInput.object(data) == nil { throw ValidationError("--data is a JSON object.") }
     }
 
@@ -69,7 +83,32 @@ struct SupabaseUpdateUser: ParsableCommand {
             } catch {
                 throw SupabaseUpdateUser.explained(error, account)
             }
-            if json.isWanted { Output.json(answer) } else { SupabaseUser.show(answer["user"] ?? .null) }
+            guard let flow = answer["flow"].flatMap(Flow.init(reading:)) else { return show(answer) }
+            if json.isWanted { Output.json(answer) }
+            guard !noWait, codeDescriptor != nil || SecretInput.asksPerson(nil) else {
+                if !json.isWanted { show(answer) }
+                return Output.note(later)
+            }
+            try confirm(flow, interruption)
+            show(try daemon.calls().project("GET", account, "/user"))
+        }
+    }
+
+    private func show(_ answer: JSON) {
+        if json.isWanted { Output.json(answer) } else { SupabaseUser.show(answer["user"] ?? .null) }
+    }
+
+    private var later: String { "It waits for its code. To confirm it: ringback verify \(account)" }
+
+    private func confirm(_ flow: Flow, _ interruption: Interruption) throws(RingbackError) {
+        let calls = try daemon.calls(interruption)
+        do throws(RingbackError) {
+            let ended = try CodeEntry(calls, interruption, from: codeDescriptor).finish(flow)
+            if let failure = ended.failure { throw failure }
+        } catch {
+            guard error.kind == .cancelled else { throw error }
+            // What was asked for is under way at the project: it is not withdrawn with the question.
+            throw RingbackError(.cancelled, "Nothing was confirmed. \(later)")
         }
     }
 

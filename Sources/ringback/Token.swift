@@ -15,10 +15,7 @@ enum TokenVerb {
     /// The exit status.
     static func run(_ options: TokenOptions) -> Int32 {
         do throws(RingbackError) {
-            var request = options.request
-            if options.format == .xoauth2 { request.include = "user" }
-            let answer = try answer(request, options)
-            Output.line(try options.format.line(answer, kind: request.kind))
+            Output.line(try options.format.line(try answer(options), kind: options.request.kind))
             return 0
         } catch {
             Failure(error, account: options.request.account).show()
@@ -26,13 +23,17 @@ enum TokenVerb {
         }
     }
 
-    private static func answer(_ request: SessionRequest, _ options: TokenOptions) throws(RingbackError) -> JSON {
+    /// The daemon's answer, after a sign-in if that was asked for.
+    static func answer(_ options: TokenOptions) throws(RingbackError) -> JSON {
+        var request = options.request
+        if options.format == .xoauth2 { request.include = "user" }
         let calls = try Daemon.calls(socket: options.socket)
         do throws(RingbackError) {
             return try calls.session(request)
         } catch {
             guard options.signsIn, ExitStatus.of(error) == 3, let account = request.account else { throw error }
-            let run = SignInRun(account: account, opensBrowser: true)
+            var run = SignInRun(account: account, opensBrowser: true)
+            run.mayChooseDevice = true
             let signedIn = try run.finish(Daemon.calls(socket: options.socket, try Signals.interruption()))
             Output.note(SignInRun.result(account, signedIn))
             return try calls.session(request)

@@ -41,7 +41,12 @@ struct Verify: ParsableCommand {
             if let failure = ended.failure { throw failure }
             let account = try calls.account(flow.account)
             guard !json.isWanted else { return Output.json(account) }
-            Output.line(SignInRun.result(flow.account, account))
+            guard ended.status != .pending else {
+                Output.line("Confirmed in part: \(flow.account)")
+                return CodeEntry.show(ended)
+            }
+            let isChange = flow.method == "update_user"
+            Output.line(isChange ? Verify.confirmed(flow.account, account) : SignInRun.result(flow.account, account))
             if let hint = Assurance.hint(flow.account, account) { Output.note(hint) }
         }
     }
@@ -59,6 +64,17 @@ struct Verify: ParsableCommand {
         if SecretInput.asksPerson(codeDescriptor) {
             return try CodeEntry(calls, interruption, from: codeDescriptor).finish(flow)
         }
-        return try calls.verify(flow: flow.id, "code", try input.read("code", from: codeDescriptor)).0
+        var known = try calls.verify(flow: flow.id, "code", try input.read("code", from: codeDescriptor)).0
+        // A change may need two codes; who has one of them comes again.
+        while known.status == .pending, let code = try input.readOptional("code", from: codeDescriptor) {
+            known = try calls.verify(flow: flow.id, "code", code).0
+        }
+        return known
+    }
+
+    /// `Confirmed: ACCOUNT is EMAIL-or-number`
+    static func confirmed(_ name: String, _ account: JSON) -> String {
+        let user = User(reading: account["user"])
+        return "Confirmed: \(name) is \(Sanitizer.line(user?.email ?? user?.phone ?? "as it was"))"
     }
 }

@@ -9,7 +9,7 @@ import SessionVault
 
 extension Account {
     /// A configured account as the broker takes it. Nil for a name that the configuration would have refused.
-    init?(_ account: AccountConfiguration, helper: HelperConnection, vault: any Vault) {
+    init?(_ account: AccountConfiguration, helper: HelperConnection, vault: any Vault, credentials: Credentials) {
         guard let name = AccountName(account.name) else { return nil }
         self.init(
             name: name, provider: account.provider.word, source: account.source.description,
@@ -21,6 +21,10 @@ extension Account {
             trust: account.trust, headers: account.headers.map { ($0.name, $0.value) },
             refreshMargin: account.refreshMargin, sessionWarnings: account.sessionWarnings)
         postLogoutRedirectURI = account.postLogoutRedirectURI
+        grant = ServiceGrant(account)
+        if let credential = account.clientSecretCredential {
+            clientSecret = SecretSource(credential: credential, of: account, in: credentials)
+        }
         // What it is bound to is known only now.
         if account.clientSecret == .registered { clientSecret = .registered(for: self, in: vault) }
     }
@@ -45,6 +49,7 @@ extension ProjectAccount {
         self.init(
             project: configuration.project, isKeyless: !configuration.callbackCarriesFlowKey,
             oauthProvider: configuration.oauthProvider, allowsMissingNonce: configuration.allowsMissingNonce,
+            idTokenAccount: configuration.idTokenAccount,
             profile: configuration.profileTable.map { Profile(table: $0, key: configuration.profileKey) },
             profileFunction: configuration.profileFunction, functions: configuration.functions)
     }
@@ -69,8 +74,8 @@ extension Account.SecretSource {
     /// Nil for a public client.
     init?(_ account: AccountConfiguration, _ helper: HelperConnection) {
         switch account.clientSecret {
-        // The vault's is another kind of source, see above.
-        case .none, .registered: return nil
+        // The vault's and those that were given are other kinds of sources, see above.
+        case .none, .credential, .registered: return nil
         case .inline(let secret): self.init { () throws(BrokerError) in secret }
         case .file:
             // Read at every use: a secret that was exchanged on disk needs no reload.

@@ -42,6 +42,7 @@ extension CallbackOutcome {
         switch verdict {
         case .completed: self = .completed
         case .failed: self = .failed
+        case .noted: self = .noted
         case .ignored, .ended: self = .unknown
         }
     }

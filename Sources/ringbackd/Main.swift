@@ -3,6 +3,7 @@ import BrokerCore
 import CallbackListener
 import Configuration
 import CurlTransport
+import DeepLinks
 import Glibc
 import Launcher
 import LocalHTTP
@@ -21,11 +22,14 @@ enum Main {
     static func main() async {
         Hardening.apply()
         let options = Options.read(CommandLine.arguments, version: version)
-        let place = ConfigurationPlace.standard(option: options.configuration, environment: environmentVariables())
+        let place = ConfigurationPlace(options)
         if options.isHelper { exit(runHelper(place)) }
         if options.checksConfiguration { exit(checkConfiguration(place, options)) }
 
-        let helper = startHelper(place)
+        if options.ownDirectory != nil { PrivateMode.forgetServiceManager() }
+        let parent = options.exitsWithParent ? ParentWatch.begin(stated: options.parent) : nil
+        let credentials = readCredentials(options)
+        let helper = startHelper(options.helperArguments(for: place))
         let configuration = loadConfiguration(place)
         let (lock, places, activated) = claimPlaces(options)
 
@@ -39,21 +43,47 @@ enum Main {
             audit: AuditLog(
                 path: "\(places.state)/audit.jsonl",
                 options: AuditLog.Options(now: BrokerClock.system.now) { logger.warning("\($0)") }))
+        let work = Work()
+        let notices = Notices()
         let broker = Broker(
-            vault: vault, http: http, door: CallbackDoor(listener, peers: peers),
-            firstEvent: EventNumbers.next(in: places.state, now: EventBus.now()), record: records.note)
+            vault: vault, http: http, door: CallbackDoor(listener, peers: peers), work: work,
+            firstEvent: EventNumbers.next(in: places.state, now: EventBus.now())
+        ) { fact in
+            records.note(fact)
+            notices.note(fact)
+        }
         arrivals.connect(broker)
+        notices.connect(broker, helper, logger)
+        let links = DeepLinkDesk(broker, helper: helper, work: work, record: records.note, logger: logger)
         let reloader = Reloader(
-            place: place, broker: broker, helper: helper, vault: vault, peers: peers, logger: logger)
+            place: place, broker: broker, helper: helper, vault: vault, peers: peers,
+            credentials: credentials, links: links, logger: logger)
+        reloader.notices.set(notices)
         await reloader.apply(configuration)
 
-        let daemon = SocketAPI.Daemon(version: version, certificates: readCertificates) { await reloader.reload() }
-        let api = SocketAPI(broker: broker, policy: Policy(owner: getuid()), daemon: daemon, records: records)
+        let exposed = ExposedSockets(
+            ExposedPlaces(socket: places.socket, isPrivate: options.ownDirectory != nil), logger: logger)
+        let exposures = ExposureBook(exposed, state: places.state, records: records)
+        var daemon = SocketAPI.Daemon(version: version, certificates: readCertificates) { await reloader.reload() }
+        daemon.places = [
+            .init(name: "socket", path: places.socket), .init(name: "state", path: places.state),
+            .init(name: "configuration", path: place.userFile ?? "none"),
+        ]
+        daemon.exposures = exposures
+        daemon.exposedAt = exposed.places.place
+        daemon.tellOfCallback = notices.tell
+        let api = SocketAPI(
+            broker: broker, policy: Policy(owner: getuid()), daemon: daemon, records: records,
+            deepLinks: links)
         let server = api.server()
         // Both before anybody can know that the daemon is there: a signal that came sooner would end it, uncleanly.
         let hangups = await UnixSignalsSequence(trapping: .sighup)
         let ends = await UnixSignalsSequence(trapping: .sigterm, .sigint)
+        // What was exposed before is known before anybody can ask for more.
+        await exposed.begin(api, exposures, configuration)
+        reloader.exposures.set(exposures)
         listen(server, places, activated)
+        parent?.start()
         ServiceManager.notify("READY=1")
         logger.info("Listening at \(places.socket)", metadata: ["accounts": "\(configuration.accounts.count)"])
 
@@ -71,9 +101,15 @@ enum Main {
                     serviceName: "freshness"),
                 .init(service: LeaseKeeper(lock: lock, logger: logger), serviceName: "lease"),
                 .init(service: ReloadOnSignal(reloader: reloader, signals: hangups), serviceName: "reload"),
-                .init(service: listener, serviceName: "callbacks"), .init(service: server, serviceName: "socket API"),
+                .init(service: notices, serviceName: "notices"),
+                .init(service: listener, serviceName: "callbacks"),
+                .init(service: exposed, serviceName: "restricted sockets"),
+                .init(service: server, serviceName: "socket API"),
             ],
             logger: logger)
+        if let watchdog = Watchdog(broker) {
+            group.services.append(.init(service: watchdog, serviceName: "watchdog"))
+        }
         group.maximumGracefulShutdownDuration = Duration.milliseconds(4_500)
         do {
             let services = ServiceGroup(configuration: group)
@@ -90,6 +126,7 @@ enum Main {
         ServiceManager.notify("STOPPING=1")
         if activated == nil { unsafe unlink(places.socket) }
         lock.release()
+        if let directory = options.agentDirectory { PrivateMode.remove(directory) }
         // Not by `exit`: what libraries undo there, OpenSSL and libcurl first, must not meet the thread that may still be
         // loading them, after a start and an end in one breath. Nothing of ours is left to be written.
         _exit(0)
@@ -97,11 +134,17 @@ enum Main {
 
     // MARK: The steps
 
-    private static func startHelper(_ place: ConfigurationPlace) -> HelperConnection {
+    private static func readCredentials(_ options: Options) -> Credentials {
+        do throws(PlaceError) {
+            return try Credentials(options.credentials, directory: environment("CREDENTIALS_DIRECTORY"))
+        } catch {
+            stop(error.reason, ExitStatus.failed)
+        }
+    }
+
+    private static func startHelper(_ arguments: [String]) -> HelperConnection {
         // The helper reads the configuration itself: the daemon can name an account, not a program. A file that
         // RINGBACK_CONFIG named is named to it here, since its environment is a clean one.
-        let named = place.isExplicit ? place.userFile : nil
-        let arguments = ["--helper"] + (named.map { ["--config", $0] } ?? [])
         do throws(HelperError) {
             return try HelperConnection.start(arguments: arguments)
         } catch {
@@ -110,9 +153,9 @@ enum Main {
     }
 
     private static func runHelper(_ place: ConfigurationPlace) -> Int32 {
-        Helper.run { account in
-            (try? DaemonConfiguration.load(place))?[account]?.clientSecretCommand
-        }
+        Helper.run(
+            application: { (try? DaemonConfiguration.load(place))?.scheme($0)?.command },
+            command: { (try? DaemonConfiguration.load(place))?[$0]?.clientSecretCommand })
     }
 
     /// Needs no running daemon: 0, or 78 with every mistake.

@@ -1,3 +1,4 @@
+import Configuration
 import Glibc
 
 /// The daemon's command line. Read by hand: a daemon has few options, and starts often.
@@ -10,11 +11,22 @@ struct Options {
     var candidate: String?
     var isJSON = false
     var logLevel = "info"
+    /// Everything is in this directory: a daemon of a program's own.
+    var privateDirectory: String?
+    /// The daemon of `ringback agent`: in this directory, sessions in memory alone, and gone with the agent.
+    var agentDirectory: String?
+    var exitsWithParent = false
+    /// The parent's pid, by its own word.
+    var parent: Int32?
+    /// Secrets that are read from descriptors at the start.
+    var credentials: [(name: String, descriptor: Int32)] = []
     /// This process is the helper (see ``Launcher``).
     var isHelper = false
 
     static let usage = """
         usage: ringbackd [--config FILE] [--socket PATH] [--state DIRECTORY] [--log-level LEVEL]
+                         [--credential-fd NAME=N]... [--exit-with-parent[=PID]]
+               ringbackd --private DIRECTORY [--config FILE] [--exit-with-parent[=PID]] [...]
                ringbackd --check-config [--config FILE] [--candidate FILE] [--json]
                ringbackd --version | --help
 
@@ -40,6 +52,17 @@ struct Options {
             case "--state": options.state = value()
             case "--candidate": options.candidate = value()
             case "--log-level": options.logLevel = value()
+            case "--private": options.privateDirectory = absolute(value())
+            case "--agent": options.agentDirectory = absolute(value())
+            case "--exit-with-parent":
+                options.exitsWithParent = true
+                if argument.contains("=") {
+                    guard let pid = parts.last.flatMap({ Int32($0) }), pid > 0 else {
+                        fail("\(name)=PID needs a process's number")
+                    }
+                    options.parent = pid
+                }
+            case "--credential-fd": options.credentials.append(credential(value()))
             case "--check-config": options.checksConfiguration = true
             case "--json": options.isJSON = true
             case "--helper": options.isHelper = true
@@ -52,7 +75,20 @@ struct Options {
             default: fail("unknown argument \(argument)")
             }
         }
+        if options.ownDirectory != nil, options.socket != nil || options.state != nil {
+            fail("--private says where the socket and the state are: leave --socket and --state out")
+        }
+        if options.privateDirectory != nil, options.agentDirectory != nil { fail("--private or --agent, not both") }
         return options
+    }
+
+    /// `NAME=N`
+    private static func credential(_ text: String) -> (name: String, descriptor: Int32) {
+        let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        guard parts.count == 2, CredentialFile.isName(parts[0]), let descriptor = Int32(parts[1]),
+            descriptor == 0 || descriptor > 2
+        else { fail("--credential-fd is NAME=N: a credential's name, and an open descriptor's number (0, 3, ...)") }
+        return (parts[0], descriptor)
     }
 
     private static func fail(_ reason: String) -> Never {

@@ -7,6 +7,11 @@ struct Places {
 
     /// Options come first, then `RINGBACK_*`, then the XDG directories.
     init(_ options: Options) throws(PlaceError) {
+        if let directory = options.ownDirectory {
+            socket = "\(directory)/ringback.sock"
+            state = "\(directory)/state"
+            return
+        }
         if let socket = options.socket ?? environment("RINGBACK_SOCK") {
             self.socket = socket
         } else if let runtime = environment("XDG_RUNTIME_DIR") {
@@ -53,7 +58,9 @@ struct Places {
 extension Places {
     /// Refuses a socket that somebody answers at. The state lock keeps out a second daemon of the same state only: one
     /// of another state would take the socket away from under the first one's clients, who would then be signed out.
-    func refuseLiveSocket() throws(PlaceError) {
+    func refuseLiveSocket() throws(PlaceError) { try Places.refuseLiveSocket(at: socket) }
+
+    static func refuseLiveSocket(at socket: String) throws(PlaceError) {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         let name = Array(socket.utf8)

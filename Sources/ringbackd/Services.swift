@@ -2,6 +2,7 @@ import APIServer
 import BrokerCore
 import Configuration
 import CurlTransport
+import DeepLinks
 import Dispatch
 import Glibc
 import Launcher
@@ -21,18 +22,26 @@ final class Reloader: Sendable {
     private let helper: HelperConnection
     private let vault: any Vault
     private let peers: PeerUIDs
+    private let credentials: Credentials
+    private let links: DeepLinkDesk
     private let logger: Logger
     private let vaultAtStart = OnceBox<VaultConfiguration>()
+    /// Set when there is something to show.
+    let exposures = OnceBox<ExposureBook>()
+    let notices = OnceBox<Notices>()
 
     init(
         place: ConfigurationPlace, broker: Broker, helper: HelperConnection, vault: any Vault, peers: PeerUIDs,
-        logger: Logger
+        credentials: Credentials,
+        links: DeepLinkDesk, logger: Logger
     ) {
         self.place = place
         self.broker = broker
         self.helper = helper
         self.vault = vault
         self.peers = peers
+        self.credentials = credentials
+        self.links = links
         self.logger = logger
     }
 
@@ -68,7 +77,14 @@ final class Reloader: Sendable {
     func apply(_ configuration: DaemonConfiguration) async {
         if vaultAtStart.value == nil { vaultAtStart.set(configuration.vault) }
         peers.replace(with: configuration)
-        await broker.configure(configuration.accounts.compactMap { Account($0, helper: helper, vault: vault) })
+        await broker.configure(
+            configuration.accounts.compactMap {
+                Account($0, helper: helper, vault: vault, credentials: credentials)
+            })
+        // After the accounts, whose redirect URIs have schemes too.
+        await links.configure(configuration.schemes.map(LinkScheme.init))
+        await exposures.value?.configure(configuration)
+        notices.value?.configure(configuration)
     }
 
     private func monotonicMicroseconds() -> Int {

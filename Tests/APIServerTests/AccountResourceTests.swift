@@ -120,7 +120,7 @@ import Testing
     @Test func `what keeps a sign-in from beginning is said`() async throws {
         let house = try await House()
         let target = "/v1/accounts/work/sign-in"
-        #expect(await house.ask("POST", target, #"{"method":"device"}"#).code == "method_unsupported")
+        #expect(await house.ask("POST", target, #"{"method":"password"}"#).code == "method_unsupported")
         house.provider.goAway()
         let away = await house.ask("POST", target)
         #expect(away.status == 503)

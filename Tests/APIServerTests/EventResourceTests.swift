@@ -104,10 +104,10 @@ import Testing
     @Test func `a reader that is too slow hears it last`() async throws {
         let house = try await House()
         var pieces = try await stream(house).makeAsyncIterator()
+        let name: AccountName = try #require(AccountName("work"))
         for number in 0..<600 {
             house.broker.bus.post(
-                BrokerEvent(
-                    kind: .userUpdated, account: try #require(AccountName("work")), state: .authenticated, at: number))
+                BrokerEvent(kind: .userUpdated, account: name, state: .authenticated, at: number))
         }
         _ = await pieces.next()
         #expect(try events(await pieces.next()).count == 512)

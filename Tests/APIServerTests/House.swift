@@ -1,3 +1,4 @@
+import DeepLinks
 import HTTPMessages
 import LocalHTTP
 import OAuth
@@ -22,6 +23,12 @@ struct House: Sendable {
     let mistakes = Mistakes()
     let records: RecordKeeper
     let folder: AuditFolder
+    let links: DeepLinkDesk
+    /// What was started for links, as `SCHEME URL`.
+    let started = Started()
+    let told = Told()
+    /// Restricted sockets, without the sockets.
+    let exposures: ExposureBook
 
     static let version = "1.2.3"
 
@@ -43,15 +50,30 @@ struct House: Sendable {
         account.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("canary-client-secret") }
         account.clientAuthentication = .clientSecretPost
         let mistakes = mistakes
+        let started = started
+        links = DeepLinkDesk(
+            broker: broker, clock: clock.clock, record: records.note,
+            startApplication: { scheme, url in
+                started.add("\(scheme) \(url.revealed())")
+                return nil
+            })
+        var daemon = SocketAPI.Daemon(
+            version: House.version, boot: clock.clock.boot,
+            certificates: { path throws(UntrustedFile) in
+                guard path == "/ca.pem" else { throw UntrustedFile(reason: "the file \(path) does not exist") }
+                return ServerTrust(certificateAuthorities: Array("CA".utf8))
+            }, reload: { mistakes.outcome })
+        exposures = ExposureBook(
+            door: ExposureBook.Door(open: { _ in }, close: { _ in }), file: nil, clock: clock.clock,
+            record: records.note)
+        daemon.exposures = exposures
+        daemon.tellOfCallback = told.tell
+        daemon.exposedAt = {
+            ExposedPlace(socket: "/x/\($0.name).sock", directory: "/x/\($0.name)", flatpakSocket: nil)
+        }
         api = SocketAPI(
-            broker: broker, policy: Policy(owner: 1_000),
-            daemon: SocketAPI.Daemon(
-                version: House.version, boot: clock.clock.boot,
-                certificates: { path throws(UntrustedFile) in
-                    guard path == "/ca.pem" else { throw UntrustedFile(reason: "the file \(path) does not exist") }
-                    return ServerTrust(certificateAuthorities: Array("CA".utf8))
-                }, reload: { mistakes.outcome }),
-            records: records, owner: 1_000)
+            broker: broker, policy: Policy(owner: 1_000), daemon: daemon, records: records, owner: 1_000,
+            deepLinks: links)
         try await configure([account])
     }
 
@@ -114,6 +136,13 @@ struct House: Sendable {
         #expect(delivery.status == 200)
         return try #require(delivery["flow"])
     }
+}
+
+/// What was started.
+final class Started: Sendable {
+    private let state = Mutex<[String]>([])
+    var all: [String] { state.withLock { $0 } }
+    func add(_ text: String) { state.withLock { $0.append(text) } }
 }
 
 /// What the next reload finds wrong, or cannot take over.

@@ -41,7 +41,7 @@ import Testing
         (.provider(.invalidAnswer("x")), .invalidProviderResponse, "Sign in failed. Please try again."),
         (
             .provider(.refused(code: "x", message: nil)), .providerError, "Sign in failed. Please try again."
-        ),
+        ), (.serviceRefused(name(), code: "x", message: nil), .providerError, nil),
     ]
 
     @Test func `an odd answer on a refresh is nothing to tell a person`() {

@@ -25,6 +25,14 @@ import Testing
             #"{"method":"id_token","oauth_provider":"google","id_token":"x","nonce":"n","access_token":"y"}"#,
             "POST /token id_token", 200
         ),
+        (
+            #"{"method":"id_token","oauth_provider":"apple","id_token":"x","nonce":"n","data":{"full_name":"A B"}}"#,
+            "PUT /user", 200
+        ),
+        (
+            #"{"method":"id_token","oauth_provider":"apple","id_token":"x","nonce":"n","user":{"name":{"firstName":"A"}}}"#,
+            "PUT /user", 200
+        ),
         (#"{"method":"anonymous","captcha_token":"c"}"#, "POST /signup", 200),
         (#"{"method":"sso","domain":"b.org"}"#, "POST /sso", 201),
         (#"{"method":"session","access_token":"TOKEN","refresh_token":"r"}"#, "POST /token refresh_token", 200),
@@ -68,7 +76,7 @@ import Testing
     }
 
     static let samples: [String: String] = [
-        "data": "{}", "params": "{}", "persist": "false", "create_user": "true", "provider_token": "true",
+        "data": "{}", "user": "{}", "params": "{}", "persist": "false", "create_user": "true", "provider_token": "true",
     ]
 
     @Test(arguments: Call.fieldsOfMethods.keys.sorted())

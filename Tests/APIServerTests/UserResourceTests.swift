@@ -7,7 +7,8 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct `A user on the socket` {
     static let routes: [(String, String, String?)] = [
-        ("GET", "/user", nil), ("PATCH", "/user", #"{"data":{"a":1}}"#), ("GET", "/identities", nil),
+        ("GET", "/user", nil), ("PATCH", "/user", #"{"data":{"a":1}}"#), ("PATCH", "/user", #"{"phone":"+4915"}"#),
+        ("GET", "/identities", nil),
         ("POST", "/identities", #"{"oauth_provider":"apple"}"#), ("DELETE", "/identities/\(FakeProject.id(5))", nil),
         ("GET", "/factors", nil), ("POST", "/factors", "{}"), ("POST", "/factors/\(FakeProject.id(3))/challenge", "{}"),
         ("POST", "/factors/\(FakeProject.id(3))/verify", #"{"code":"123456"}"#),
@@ -34,12 +35,51 @@ import Testing
         let address = #""email":" N@B.org ","phone":"+49 15","channel":"sms","data":{"a":null}"#
         let body = #"{\#(address),"password":"longer","current_password":"o","nonce":"1"}"#
         #expect(await house.ask("PATCH", "/user", body)["user"] == user["user"])
-        let sent = try #require(house.project.last("PUT /user")?.body)
+        let request = try #require(house.project.last("PUT /user"))
+        // The link of the mail leads back here.
+        #expect(request.query["redirect_to"]?.hasPrefix("http://127.0.0.1:4711/callback/app/") == true)
+        #expect(request.body["code_challenge_method"]?.string != nil)
+        let members = request.body.object?.members.filter { !$0.name.hasPrefix("code_challenge") } ?? []
+        let sent = JSON.object(JSONObject(members))
         #expect(
             sent == [
                 "email": "n@b.org", "phone": "4915", "password": "longer", "current_password": "o", "nonce": "1",
                 "data": ["a": .null], "channel": "sms",
             ])
+    }
+
+    @Test func `waits in a flow for the codes of another address`() async throws {
+        let house = try await ProjectHouse.signedIn()
+        let changed: JSON = ["id": .string(FakeProject.id(1)), "email": "alice@example.org", "new_email": "n@b.org"]
+        house.project.answer("PUT /user", 200, changed)
+        let answer = await house.ask("PATCH", "/user", #"{"email":"n@b.org"}"#, fields: [("Accept-Language", "ru")])
+        #expect(answer.status == 200 && answer["user"]?["new_email"] == "n@b.org")
+        let flow = try #require(answer["flow"])
+        #expect(flow["method"] == "update_user" && flow["waiting_for"] == "code" && flow["status"] == "pending")
+        #expect(flow["user_message"] == "Проверьте почту.")
+        #expect(
+            flow["awaiting"] == [
+                ["type": "email_change", "email": "n@b.org"], ["type": "email_change", "email": "alice@example.org"],
+            ])
+        let target = "/v1/flows/\(flow["id"]?.string ?? "")"
+        #expect(await house.ask("GET", "")["state"] == "authenticated")
+        #expect(await house.ask("GET", "")["flow"]?["method"] == "update_user")
+        for body in [#"{"code":"123456","email":"x@b.org"}"#, #"{"code":"123456","type":"sms"}"#, #"{"code":"1"}"#] {
+            #expect(await house.ask("POST", "\(target)/verify", body).code == "validation_failed")
+        }
+        let half: JSON = ["code": "200", "msg": "Confirmation link accepted."]
+        house.project.answer("POST /verify", 200, half)
+        let first = await house.ask("POST", "\(target)/verify", #"{"code":"123456","email":"N@b.org"}"#)
+        #expect(first["status"] == "pending" && first["awaiting"]?.array?.count == 1)
+        #expect(first["user_message"] == "Confirmed. Now confirm at the other address, too.")
+        #expect(house.project.last("POST /verify")?.body["email"] == "n@b.org")
+        let second = await house.ask("POST", "\(target)/verify", #"{"code":"654321","type":"email_change"}"#)
+        #expect(second["status"] == "completed")
+        #expect(house.project.last("POST /verify")?.body["email"] == "alice@example.org")
+        // Of a flow with one message there is nothing to choose.
+        let other = await house.ask("POST", "/sign-in", #"{"method":"otp","phone":"+4915"}"#)
+        let place = "/v1/flows/\(other["id"]?.string ?? "")/verify"
+        #expect(await house.ask("POST", place, #"{"code":"123456","phone":"+4915"}"#).code == "validation_failed")
     }
 
     @Test(arguments: [
@@ -112,7 +152,7 @@ import Testing
             #expect(answer["issuer"] == "https://ref.supabase.co/auth/v1")
             #expect(answer["provider_token"] == nil)
         }
-        for query in ["?scope=x", "?audience=x", "?resource=x", "?kind=id_token"] {
+        for query in ["?scope=x", "?audience=x", "?resource=https://x.example", "?kind=id_token"] {
             #expect(await house.ask("GET", "/session\(query)").code == "method_unsupported")
         }
         // It was not asked for when somebody signed in.

@@ -20,7 +20,7 @@ import Testing
     ) async throws(BrokerError) -> JSONObject {
         var changes = UserChanges()
         fill(&changes)
-        return try await house.broker.update(name, changes)
+        return try await house.broker.update(name, changes).user
     }
 
     private func failure(_ house: ProjectHouse, _ fill: (inout UserChanges) -> Void) async -> BrokerError? {

@@ -207,7 +207,21 @@ final class FakeProvider: Sendable {
         }
     }
 
+    /// Grants without a person: whoever asks gets a token, and no refresh token.
+    private static let serviceGrants: Set = [
+        "client_credentials", "urn:ietf:params:oauth:grant-type:jwt-bearer",
+        "urn:ietf:params:oauth:grant-type:token-exchange",
+    ]
+
     private func token(_ form: [String: String], _ manners: Manners) -> (Int, JSON) {
+        if FakeProvider.serviceGrants.contains(form["grant_type"] ?? "") {
+            let serial = state.withLock { state in
+                state.serial += 1
+                return state.serial
+            }
+            let answer: JSON = ["access_token": .string("access-\(serial)"), "token_type": "Bearer"]
+            return (200, answer.setting("expires_in", manners.lifetime.map { .integer($0) }))
+        }
         let isRefresh = form["grant_type"] == "refresh_token"
         let found = state.withLock { state -> (Grant, Int, String?)? in
             let grant: Grant?

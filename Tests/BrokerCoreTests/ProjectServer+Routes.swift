@@ -24,8 +24,10 @@ extension ProjectServer {
         case "POST /token password": return password(request.body, at: now)
         case "POST /token id_token": return idToken(request.body, nil, at: now)
         case "POST /signup": return signUp(request, at: now)
+        case "POST /resend" where request.body["type"]?.string?.hasSuffix("_change") == true:
+            return resendChange(request, at: now)
         case "POST /otp", "POST /recover", "POST /resend": return mail(request, at: now)
-        case "POST /verify": return verify(request.body, at: now)
+        case "POST /verify": return verifyChange(request.body, at: now) ?? verify(request.body, at: now)
         default: return ProjectReply(status: 404, body: .null)
         }
     }
@@ -96,14 +98,14 @@ extension ProjectServer {
 
     /// An ID token of this world is `EMAIL;SHA-256-OF-NONCE`.
     private mutating func idToken(_ body: JSON, _ linking: String?, at now: Int) -> ProjectReply {
-        let parts = (body["id_token"]?.string ?? "").split(separator: ";", omittingEmptySubsequences: false)
+        let parts = ProjectServer.parts(ofIDToken: body["id_token"]?.string ?? "")
         guard parts.count == 2 else { return ProjectReply(status: 400, body: ["error": "invalid request"]) }
         let nonce = body["nonce"]?.string.map { Digest.hex(Digest.sha256($0)) } ?? ""
         guard nonce == parts[1] else {
             return ProjectReply(
                 status: 400, body: ["error": "invalid nonce", "error_description": "Nonces mismatch"])
         }
-        let email = String(parts[0])
+        let email = parts[0]
         let provider = body["provider"]?.string ?? ""
         if let linking {
             let identity = Identity(id: uuid(), provider: provider)
@@ -177,7 +179,7 @@ extension ProjectServer {
     ) -> ProjectReply {
         switch request.kind {
         case "GET /user": return ProjectReply(body: json(user))
-        case "PUT /user": return update(request.body, session, user)
+        case "PUT /user": return changeContacts(request, user, at: now) ?? update(request.body, session, user)
         case "GET /reauthenticate": return ProjectReply()
         case "POST /logout local", "POST /logout global", "POST /logout others":
             for (id, other) in sessions where other.user == user.id {
@@ -211,10 +213,6 @@ extension ProjectServer {
             guard word != user.password else { return .no(422, "same_password") }
             users[user.id]?.password = word
             for (id, other) in sessions where other.user == user.id && id != session { sessions[id] = nil }
-        }
-        if let email = body["email"]?.string {
-            guard self.user(email: email) == nil else { return .no(422, "email_exists") }
-            users[user.id]?.newEmail = email
         }
         for member in body["data"]?.object?.members ?? [] {
             // Null removes.
@@ -290,5 +288,6 @@ extension ProjectServer {
             "is_anonymous": .bool(user.isAnonymous), "created_at": "2026-03-02T08:14:55Z",
         ]
         return json.setting("new_email", user.newEmail.map { .string($0) })
+            .setting("new_phone", user.newPhone.map { .string($0) })
     }
 }

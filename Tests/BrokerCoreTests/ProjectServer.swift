@@ -24,6 +24,8 @@ struct ProjectServer: Sendable {
         var isConfirmed = true
         var isAnonymous = false
         var newEmail: String?
+        var newPhone: String?
+        var hasConfirmedOne = false
         var data = JSONObject()
         var identities: [Identity] = []
         var factors: [Factor] = []
@@ -57,6 +59,9 @@ struct ProjectServer: Sendable {
         var code: String
         var link: Return?
         var sentAt: Int
+        /// The user whose change it confirms, and what is changed.
+        var change: String?
+        var kind: String?
     }
     struct Code: Sendable {
         let flow: Return
@@ -77,6 +82,8 @@ struct ProjectServer: Sendable {
     var confirmsItself = true
     var providers: Set<String> = ["google", "apple"]
     var sendInterval = 60
+    /// Both addresses confirm a change.
+    var securesEmailChange = true
 
     var users: [String: User] = [:]
     var sessions: [String: Session] = [:]
@@ -240,6 +247,7 @@ struct ProjectServer: Sendable {
     }
 
     mutating func followLink(_ email: String, at now: Int) -> String? {
+        if mails[email]?.change != nil { return followChange(email) }
         guard let flow = mails[email]?.link, let user = user(email: email) else { return nil }
         mails[email]?.link = nil
         users[user.id]?.isConfirmed = true
@@ -247,7 +255,7 @@ struct ProjectServer: Sendable {
     }
 
     /// The query is re-encoded and sorted.
-    private mutating func callback(_ flow: Return, _ user: String) -> String {
+    mutating func callback(_ flow: Return, _ user: String) -> String {
         let code = uuid()
         codes[code] = Code(flow: flow, user: user)
         let parts = flow.redirectTo.split(separator: "?", maxSplits: 1).map(String.init)

@@ -81,6 +81,17 @@ import Testing
 
     // MARK: What it is bound to
 
+    @Test func `that is not to be kept is set aside in memory, and comes back from there`() async throws {
+        let house = try await signedIn(isPersistent: false)
+        let held = try await house.token()
+        try await house.configure(try ProjectHouse.account(at: "https://other.supabase.co"))
+        #expect(try await house.view.state == .unauthenticated)
+        try await house.configure(try ProjectHouse.account())
+        #expect(try await house.token() == held)
+        #expect(await house.vault.stores.isEmpty)
+        #expect(house.project.count("POST /logout local") == 0)
+    }
+
     @Test func `is set aside while its account is at another project`() async throws {
         let house = try await signedIn()
         let held = try await house.token()

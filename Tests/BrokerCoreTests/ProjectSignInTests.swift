@@ -48,6 +48,50 @@ import Testing
         #expect(try await house.view.state == .authenticated)
     }
 
+    @Test func `is refreshed before it is checked, where it has expired and only the server can check it`() async throws
+    {
+        let house = try await ProjectHouse()
+        house.project.behave { $0.signature = .hs256 }
+        let (access, refresh) = try foreign(house)
+        house.clock.advance(by: 7_200)
+        try await handIn(house, access, refresh)
+        #expect(try await house.view.state == .authenticated)
+        // Whose the old one was is not known; whose the new one is, the server says.
+        #expect(
+            house.project.requests.map(\.kind).filter { $0 != "GET /.well-known/jwks.json" } == [
+                "GET /user", FakeProject.refresh, "GET /user",
+            ])
+        #expect(house.project.last("GET /user")?.bearer == (try await house.token()))
+    }
+
+    @Test func `is not believed where it has expired and is of another session, and is not used where it has not`()
+        async throws
+    {
+        let house = try await ProjectHouse()
+        house.project.behave { $0.signature = .hs256 }
+        let (mine, _) = try foreign(house)
+        let (_, other) = try foreign(house)
+        // Refused by the server, though its own word is that it lives on.
+        house.project.script(
+            "GET /user",
+            .answer(
+                403, #"{"code":"bad_jwt","message":"No."}"#,
+                [
+                    ("X-Supabase-Api-Version", "2024-01-01")
+                ]))
+        let early = await error { () throws(BrokerError) in try await handIn(house, mine, other) }
+        #expect(early?.word == "bad_jwt" && house.project.presented.isEmpty)
+        house.clock.advance(by: 7_200)
+        guard
+            case .invalid(field: "refresh_token", _) = await error({ () throws(BrokerError) in
+                try await handIn(house, mine, other)
+            })
+        else { throw Unexpected() }
+        #expect(await house.vault.log.isEmpty)
+        // It is another program's: nothing of it is ended.
+        #expect(house.project.sessions.count == 2)
+    }
+
     @Test func `leaves nothing if its tokens are of two sessions`() async throws {
         let house = try await ProjectHouse()
         let (mine, _) = try foreign(house)

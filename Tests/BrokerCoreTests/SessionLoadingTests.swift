@@ -142,10 +142,14 @@ import Testing
         await broker.configure([House.account()])
         let reading = Task { try await broker.session(House.name, SessionQuery()).token.value.revealed() }
         #expect(await eventually { await broker.book.isOpen })
-        for _ in 0..<100 { await Task.yield() }
-        await broker.configure([])
+        #expect(await eventually { await broker.book.lanes[House.name]?.load.waiterCount == 1 })
+        // In one turn each: an account that is gone for a moment is nobody's to wait for.
+        var other = House.account()
+        other.clientID = "another"
+        await broker.configure([other])
         await broker.configure([House.account()])
-        for _ in 0..<100 { await Task.yield() }
+        // Woken by the end of the first lane, it waits at the last.
+        #expect(await eventually { await broker.book.lanes[House.name]?.load.waiterCount == 1 })
         await house.vault.release()
         #expect(try await reading.value == token)
     }

@@ -11,14 +11,15 @@ import Testing
         identity: Session.Identity(
             token: Secret("id"), expiry: Deadline(at: 5, boot: 4_000), lifetime: 4, audience: ["a", "b"],
             authenticationTime: 1,
-            authorizedParty: "a", nonce: Secret("n"), issuer: "https://id.example/d"),
+            authorizedParty: "a", nonce: Secret("n"), issuer: "https://id.example/d",
+            nonceSource: Secret("s")),
         subject: "alice", user: JSONObject([.init("email", "a@example.org"), .init("name", "Алиса")]), scope: "openid",
         issuer: "https://id.example", tokenEndpointOrigin: "https://id.example", signedInAt: 3,
         end: Deadline(at: 10, boot: 9_000), rotates: true,
         tokens: [
             .own: AccessToken(
-                value: Secret("t1"), type: "Bearer", scope: "openid", expiry: Deadline(at: 9, boot: 8_000),
-                lifetime: 8),
+                value: Secret("t1"), type: "Bearer", scope: "openid", isScopeStated: true,
+                expiry: Deadline(at: 9, boot: 8_000), lifetime: 8),
             TokenKey(scopes: ["b", "a"], audience: "aud", resource: "res"):
                 AccessToken(value: Secret("t2"), type: "Bearer", scope: nil, expiry: nil, lifetime: nil),
         ])

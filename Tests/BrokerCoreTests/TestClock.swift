@@ -16,6 +16,9 @@ final class TestClock: Sendable {
     /// Milliseconds since boot.
     var boot: Int { state.withLock { $0.boot } }
 
+    /// When the sleepers want to be woken, milliseconds since boot.
+    var wakes: [Int] { state.withLock { $0.sleepers.map(\.until) } }
+
     /// Somebody sets the wall clock; no time passes.
     func setWall(by seconds: Int) { state.withLock { $0.wallAtBoot += seconds } }
 
@@ -42,7 +45,8 @@ final class TestClock: Sendable {
     private func sleep(_ duration: Duration) async throws {
         let bell = Promise<Void>()
         let isOver = state.withLock { state in
-            let until = state.boot + Int(duration.components.seconds) * 1_000
+            let (seconds, attoseconds) = duration.components
+            let until = state.boot + Int(seconds) * 1_000 + Int(attoseconds / 1_000_000_000_000_000)
             guard until > state.boot else { return true }
             state.sleepers.append((until, bell))
             return false

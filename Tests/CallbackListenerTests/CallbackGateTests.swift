@@ -120,6 +120,7 @@ private let host = ("Host", "127.0.0.1:5000")
     @Test func `the last pages are served beside the callbacks`() {
         #expect(verdict(gate(), request("/done")) == "page 200")
         #expect(verdict(gate(), request("/failed?x=1")) == "page 200")
+        #expect(verdict(gate(), request("/noted")) == "page 200")
     }
 
     @Test func `an arrival prints as nothing`() {

@@ -96,7 +96,7 @@ import Testing
         try await withListener { listener, _ in
             let port = try listener.openPort()
             let callback = "/callback/work?code=c&state=s"
-            for (path, status) in [(callback, 303), ("/done", 200), ("/failed", 200), ("/x", 404)] {
+            for (path, status) in [(callback, 303), ("/done", 200), ("/failed", 200), ("/noted", 200), ("/x", 404)] {
                 let answer = await Visitor.get(path, at: port)
                 #expect(answer.status == status)
                 #expect(!answer.fields.keys.contains("set-cookie"))

@@ -201,4 +201,22 @@ import Testing
         "client_secret", "client_secret_command", "client_authentication", "scopes", "redirect_uri",
         "authorization_params", "flow_timeout", "pinned_public_keys", "headers", "policy", "origins", "unknown",
     ]
+
+    @Test func `shows notifications unless it says otherwise, and no package may say so`() throws {
+        let folder = try Folder()
+        try folder.write("")
+        #expect(try folder.load().showsNotices)
+        try folder.write("[notifications]\nenabled = false\n")
+        #expect(try !folder.load().showsNotices)
+        for wrong in [
+            "[notifications]\nenabled = \"no\"\n", "[notifications]\nenable = true\n", "notifications = true\n",
+        ] {
+            try folder.write(wrong)
+            #expect(throws: ConfigurationErrors.self) { try folder.load() }
+        }
+        try folder.write("")
+        try folder.makeDirectory("accounts.d")
+        try folder.write("[notifications]\nenabled = false\n", to: "accounts.d/package.toml")
+        #expect(throws: ConfigurationErrors.self) { try folder.load() }
+    }
 }

@@ -19,8 +19,8 @@ import Testing
         #expect(Set(shown).isSubset(of: Key.allowed(in: .account).keys))
     }
 
-    @Test func `lets drop-ins offer accounts and nothing else`() {
-        #expect(Key.allowed(in: .file).values.filter(\.isForDropIns).map(\.name) == ["accounts"])
+    @Test func `lets drop-ins offer accounts and schemes and nothing else`() {
+        #expect(Set(Key.allowed(in: .file).values.filter(\.isForDropIns).map(\.name)) == ["accounts", "schemes"])
     }
 
     @Test func `writes paths as TOML does`() {

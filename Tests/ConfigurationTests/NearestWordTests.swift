@@ -8,7 +8,7 @@ import Testing
     @Test(arguments: [
         ("isuer", "issuer"), ("Issuer", "issuer"), ("clientid", "client_id"), ("client-id", "client_id"),
         ("scope", "scopes"), ("redirect_url", "redirect_uri"), ("tiemout_flow", nil), ("flow_tiemout", "flow_timeout"),
-        ("pinned_public_key", "pinned_public_keys"), ("x", nil), ("", nil), ("frobnicate", nil), ("grant", nil),
+        ("pinned_public_key", "pinned_public_keys"), ("x", nil), ("", nil), ("frobnicate", nil), ("quota", nil),
         ("auth_params", nil), ("authorisation_params", "authorization_params"),
     ]) func `is the one that was meant, or none`(written: String, meant: String?) {
         #expect(NearestWord.find(for: written, among: keys) == meant)

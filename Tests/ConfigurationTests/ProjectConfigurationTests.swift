@@ -126,6 +126,12 @@ import Testing
         ("redirect_uri = \"app://cb?flow=1\"", "redirect_uri: the parameter flow"),
         ("redirect_flow_key = \"none\"", "redirect_flow_key: \"none\" is for a redirect_uri with a custom scheme"),
         ("allow_missing_nonce = \"yes\"", "allow_missing_nonce: "), ("rpc = \"touch\"", "rpc: "),
+        ("token_issuer = \"http://auth.example.org\"", "token_issuer: must be an https URL"),
+        ("token_issuer = \"auth.example.org\"", "token_issuer: must be an https URL"),
+        ("token_issuer = \"https://auth.example.org?x\"", "token_issuer: must be an https URL"),
+        ("token_issuer = \"\"", "token_issuer: must be an https URL"),
+        ("id_token_account = \"mail\"", "id_token_account: is the account itself"),
+        ("id_token_account = \"nobody\"", "id_token_account: there is no account of this name"),
         ("rpc = [1]", "rpc: "),
         ("profile = \"profiles\"", "profile: "), ("profile = { tabel = \"t\" }", "profile.tabel: "),
     ])
@@ -135,7 +141,36 @@ import Testing
         #expect(found.first?.hasPrefix(start) == true, "\(found)")
     }
 
-    @Test(arguments: ["url", "api_key", "oauth_provider", "profile_rpc", "rpc", "allow_missing_nonce", "profile"])
+    @Test func `may have tokens of another issuer than its URL, such as a domain of its own`() throws {
+        let project = try project("token_issuer = \"https://auth.example.org/auth/v1\"").project
+        #expect(project.issuer == "https://auth.example.org/auth/v1")
+        #expect(project.authURL == "https://abc.supabase.co/auth/v1")
+    }
+
+    @Test func `may name an account whose ID token signs in, which has one`() throws {
+        let app = "[accounts.app]\n" + Self.lines + Self.url + "id_token_account = \"mail\"\n"
+        let mail = "[accounts.mail]\nissuer = \"https://id.example.org\"\nclient_id = \"c\"\n"
+        let folder = try Folder()
+        func errors(_ text: String) throws -> [String] {
+            try folder.write(text)
+            return folder.report().errors.map { "\($0.key ?? ""): \($0.message)" }
+        }
+        #expect(try errors(app + mail).isEmpty)
+        let key = "accounts.app.id_token_account"
+        #expect(
+            try errors(app + mail + "scopes = [\"email\"]\n") == [
+                "\(key): has no ID tokens: the scope openid is not among its scopes"
+            ])
+        #expect(
+            try errors(app + "[accounts.mail]\n" + Self.lines + Self.url) == [
+                "\(key): is at a Supabase project itself, which gives no ID tokens"
+            ])
+    }
+
+    @Test(arguments: [
+        "token_issuer", "id_token_account", "url", "api_key", "oauth_provider", "profile_rpc", "rpc",
+        "allow_missing_nonce", "profile",
+    ])
     func `has keys that no other provider has`(key: String) throws {
         let value = ["rpc": "[\"x\"]", "allow_missing_nonce": "true", "profile": "{ table = \"t\" }"][key] ?? "\"x\""
         let found = try mistakes("issuer = \"https://id.example.org\"\nclient_id = \"c\"\n\(key) = \(value)")

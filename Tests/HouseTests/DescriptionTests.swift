@@ -53,6 +53,7 @@ private final class Reader {
             try await askOfSessions(reader)
             try await askOfVault(reader)
             try await askOfRegistrations(reader)
+            try await askOfGrants(reader)
             try await askOfMistakes(reader)
             #expect(reader.asked == reader.description.operations)
             #expect(reader.statuses.isSuperset(of: [200, 201, 400, 401, 403, 404, 409, 410, 413, 415, 423, 503]))
@@ -158,6 +159,20 @@ private final class Reader {
         try await reader.ask(rekey, body: ["key_source": "key-file"], status: 423)
         try await reader.ask(unlock, body: [:], status: 200)
         try await reader.ask(session, "work", status: 401)
+    }
+
+    private func askOfGrants(_ reader: Reader) async throws {
+        let (create, one, revoke) = ("POST /v1/grants", "GET /v1/grants/{id}", "DELETE /v1/grants/{id}")
+        let wish: JSON = ["name": "ci", "accounts": ["work"], "scope": "openid", "ttl": 60, "allow_uids": [4_711]]
+        let id = try await reader.ask(create, body: wish, status: 201)["id"]?.string ?? ""
+        try await reader.ask(create, body: wish, status: 409)
+        try await reader.ask(create, body: ["name": "ci", "socket": "/tmp/x"], status: 400)
+        try await reader.ask(create, body: ["name": "other", "account": "none"], status: 404)
+        try await reader.ask("GET /v1/grants", status: 200)
+        for word in [id, "ci"] { try await reader.ask(one, word, status: 200) }
+        try await reader.ask(revoke, id, status: 200)
+        try await reader.ask(revoke, id, status: 404)
+        try await reader.ask(one, "ci", status: 404)
     }
 
     private func askOfRegistrations(_ reader: Reader) async throws {

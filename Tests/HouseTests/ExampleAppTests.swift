@@ -4,25 +4,29 @@ import Glibc
 import Testing
 
 @Suite struct `The example app of a project` {
-    @Test(arguments: [
-        ["/usr/bin/env", "python3", "Examples/python/profile.py"],
-        ["/usr/bin/env", "node", "Examples/node/profile.mjs"],
-    ])
+    @Test(arguments: [["python3", "Examples/python/profile.py"], ["node", "Examples/node/profile.mjs"]])
     func `shows who is signed in and their row, follows what happens, and signs out`(command: [String]) async throws {
+        try await walk("/usr/bin/env", [command[0], "\(Document.root)/\(command[1])", "app"])
+    }
+
+    @Test func `does the same in Swift`() async throws {
+        try await walk(try await Programs.example("ProjectProfile"), ["app"])
+    }
+
+    private func walk(_ program: String, _ arguments: [String]) async throws {
         try await Stage.playProject { stage in
             let environment = [
                 "RINGBACK_SOCK": stage.socket, "PROJECT_URL": "\(stage.sandbox.origin)/supabase",
                 "PROJECT_KEY": "sb_publishable_sandbox", "PATH": Programs.variable("PATH") ?? "/usr/bin:/bin",
                 "PYTHONDONTWRITEBYTECODE": "1",
             ]
-            let arguments = [command[1], "\(Document.root)/\(command[2])", "app"]
-            let app = try stage.start(command[0], arguments, environment: environment)
+            let app = try stage.start(program, arguments, environment: environment)
             _ = try await app.line("the start") { $0 == "nobody is signed in" }
             try await stage.signUp()
             _ = try await app.line("the person") { $0 == "signed in: mira@example.org" }
             let row = try await app.line("the row") { $0.hasPrefix("profile: ") }
             #expect(row.contains("mira@example.org"))
-            let out = try await stage.run(command[0], arguments + ["sign-out"], environment: environment)
+            let out = try await stage.run(program, arguments + ["sign-out"], environment: environment)
             #expect(out.status == 0 && out.out == "nobody is signed in\n", "\(out)")
             let ended = try await app.end()
             #expect(ended.status == 0 && ended.out.hasSuffix("nobody is signed in\n"), "\(ended)")

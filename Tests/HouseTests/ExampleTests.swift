@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct `The example app` {
     @Test func `builds by itself, signs in and tells of it`() async throws {
-        let app = try await build("ListenToSessions")
+        let app = try await Programs.example("ListenToSessions")
         try await Stage.playReader { stage in
             let (added, name) = (stage.readersEnvironment, "work")
             let add = ["account", "add", name, "--issuer", stage.sandbox.origin, "--client-id", "ringback"]
@@ -18,21 +18,29 @@ import Testing
             _ = try await program.line("the refresh") { $0 == "token_refreshed alice@example.org" }
         }
     }
+}
 
-    /// Builds an example below `.build`; gives the executable's path. The first build takes half a minute.
-    private func build(_ name: String) async throws -> String {
-        let scratch = "\(Document.root)/.build/examples"
-        let arguments = [
-            Programs.variable("SWIFT") ?? "swift", "build", "--package-path", "\(Document.root)/Examples/\(name)",
-            "--scratch-path", scratch,
-        ]
-        let environment = ["PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "SSL_CERT_FILE", "https_proxy"].reduce(into: [:])
-        {
-            $0[$1] = Programs.variable($1)
+@Suite struct `The example app with links` {
+    @Test func `builds by itself, gets the links of its scheme, and ends when another app listens`() async throws {
+        let app = try await Programs.example("OpenLinks")
+        try await Stage.play("[schemes.swisscoin]\ncommand = [\"{stage}/bin/app\"]\n") { stage in
+            // The app is what the configuration starts: it is told of the link that it was started for.
+            let script = "#!/bin/sh\nRINGBACK_SOCK='\(stage.socket)' exec /usr/bin/stdbuf -oL '\(app)' "
+            try stage.write(
+                script + ">>'\(stage.directory)/said' 2>&1 </dev/null\n", to: "\(stage.directory)/bin/app", mode: 0o700)
+            func said() -> [String] {
+                (FileTree.text(of: "\(stage.directory)/said") ?? "").split(separator: "\n").map(String.init)
+            }
+            #expect(try await stage.ringback("open", "swisscoin://pay/7").status == 0)
+            try await stage.eventually("the first link") { said() == ["open swisscoin://pay/7"] }
+            #expect(try await stage.ringback("open", "swisscoin://pay/8").status == 0)
+            try await stage.eventually("the second link") { said().last == "open swisscoin://pay/8" }
+            // What it acknowledged is nobody else's; the newest listener gets what comes.
+            let other = try stage.start("ringback", ["links", "swisscoin"])
+            try await stage.eventually("its end") { said().last == "another program listens now" }
+            #expect(try await stage.ringback("open", "swisscoin://pay/9").status == 0)
+            _ = try await other.line("the third link") { $0 == "swisscoin://pay/9" }
+            #expect(other.output.value.lines.count == 1 && said().count == 3)
         }
-        let ended = try await Program("/usr/bin/env", arguments, environment: environment).end(
-            within: Bound.seconds(300))
-        try #require(ended.status == 0, "\(ended)")
-        return "\(scratch)/debug/\(name)"
     }
 }

@@ -124,7 +124,10 @@ import Testing
             let url = try LocalURL(flow.authorizationURL)
             #expect(url["code_challenge_method"] == "S256" && url["response_type"] == "code")
             #expect(url["login_hint"] == "bob%40example.org")
-            for name in ["state", "nonce", "code_challenge"] { #expect(url[name]?.utf8.count == 43, "\(name)") }
+            for name in ["state", "code_challenge"] { #expect(url[name]?.utf8.count == 43, "\(name)") }
+            // A digest: whoever is shown the ID token later may be shown what it was made of.
+            let nonce = url["nonce"] ?? ""
+            #expect(nonce.utf8.count == 64 && nonce.allSatisfy(\.isHexDigit))
             #expect(Set(url.parameters.map(\.name)).count == url.parameters.count)
             let other = try LocalURL(await stage.begin("home").authorizationURL)
             for name in ["state", "nonce", "code_challenge"] { #expect(url[name] != other[name]) }

@@ -114,7 +114,7 @@ import Testing
                 (["--timeout=-1"], "--timeout is 1 to 3600 seconds."),
                 (["--timeout", "3601"], "--timeout is 1 to 3600 seconds."),
                 (["--timeout", "soon"], "soon"),
-                (["--method", "device"], "Please provide one of"),
+                (["--method", "pigeon"], "Please provide one of"),
                 (["--method", ""], "Please provide one of"),
                 (["--method", "password"], "--email ADDRESS or --phone NUMBER"),
             ]

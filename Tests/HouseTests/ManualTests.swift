@@ -1,11 +1,12 @@
 // The manual pages: their examples are run, their options exist, and `make install` brings them along.
 
 import Glibc
+import StrictJSON
 import Testing
 
 @Suite struct `The manual` {
     @Test func `every example works as it is printed, in order`() async throws {
-        let examples = try ["ringback.1", "ringbackd.1"].flatMap { try Document(path: "man/\($0)").manualExamples }
+        let examples = try Manual.pages.flatMap { try Document(path: "man/\($0)").manualExamples }
         #expect(examples.count >= 8)
         try await Stage.playReader { stage in
             for example in examples { try await stage.type(example) }
@@ -27,7 +28,8 @@ import Testing
 
     @Test(arguments: ["ringback", "ringbackd"])
     func `its options are those of the programs`(program: String) async throws {
-        let text = try Document(path: "man/\(program).1").text.replacing("\\-", with: "-")
+        let page = program == "ringback" ? "ringback.1" : "ringbackd.8"
+        let text = try Document(path: "man/\(page)").text.replacing("\\-", with: "-")
         try await Stage.play("", startsDaemon: false) { stage in
             var help = try await stage.run(program, ["--help"]).out
             if program == "ringback" {
@@ -51,9 +53,54 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: Manual.hasGroff, "groff is not installed"), arguments: ["ringback", "ringbackd"])
-    func `groff has no complaint`(program: String) async throws {
-        let arguments = ["-man", "-ww", "-Tutf8", "\(Document.root)/man/\(program).1"]
+    @Test func `every option of every verb is in it`() async throws {
+        let text = try Document(path: "man/ringback.1").text.replacing("\\-", with: "-")
+        let known = Manual.options(in: text)
+        try await Stage.play("", startsDaemon: false) { stage in
+            let dump = try await stage.ringback("--experimental-dump-help")
+            let help = try JSON(parsing: dump.out.utf8)
+            for option in CommandLineWords.all(in: try #require(help["command"])).options {
+                let isThere = known.contains("--\(option)")
+                #expect(isThere, "--\(option)")
+            }
+        }
+    }
+
+    @Test func `it has every key of the configuration, and no other`() async throws {
+        let keys = try Manual.keys()
+        #expect(keys.count > 50)
+        let page = try Document(path: "man/ringback.toml.5")
+        let bold = Set(page.lines.filter { $0.hasPrefix(".B") }.flatMap(Manual.words))
+        for key in keys { #expect(bold.contains(key.name), "\(key.name)") }
+        // What stands at the head of a paragraph is the name of a key.
+        let heads = zip(page.lines, page.lines.dropFirst()).filter { $0.0 == ".TP" }.flatMap { Manual.words($0.1) }
+        #expect(Set(heads).subtracting(keys.map(\.name)).isEmpty, "\(Set(heads).subtracting(keys.map(\.name)))")
+    }
+
+    @Test func `the daemon knows each of these keys`() async throws {
+        try await Stage.play("", startsDaemon: false) { stage in
+            let tables = [
+                "file": "", "account": "[accounts.a]\n", "endpoints": "[accounts.b.endpoints]\n",
+                "profile": "[accounts.c.profile]\n", "vault": "[vault]\n", "scheme": "[schemes.d]\n",
+                "notifications": "[notifications]\n", "expose": "[[expose]]\n",
+            ]
+            let keys = try Manual.keys()
+            for section in Set(keys.map(\.section)) {
+                // A value that fits none: every key is spoken of, and none as an unknown one.
+                let lines = keys.filter { $0.section == section }.map { "\($0.name) = [[[]]]\n" }
+                let table = try #require(tables[section], "\(section)")
+                try stage.write(configuration: table + lines.joined() + "unheard_of = 1\n")
+                let check = try await stage.ringback("config", "check")
+                #expect(check.status == 78)
+                let unknown = check.err.split(separator: "\n").filter { $0.contains("unknown key") }
+                #expect(unknown.count == 1 && unknown[0].contains("unheard_of"), "\(section): \(check)")
+            }
+        }
+    }
+
+    @Test(.enabled(if: Manual.hasGroff, "groff is not installed"), arguments: Manual.pages)
+    func `groff has no complaint`(page: String) async throws {
+        let arguments = ["-man", "-ww", "-Tutf8", "\(Document.root)/man/\(page)"]
         let ended = try await Program("/usr/bin/groff", arguments, environment: ["PATH": "/usr/bin:/bin"]).end()
         #expect(ended.status == 0 && ended.err.isEmpty && !ended.out.isEmpty, "\(ended.err)")
     }
@@ -72,8 +119,12 @@ import Testing
                     == [
                         "/usr/bin/ringback 755", "/usr/bin/ringback-sandbox 755", "/usr/bin/ringbackd 755",
                         "/usr/lib/systemd/user/ringback.service 644", "/usr/lib/systemd/user/ringback.socket 644",
-                        "/usr/share/man/man1/ringback.1 644", "/usr/share/man/man1/ringbackd.1 644",
-                        "/usr/share/ringback/60-ringback.conf 644", "/usr/share/ringback/ringback-callback.desktop 644",
+                        "/usr/share/bash-completion/completions/ringback 644",
+                        "/usr/share/fish/vendor_completions.d/ringback.fish 644",
+                        "/usr/share/man/man1/ringback.1 644", "/usr/share/man/man5/ringback.toml.5 644",
+                        "/usr/share/man/man8/ringbackd.8 644", "/usr/share/ringback/50-ringback.conf 644",
+                        "/usr/share/ringback/ringback-callback.desktop 644",
+                        "/usr/share/zsh/site-functions/_ringback 644",
                     ])
             #expect(try await stage.run("/usr/bin/make", ["uninstall"] + arguments).status == 0)
             #expect(try await stage.run("/usr/bin/find", [destination, "-type", "f"]).out.isEmpty)
@@ -82,7 +133,25 @@ import Testing
 }
 
 private enum Manual {
+    static let pages = ["ringback.1", "ringback.toml.5", "ringbackd.8"]
     static let hasGroff = unsafe access("/usr/bin/groff", X_OK) == 0
+
+    /// The table of keys, as its source has it: section and name.
+    static func keys() throws -> [(section: String, name: String)] {
+        let table = try Document(path: "Sources/Configuration/KeyTable.swift").text
+        return table.split(separator: "Key(").dropFirst().compactMap { part in
+            let start = part.drop { $0.isWhitespace }
+            guard start.hasPrefix("."), let quote = start.firstIndex(of: "\"") else { return nil }
+            let section = start.dropFirst().prefix { $0.isLetter }
+            return (String(section), String(start[start.index(after: quote)...].prefix { $0 != "\"" }))
+        }
+    }
+
+    /// The words of a line of macros, such as `.BR one ", " two`.
+    static func words(_ line: Substring) -> [String] {
+        let text = line.replacing("\\-", with: "-").drop { $0 != " " }
+        return text.split { !($0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_" || $0 == "-")) }.map(String.init)
+    }
 
     /// Every `--option` in a text.
     static func options(in text: String) -> Set<String> {

@@ -11,6 +11,39 @@ private let commandsForPeople = [
     "systemctl --user daemon-reload": "changes the user's own service manager",
     "systemctl --user enable --now ringback.socket": "changes the user's own service manager",
     "ringback login work --no-browser": "waits for a person to carry its output to a browser",
+    ".build/release/ringback install": "writes to the home directory; run by the tests of ringback install",
+    "ringback install --undo": "the same",
+    "ringback login work --method device": "waits for a person; run by the tests of device sign-ins",
+    "ringback login work --no-browser --callback-port 8400": "waits for a person, on a port that may be taken",
+    "ringback scheme register org.example.app --account work":
+        "changes the desktop; run by the tests of ringback scheme",
+    "ringback scheme list": "the same",
+    "ringback doctor": "the same, by those of ringback doctor",
+    "ringback scheme unregister org.example.app": "the same",
+    "ringback scheme register swisscoin": "the same",
+    "ringback links swisscoin": "runs until Ctrl-C; run by the tests of deep links",
+    #"curl -N --unix-socket "$XDG_RUNTIME_DIR/ringback/ringback.sock" 'http://ringback/v1/deep-links?scheme=swisscoin'"#:
+        "the same",
+    #"curl -X POST --unix-socket "$XDG_RUNTIME_DIR/ringback/ringback.sock" http://ringback/v1/deep-links/ID/ack"#:
+        "the same",
+    "ringback agent --config ci.toml --credential-fd deploy=3 -- ./deploy.sh 3< <(pass show ci/deploy)":
+        "needs a provider and a password store; run like this by the tests of ringback agent",
+    "ssh -R /run/user/1000/ringback.sock:$XDG_RUNTIME_DIR/ringback/exposed/ci.sock far.example.org":
+        "needs another machine; run at this one by make test-ssh",
+    "podman run -v $XDG_RUNTIME_DIR/ringback/mount/ci:/run/ringback -e RINGBACK_SOCK=/run/ringback/socket IMAGE":
+        "needs podman; the same is run in namespaces by the tests of restricted sockets",
+    "ringback expose calendar --account work --flatpak org.example.Calendar":
+        "is for an app that is not there; run by the tests of restricted sockets",
+    "ringback supabase update-user app --email new@example.org": "asks a person for codes; run by the tests of changes",
+    "ringback supabase update-user app --email new@example.org </dev/null": "the same",
+    "ringback verify app <code-of-one-address": "the same",
+    "ringback verify app <code-of-the-other": "the same",
+    "ringback login app --method anonymous": "the same",
+    "ringback supabase update-user app --email mira@example.org --password": "the same",
+    "ringback verify app": "the same",
+    "ringback login app --method id_token --with apple --data '{\"full_name\":\"Mira Nordlys\"}'":
+        "needs a token of Apple's; run by the tests of sign-ins with one",
+    "ringback login site --method id_token --from google": "needs two providers; run by the tests of changes",
     "ringback complete": "asks a person to paste",
     "ringback-sandbox --port 8123 --user alice": "runs until Ctrl-C, on a port that may be taken: the stage has one",
 ]
@@ -62,7 +95,12 @@ private let commandsForPeople = [
         let blocks = page.blocks(in: "toml")
         #expect(!blocks.isEmpty)
         try await Stage.play("", startsDaemon: false) { stage in
-            try stage.write(configuration: blocks.joined(separator: "\n"))
+            // A token to trade has to be there when it is asked for; here it never is.
+            let assertion = "\(stage.directory)/assertion"
+            try stage.write("a.b.c", to: assertion)
+            try stage.write(
+                configuration: blocks.joined(separator: "\n").replacing(
+                    "/var/run/secrets/tokens/ringback", with: assertion))
             let check = try await stage.ringback("config", "check")
             #expect(check.status == 0, "\(check)")
             #expect(check.out.contains("mail: google") && check.out.contains("other: oauth2"))
@@ -98,7 +136,7 @@ private let commandsForPeople = [
                 for span in spans where span.hasPrefix("ringback ") {
                     let words = span.split(separator: " ").dropFirst().map(String.init)
                     let verb =
-                        ["account", "config", "vault", "supabase"].contains(words.first ?? "")
+                        ["account", "config", "vault", "supabase", "expose"].contains(words.first ?? "")
                         ? Array(words.prefix(2)) : [words[0]]
                     let answer = try await stage.run("ringback", verb + ["--help"])
                     #expect(answer.status == 0, "\(span)")

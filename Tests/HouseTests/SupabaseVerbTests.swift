@@ -190,7 +190,7 @@ import Testing
 
 @Suite struct `A mistake of usage at a project` {
     private static let mistakes: [([String], String)] = [
-        (["login", "app", "--method", "device"], "Please provide one of"),
+        (["login", "app", "--method", "pigeon"], "Please provide one of"),
         (["login", "app", "--method", "password"], "--email ADDRESS or --phone NUMBER"),
         (["login", "app", "--method", "otp", "--email", "a@b", "--phone", "1"], "--email ADDRESS or --phone NUMBER"),
         (["login", "app", "--method", "password", "--email", "a@b", "--domain", "b"], "--domain does not belong"),

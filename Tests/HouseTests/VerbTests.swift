@@ -201,7 +201,8 @@ import Testing
         try await Stage.play(startsDaemon: false) { stage in
             let verbs = [
                 ["account", "add"], ["login"], ["token"], ["session"], ["accounts"], ["status"], ["events"],
-                ["refresh"], ["logout"], ["complete"], ["open"], ["config", "check"], ["reload"], ["demo"],
+                ["refresh"], ["logout"], ["complete"], ["open"], ["scheme", "register"], ["scheme", "list"], ["doctor"],
+                ["config", "check"], ["reload"], ["demo"],
             ]
             let overview = try await stage.ringback("--help")
             for verb in verbs {

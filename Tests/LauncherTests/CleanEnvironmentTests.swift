@@ -26,6 +26,14 @@ import Testing
         #expect(CleanEnvironment.clean(lines, forHelper: true) == Array(lines[..<2]))
     }
 
+    @Test func `tells a program with windows how the desktop is reached`() {
+        let lines = ["PATH=/bin", "XAUTHORITY=/home/ada/.Xauthority", "LC_TIME=ru_RU.UTF-8", "BROWSER=firefox"]
+        #expect(CleanEnvironment.clean(lines) == ["PATH=/bin"])
+        #expect(CleanEnvironment.clean(lines + ["LD_PRELOAD=/evil.so"], forApplications: true) == lines)
+        // The helper hands them on.
+        #expect(CleanEnvironment.clean(lines, forHelper: true) == lines)
+    }
+
     @Test func `has a PATH in any case`() {
         #expect(CleanEnvironment.clean([]) == ["PATH=/usr/local/bin:/usr/bin:/bin"])
     }

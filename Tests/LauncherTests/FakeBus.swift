@@ -42,12 +42,12 @@ final class LineProgram {
     }
 
     /// Waits for a line that begins so, for 20 s at most.
-    func waitFor(_ start: String) throws {
+    @discardableResult func waitFor(_ start: String) throws -> String {
         while true {
             while let end = unread.firstIndex(of: UInt8(ascii: "\n")) {
                 let line = String(decoding: unread[..<end], as: UTF8.self)
                 unread.removeSubrange(...end)
-                if line.hasPrefix(start) { return }
+                if line.hasPrefix(start) { return line }
             }
             var waiting = pollfd(fd: socket, events: Int16(POLLIN), revents: 0)
             guard unsafe poll(&waiting, 1, 20_000) > 0 else { throw Silent(expected: start) }
@@ -87,10 +87,10 @@ final class FakeBus {
     }
 
     /// Starts the fake, and waits until it has its name.
-    func start(_ role: String) throws -> LineProgram {
+    func start(_ role: String, _ modes: String...) throws -> LineProgram {
         let script = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .appending(path: "Programs/fake_bus.py").path()
-        let fake = try LineProgram(#"exec python3 "$@" >&0"#, [script, address, role])
+        let fake = try LineProgram(#"exec python3 "$@" >&0"#, [script, address, role] + modes)
         try fake.waitFor("ready")
         return fake
     }

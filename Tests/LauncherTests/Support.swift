@@ -17,7 +17,7 @@ final class InnerHelper: Sendable {
 
     init(
         bounds: RunningCommand.Bounds = .init(), environment: [String] = CleanEnvironment.current(),
-        places: BusDesk.Places = .init(), commands: [String: [String]] = [:]
+        places: BusDesk.Places = .init(), applications: [String: [String]] = [:], commands: [String: [String]] = [:]
     ) throws {
         let process = try HelperProcess.start("/bin/sleep", ["600"])
         close(process.socket)
@@ -26,9 +26,9 @@ final class InnerHelper: Sendable {
         hook = dup(near)
         closeOnExec(hook)
         DispatchQueue(label: "helper").async(group: work) {
-            var loop = HelperLoop(socket: far, environment: environment, bounds: bounds, places: places) {
-                commands[$0]
-            }
+            var loop = HelperLoop(
+                socket: far, environment: environment, bounds: bounds, places: places,
+                application: { applications[$0] }, command: { commands[$0] })
             loop.run()
         }
         connection = HelperConnection(
@@ -80,6 +80,13 @@ final class LifeLine {
             var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
             return unsafe poll(&waiting, 1, 60_000) == 1 && waiting.revents & Int16(POLLIN) != 0
         }
+    }
+
+    /// What has been written.
+    func text() -> String {
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        let count = unsafe read(descriptor, &buffer, buffer.count)
+        return String(decoding: buffer[..<max(count, 0)], as: UTF8.self)
     }
 
     /// Waits until nobody holds it open. False after 60 s.

@@ -19,6 +19,19 @@ import Testing
         }
     }
 
+    @Test func `lets others as far as it is told to, whatever the umask says`() async throws {
+        try await TestServer.withDirectory { directory in
+            for (name, wanted) in [("own", 0o600), ("others", 0o666)] as [(String, UInt32)] {
+                let path = "\(directory)/\(name).sock"
+                let server = Self.server()
+                _ = try server.listen(at: .unix(path: path, mode: wanted))
+                #expect(Self.mode(path) == S_IFSOCK | wanted)
+                server.close()
+                try await server.run()
+            }
+        }
+    }
+
     @Test func `replaces one that a crash left behind`() async throws {
         try await TestServer.withDirectory { directory in
             let path = directory + "/test.sock"

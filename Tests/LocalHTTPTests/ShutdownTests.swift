@@ -21,6 +21,34 @@ import Testing
         }
     }
 
+    @Test func `at once closes every connection, and lets nobody in`() async throws {
+        let (started, left) = (Event(), Event())
+        let server = HTTPServer { request in
+            guard request.path == "/wait" else { return .text("here") }
+            started.happen()
+            await Event().wait()
+            left.happen()
+            return .text("too late")
+        }
+        try await TestServer.withDirectory { directory in
+            let path = directory + "/test.sock"
+            _ = try server.listen(at: .unix(path: path))
+            let running = Task { try await server.run() }
+            let place = TestServer.Place.unix(path)
+            let (idle, waiting) = (try RawClient(place), try RawClient(place))
+            idle.get("/")
+            #expect(try await offPool { try idle.answer().text } == "here")
+            waiting.get("/wait")
+            await started.wait()
+            server.close()
+            #expect(try await offPool { try idle.readToEnd().isEmpty })
+            #expect(try await offPool { try waiting.readToEnd().isEmpty })
+            // Its handler hears that nobody waits any more, and the server is over.
+            await left.wait()
+            try await running.value
+        }
+    }
+
     @Test func `answers handlers that wait, if they are cancelled`() async throws {
         var limits = ServerLimits()
         limits.cancelsAtShutdown = true

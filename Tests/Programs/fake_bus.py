@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""A Secret Service and a logind for tests, in one small program that speaks D-Bus itself.
+"""Services of a desktop for tests, in one small program that speaks D-Bus itself: a Secret Service, a logind, a
+notification server and a service manager.
 
     fake_bus.py ADDRESS secrets [plain] [silent] [locked] [file=PATH]     fake_bus.py ADDRESS login1
+    fake_bus.py ADDRESS notifications [bare] [markup] [unicast]           fake_bus.py ADDRESS systemd1 [old] [failing]
 
 What is in the file outlives the fake, as a keyring outlives its service.
 
@@ -16,6 +18,10 @@ on standard input are orders, lines on standard output say what happened:
     login1:   signal PATH        Lock of that session
               hint PATH          LockedHint of that session becomes true
               locked             LockedHint is true when asked for
+    notifications: answer ID KEY [TOKEN]   an action of a notice is chosen
+              close ID REASON    a notice goes: 1 expired, 2 dismissed
+              silent             calls are not answered any more
+    Every notice is written as a line: shown and its members in JSON; so is every unit: unit and its members.
 """
 import hashlib
 import hmac
@@ -359,8 +365,103 @@ class Login:
         raise Refusal(LOGIN + "NoSuchSession")
 
 
+NOTIFICATIONS = "org.freedesktop.Notifications"
+
+
+class Notifications:
+    """A notification server: the Desktop Notifications Specification, 1.3. `bare` has no actions, `markup` reads it in
+    bodies, `unicast` tells nobody but whoever showed a notice, as GNOME's shell does."""
+
+    def __init__(self, bus, modes):
+        self.bus, self.modes, self.last, self.shown, self.is_silent = bus, modes, 0, {}, False
+
+    def tell(self, member, signature, values):
+        destination = self.shown[values[0]] if "unicast" in self.modes else None
+        self.bus.send(4, signature, values, path="/org/freedesktop/Notifications", interface=NOTIFICATIONS,
+                      member=member, destination=destination)
+
+    def order(self, words):
+        if words[0] == "answer":
+            notice = int(words[1])
+            if len(words) > 3:
+                self.tell("ActivationToken", "us", [notice, words[3]])
+            self.tell("ActionInvoked", "us", [notice, words[2]])
+            self.close(notice, 2)
+        elif words[0] == "close":
+            self.close(int(words[1]), int(words[2]))
+        elif words[0] == "silent":
+            self.is_silent = True
+
+    def close(self, notice, reason):
+        self.tell("NotificationClosed", "uu", [notice, reason])
+        del self.shown[notice]
+
+    def call(self, sender, path, interface, member, arguments):
+        if self.is_silent:
+            return None
+        if member == "GetCapabilities":
+            return "as", [["body"] + ["actions"] * ("bare" not in self.modes)
+                          + ["body-markup"] * ("markup" in self.modes)]
+        if member == "Notify":
+            app, replaces, icon, summary, body, actions, hints, timeout = arguments
+            notice = replaces
+            if not notice:
+                self.last += 1
+                notice = self.last
+            elif notice not in self.shown:
+                print(f"stale {notice}", flush=True)
+            self.shown[notice] = sender
+            members = {"id": notice, "replaces": replaces, "app": app, "summary": summary, "body": body,
+                       "actions": actions, "hints": hints,
+                       "timeout": struct.unpack("<i", struct.pack("<I", timeout))[0]}
+            print("shown " + json.dumps(members, ensure_ascii=False, sort_keys=True), flush=True)
+            return "u", [notice]
+        if member == "CloseNotification":
+            print(f"closed {arguments[0]}", flush=True)
+            if arguments[0] in self.shown:
+                self.close(arguments[0], 3)
+            return "", []
+        raise Refusal("org.freedesktop.DBus.Error.UnknownMethod")
+
+
+SYSTEMD = "org.freedesktop.systemd1"
+
+
+class Systemd:
+    """A service manager that says it has started what it is asked to. `old` knows no ExitType, `failing` starts
+    nothing."""
+
+    def __init__(self, bus, modes):
+        self.bus, self.modes = bus, modes
+
+    def order(self, words):
+        pass
+
+    def call(self, sender, path, interface, member, arguments):
+        if member == "Subscribe":
+            return "", []
+        if member == "Get":
+            return "v", [("as", ["DISPLAY=:7", "LANG=C.UTF-8"])]
+        if member == "StartTransientUnit":
+            properties = dict(arguments[2])
+            if "old" in self.modes and "ExitType" in properties:
+                raise Refusal("org.freedesktop.DBus.Error.PropertyReadOnly")
+            print("unit " + json.dumps({"name": arguments[0], "mode": arguments[1], **properties}), flush=True)
+            # Its result may come before the answer is read, or among others'.
+            manager = ("/org/freedesktop/systemd1", SYSTEMD + ".Manager", "JobRemoved", "uoss")
+            self.bus.signal(*manager, [1, SYSTEMD_JOB + "1", "other.service", "failed"])
+            self.bus.signal(*manager, [2, SYSTEMD_JOB + "2", arguments[0],
+                                       "failed" if "failing" in self.modes else "done"])
+            return "o", [SYSTEMD_JOB + "2"]
+        raise Refusal("org.freedesktop.DBus.Error.UnknownMethod")
+
+
+SYSTEMD_JOB = "/org/freedesktop/systemd1/job/"
+
+
 if __name__ == "__main__":
     address, role, *modes = sys.argv[1:]
-    name, kind = {"secrets": ("org.freedesktop.secrets", Secrets), "login1": (LOGIN[:-1], Login)}[role]
+    name, kind = {"secrets": ("org.freedesktop.secrets", Secrets), "login1": (LOGIN[:-1], Login),
+                  "notifications": (NOTIFICATIONS, Notifications), "systemd1": (SYSTEMD, Systemd)}[role]
     bus = Bus(address, name)
     bus.serve(kind(bus, modes))

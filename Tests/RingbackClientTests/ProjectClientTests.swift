@@ -108,6 +108,25 @@ import Testing
         #expect(daemon.requests[1].hasSuffix(#"{"code":"123456"}"#))
     }
 
+    @Test func `confirms a changed address with two codes, of which the first ends nothing`() async throws {
+        let awaited = #"[{"type":"email_change","email":"n@b.org"},{"type":"phone_change","phone":"+49"}]"#
+        let daemon = try FakeDaemon { request in
+            let flow = #"{"id":"f1","account":"app","status":"pending","waiting_for":"code","awaiting":\#(awaited)}"#
+            if request.hasPrefix("PATCH") { return .json(200, #"{"user":{"email":"a@b.org"},"flow":\#(flow)}"#) }
+            if request.contains("000001") { return .json(200, flow) }
+            return .json(200, #"{"id":"f1","account":"app","status":"completed"}"#)
+        }
+        let broker = BrokerClient(application: "test", socket: daemon.path)
+        var changes = UserChanges()
+        changes.email = "n@b.org"
+        let update = try await broker.updateUser("app", changes)
+        let flow = try #require(update.confirmation)
+        #expect(update.user.email == "a@b.org" && flow.awaiting == ["n@b.org", "+49"])
+        #expect(try await broker.confirm(flow, code: "000001").status == .pending)
+        #expect(try await broker.confirm(flow, code: "000002").status == .completed)
+        #expect(daemon.requests.last?.hasSuffix(#"{"code":"000002"}"#) == true)
+    }
+
     @Test func `asks for each operation at its own place`() async throws {
         let daemon = try FakeDaemon { request in
             let path = request.split(separator: " ").dropFirst().first ?? ""

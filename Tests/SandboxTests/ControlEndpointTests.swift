@@ -17,7 +17,8 @@ import Testing
         #"{"faults":[{"endpoint":"token","kind":"hang","count":0}]}"#, #"{"users":["Not A Name"]}"#,
         #"{"clients":[{"secret":"x"}]}"#, #"{"endpoints":{"nowhere":"http://127.0.0.1:9/"}}"#,
         #"{"endpoints":{"token":1}}"#,
-        #"{"release":"nowhere"}"#, #"{"revoke_all":"mallory"}"#,
+        #"{"release":"nowhere"}"#, #"{"revoke_all":"mallory"}"#, #"{"device":{"decision":"maybe"}}"#,
+        #"{"device":{"decision":"allow","user":"mallory"}}"#, #"{"device_answer":1}"#, #"{"device":{}}"#,
     ])
     func `a mistake is explained and changes nothing`(body: String) async {
         let before = await visitor.get("/sandbox/control").json
@@ -33,7 +34,9 @@ import Testing
             "access_token_lifetime": 5, "id_token_lifetime": 6, "code_lifetime": 7, "refresh_token_lifetime": 8,
             "refresh_expires_in": true, "omit_expires_in": true, "refresh_tokens": "never", "rotation": false,
             "reuse_grace": 9, "id_token_on_refresh": false, "algorithm": "EdDSA", "auto_approve": "bob",
-            "registration": "token", "initial_access_token": "x", "registered_authentication": "client_secret_post",
+            "device_grant": false, "device_interval": 11, "device_code_lifetime": 12,
+            "device_answer": ["interval": .null, "user_code": "x"], "registration": "token",
+            "initial_access_token": "x", "registered_authentication": "client_secret_post",
             "registered_secret_lifetime": 60,
             "require_nonce": true, "omit_kid": true, "latency": ["token": 10],
             "endpoints": ["token": "http://127.0.0.1:9/token"],

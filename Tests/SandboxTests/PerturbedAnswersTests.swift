@@ -49,6 +49,7 @@ import Testing
             ("token_wrong_type", "token_type", "mac"), ("token_no_expires_in", "expires_in", nil),
             ("token_string_expires_in", "expires_in", "3600"), ("token_no_refresh_token", "refresh_token", nil),
             ("token_no_id_token", "id_token", nil), ("token_narrower_scope", "scope", "openid"),
+            ("token_no_scope", "scope", nil),
             ("token_invalid_grant", "error", "invalid_grant"), ("token_invalid_grant", "access_token", nil),
         ] as [(String, String, JSON?)])
     func `of the token answer`(name: String, member: String, value: JSON?) async throws {

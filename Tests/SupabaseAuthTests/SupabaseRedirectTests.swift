@@ -62,7 +62,8 @@ private let key = "8f3aK_x-1"
         arguments: [
             ("swisscoin://auth-callback", "swisscoin://auth-callback?code=c&flow=8f3aK_x-1", true),
             ("swisscoin://auth-callback", "SwissCoin://auth-callback?code=c", true),
-            ("swisscoin://auth-callback", "swisscoin://auth-callback/?code=c", false),
+            ("swisscoin://auth-callback", "swisscoin://auth-callback/?code=c", true),
+            ("swisscoin://auth-callback", "swisscoin://auth-callback/x?code=c", false),
             ("swisscoin://auth-callback", "swisscoin://other?code=c", false),
             ("com.example.app://", "com.example.app:?code=c&flow=1", true),
             ("app.id://cb?v=1.2", "app.id://cb?code=c&flow=1&v=1.2", true),

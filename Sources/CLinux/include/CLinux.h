@@ -36,3 +36,22 @@ void clinux_hold_little_memory(void);
 
 /// Gives the kernel back what malloc(3) keeps free between what is used.
 void clinux_give_memory_back(void);
+
+/// Starts a program that is nobody's child: in a session of its own, with the signals, the umask (022) and the current
+/// directory (the first of `directories` that can be entered, up to a NULL) that a program of the person's has, the
+/// three standard descriptors on /dev/null and no other open. Returns when it has been started: 0, or an errno.
+int clinux_start_detached(const char *path, char *const arguments[], char *const environment[],
+                          const char *const directories[]);
+
+/// Blanks an argument of this process in the memory that /proc/PID/cmdline shows to every user. Copies of it stay.
+void clinux_forget_argument(int index);
+
+/// A descriptor of a process (pidfd_open(2)), close-on-exec, readable once the process has ended; or a negative errno.
+int clinux_open_process(pid_t pid);
+
+/// A file in memory alone that holds the bytes, read-only for good, its position at the start, close-on-exec; a
+/// descriptor, or a negative errno.
+int clinux_memory_file(const void *bytes, size_t count);
+
+/// The kind of the file system that a path is on (the magic number of statfs(2)); 0 if it cannot be told.
+uint32_t clinux_file_system(const char *path);

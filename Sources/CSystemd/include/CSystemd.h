@@ -36,11 +36,15 @@ sd_bus_message *csystemd_message_unref(sd_bus_message *message);
 void csystemd_message_sensitive(sd_bus_message *message);
 bool csystemd_message_is_signal(sd_bus_message *message, const char *interface, const char *member);
 const char *csystemd_message_path(sd_bus_message *message);
+/// The unique name of the connection that it came from.
+const char *csystemd_message_sender(sd_bus_message *message);
 
 /// A string, an object path or a signature.
 int csystemd_append_text(sd_bus_message *message, char type, const char *text);
 int csystemd_append_bool(sd_bus_message *message, bool value);
 int csystemd_append_number(sd_bus_message *message, uint32_t value);
+int csystemd_append_signed(sd_bus_message *message, int32_t value);
+int csystemd_append_byte(sd_bus_message *message, uint8_t value);
 int csystemd_append_bytes(sd_bus_message *message, const void *bytes, size_t count);
 int csystemd_open_container(sd_bus_message *message, char type, const char *contents);
 int csystemd_close_container(sd_bus_message *message);

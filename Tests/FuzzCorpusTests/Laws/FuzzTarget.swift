@@ -30,6 +30,12 @@ public struct FuzzTarget: Sendable {
         FuzzTarget(name: "redirect-uri", check: RedirectLaw.check),
         FuzzTarget(name: "resource", check: ResourceLaw.check),
         FuzzTarget(name: "lease", check: LeaseLaw.check),
+        FuzzTarget(name: "deep-link", check: DeepLinkLaw.check),
+        FuzzTarget(name: "desktop-file", check: DesktopFileLaw.check),
+        FuzzTarget(name: "project-callback", check: ProjectCallbackLaw.check),
+        FuzzTarget(name: "project-answer", check: ProjectAnswerLaw.check),
+        FuzzTarget(name: "registration-answer", check: RegistrationAnswerLaw.check),
+        FuzzTarget(name: "device-answer", check: DeviceAnswerLaw.check),
     ]
 }
 

@@ -25,6 +25,14 @@ enum FileTree {
         return names.sorted()
     }
 
+    /// The files below a directory.
+    static func all(in path: String) -> [String] {
+        names(in: path).flatMap { name in
+            let below = all(in: "\(path)/\(name)")
+            return below.isEmpty ? ["\(path)/\(name)"] : below
+        }
+    }
+
     static func text(of path: String) -> String? { bytes(of: path).map { String(decoding: $0, as: UTF8.self) } }
 
     static func bytes(of path: String) -> [UInt8]? {

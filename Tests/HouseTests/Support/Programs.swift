@@ -33,3 +33,22 @@ struct Output: Sendable, CustomStringConvertible {
 
     var description: String { "status \(status)\n--- out\n\(out)--- err\n\(err)---" }
 }
+
+extension Programs {
+    /// Builds an example below `.build`; gives the executable's path. The first build takes half a minute.
+    static func example(_ name: String) async throws -> String {
+        let scratch = "\(Document.root)/.build/examples"
+        let arguments = [
+            Programs.variable("SWIFT") ?? "swift", "build", "--package-path", "\(Document.root)/Examples/\(name)",
+            "--scratch-path", scratch,
+        ]
+        let environment = ["PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "SSL_CERT_FILE", "https_proxy"].reduce(into: [:])
+        {
+            $0[$1] = Programs.variable($1)
+        }
+        let ended = try await Program("/usr/bin/env", arguments, environment: environment).end(
+            within: Bound.seconds(300))
+        guard ended.status == 0 else { throw Late(what: "the example \(name), not \(ended)") }
+        return "\(scratch)/debug/\(name)"
+    }
+}

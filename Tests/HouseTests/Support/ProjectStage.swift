@@ -18,7 +18,19 @@ extension Stage {
         try await play(project, sandboxArguments: ["--user", "alice", "--auto-approve", "alice"]) { stage in
             try await stage.setProject(settings)
             try await test(stage)
+            try await stage.expectNoRefreshToken()
         }
+    }
+
+    /// A project's refresh tokens have no mark of their own: those that were presented are looked for by their text.
+    private func expectNoRefreshToken() async throws {
+        let log = try await sandbox.log(issuer: "/supabase")
+        let tokens = Set(log.compactMap { $0["parameters"]?["refresh_token"]?.string }.filter { $0.utf8.count >= 12 })
+        guard !tokens.isEmpty else { return }
+        let said = daemon?.errors.value.text ?? ""
+        let places =
+            FileTree.all(in: state).map { ($0, FileTree.text(of: $0) ?? "") } + [("what the daemon said", said)]
+        for (place, text) in places { #expect(!tokens.contains { text.contains($0) }, "\(place)") }
     }
 
     func setProject(_ settings: JSON) async throws {

@@ -3,9 +3,10 @@
 import Testing
 
 enum SecretSearch {
-    /// What a text or a file's bytes have of tokens, shortened: `at-` or `rt-` and what the sandbox puts behind it.
+    /// What a text or a file's bytes have of tokens, shortened: `at-` or `rt-` and what the sandbox puts behind it, and
+    /// signed tokens (`eyJ…` and two dots).
     static func tokens(in bytes: [UInt8]) -> [String] {
-        var found: [String] = []
+        var found = signedTokens(in: bytes)
         var index = 0
         while index + 3 < bytes.count {
             defer { index += 1 }
@@ -15,6 +16,14 @@ enum SecretSearch {
             if tail.count >= 30 { found.append(String(decoding: bytes[index..<(index + 7)], as: UTF8.self) + "…") }
         }
         return found
+    }
+
+    private static func signedTokens(in bytes: [UInt8]) -> [String] {
+        guard bytes.count >= 60 else { return [] }
+        return bytes.split { !isWord($0) && $0 != UInt8(ascii: ".") }.compactMap { word in
+            let isToken = word.starts(with: "eyJ".utf8) && word.count >= 60
+            return isToken && word.count(where: { $0 == UInt8(ascii: ".") }) == 2 ? "eyJ…" : nil
+        }
     }
 
     private static func isWord(_ byte: UInt8) -> Bool {
@@ -41,6 +50,8 @@ enum SecretSearch {
             try await stage.signIn()
             let token = try #require(try await stage.token())
             #expect(SecretSearch.tokens(in: Array("x\(token)".utf8)).count == 1)
+            let signed = ["eyJhbGciOiJFUzI1NiJ9", String(repeating: "a", count: 40), "x-_"].joined(separator: ".")
+            #expect(SecretSearch.tokens(in: Array("{\"id_token\":\"\(signed)\"}".utf8)).count == 1)
             try stage.write("log: \(token)\n", to: "\(stage.state)/planted")
             #expect(SecretSearch.files(in: stage.state) == ["\(stage.state)/planted"])
             FileTree.remove("\(stage.state)/planted")

@@ -1,0 +1,308 @@
+#!/usr/bin/env python3
+"""Schemes on a real desktop's parts, in a clean home: xdg-open, xdg-mime, gio and Chromium hand links to `ringback open`.
+
+Each opener brings the callback of a sign-in at an OpenID provider and at a Supabase project; the one that loses links in
+silence is found by `ringback doctor`. Chromium needs a managed policy, which only root can write: as another user that
+part is left out, and said so.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+from house import House  # noqa: E402
+from report import Report, options, progress, table  # noqa: E402
+from stage import Trouble  # noqa: E402
+
+SCHEME = "org.example.ringback-campaign"
+PROJECT_SCHEME = "swisscoin"
+POLICY = "/etc/chromium/policies/managed/ringback-campaign.json"
+OPENERS = {
+    "xdg-open, generic": (["xdg-open"], {"DISPLAY": ":99"}),
+    "xdg-open, GNOME": (["xdg-open"], {"DISPLAY": ":99", "XDG_CURRENT_DESKTOP": "GNOME"}),
+    "xdg-open, XFCE": (["xdg-open"], {"DISPLAY": ":99", "XDG_CURRENT_DESKTOP": "XFCE"}),
+    "gio open": (["gio", "open"], {}),
+}
+# What a shell, a desktop file's field codes or an option's reader would make something of.
+TAILS = [
+    "$(id)", "${HOME}", "`id`", ";id;", "&&id", "|id", "%20%22%27", "%F%u%U%%", "a'b", "#x", "*?[a-z]", "~", "\\n\\\\", "(a)",
+    "!1", "{a,b}", "--help", "-x", "a=1&b=2", "//../..", "%00", "%0a", "\u00e4", "%f %c".replace(" ", "+"), "=", "@", "^",
+]
+
+
+class Desktop:
+    """A house with an account at each kind of provider, both of which come back by a scheme."""
+
+    def __init__(self, binaries):
+        self.house = House(
+            binaries, sandbox_arguments=("--user", "alice", "--auto-approve", "alice",
+                                         "--redirect-uri", SCHEME + ":/callback"), shimmed=False)
+        issuer = self.house.sandbox.issuer
+        self.write(
+            self.house.configuration,
+            f'[accounts.work]\nissuer = "{issuer}"\nclient_id = "ringback-demo"\n'
+            f'scopes = ["openid", "email", "offline_access"]\nredirect_uri = "{SCHEME}:/callback"\n\n'
+            f'[accounts.app]\nprovider = "supabase"\nurl = "{issuer}/supabase"\napi_key = "sb_publishable_sandbox"\n'
+            f'redirect_uri = "{PROJECT_SCHEME}://auth-callback"\noauth_provider = "github"\n')
+        self.house.start()
+        self.home = self.house.place("home")
+        self.data = self.house.place("kept/data")
+        self.applications = os.path.join(self.data, "applications")
+
+    @staticmethod
+    def write(path, text, mode=0o600):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+
+    def environment(self, more=None):
+        return self.house.environment | {"RINGBACK_CONFIG": self.house.configuration, "LANG": "C.UTF-8"} | (more or {})
+
+    def run(self, arguments, more=None, seconds=60):
+        return subprocess.run(
+            arguments, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds,
+            env=self.environment(more), cwd=self.house.place("tmp"))
+
+    def ringback(self, *arguments, more=None):
+        return self.run([os.path.join(self.house.binaries, "ringback"), *arguments], more)
+
+    def begin(self, account):
+        status, flow = self.house.api("POST", f"/v1/accounts/{account}/sign-in", {"method": "browser"})
+        if "authorization_url" not in flow:
+            raise Trouble(f"a sign-in of {account} did not begin: {status} {flow}")
+        return flow
+
+    def status(self, flow, seconds=0):
+        return self.house.api("GET", f"/v1/flows/{flow['id']}?wait={seconds}", timeout=seconds + 40)[1].get("status")
+
+    def forget(self, flow, account):
+        self.house.api("DELETE", f"/v1/flows/{flow['id']}?all=true")
+        self.house.api("DELETE", f"/v1/accounts/{account}/session")
+
+    def callback(self, flow):
+        """Where the provider sends the browser at last: what no browser of http can follow."""
+        import urllib.parse
+        from stage import tcp_request
+        url = flow["authorization_url"]
+        for _ in range(6):
+            if not url.startswith("http"):
+                return url
+            status, headers, _, _ = tcp_request(url)
+            if "Location" not in headers:
+                raise Trouble(f"the provider answered {status}, not a redirect")
+            place = headers["Location"]
+            url = urllib.parse.urljoin(url, place) if place.startswith("/") else place
+        raise Trouble("the provider redirects for ever")
+
+    def doctor(self, *arguments, more=None):
+        done = self.ringback("doctor", "--json", *arguments, more={"DISPLAY": ":99"} | (more or {}))
+        try:
+            return done.returncode, json.loads(done.stdout)["checks"]
+        except (ValueError, KeyError):
+            raise Trouble(f"the doctor said {done.stdout!r} {done.stderr!r}") from None
+
+    def close(self, keep):
+        self.house.close(keep)
+
+
+def files(desktop, report):
+    """What is registered is a good file, known to the database and to xdg-mime."""
+    for scheme, account in [(SCHEME, "work"), (PROJECT_SCHEME, "app")]:
+        done = desktop.ringback("scheme", "register", scheme, "--account", account)
+        report.note(done.returncode == 0, f"register {scheme}", done.stderr)
+        name = f"ringback-{scheme}.desktop"
+        checked = desktop.run(["desktop-file-validate", os.path.join(desktop.applications, name)])
+        report.note(checked.returncode == 0 and not checked.stdout, "desktop-file-validate", checked.stdout)
+        asked = desktop.run(["xdg-mime", "query", "default", "x-scheme-handler/" + scheme])
+        report.note(asked.stdout == name + "\n", "xdg-mime query default", asked.stdout)
+        with open(os.path.join(desktop.applications, "mimeinfo.cache")) as cache:
+            report.note(f"x-scheme-handler/{scheme}={name};" in cache.read(), "the desktop database", scheme)
+        asked = desktop.run(["gio", "mime", "x-scheme-handler/" + scheme])
+        report.note(name in asked.stdout, "gio mime", asked.stdout)
+
+
+def openers(desktop, report):
+    rows = []
+    for name, (command, environment) in OPENERS.items():
+        for account in ["work", "app"]:
+            flow = desktop.begin(account)
+            callback = desktop.callback(flow)
+            started = time.monotonic()
+            done = desktop.run([*command, callback], environment)
+            ended = desktop.status(flow, 20)
+            rows.append([name, account, f"{(time.monotonic() - started) * 1000:.0f}"])
+            report.note(
+                done.returncode == 0 and ended == "completed", f"{name}, {account}",
+                f"status {done.returncode}, the flow is {ended}: {done.stderr}")
+            desktop.forget(flow, account)
+    table("From the opener's start to the session", ["opener", "account", "ms"], rows)
+
+
+def database_alone(desktop, report):
+    """Without a default the database suffices, as the generic opener reads it."""
+    path = os.path.join(desktop.home, ".config/mimeapps.list")
+    kept = open(path).read()
+    os.rename(path, path + ".aside")
+    flow = desktop.begin("work")
+    done = desktop.run(["xdg-open", desktop.callback(flow)], {"DISPLAY": ":99"})
+    report.note(
+        done.returncode == 0 and desktop.status(flow, 20) == "completed", "the database alone", done.stderr)
+    desktop.forget(flow, "work")
+    os.rename(path + ".aside", path)
+    report.note(open(path).read() == kept, "mimeapps.list", "is not as it was")
+
+
+def silent_loss(desktop, report):
+    more = {"XDG_CURRENT_DESKTOP": "KDE"}
+    status, checks = desktop.doctor()
+    wrong = [line for line in checks if line["level"] == "wrong"]
+    report.note(status == 0 and not wrong, "the doctor in a house that is well", str(wrong))
+    flow = desktop.begin("work")
+    done = desktop.run(["xdg-open", desktop.callback(flow)], more | {"DISPLAY": ":99"})
+    lost = done.returncode == 0 and desktop.status(flow, 2) == "pending"
+    desktop.forget(flow, "work")
+    if not lost:
+        progress(f"this KDE opener loses nothing (status {done.returncode}): the doctor must agree")
+    status, checks = desktop.doctor(more=more)
+    wrong = [line for line in checks if line["level"] == "wrong"]
+    found = status == 1 and {line["check"] for line in wrong} == {"scheme"} and len(wrong) == 2
+    report.note(
+        found if lost else done.returncode != 0 or status == 0, "the silent loss of KDE",
+        f"status {status}: {[line['message'] for line in wrong]}")
+
+
+def hostile(desktop, report):
+    """A recorder in the handler's place, by the same file: each link is one argument, byte for byte."""
+    path = os.path.join(desktop.applications, f"ringback-{SCHEME}.desktop")
+    text = open(path).read()
+    recorder = desktop.house.place("recorder")
+    log = desktop.house.place("recorded")
+    desktop.write(recorder, f"#!/bin/sh\nfor one; do printf '%s\\0' \"$one\"; done >>'{log}'\nprintf '\\n' >>'{log}'\n", 0o700)
+    program = os.path.join(desktop.house.binaries, "ringback")
+    desktop.write(path, text.replace(program, recorder))
+    desktop.run(["update-desktop-database", desktop.applications])
+    for name, (command, environment) in OPENERS.items():
+        for tail in TAILS:
+            url = f"{SCHEME}:/callback?q={tail}"
+            if os.path.exists(log):
+                os.unlink(log)
+            desktop.run([*command, url], environment)
+            expected = f"open\0{url}\0\n".encode()
+            seen = b""
+            deadline = time.monotonic() + 5
+            while seen != expected and time.monotonic() < deadline:
+                seen = open(log, "rb").read() if os.path.exists(log) else b""
+                time.sleep(0.002)
+            report.note(seen == expected, f"{name}: {tail!r}", repr(seen))
+    desktop.write(path, text)
+
+
+def awkward_path(desktop, report):
+    """A program at a path with spaces and quotes is found by desktops that read the specification."""
+    # Without a percent sign: gio looks for the program before it undoes the doubling that the specification asks for.
+    place = desktop.house.place("a \"b\" $c `d` 'e' \\f")
+    os.mkdir(place)
+    for name in ["ringback", "ringbackd"]:
+        shutil.copy(os.path.join(desktop.house.binaries, name), place)
+    done = desktop.run([os.path.join(place, "ringback"), "scheme", "register", SCHEME])
+    report.note(done.returncode == 0 and "without spaces" in done.stderr, "an awkward path", done.stderr)
+    checked = desktop.run(
+        ["desktop-file-validate", os.path.join(desktop.applications, f"ringback-{SCHEME}.desktop")])
+    report.note(checked.returncode == 0, "desktop-file-validate, awkward", checked.stdout)
+    flow = desktop.begin("work")
+    desktop.run(["gio", "open", desktop.callback(flow)])
+    report.note(desktop.status(flow, 20) == "completed", "gio open, awkward", "the flow did not complete")
+    desktop.forget(flow, "work")
+    done = desktop.ringback("scheme", "register", SCHEME)
+    report.note(done.returncode == 0, "register again", done.stderr)
+
+
+def chromium(desktop, report):
+    """The provider's 302 to the scheme, followed by a real browser: with the policy the handler starts."""
+    program = shutil.which("chromium")
+    if os.geteuid() != 0 or program is None:
+        progress("Chromium is left out: its managed policy needs root, and chromium must be installed")
+        return
+    if os.path.exists(POLICY):
+        raise Trouble(f"{POLICY} is there already: look at it and remove it")
+    made = []
+    parent = os.path.dirname(POLICY)
+    while not os.path.isdir(parent):
+        made.append(parent)
+        parent = os.path.dirname(parent)
+    os.makedirs(os.path.dirname(POLICY), exist_ok=True)
+    try:
+        allowed = [{"protocol": scheme, "allowed_origins": ["*"]} for scheme in [SCHEME, PROJECT_SCHEME]]
+        for account in ["work", "app"]:
+            desktop.write(POLICY, json.dumps({"AutoLaunchProtocolsFromOrigins": allowed}), 0o644)
+            flow = desktop.begin(account)
+            started = time.monotonic()
+            ended = browse(desktop, program, flow, 30)
+            report.note(ended == "completed", f"Chromium, {account}", f"the flow is {ended}")
+            progress(f"Chromium, {account}: {time.monotonic() - started:.1f} s")
+            desktop.forget(flow, account)
+        # Without the policy it would have to ask: then nothing may start by itself.
+        os.unlink(POLICY)
+        flow = desktop.begin("work")
+        ended = browse(desktop, program, flow, 5)
+        report.note(ended == "pending", "Chromium, without the policy", f"the flow is {ended}")
+        desktop.forget(flow, "work")
+    finally:
+        if os.path.exists(POLICY):
+            os.unlink(POLICY)
+        for directory in made:
+            os.rmdir(directory)
+
+
+def browse(desktop, program, flow, seconds):
+    profile = desktop.house.place("chromium")
+    shutil.rmtree(profile, ignore_errors=True)
+    log = open(desktop.house.place("chromium.log"), "ab")
+    process = subprocess.Popen(
+        [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-port=0",
+         f"--user-data-dir={profile}", flow["authorization_url"]],
+        stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=desktop.environment({"DISPLAY": ":99"}),
+        cwd=desktop.house.place("tmp"), start_new_session=True)
+    try:
+        return desktop.status(flow, seconds)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        log.close()
+
+
+def restore(desktop, report):
+    for scheme in [SCHEME, PROJECT_SCHEME]:
+        done = desktop.ringback("scheme", "unregister", scheme)
+        report.note(done.returncode == 0, f"unregister {scheme}", done.stderr)
+    left = [name for name in os.listdir(desktop.applications) if name.endswith(".desktop")]
+    report.note(not left and not os.path.exists(os.path.join(desktop.home, ".config/mimeapps.list")), "what is left", str(left))
+
+
+def main():
+    chosen = options(__doc__.splitlines()[0], only=("", "only parts with this in their names"))
+    report = Report()
+    desktop = None
+    try:
+        desktop = Desktop(chosen.bin)
+        files(desktop, report)
+        for part in [openers, database_alone, silent_loss, hostile, awkward_path, chromium]:
+            if chosen.only in part.__name__:
+                progress(part.__name__.replace("_", " "))
+                part(desktop, report)
+        restore(desktop, report)
+    except (Trouble, OSError, ValueError, subprocess.SubprocessError) as trouble:
+        report.note(False, "the stage", f"{type(trouble).__name__} {trouble}")
+    finally:
+        if desktop is not None:
+            desktop.close(chosen.keep)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

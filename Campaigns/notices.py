@@ -1,0 +1,359 @@
+#!/usr/bin/env python3
+"""Notices on a real desktop's parts: dunst under Xvfb, on a bus of our own, with real sign-ins at the sandbox.
+
+As root, also the apps of links under a real systemd user manager, beside a daemon that is held back as by its unit.
+"""
+
+import json
+import os
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+from house import House, stop  # noqa: E402
+from report import Report, options, progress  # noqa: E402
+from stage import Trouble  # noqa: E402
+from user_manager import UserManager  # noqa: E402
+
+SCHEME = "org.example.swisscoin"
+REDIRECT = SCHEME + "://auth-callback"
+# What no link may become on its way to the app.
+LINK = SCHEME + "://pay?a=$HOME&$PATH$$&b=$(id);%h%%u%20'*?~#$1"
+
+
+def until(what, look, seconds=20):
+    """The first answer that is something."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = look()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise Trouble(f"waited in vain for {what}")
+
+
+class Desktop:
+    """An X server that nobody sees, a bus, dunst, and an opener of pages that writes down what it is to open."""
+
+    def __init__(self, house):
+        self.house = house
+        self.place = house.place("desktop")
+        for name in ["desktop", "desktop/bin", "desktop/runtime"]:
+            os.mkdir(house.place(name), 0o700)
+        self.log = open(self.path("desktop.log"), "ab")
+        self.pages = self.path("pages")
+        self.dunst = None
+        script = f"#!/bin/sh\nprintf '%s\\n' \"$1\" >>'{self.pages}'\n"
+        with os.fdopen(os.open(self.path("bin/xdg-open"), os.O_WRONLY | os.O_CREAT, 0o700), "w") as file:
+            file.write(script)
+        read, write = os.pipe()
+        self.screen = subprocess.Popen(
+            ["Xvfb", "-displayfd", str(write), "-screen", "0", "800x600x24", "-nolisten", "tcp"], pass_fds=[write],
+            stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        os.close(write)
+        with os.fdopen(read) as number:
+            display = ":" + number.readline().strip()
+        self.bus = subprocess.Popen(
+            ["dbus-daemon", "--session", "--nofork", "--print-address", f"--address=unix:path={self.path('bus')}"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log)
+        address = self.bus.stdout.readline().decode().strip()
+        if not address or display == ":":
+            raise Trouble("Xvfb or dbus-daemon did not start")
+        self.environment = {
+            "DISPLAY": display, "DBUS_SESSION_BUS_ADDRESS": address, "HOME": self.place, "LANG": "C.UTF-8",
+            "PATH": self.path("bin") + ":/usr/bin:/bin", "XDG_RUNTIME_DIR": self.path("runtime"),
+        }
+
+    def path(self, name):
+        return os.path.join(self.place, name)
+
+    def start(self):
+        self.dunst = subprocess.Popen(["dunst", "-conf", "/dev/null"], stdin=subprocess.DEVNULL, stdout=self.log,
+                                      stderr=self.log, env=self.environment)
+        until("dunst", lambda: self.control("is-paused").startswith("false"))
+
+    def control(self, *words):
+        result = subprocess.run(["dunstctl", *words], env=self.environment, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=self.log, text=True, timeout=20)
+        return result.stdout.strip()
+
+    @property
+    def displayed(self):
+        text = self.control("count", "displayed")
+        return int(text) if text else 0
+
+    def history(self):
+        """What was shown and is no more: (summary, body), the last one first."""
+        text = self.control("history")
+        entries = json.loads(text)["data"][0] if text else []
+        return [(entry["summary"]["data"], entry["body"]["data"]) for entry in entries]
+
+    def opened(self):
+        try:
+            with open(self.pages) as file:
+                return file.read().split("\n")[:-1]
+        except FileNotFoundError:
+            return []
+
+    def close(self):
+        for process in [self.dunst, self.bus, self.screen]:
+            if process:
+                stop(process)
+        self.bus.stdout.close()
+        self.log.close()
+
+
+class NoticedHouse(House):
+    """A house whose daemon has a desktop."""
+
+    desktop = None
+
+    @property
+    def environment(self):
+        return super().environment | (self.desktop.environment if self.desktop else {}) | {
+            "XDG_RUNTIME_DIR": self.place("run")}
+
+
+class Callers:
+    """Programs that wait for a session, each over a connection of its own."""
+
+    def __init__(self, house, count, account="work"):
+        request = (f"GET /v1/accounts/{account}/session?sign_in=wait&timeout=120 HTTP/1.1\r\nHost: ringback\r\n"
+                   "Connection: close\r\n\r\n").encode()
+        self.connections = []
+        for _ in range(count):
+            connection = socket.socket(socket.AF_UNIX)
+            # With a timeout it would not wait for its turn to be accepted.
+            connection.connect(house.socket)
+            connection.settimeout(60)
+            connection.sendall(request)
+            self.connections.append(connection)
+
+    def statuses(self):
+        """How often each status came."""
+        found = {}
+        for connection in self.connections:
+            with connection, connection.makefile("rb") as file:
+                status = int(file.readline().split()[1])
+                found[status] = found.get(status, 0) + 1
+        return found
+
+
+def flows(house):
+    return house.api("GET", "/v1/flows")[1]["flows"]
+
+
+def one_for_all(house, desktop, report, count):
+    """Programs in the background cause one notice; its action opens the page, and all of them get their session."""
+    callers = Callers(house, count)
+    until("a notice", lambda: desktop.displayed)
+    until("all callers", lambda: len(flows(house)) == 1)
+    report.note(desktop.displayed == 1, "one notice for all", f"{desktop.displayed} are shown for {count} callers")
+    report.note(not desktop.opened(), "nothing opens by itself", f"{desktop.opened()}")
+    desktop.control("action", "0")
+    page = until("the page", desktop.opened)[0]
+    pending = flows(house)
+    report.note(len(pending) == 1 and pending[0]["authorization_url"] == page, "its action opens the flow's page", page)
+    callback = house.sandbox.approve(page)
+    subprocess.run(["curl", "-sS", "-o", "/dev/null", callback], check=True, timeout=20)
+    statuses = callers.statuses()
+    report.note(statuses == {200: count}, "all callers get the session", f"{statuses}")
+    until("the last notice", lambda: desktop.displayed == 1)
+    desktop.control("close-all")
+    shown = until("a history", lambda: desktop.history())
+    report.note(("Signed in to work", "As alice@example.org.") in shown, "it says who came", f"{shown}")
+    report.note(sum(summary == "Sign in to work" for summary, _ in shown) == 1, "it asked once", f"{shown}")
+    secrets = [page, page.split("state=")[1].split("&")[0]]
+    report.note(not any(secret in str(shown) for secret in secrets), "nothing secret is shown", f"{shown}")
+
+
+def left_alone(house, desktop, report):
+    """A person who has sent a notice away is not asked again soon."""
+    desktop.control("history-clear")
+    house.api("DELETE", "/v1/accounts/work/session")
+    first = Callers(house, 1)
+    until("a notice", lambda: desktop.displayed)
+    desktop.control("close")
+    until("an empty desktop", lambda: desktop.displayed == 0)
+    second = Callers(house, 20)
+    # The other account's comes after what this one's would have caused.
+    other = Callers(house, 1, "home")
+    until("the other account's notice", lambda: desktop.displayed)
+    report.note(desktop.displayed == 1, "quiet after it was dismissed", f"{desktop.displayed} are shown")
+    pending = {flow["account"]: flow for flow in flows(house) if flow["status"] == "pending"}
+    for name in ["work", "home"]:
+        callback = house.sandbox.approve(pending[name]["authorization_url"])
+        subprocess.run(["curl", "-sS", "-o", "/dev/null", callback], check=True, timeout=20)
+    for callers in [first, second, other]:
+        statuses = callers.statuses()
+        report.note(set(statuses) == {200}, "callers wait on", f"{statuses}")
+    desktop.control("close-all")
+
+
+def another_server(house, desktop, report):
+    """A notification server that dies takes no question with it."""
+    desktop.control("history-clear")
+    house.api("DELETE", "/v1/accounts/work/session")
+    stop(desktop.dunst)
+    # The five minutes of the account that was dismissed are not over: the other one is asked for.
+    house.api("DELETE", "/v1/accounts/home/session")
+    callers = Callers(house, 1, "home")
+    until("a flow", lambda: any(flow["status"] == "pending" for flow in flows(house)))
+    desktop.start()
+    until("the notice at a server that came later", lambda: desktop.displayed)
+    report.note(desktop.displayed == 1, "a server that comes later shows it", f"{desktop.displayed}")
+    desktop.dunst.send_signal(signal.SIGKILL)
+    desktop.dunst.wait()
+    desktop.start()
+    until("the notice at the next server", lambda: desktop.displayed)
+    before = len(desktop.opened())
+    desktop.control("action", "0")
+    page = until("the page", lambda: desktop.opened()[before:])[0]
+    callback = house.sandbox.approve(page)
+    subprocess.run(["curl", "-sS", "-o", "/dev/null", callback], check=True, timeout=20)
+    report.note(callers.statuses() == {200: 1}, "its action is heard there")
+    desktop.control("close-all")
+
+
+def by_link(house, desktop, report):
+    """Whoever comes by a link of a custom scheme sees what came of it."""
+    desktop.control("history-clear")
+    flow = house.api("POST", "/v1/accounts/coin/sign-in", {})[1]
+    callback = house.sandbox.approve(flow["authorization_url"])
+    opened = subprocess.run([os.path.join(house.binaries, "ringback"), "open", callback], env=house.environment,
+                            capture_output=True, text=True, timeout=60)
+    report.note(opened.returncode == 0, "ringback open", f"{opened.stdout}{opened.stderr}")
+    until("a notice", lambda: desktop.displayed)
+    desktop.control("close-all")
+    shown = until("a history", desktop.history)
+    report.note(("Signed in to coin", "As alice@example.org.") in shown, "a link is told of", f"{shown}")
+    used = subprocess.run([os.path.join(house.binaries, "ringback"), "open", REDIRECT + "?state=none&code=none"],
+                          env=house.environment, capture_output=True, text=True, timeout=60)
+    report.note(used.returncode != 0, "a link of no use")
+    until("a notice", lambda: desktop.displayed)
+    desktop.control("close-all")
+    report.note(any("This link ends no sign-in" == summary for summary, _ in until("a history", desktop.history)),
+                "a link of no use is told of")
+
+
+def walk(arguments, report):
+    house = NoticedHouse(arguments.bin, accounts=["work", "home"], shimmed=False,
+                         sandbox_arguments=["--redirect-uri", REDIRECT])
+    try:
+        house.desktop = desktop = Desktop(house)
+        try:
+            desktop.start()
+            house.fresh()
+            house.configure(f'[accounts.coin]\nissuer = "{house.sandbox.issuer}"\nclient_id = "ringback-demo"\n'
+                            f'scopes = ["openid", "email"]\nredirect_uri = "{REDIRECT}"\n')
+            house.start()
+            one_for_all(house, desktop, report, 100 if arguments.short else 1_000)
+            left_alone(house, desktop, report)
+            another_server(house, desktop, report)
+            by_link(house, desktop, report)
+        finally:
+            desktop.close()
+    except BaseException:
+        progress(f"the daemon said: {house.why(10)}")
+        raise
+    finally:
+        house.close(arguments.keep)
+
+
+APP = r"""#!/usr/bin/python3
+import json, os, sys
+status = dict(line.rstrip("\n").split(":\t", 1) for line in open("/proc/self/status") if ":\t" in line)
+with open(sys.argv[1] + ".part", "w") as file:
+    json.dump({"link": sys.argv[2], "group": open("/proc/self/cgroup").read(), "NoNewPrivs": status["NoNewPrivs"],
+               "Seccomp": status["Seccomp"], "umask": os.umask(0), "directory": os.getcwd(),
+               "environment": dict(os.environ), "files": os.sysconf("SC_OPEN_MAX")}, file)
+if os.fork() == 0:
+    # An opener hands over to a program that goes on.
+    import time
+    time.sleep(2)
+    open(sys.argv[1] + ".late", "w").close()
+    os._exit(0)
+os.rename(sys.argv[1] + ".part", sys.argv[1])
+"""
+
+
+def apps(arguments, report):
+    """The app of a link is a service beside the daemon's, and held back by nothing that holds the daemon back."""
+    house = House(arguments.bin, accounts=[], shimmed=False)
+    manager = None
+    try:
+        place = house.place("person")
+        os.mkdir(place, 0o711)
+        os.chmod(house.directory, 0o711)
+        manager = UserManager(place)
+        manager.start()
+        manager.systemctl("start", "dbus.socket")
+        bus = f"unix:path={manager.runtime}/bus"
+        # The bus comes with its first visitor, and the manager to the bus a moment later.
+        until("the manager on the bus", lambda: "true" in manager.run(
+            "busctl", "--user", "call", "org.freedesktop.DBus", "/", "org.freedesktop.DBus", "NameHasOwner", "s",
+            "org.freedesktop.systemd1", DBUS_SESSION_BUS_ADDRESS=bus).stdout)
+        for name in ["ringbackd", "ringback"]:
+            shutil.copy(os.path.join(arguments.bin, name), os.path.join(place, name))
+            os.chmod(os.path.join(place, name), 0o755)
+        app = manager.write("app", APP, 0o700)
+        out = os.path.join(manager.home, "out")
+        manager.write(".config/ringback/config.toml",
+                      f'[schemes."{SCHEME}"]\ncommand = ["{app}", "{out}", "{{url}}"]\n')
+        begun = manager.run(
+            "systemd-run", "--user", "--unit=ringback-here", "--property=Type=notify",
+            "--property=NoNewPrivileges=yes", "--property=SystemCallFilter=@system-service",
+            "--property=RestrictNamespaces=yes", "--property=UMask=0077", os.path.join(place, "ringbackd"),
+            DBUS_SESSION_BUS_ADDRESS=bus)
+        if begun.returncode != 0:
+            raise Trouble(f"the daemon's unit did not start: {begun.stderr} {manager.log()}")
+        opened = manager.run(os.path.join(place, "ringback"), "open", LINK, DBUS_SESSION_BUS_ADDRESS=bus)
+        report.note(opened.returncode == 0, "ringback open under a user manager", opened.stdout + opened.stderr)
+        until("the app", lambda: os.path.exists(out))
+        with open(out) as file:
+            seen = json.load(file)
+        report.note(seen["link"] == LINK, "the link is one word, as it was", seen["link"])
+        report.note("app-ringback-" in seen["group"] and "ringback-here" not in seen["group"],
+                    "the app is a service of its own", seen["group"])
+        report.note(seen["NoNewPrivs"] == "0" and seen["Seccomp"] == "0", "the app is not held back", f"{seen}")
+        report.note(seen["umask"] != 0o077, "the app's files are as the person's others", oct(seen["umask"]))
+        report.note(seen["directory"] == manager.home, "the app begins at home", seen["directory"])
+        report.note(not any(name.startswith("RINGBACK") for name in seen["environment"]), "a clean environment")
+        listed = manager.systemctl("list-units", "--all", "--plain", "--no-legend", "app-ringback-*").stdout
+        report.note("running" in listed, "it lives as long as anything of it", listed)
+        until("what the app left behind", lambda: os.path.exists(out + ".late"))
+        until("a manager without the unit", lambda: "app-ringback-" not in manager.systemctl(
+            "list-units", "--all", "--plain", "--no-legend", "app-ringback-*").stdout)
+        report.note(True, "nothing of it remains")
+    except BaseException:
+        if manager:
+            progress(f"the user manager said: {manager.log()}")
+        raise
+    finally:
+        if manager:
+            manager.close()
+        house.close(arguments.keep)
+
+
+def main():
+    arguments = options(__doc__)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4_096)), hard))
+    report = Report()
+    progress("notices, at dunst")
+    walk(arguments, report)
+    if os.geteuid() == 0:
+        progress("apps of links, under a user manager")
+        apps(arguments, report)
+    else:
+        print("not root: apps of links were not started under a user manager")
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Runs Ringback under a real systemd user manager, installed as a person without root installs it.
+
+The first request starts the daemon; stop, start, reload, the watchdog and crashes keep its sessions; the vault's key as
+a credential; and each directive of the unit is shown to hold by a probe that runs under the same directives. What is
+installed is taken away again. Needs root (user_manager.py says why); no manager, home or unit of yours is touched.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+from house import ROOT, Died, Sandbox  # noqa: E402
+from report import Report, options, progress  # noqa: E402
+from stage import Trouble  # noqa: E402
+from unit_claims import Claims  # noqa: E402
+from unit_walk import Walk  # noqa: E402
+from user_manager import UserManager  # noqa: E402
+
+PROGRAMS = ["ringbackd", "ringback", "ringback-sandbox"]
+# How each shell reads a script without running it.
+SHELLS = {"bash": ["bash", "-n"], "zsh": ["zsh", "-n"], "fish": ["fish", "--no-execute"]}
+
+
+def check_units(report, directory, binaries):
+    """systemd-analyze: no complaint, and what it makes of our directives."""
+    place = os.path.join(directory, "verify")
+    os.makedirs(os.path.join(place, "run"), mode=0o700)
+    units = []
+    for name in ["ringback.socket", "ringback.service"]:
+        with open(os.path.join(ROOT, "systemd", name)) as unit:
+            text = unit.read().replace("/usr/bin/", binaries + "/")
+        units.append(os.path.join(place, name))
+        with open(units[-1], "w") as unit:
+            unit.write(text)
+    environment = {"PATH": "/usr/bin:/bin", "HOME": place, "XDG_RUNTIME_DIR": os.path.join(place, "run")}
+    done = subprocess.run(["systemd-analyze", "verify", "--user", *units], capture_output=True, text=True,
+                          env=environment)
+    report.note(done.returncode == 0 and not done.stderr, "systemd-analyze verify", done.stderr.strip())
+    done = subprocess.run(["systemd-analyze", "security", "--offline=true", "--user", "--no-pager", units[1]],
+                          capture_output=True, text=True, env=environment)
+    lines = [line for line in done.stdout.splitlines() if "exposure level" in line]
+    print(lines[0].replace("\u2192 ", "").strip() if lines else "systemd-analyze security: no score", flush=True)
+    report.note(bool(lines), "systemd-analyze security", done.stderr.strip())
+
+
+def check_completions(report, binaries):
+    for shell, words in SHELLS.items():
+        made = subprocess.run([os.path.join(binaries, "ringback"), "--generate-completion-script", shell],
+                              capture_output=True, text=True)
+        with tempfile.NamedTemporaryFile("w", suffix="." + shell) as script:
+            script.write(made.stdout)
+            script.flush()
+            read = subprocess.run([*words, script.name], capture_output=True, text=True)
+        report.note(made.returncode == 0 and read.returncode == 0 and not read.stderr, f"{shell} reads its completions",
+                    made.stderr + read.stderr)
+
+
+def main():
+    chosen = options(__doc__.splitlines()[0])
+    binaries = os.path.abspath(chosen.bin)
+    report = Report()
+    manager = sandbox = None
+    directory = tempfile.mkdtemp(prefix="ringback-units-")
+    try:
+        check_units(report, directory, binaries)
+        check_completions(report, binaries)
+        manager = UserManager(directory)
+        # Where the person can read them.
+        beside = os.path.join(directory, "unpacked/bin")
+        os.makedirs(beside)
+        for name in PROGRAMS:
+            shutil.copy2(os.path.join(binaries, name), beside)
+        shutil.copytree(os.path.join(ROOT, "man"), os.path.join(directory, "unpacked/man"))
+        sandbox = Sandbox(
+            binaries, directory, "--user", "alice", "--auto-approve", "alice", "--client", "ringback-demo")
+        manager.start()
+        print(manager.run("systemctl", "--version").stdout.splitlines()[0], flush=True)
+        walk = Walk(report, manager, sandbox)
+        walk.go(beside)
+        Claims(report, manager).go()
+        walk.undo(beside)
+    except (Trouble, Died, OSError, ValueError, subprocess.SubprocessError) as trouble:
+        report.note(False, "the stage", f"{type(trouble).__name__} {trouble}")
+    finally:
+        for part in [manager, sandbox]:
+            if part is not None:
+                part.close()
+        if chosen.keep:
+            progress(f"everything is in {directory}")
+        else:
+            shutil.rmtree(directory, ignore_errors=True)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+"""Each directive of the service, and what shows that it holds: by a probe in a unit with the same directives, and the
+same probe in a unit with none, which must be able to do what the other is refused. A directive without a line here is a
+failure: nothing may stand in the unit that nobody has seen to work.
+"""
+
+import json
+import os
+
+from report import progress
+from user_manager import PYTHON, UID
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+# Shown by what happens to the daemon (unit_walk.py).
+WALKED = {"Type", "ExecStart", "ExecReload", "Restart", "RestartSec", "RestartPreventExitStatus", "TimeoutStopSec",
+          "WatchdogSec"}
+ALLOWED_FAMILIES = {"AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"}
+
+
+class Claims:
+    def __init__(self, report, manager):
+        self.report, self.manager = report, manager
+        with open(os.path.join(manager.home, ".config/systemd/user/ringback.service")) as unit:
+            lines = unit.read().split("[Service]\n")[1].split("[Install]")[0].splitlines()
+        self.directives = [tuple(line.split("=", 1)) for line in lines if line and not line.startswith("#")]
+
+    def go(self):
+        names = " ".join(value for name, value in self.directives if name == "UnsetEnvironment").split()
+        self.removed = [name for name in names if not name.startswith("LD_")] + ["LD_DEBUG", "LD_LIBRARY_PATH"]
+        hostile = {name: "/nonexistent" for name in self.removed} | {"GLIBC_TUNABLES": "glibc.malloc.perturb=0",
+                                                                      "MALLOC_CHECK_": "0", "LD_DEBUG": "unused"}
+        self.manager.systemctl("set-environment", *[f"{name}={value}" for name, value in hostile.items()])
+        same = [pair for pair in self.directives if pair[0] not in WALKED]
+        self.held = self.probe("ringback-probe", same)
+        self.free = self.probe("ringback-control", [])
+        self.manager.systemctl("unset-environment", *hostile)
+        for name in dict.fromkeys(name for name, _ in same):
+            claim = getattr(self, name, None)
+            if claim is None:
+                self.report.note(False, name, "no probe shows that it holds")
+                continue
+            value = claim()
+            if value is None:
+                progress(f"{name} cannot be shown on this machine")
+            else:
+                self.report.note(value, f"{name} holds", f"{self.held} beside {self.free}"[:900])
+        self.of_the_daemon()
+
+    def probe(self, unit, directives):
+        """Runs the probe as a unit with these directives."""
+        output = os.path.join(self.manager.home, unit + ".json")
+        script = self.manager.write(f"{unit}.py", open(os.path.join(HERE, "unit_probe.py")).read())
+        lines = "".join(f"{name}={value}\n" for name, value in directives)
+        self.manager.write(
+            f".config/systemd/user/{unit}.service",
+            f"[Service]\nType=oneshot\nExecStart={PYTHON} {script}\nStandardOutput=truncate:{output}\n{lines}")
+        self.manager.systemctl("daemon-reload")
+        done = self.manager.systemctl("start", unit + ".service")
+        try:
+            with open(output) as file:
+                found = json.load(file)
+        except ValueError:
+            raise OSError(f"{unit} said nothing: {done.stderr} {self.manager.log()}") from None
+        for path in [output, script]:
+            os.unlink(path)
+        return found
+
+    def refused(self, name, error="EPERM"):
+        """The unit is refused what the other one may."""
+        return self.held[name] == error and self.free[name] != error
+
+    # One for each directive: true or false, or None where this machine cannot show it.
+
+    def Environment(self):
+        return self.held["environment"].get("SWIFT_BACKTRACE") == "enable=no"
+
+    def UnsetEnvironment(self):
+        return (all(name in self.free["environment"] for name in self.removed)
+                and not any(name in self.held["environment"] for name in self.removed))
+
+    def UMask(self):
+        return self.held["umask"] == "0077" and self.free["umask"] != "0077"
+
+    def LimitCORE(self):
+        return self.held["core"] == [0, 0] and self.free["core"] != [0, 0]
+
+    def KeyringMode(self):
+        if "not for" in self.held["keyring"]:
+            return None
+        return self.held["keyring"] == "_ses" and self.free["keyring"].startswith("_uid_ses")
+
+    def NoNewPrivileges(self):
+        return self.held["no_new_privileges"] == "1" and self.free["no_new_privileges"] == "0"
+
+    def SystemCallFilter(self):
+        return self.held["traceme"] != "ok" and self.free["traceme"] == "ok"
+
+    def SystemCallErrorNumber(self):
+        return self.refused("traceme", "EPERM")
+
+    def SystemCallArchitectures(self):
+        if self.free["foreign_code"] != "status 42":
+            return None
+        return self.held["foreign_code"].startswith("signal ")
+
+    def RestrictAddressFamilies(self):
+        allowed = all(self.held["families"][name] == "ok" for name in ALLOWED_FAMILIES)
+        others = [name for name in self.held["families"] if name not in ALLOWED_FAMILIES]
+        telling = [name for name in others if self.free["families"][name] != "EAFNOSUPPORT"]
+        return allowed and telling and all(self.held["families"][name] == "EAFNOSUPPORT" for name in others)
+
+    def RestrictNamespaces(self):
+        return self.refused("user_namespace") and self.refused("network_namespace")
+
+    def RestrictRealtime(self):
+        return self.refused("realtime")
+
+    def RestrictSUIDSGID(self):
+        return self.refused("suid")
+
+    def LockPersonality(self):
+        return self.refused("personality")
+
+    def MemoryDenyWriteExecute(self):
+        return self.refused("writable_code") and self.refused("made_executable")
+
+    def MemoryMax(self):
+        value = self.held["limits"].get("memory.max", self.held["limits"].get("memory.limit_in_bytes"))
+        return None if value is None else value == str(512 << 20)
+
+    def TasksMax(self):
+        value = self.held["limits"].get("pids.max")
+        return None if value is None else value == "256" and self.held["tasks"] == 255 and self.free["tasks"] > 255
+
+    def of_the_daemon(self):
+        """The daemon itself, as the kernel shows it."""
+        self.manager.run("ringback", "status")
+        pid = self.manager.show("ringback.service", "MainPID")
+        status = self.manager.run("cat", f"/proc/{pid}/status").stdout
+        facts = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+        self.report.note(facts.get("NoNewPrivs") == "1" and facts.get("Seccomp") == "2", "the daemon is under them", facts)
+        hidden = self.manager.run("cat", f"/proc/{pid}/environ")
+        self.report.note(hidden.returncode != 0 and not hidden.stdout, "and shows its memory to nobody", hidden)
+        limits = self.manager.run("cat", f"/proc/{pid}/limits").stdout
+        core = next((line.split()[4:6] for line in limits.splitlines() if line.startswith("Max core")), None)
+        self.report.note(core == ["0", "0"], "and leaves no core", core)
+        # Ours alone, as the kernel has it, though its memory is nobody's.
+        self.report.note(facts.get("Uid", "").split() == [str(UID)] * 4, "it is the person's", facts.get("Uid"))

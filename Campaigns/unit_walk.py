@@ -1,0 +1,216 @@
+"""What happens to the daemon as a unit, from its installation to its removal; a session must outlive all of it."""
+
+import json
+import os
+import time
+
+from frozen import freeze, has_ended
+
+SERVICE, SOCKET = "ringback.service", "ringback.socket"
+ACCOUNT = """
+[accounts.%s]
+issuer = "%s"
+client_id = "ringback-demo"
+scopes = ["openid", "email", "offline_access"]
+"""
+VAULT = '[vault]\nkey_source = "%s"\n'
+
+
+class Walk:
+    def __init__(self, report, manager, sandbox):
+        self.report, self.manager, self.sandbox = report, manager, sandbox
+
+    def expect(self, is_right, what, why=""):
+        self.report.note(bool(is_right), what, str(why)[:600])
+
+    def ringback(self, *words, **variables):
+        return self.manager.run("ringback", *words, **variables)
+
+    def configure(self, more="", key_source="key-file"):
+        text = VAULT % key_source + ACCOUNT % ("work", self.sandbox.issuer) + more
+        self.manager.write(".config/ringback/config.toml", text)
+
+    def drop_in(self, name, text):
+        """Another directive for the service; none takes it away."""
+        path = f".config/systemd/user/{SERVICE}.d/{name}.conf"
+        if text is None:
+            os.unlink(os.path.join(self.manager.home, path))
+        else:
+            self.manager.write(path, "[Service]\n" + text)
+        self.manager.systemctl("daemon-reload")
+
+    @property
+    def notes(self):
+        with open(os.path.join(self.manager.home, "notes"), errors="replace") as file:
+            return file.read()
+
+    @property
+    def pid(self):
+        return int(self.manager.show(SERVICE, "MainPID") or 0)
+
+    @property
+    def state(self):
+        return self.manager.show(SERVICE, "ActiveState")
+
+    def expect_session(self, when):
+        """The session is there, and its provider honours its token."""
+        token = self.ringback("token", "work")
+        subject = self.sandbox.subject(token.stdout.strip()) if token.returncode == 0 else None
+        self.expect(subject is not None, f"the session is there {when}", token)
+
+    def go(self, beside):
+        self.install(beside)
+        for part in [self.first_request, self.stop_and_start, self.reload, self.crash, self.watchdog, self.bad_start,
+                     self.credential]:
+            # What the parts before have started does not count towards the limit of starts.
+            self.manager.systemctl("reset-failed")
+            part()
+
+    def install(self, beside):
+        self.configure()
+        # In the place of a journal; and what systemd thinks of each end.
+        self.drop_in("notes", f"StandardError=append:{self.manager.home}/notes\n"
+                     f"ExecStopPost=/bin/sh -c 'echo ended: $$SERVICE_RESULT >>{self.manager.home}/notes'\n")
+        done = self.manager.run(f"{beside}/ringback", "install")
+        self.expect(done.returncode == 0 and not done.stdout, "ringback install", done)
+        for unit in [SOCKET, SERVICE]:
+            shown = self.manager.show(unit, "FragmentPath")
+            self.expect(shown == f"{self.manager.home}/.config/systemd/user/{unit}", f"{unit} is ours", shown)
+        self.expect(self.manager.systemctl("is-enabled", SOCKET).stdout.strip() == "enabled", "the socket is enabled")
+        self.expect(self.manager.show(SOCKET, "SubState") == "listening", "and listened at")
+        self.expect(self.state == "inactive", "the daemon does not run yet", self.state)
+        directory = os.path.join(self.manager.runtime, "ringback")
+        modes = [oct(os.stat(path).st_mode & 0o777) for path in [directory, directory + "/ringback.sock"]]
+        self.expect(modes == ["0o700", "0o600"], "socket and directory are the person's alone", modes)
+        again = self.manager.run(f"{beside}/ringback", "install")
+        self.expect(again.returncode == 0, "ringback install, once more", again)
+
+    def first_request(self):
+        done = self.ringback("status", "--json")
+        status = json.loads(done.stdout) if done.returncode == 0 else {}
+        self.expect(status.get("pid") == self.pid and self.pid, "the first request starts the daemon", done)
+        self.expect(self.state == "active", "which says when it is ready", self.state)
+        done = self.ringback("login", "work", BROWSER="curl -sSL -o /dev/null")
+        self.expect(done.returncode == 0, "a sign-in", done)
+        self.expect_session("after the sign-in")
+
+    def stop_and_start(self):
+        self.expect(self.manager.systemctl("stop", SERVICE).returncode == 0, "systemctl stop")
+        self.expect(self.manager.show(SERVICE, "Result") == "success" and self.state == "inactive", "a clean end",
+                    self.manager.show(SERVICE, "Result"))
+        self.expect_session("after a stop and a request")
+        before = self.pid
+        self.expect(self.manager.systemctl("restart", SERVICE).returncode == 0, "systemctl restart")
+        self.expect(self.pid not in (0, before), "another process", self.pid)
+        self.expect_session("after a restart")
+
+    def reload(self):
+        before = self.pid
+        self.configure(ACCOUNT % ("home", self.sandbox.issuer))
+        done = self.manager.systemctl("reload", SERVICE)
+        names = [each["name"] for each in json.loads(self.ringback("accounts", "--json").stdout)["accounts"]]
+        self.expect(done.returncode == 0 and names == ["home", "work"], "systemctl reload", f"{done} {names}")
+        self.configure('[accounts.bad]\nissur = "https://id.example.org"\n')
+        done = self.manager.systemctl("reload", SERVICE)
+        self.expect(done.returncode != 0, "systemctl reload reports a bad configuration", done)
+        status = self.manager.systemctl("status", SERVICE)
+        self.expect("active (running)" in status.stdout and "status=78" in status.stdout, "systemctl status says so",
+                    status.stdout)
+        self.expect("issur" in self.notes, "the journal names the mistake", self.notes)
+        names = [each["name"] for each in json.loads(self.ringback("accounts", "--json").stdout)["accounts"]]
+        self.expect(names == ["home", "work"] and self.pid == before, "and nothing has changed", names)
+        self.configure()
+        self.expect(self.manager.systemctl("reload", SERVICE).returncode == 0, "mended, it is reloaded")
+        self.expect_session("after reloads")
+
+    def restarted(self, before, what):
+        self.manager.until(what, lambda: self.state == "active" and self.pid not in (0, before))
+
+    def crash(self):
+        before = self.pid
+        self.manager.signal(before, "KILL")
+        self.restarted(before, "a restart after SIGKILL")
+        self.expect(self.manager.show(SERVICE, "NRestarts") == "1", "a killed daemon is started anew")
+        self.expect_session("after SIGKILL")
+
+    def watchdog(self):
+        self.expect(self.manager.show(SERVICE, "WatchdogUSec") == "30s", "the watchdog's 30 seconds")
+        self.drop_in("watchdog", "WatchdogSec=1\n")
+        self.manager.systemctl("restart", SERVICE)
+        before = self.pid
+        time.sleep(3.5)
+        self.expect(self.pid == before and self.state == "active", "a daemon that answers is left alone", self.state)
+        self.manager.signal(before, "STOP")
+        self.restarted(before, "a restart of a hung daemon")
+        self.expect("ended: watchdog" in self.notes, "the watchdog ends a hung daemon, and starts it anew", self.notes)
+        self.expect_session("after the watchdog")
+        # A process that runs while its sockets are dead is none that lives.
+        self.manager.systemctl("reset-failed")
+        before, ends = self.pid, self.notes.count("ended: watchdog")
+        thread = freeze(self.manager.outside(before), "NIO-")
+        self.manager.until("an end of the daemon whose sockets hang", lambda: has_ended(thread))
+        self.restarted(before, "a restart of a daemon whose sockets' thread hangs")
+        self.expect(self.notes.count("ended: watchdog") > ends, "and one whose sockets' thread alone hangs",
+                    self.notes)
+        self.expect_session("after that, too")
+        self.drop_in("watchdog", None)
+        self.manager.systemctl("restart", SERVICE)
+
+    def bad_start(self):
+        self.manager.systemctl("stop", SERVICE)
+        self.manager.write(".config/ringback/config.toml", "[accounts.work\n")
+        began = time.monotonic()
+        done = self.ringback("status")
+        self.expect(done.returncode == 2 and time.monotonic() - began < 10, "a request to one that cannot start", done)
+        self.manager.until("the failure", lambda: self.state == "failed")
+        result = [self.manager.show(SERVICE, name) for name in ["Result", "ExecMainStatus", "NRestarts"]]
+        self.expect(result == ["exit-code", "78", "0"], "a bad configuration is not tried again", result)
+        self.expect(self.manager.show(SOCKET, "SubState") == "listening", "the socket stays",
+                    self.manager.show(SOCKET, "SubState"))
+        self.configure()
+        self.expect_session("after the configuration was mended")
+
+    def vault(self):
+        return json.loads(self.ringback("status", "--json").stdout)["vault"]
+
+    def credential(self):
+        """LoadCredential=: the vault's key from systemd's hands."""
+        self.manager.write("vault-key", os.urandom(32).hex(), 0o600)
+        line = f"LoadCredential=ringback-vault-key:{self.manager.home}/vault-key\n"
+        self.drop_in("credential", line)
+        self.manager.systemctl("restart", SERVICE)
+        done = self.ringback("vault", "rekey", "systemd-credential")
+        self.configure(key_source="systemd-credential")
+        self.expect(done.returncode == 0, "ringback vault rekey systemd-credential", done)
+        self.manager.systemctl("restart", SERVICE)
+        vault = self.vault()
+        self.expect(vault["key_source"] == "systemd-credential" and not vault["locked"], "the key is a credential", vault)
+        self.expect_session("with its key in a credential")
+        self.drop_in("credential", None)
+        self.manager.systemctl("restart", SERVICE)
+        vault = self.vault()
+        token = self.ringback("token", "work")
+        self.expect(vault["locked"] and token.returncode != 0 and not token.stdout, "without it the vault is locked",
+                    f"{vault} {token}")
+        self.expect("LoadCredential" in self.ringback("status").stdout + token.stderr, "which says why", token)
+        self.drop_in("credential", line)
+        self.manager.systemctl("restart", SERVICE)
+        self.expect_session("with the credential again")
+
+    def undo(self, beside):
+        home = self.manager.home
+        kept = os.path.join(home, ".local/state/ringback")
+        done = self.manager.run(f"{beside}/ringback", "install", "--undo")
+        self.expect(done.returncode == 0, "ringback install --undo", done)
+        left = [os.path.relpath(os.path.join(place, name), home) for place, _, names in os.walk(home) for name in names]
+        own = [".config/ringback/", ".local/state/ringback/", ".local/share/ringback/keys/", "vault-key", "notes",
+               f".config/systemd/user/{SERVICE}.d/", ".config/systemd/user/ringback-"]
+        foreign = [path for path in left if not path.startswith(tuple(own))]
+        self.expect(not foreign, "nothing of it is left", foreign)
+        self.expect(os.listdir(kept), "but the sessions")
+        links = os.path.join(home, ".config/systemd/user/sockets.target.wants")
+        self.expect(not os.path.exists(links), "and no link of systemd", links)
+        for unit in [SOCKET, SERVICE]:
+            state = self.manager.show(unit, "LoadState") + " " + self.manager.show(unit, "ActiveState")
+            self.expect(state in ["not-found inactive", "not-found failed"], f"{unit} is gone", state)
+        self.expect(not os.path.exists(os.path.join(self.manager.runtime, "ringback/ringback.sock")), "and the socket")

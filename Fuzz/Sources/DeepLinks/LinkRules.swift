@@ -1,0 +1,1 @@
+../../../Sources/DeepLinks/LinkRules.swift

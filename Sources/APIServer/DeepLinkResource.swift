@@ -1,0 +1,113 @@
+internal import BrokerCore
+internal import DeepLinks
+internal import HTTPMessages
+internal import LocalHTTP
+internal import RingbackAPI
+internal import Secrets
+internal import StrictJSON
+internal import Synchronization
+
+extension SocketAPI {
+    /// The links of a scheme for the app that listens, as server-sent events (WHATWG HTML section 9.2). Last-Event-ID
+    /// changes nothing: what was acknowledged is what was seen.
+    func streamDeepLinks(_ call: Call) async throws(Problem) -> ServerResponse {
+        guard let scheme = call.query("scheme") else { throw call.invalid("scheme", "it is required") }
+        var peer: PolicyPeer?
+        if case .local(let uid, let pid) = call.request.peer { peer = PolicyPeer(uid: uid, pid: pid) }
+        guard let listener = await deepLinks?.listen(to: scheme, peer: peer) else {
+            throw Problem(
+                .notFound,
+                "No such scheme is configured. Add [schemes.NAME] to the configuration, or an account with a redirect "
+                    + "URI of that scheme, and reload.")
+        }
+        let feed = DeepLinkFeed(listener, now: { [broker] in broker.now })
+        let fields = HTTPFields([("Content-Type", "text/event-stream"), ("Cache-Control", "no-store")])
+        return ServerResponse(
+            status: 200, fields: fields,
+            stream: AsyncStream(unfolding: { await feed.next() }, onCancel: { feed.stop() }))
+    }
+
+    func acknowledgeDeepLink(_ call: Call) throws(Problem) -> ServerResponse {
+        let text = call.parameters["id"] ?? ""
+        guard let id = UInt64(text), deepLinks?.acknowledge(id) == true else {
+            throw Problem(.notFound, "There is no such link. One that nobody acknowledges is kept for a minute.")
+        }
+        return ServerResponse(json: ["id": .string(String(id)), "acknowledged": true])
+    }
+
+    /// The answer to a URL that was no callback but a link for an app; nil if it may be a callback.
+    func deepLink(_ url: String, _ call: Call) async throws(Problem) -> ServerResponse? {
+        guard let deepLinks else { return nil }
+        switch await deepLinks.receive(url) {
+        case .callback: return nil
+        case .refused(let reason): throw Problem(.invalidCallback(reason), language: call.language)
+        case .kept(let link, let isHeard):
+            return ServerResponse(
+                status: 202,
+                json: [
+                    "deep_link": [
+                        "id": .string(String(link.id)), "scheme": .string(link.scheme), "heard": .bool(isHeard),
+                    ]
+                ])
+        }
+    }
+}
+
+/// What one listener is told. Here alone a link's URL leaves the daemon.
+final class DeepLinkFeed: Sendable {
+    private let listener: LinkListener
+    private let now: @Sendable () -> Int
+    private let state = Mutex((isFirst: true, isOver: false))
+
+    /// A comment this often keeps the connection known to be alive.
+    private static let heartbeat: Duration = .seconds(15)
+
+    init(_ listener: LinkListener, now: @escaping @Sendable () -> Int) {
+        self.listener = listener
+        self.now = now
+    }
+
+    /// The next bytes; nil at the end.
+    func next() async -> [UInt8]? {
+        let (isFirst, isOver) = state.withLock { state in
+            defer { state.isFirst = false }
+            return state
+        }
+        // A stream says something at once, so that the app knows that it stands.
+        if isFirst { return Array(": listening\n\n".utf8) }
+        guard !isOver else { return nil }
+        switch await listener.next(within: DeepLinkFeed.heartbeat) {
+        case .links(let links): return links.flatMap(DeepLinkFeed.encode)
+        case .quiet: return Array(": still here\n\n".utf8)
+        case .replaced: return last("listener_replaced", ["scheme": .string(listener.scheme), "at": .integer(now())])
+        case .removed: return last("dropped", ["reason": "the scheme is not configured any more"])
+        case .cancelled:
+            stop()
+            return nil
+        }
+    }
+
+    /// A client that vanishes between two events cancels nothing: the stream goes, and the listener with it.
+    deinit { listener.stop() }
+
+    func stop() {
+        state.withLock { $0.isOver = true }
+        listener.stop()
+    }
+
+    private func last(_ name: String, _ data: JSON) -> [UInt8] {
+        stop()
+        return Array("event: \(name)\ndata: \(data.text)\n\n".utf8)
+    }
+
+    static func encode(_ link: DeepLink) -> [UInt8] {
+        let id = String(link.id)
+        let data: JSON = [
+            "id": .string(id), "scheme": .string(link.scheme), "url": .string(link.url.revealed()),
+            "at": .integer(link.at),
+        ]
+        var text = Array("event: deep_link\nid: \(id)\ndata: ".utf8)
+        data.write(to: &text)
+        return text + Array("\n\n".utf8)
+    }
+}

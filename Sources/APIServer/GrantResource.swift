@@ -1,0 +1,126 @@
+internal import BrokerCore
+internal import LocalHTTP
+internal import RingbackAPI
+internal import StrictJSON
+
+/// Restricted sockets, as the daemon's own socket makes and ends them. A grant is named; where its sockets are is the
+/// daemon's business, and no member of a request is a path.
+extension SocketAPI {
+    private static let members: Set = ["name", "account", "accounts", "scope", "ttl", "allow_uids", "flatpak"]
+
+    func listGrants() async throws(Problem) -> ServerResponse {
+        let all = try await exposures().all
+        return ServerResponse(json: ["grants": .array(all.map(grant))])
+    }
+
+    func getGrant(_ call: Call) async throws(Problem) -> ServerResponse {
+        guard let found = try await exposures().find(call.parameters["id"] ?? "") else {
+            throw Problem(.notFound, "Nothing is exposed as that. See: ringback expose list")
+        }
+        return ServerResponse(json: grant(found))
+    }
+
+    func createGrant(_ call: Call) async throws(Problem) -> ServerResponse {
+        let order = try await order(of: call)
+        let book = try exposures()
+        let made = try await call.ask { () throws(BrokerError) in try await book.add(order) }
+        return ServerResponse(status: 201, json: grant(made))
+    }
+
+    func revokeGrant(_ call: Call) async throws(Problem) -> ServerResponse {
+        let book = try exposures()
+        let word = call.parameters["id"] ?? ""
+        let ended = try await call.ask { () throws(BrokerError) in try await book.revoke(word) }
+        return ServerResponse(json: grant(ended))
+    }
+
+    private func exposures() throws(Problem) -> ExposureBook {
+        guard let book = daemon.exposures else { throw Problem(.notFound, "This daemon has no restricted sockets.") }
+        return book
+    }
+
+    private func order(of call: Call) async throws(Problem) -> Exposure.Order {
+        // What is not understood may have been meant as a bound.
+        for name in call.wholeBody.names where !SocketAPI.members.contains(name) {
+            let known = SocketAPI.members.sorted().joined(separator: ", ")
+            throw call.invalid(name, "a grant has no such member; it has: \(known)")
+        }
+        guard let name = try call.text("name") else { throw call.invalid("name", "it is required") }
+        var words = try call.list("accounts") { $0.string }
+        if let one = try call.text("account") { words.append(one) }
+        var accounts: [AccountName] = []
+        for word in words {
+            guard let account = AccountName(word) else {
+                throw Problem(.accountNotFound, "There is no account of this name.")
+            }
+            let view = try await call.ask { () throws(BrokerError) in try await broker.account(account) }
+            accounts.append(view.name)
+        }
+        let scope = try call.text("scope").map { $0.split(separator: " ").map(String.init) }
+        let order = Exposure.Order(
+            name: name, accounts: accounts, ceiling: scope,
+            allowedUIDs: try call.list("allow_uids") { $0.integer.flatMap { UInt32(exactly: $0) } },
+            flatpak: try call.text("flatpak"),
+            lifetime: try call.number("ttl", in: 1...Exposure.Order.longestLifetime))
+        if let mistake = order.mistake { throw call.invalid(mistake.member, mistake.reason) }
+        try await refuseCeilingless(order, call)
+        return order
+    }
+
+    /// The tokens of a Supabase project are all alike: a ceiling would let none through.
+    private func refuseCeilingless(_ order: Exposure.Order, _ call: Call) async throws(Problem) {
+        guard order.ceiling != nil else { return }
+        for account in order.accounts {
+            let isProject = try await call.ask { () throws(BrokerError) in try await broker.isAtProject(account) }
+            guard !isProject else {
+                throw call.invalid(
+                    "scope",
+                    "\(account) is at a Supabase project, whose tokens cannot be narrowed; leave the scope out")
+            }
+        }
+    }
+
+    /// A grant as JSON. `socket` is where the daemon listens, `directory` what to mount into a container.
+    private func grant(_ exposure: Exposure) -> JSON {
+        let order = exposure.order
+        var object = JSONObject([
+            .init("id", .string(exposure.id)), .init("name", .string(order.name)),
+            .init("accounts", .array(order.accounts.map { .string($0.rawValue) })),
+        ])
+        object["scope"] = order.ceiling.map { .string($0.joined(separator: " ")) }
+        object["allow_uids"] = .array(order.allowedUIDs.map { .integer(Int($0)) })
+        object["flatpak"] = order.flatpak.map { .string($0) }
+        object["created_at"] = .integer(exposure.createdAt)
+        if let expiry = exposure.expiry {
+            let (at, remaining) = broker.instant(of: expiry)
+            object["expires_at"] = .integer(at)
+            object["expires_in"] = .integer(remaining)
+        }
+        switch exposure.origin {
+        case .call: object["source"] = "api"
+        case .configuration(let place): object["source"] = .string(place)
+        }
+        if let place = daemon.exposedAt(exposure) {
+            object["socket"] = .string(place.socket)
+            object["directory"] = .string(place.directory)
+            object["flatpak_socket"] = place.flatpakSocket.map { .string($0) }
+        }
+        return .object(object)
+    }
+}
+
+/// Where an exposure's sockets are.
+public struct ExposedPlace: Sendable, Equatable {
+    /// `…/exposed/NAME.sock`
+    public var socket: String
+    /// A directory with nothing in it but another socket of the same.
+    public var directory: String
+    /// In the directory that a Flatpak app sees.
+    public var flatpakSocket: String?
+
+    public init(socket: String, directory: String, flatpakSocket: String?) {
+        self.socket = socket
+        self.directory = directory
+        self.flatpakSocket = flatpakSocket
+    }
+}

@@ -1,0 +1,35 @@
+internal import BrokerCore
+internal import RingbackAPI
+internal import StrictJSON
+
+extension Problem {
+    /// A provider's no to a service. Nobody can sign in in its place, so the text says what to mend.
+    init(refused name: AccountName, code: String, message: String?) {
+        var words = "The provider refused \(name) a token: “\(code)”"
+        if let message { words += " (\(message))" }
+        words += "."
+        if let advice = Problem.advice(on: code) { words += " \(advice)" }
+        self.init(
+            .providerError, words, recovery: .fixConfiguration, extensions: Problem.members(ofProvider: code, message))
+    }
+
+    /// RFC 6749 section 5.2 and RFC 8693 section 2.2.2, as far as a service is concerned.
+    private static func advice(on code: String) -> String? {
+        switch code {
+        case "invalid_client": "Check client_id, client_authentication and the client's secret or key."
+        case "unauthorized_client", "unsupported_grant_type":
+            "The client may not use this grant: allow it at the provider, or choose another grant."
+        case "invalid_grant": "Check assertion_file, and whom the provider trusts to make such."
+        case "invalid_scope": "Check scopes."
+        case "invalid_target": "Check audience and resource."
+        default: nil
+        }
+    }
+
+    /// What a provider said, for programs.
+    static func members(ofProvider code: String, _ message: String?) -> JSONObject {
+        var members = JSONObject([.init("provider_code", .string(code))])
+        members["provider_message"] = message.map { .string($0) }
+        return members
+    }
+}

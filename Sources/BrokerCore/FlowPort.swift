@@ -1,0 +1,31 @@
+internal import HTTPMessages
+
+/// A port that the caller fixes for one sign-in, so that it can be forwarded from another machine before there is a
+/// flow. It takes the place of a free one and of nothing else: what the configuration fixes was registered so.
+extension SignInRequest {
+    /// The account as this request wants it: with its callback at the port.
+    func atCallbackPort(_ account: Account) throws(BrokerError) -> Account {
+        guard let port = callbackPort else { return account }
+        let template = account.redirectURI ?? "http://127.0.0.1:{port}/callback/\(account.name)"
+        // A port that is to be found is no part of a URL's grammar.
+        let standIn = template.firstRange(of: ":{port}").map { range in
+            template[..<range.lowerBound] + ":0" + template[range.upperBound...]
+        }
+        let text = standIn.map { String($0) } ?? template
+        guard let url = try? WebURL(parsing: text), url.scheme == "http", url.isLoopback else {
+            throw .invalid(
+                field: "callback_port",
+                reason: "the callback of \(account.name) does not come to a port of this machine (redirect_uri)")
+        }
+        let stated = url.port ?? 80
+        guard stated == 0 || stated == port else {
+            throw .invalid(
+                field: "callback_port",
+                reason: "the configuration of \(account.name) fixes the port \(stated) (redirect_uri)")
+        }
+        guard stated == 0, let range = text.firstRange(of: ":0") else { return account }
+        var account = account
+        account.redirectURI = "\(text[..<range.lowerBound]):\(port)\(text[range.upperBound...])"
+        return account
+    }
+}

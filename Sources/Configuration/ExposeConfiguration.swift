@@ -1,0 +1,127 @@
+/// `[[expose]]`: accounts shown through a restricted socket, for as long as the table stands in the configuration.
+public struct ExposeConfiguration: Sendable, Equatable {
+    /// The socket's name.
+    public let name: String
+    public let accounts: [String]
+    /// The most that a token is good for; nil without a ceiling.
+    public let scopes: [String]?
+    /// Other users who may connect.
+    public let allowedUIDs: [UInt32]
+    /// Seconds, from when the daemon takes the table up; nil without an end.
+    public let lifetime: Int?
+    public let source: ConfigurationSource
+
+    static let most = 32
+    private static let maxAccounts = 64
+    private static let maxScopes = 64
+    private static let maxUIDs = 16
+    private static let longestLifetime = 31_536_000
+}
+
+extension ExposeConfiguration {
+    /// Reads one table; nil if there was a mistake in it.
+    static func read(_ number: Int, _ node: TOMLDocument.Node, check: inout KeyCheck) -> ExposeConfiguration? {
+        guard case .table(let members) = node.value else { return nil }
+        var reader = Reader(
+            table: TOMLTableReader(members), node: node, path: ["expose", String(number)], check: check)
+        defer { check = reader.check }
+        return reader.read()
+    }
+
+    /// Reports accounts that nobody configured. Only when all files are read is it known which those are.
+    func mistakes(knowing names: some Collection<String>) -> [ConfigurationError] {
+        accounts.filter { !names.contains($0) }.map { name in
+            let nearest = NearestWord.find(for: name, among: names).map { "; did you mean \($0)?" } ?? ""
+            return ConfigurationError(
+                file: source.file, line: source.line, key: "expose.\(self.name)",
+                message: "there is no account of the name that it shows\(nearest)")
+        }
+    }
+
+    private struct Reader {
+        let table: TOMLTableReader
+        let node: TOMLDocument.Node
+        let path: [String]
+        var check: KeyCheck
+
+        mutating func read() -> ExposeConfiguration? {
+            let before = check.errors.count
+            let name = table.string("name") ?? ""
+            if !table.has("name") {
+                if !isMistaken("name") { refuse(nil, "needs name: the socket is exposed/NAME.sock") }
+            } else if !AccountReader.isName(name) {
+                refuse("name", "begins with a-z or 0-9 and goes on with up to 63 of a-z, 0-9, '.', '_', '-'")
+            }
+            let expose = ExposeConfiguration(
+                name: name, accounts: readAccounts(), scopes: readScopes(), allowedUIDs: readUIDs(),
+                lifetime: readLifetime(), source: ConfigurationSource(file: check.file, line: node.line))
+            return check.errors.count == before ? expose : nil
+        }
+
+        private mutating func refuse(_ key: String?, _ message: String) {
+            check.refuse(key.flatMap { table.node($0) } ?? node, path + (key.map { [$0] } ?? []), message)
+        }
+
+        /// The key was written, with a mistake that is told already: it is not missing too.
+        private func isMistaken(_ key: String) -> Bool {
+            let path = path + [key]
+            return check.meant.contains(path) || check.errors.contains { $0.key == KeyCheck.display(path) }
+        }
+
+        private mutating func readAccounts() -> [String] {
+            var names = (table.strings("accounts") ?? []).map(\.text)
+            if let one = table.string("account") { names.append(one) }
+            if names.isEmpty, !isMistaken("account"), !isMistaken("accounts") {
+                refuse(nil, "needs account or accounts: which to show")
+            }
+            if names.count > maxAccounts { refuse("accounts", "may have \(maxAccounts) at most") }
+            if Set(names).count < names.count { refuse("accounts", "the same account stands here twice") }
+            return names
+        }
+
+        private mutating func readScopes() -> [String]? {
+            guard let text = table.string("scope") else { return nil }
+            let scopes = text.split(separator: " ").map(String.init)
+            if scopes.isEmpty || scopes.count > maxScopes {
+                refuse("scope", "is 1 to \(maxScopes) scopes with spaces between them; leave it out for no ceiling")
+            } else if !scopes.allSatisfy({ $0.utf8.allSatisfy(AccountReader.isScopeByte) }) {
+                refuse("scope", "a scope is printable ASCII without quotes and backslashes")
+            }
+            return scopes
+        }
+
+        private mutating func readUIDs() -> [UInt32] {
+            let uids = table.integers("allow_uids") ?? []
+            if uids.count > maxUIDs { refuse("allow_uids", "may have \(maxUIDs) at most") }
+            for (number, node) in uids where number == 65_534 {
+                check.refuse(
+                    node, path + ["allow_uids"], "65534 stands for every user whom this system cannot name")
+            }
+            return uids.compactMap { UInt32(exactly: $0.number) }
+        }
+
+        private mutating func readLifetime() -> Int? {
+            guard let node = table.node("ttl") else { return nil }
+            var seconds: Int?
+            switch node.value {
+            case .integer(let number): seconds = number
+            case .string(let text): seconds = Reader.seconds(of: text)
+            default: break
+            }
+            guard let seconds, (1...longestLifetime).contains(seconds) else {
+                refuse("ttl", "is seconds, or a span such as \"90m\", \"8h\" or \"7d\"; a year at most")
+                return nil
+            }
+            return seconds
+        }
+
+        private static func seconds(of text: String) -> Int? {
+            let units: [Character: Int] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800]
+            guard let unit = text.last.flatMap({ units[$0] }), text.utf8.dropLast().allSatisfy({ 0x30...0x39 ~= $0 }),
+                let count = Int(text.dropLast())
+            else { return nil }
+            let (seconds, isTooMuch) = count.multipliedReportingOverflow(by: unit)
+            return isTooMuch ? nil : seconds
+        }
+    }
+}

@@ -1,0 +1,92 @@
+internal import HTTPMessages
+
+/// `[schemes.NAME]`: an app's URL scheme. Its links that end no sign-in go to the app that listens for them; the command
+/// is what starts it when none does. The program stands in this file alone: a link is never more than an argument of it.
+public struct SchemeConfiguration: Sendable, Equatable {
+    /// In small letters (RFC 3986 section 3.1).
+    public let name: String
+    /// The program, as an absolute path, and its arguments; nil if links only wait for an app that listens.
+    public let command: [String]?
+    /// Where the scheme is written.
+    public let source: ConfigurationSource
+
+    /// What stands for the link in the command.
+    public static let placeholder = "{url}"
+
+    public init(name: String, command: [String]? = nil, source: ConfigurationSource) {
+        self.name = name
+        self.command = command
+        self.source = source
+    }
+
+    /// True if the link is an argument of the command.
+    public var takesURL: Bool { command?.contains { $0.contains(SchemeConfiguration.placeholder) } == true }
+
+    /// What a person should know: one sentence each.
+    var notes: [String] {
+        var notes = [
+            "The desktop must hand \(name): links to ringback open: run ringback scheme register \(name)",
+            command?.first.map { "If no app listens for its links, \($0) is started." }
+                ?? "Its links wait a minute for an app that listens for them.",
+        ]
+        // RFC 8252 sections 7.1 and 8.6.
+        if (try? URLScheme(parsing: name))?.isReverseDNS == false {
+            notes.append(
+                "Any other app may claim the scheme \(name): one after a domain of yours, as org.example.\(name), is "
+                    + "nobody else's.")
+        }
+        return notes
+    }
+}
+
+extension SchemeConfiguration {
+    /// Reads one `[schemes.NAME]`; nil if there was a mistake in it.
+    static func read(
+        _ name: String, _ node: TOMLDocument.Node, place: ConfigurationPlace, check: inout KeyCheck
+    ) -> SchemeConfiguration? {
+        let path = ["schemes", name]
+        let before = check.errors.count
+        if let mistake = mistake(inName: name) { check.refuse(node, path, mistake) }
+        var command: [String]?
+        if case .table(let members) = node.value, let written = TOMLTableReader(members).strings("command"),
+            let list = TOMLTableReader(members).node("command")
+        {
+            command = written.map(\.text)
+            if let program = written.first {
+                if let found = place.path(program.text), !program.text.contains(placeholder) {
+                    command?[0] = found
+                } else {
+                    check.refuse(
+                        program.node, path + ["command"],
+                        "begins with a program: an absolute path, or one that begins with ~/; without {url}")
+                }
+            } else {
+                check.refuse(list, path + ["command"], "must have a program, and may have arguments")
+            }
+            checkArguments(written, at: path + ["command"], list, &check)
+        }
+        let source = ConfigurationSource(file: check.file, line: node.line)
+        return check.errors.count == before ? SchemeConfiguration(name: name, command: command, source: source) : nil
+    }
+
+    private static func checkArguments(
+        _ written: [(text: String, node: TOMLDocument.Node)], at path: [String], _ list: TOMLDocument.Node,
+        _ check: inout KeyCheck
+    ) {
+        for (text, node) in written where text.utf8.contains(0) {
+            check.refuse(node, path, "an argument cannot have a NUL in it")
+        }
+        let places = written.dropFirst().reduce(0) { $0 + $1.text.ranges(of: placeholder).count }
+        if places > 1 { check.refuse(list, path, "{url} may stand in one place") }
+    }
+
+    /// What is wrong with a scheme's name; nil if nothing is.
+    private static func mistake(inName name: String) -> String? {
+        do throws(URLScheme.Failure) {
+            if try URLScheme(parsing: name).name == name { return nil }
+        } catch {
+            if case .reserved(let scheme) = error { return "the scheme \(scheme) is not for applications" }
+        }
+        return "a scheme begins with a-z and goes on with up to 63 of a-z, 0-9, '+', '-', '.'"
+    }
+}

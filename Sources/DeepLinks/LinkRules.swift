@@ -1,0 +1,142 @@
+public import HTTPMessages
+
+/// What a URL is that some program was started with: something of a sign-in, or a link for an app. A link that may hold
+/// a secret of a sign-in is never an app's, whatever is pending; where there is a doubt, it is none.
+public struct LinkRules: Sendable {
+    /// What a URL is.
+    public enum Kind: Sendable, Equatable {
+        /// It is for the broker alone.
+        case callback
+        /// It is for the app of this scheme.
+        case deepLink(scheme: String)
+        /// Nobody has configured this scheme.
+        case foreign(scheme: String)
+    }
+
+    /// Those that are configured, be it by a redirect URI or by a table of their own.
+    public let schemes: Set<String>
+    private let places: Set<String>
+
+    /// - Parameters:
+    ///   - schemes: those with a table of their own, in small letters.
+    ///   - redirectURIs: of every account. Their schemes are configured too.
+    ///   - awaited: addresses where callbacks are awaited beside these.
+    public init(
+        schemes: some Sequence<String>, redirectURIs: some Sequence<String>, awaited: some Sequence<String> = []
+    ) {
+        let redirects = redirectURIs.compactMap { try? WebURL(parsing: $0) }
+            .filter { !LinkRules.isWeb($0) }
+        self.schemes = Set(schemes).union(redirects.map(\.scheme))
+        places = Set((redirects + awaited.compactMap { try? WebURL(parsing: $0) }).map(LinkRules.place))
+    }
+
+    /// What the URL is.
+    public func kind(of url: WebURL) -> Kind {
+        if LinkRules.isWeb(url) || LinkRules.carriesSecret(url) { return .callback }
+        guard schemes.contains(url.scheme) else { return .foreign(scheme: url.scheme) }
+        return places.contains(LinkRules.place(of: url)) ? .callback : .deepLink(scheme: url.scheme)
+    }
+
+    /// What may be the state or the key of a flow in the URL.
+    public static func keys(in url: WebURL) -> [String] {
+        pairs(of: url).filter { flowKeys.contains($0.name) }.map(\.value)
+    }
+
+    /// Web pages have no app: they come by paste, as callbacks.
+    private static func isWeb(_ url: WebURL) -> Bool { url.scheme == "http" || url.scheme == "https" }
+
+    // MARK: Places
+
+    /// Where a URL leads, without query, fragment, the letter case of its host, slashes at its end, and what programs on
+    /// the way may have written in another form.
+    private static func place(of url: WebURL) -> String {
+        let host = Escapes.decoded(url.host ?? "").lowercased()
+        let path = Escapes.decoded(url.path).split(separator: "/").map(String.init)
+        var segments: [String] = host.isEmpty ? [] : [host]
+        for segment in path where segment != "." {
+            if segment == ".." { _ = segments.popLast() } else { segments.append(segment) }
+        }
+        return "\(url.scheme):\(url.port.map(String.init) ?? "")/\(segments.joined(separator: "/"))"
+    }
+
+    // MARK: Secrets
+
+    /// Tokens that no link may have, and nothing beside them matters.
+    private static let tokens: Set<String> = [
+        "access_token", "refresh_token", "id_token", "provider_token", "provider_refresh_token",
+    ]
+    /// What tells whose a code is (RFC 6749 section 4.1.2; CONTRACT section 6).
+    private static let flowKeys: Set<String> = ["state", "flow"]
+    /// Servers escape what they put into a fragment twice, and so may a page that hands a URL on inside another.
+    private static let mostEscapes = 3
+
+    private static func carriesSecret(_ url: WebURL) -> Bool {
+        let names = Set(pairs(of: url).map(\.name))
+        if names.contains("code"), !names.isDisjoint(with: flowKeys) { return true }
+        var text = url.text
+        for _ in 0...mostEscapes {
+            // A name ends at the first sign that is none of its own; it begins behind any other separator.
+            let found = text.utf8.split { "?#&;".utf8.contains($0) }.map { piece in
+                name(String(decoding: piece.prefix { $0 != UInt8(ascii: "=") }, as: UTF8.self))
+            }
+            if !tokens.isDisjoint(with: found) { return true }
+            let next = Escapes.decoded(text)
+            guard next != text else { return false }
+            text = next
+        }
+        return false
+    }
+
+    /// The parameters of query and fragment. What is no well-formed form has names all the same: an app may read it more
+    /// leniently than we do.
+    private static func pairs(of url: WebURL) -> [FormEncoding.Pair] {
+        [url.query, url.fragment].flatMap { part in
+            (part ?? "").utf8.split { "&;".utf8.contains($0) }.map { piece in
+                let equals = piece.firstIndex(of: UInt8(ascii: "=")) ?? piece.endIndex
+                let value = String(decoding: piece[equals...].dropFirst(), as: UTF8.self)
+                return FormEncoding.Pair(
+                    name(Escapes.decoded(String(decoding: piece[..<equals], as: UTF8.self))),
+                    Escapes.decoded(value.replacing("+", with: " ")))
+            }
+        }
+    }
+
+    /// A name in small letters, without what surrounds it.
+    private static func name(_ text: String) -> String {
+        let trims: (UInt8) -> Bool = { $0 <= 0x20 || $0 == UInt8(ascii: "+") }
+        let bytes = text.utf8.drop(while: trims).reversed().drop(while: trims).reversed()
+        return String(decoding: Array(bytes), as: UTF8.self).lowercased()
+    }
+}
+
+/// Percent escapes (RFC 3986 section 2.1), undone where they are whole; anything else stays as it is.
+enum Escapes {
+    static func decoded(_ text: String) -> String {
+        guard text.utf8.contains(UInt8(ascii: "%")) else { return text }
+        let bytes = Array(text.utf8)
+        var output: [UInt8] = []
+        output.reserveCapacity(bytes.count)
+        var index = 0
+        while index < bytes.count {
+            if bytes[index] == UInt8(ascii: "%"), index + 2 < bytes.count, let high = value(bytes[index + 1]),
+                let low = value(bytes[index + 2])
+            {
+                output.append(high << 4 | low)
+                index += 3
+            } else {
+                output.append(bytes[index])
+                index += 1
+            }
+        }
+        return String(decoding: output, as: UTF8.self)
+    }
+
+    private static func value(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
+}

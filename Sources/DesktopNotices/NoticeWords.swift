@@ -1,0 +1,143 @@
+internal import DesktopBus
+internal import Glibc
+
+/// What a notice is about.
+public enum NoticeSubject: Sendable, Equatable {
+    /// A program waits for the account and cannot go on without a sign-in.
+    case signInWanted
+    /// The session ends then (Unix seconds), whatever is done but a sign-in.
+    case sessionEnding(at: Int)
+    /// The provider ended the session.
+    case sessionEnded
+    /// A sign-in worked; the person's address or name.
+    case signedIn(as: String?)
+    /// A sign-in that the person took part in did not work; a sentence for them, where there is one.
+    case signInFailed(message: String?)
+    /// A change of the person's own data was confirmed by a link; a sentence for them, where there is one.
+    case changeConfirmed(message: String?)
+    /// The page for the sign-in could not be shown.
+    case pageNotOpened
+    /// A link came that ends no sign-in.
+    case linkUnusable
+
+    /// True if it asks for a sign-in: it stands until it is answered, and a person who said no is not asked again soon.
+    var isPrompt: Bool {
+        switch self {
+        case .signInWanted, .sessionEnding, .sessionEnded: true
+        case .signedIn, .signInFailed, .changeConfirmed, .pageNotOpened, .linkUnusable: false
+        }
+    }
+}
+
+/// The words of notices. They hold names and times alone: no URL, no token, nothing that would matter on a locked screen.
+public struct NoticeWords: Sendable {
+    /// What the person reads.
+    public enum Language: Sendable {
+        case english
+        case russian
+
+        /// The language of the person's locale: `LC_ALL` before `LC_MESSAGES` before `LANG`, as programs read them.
+        public init(environment: [String: String]) {
+            let locale = ["LC_ALL", "LC_MESSAGES", "LANG"].lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
+            self = locale?.hasPrefix("ru") == true ? .russian : .english
+        }
+    }
+
+    /// What an answer of the person is called.
+    static let signIn = "sign_in"
+    /// A click on the notification itself.
+    static let click = "default"
+    /// Longer names are nobody's, and would hide the rest.
+    private static let maxName = 80
+
+    let language: Language
+    /// Unix seconds.
+    let now: @Sendable () -> Int
+
+    public init(language: Language, now: @escaping @Sendable () -> Int) {
+        self.language = language
+        self.now = now
+    }
+
+    /// The notice about a subject; of an account, but where a link was nobody's.
+    func notice(_ subject: NoticeSubject, _ account: String?) -> Notice {
+        let name = account ?? ""
+        let (summary, body) = text(subject, name)
+        guard subject.isPrompt else {
+            var urgency = Notice.Urgency.normal
+            if case .signedIn = subject { urgency = .low }
+            return Notice(summary: summary, body: body, urgency: urgency)
+        }
+        let label = language == .russian ? "Войти" : "Sign in"
+        let command = "ringback login \(name)"
+        return Notice(
+            summary: summary, body: body,
+            bodyWithoutActions: body + (language == .russian ? " Команда: \(command)" : " Run: \(command)"),
+            actions: [.init(key: NoticeWords.click, label: label), .init(key: NoticeWords.signIn, label: label)],
+            staysUntilAnswered: true)
+    }
+
+    private func text(_ subject: NoticeSubject, _ name: String) -> (summary: String, body: String) {
+        language == .russian ? russian(subject, name) : english(subject, name)
+    }
+
+    private func english(_ subject: NoticeSubject, _ name: String) -> (summary: String, body: String) {
+        switch subject {
+        case .signInWanted: ("Sign in to \(name)", "A program is waiting for this account.")
+        case .sessionEnding(let end): ("The session of \(name) is ending", "It ends at \(time(end)). Sign in to go on.")
+        case .sessionEnded: ("The session of \(name) has ended", "Sign in again to go on.")
+        case .signedIn(let person): ("Signed in to \(name)", person.map { "As \(NoticeWords.plain($0))." } ?? "")
+        case .signInFailed(let message):
+            ("Not signed in to \(name)", message.map(NoticeWords.plain) ?? "The sign-in was not finished.")
+        case .changeConfirmed(let message): ("Confirmed for \(name)", message.map(NoticeWords.plain) ?? "")
+        case .pageNotOpened: ("The sign-in page of \(name) could not be opened", "Run: ringback login \(name)")
+        case .linkUnusable:
+            ("This link ends no sign-in", "It may have been used, or the sign-in was withdrawn. Please sign in again.")
+        }
+    }
+
+    private func russian(_ subject: NoticeSubject, _ name: String) -> (summary: String, body: String) {
+        switch subject {
+        case .signInWanted: ("Войдите в \(name)", "Этой учётной записи ждёт программа.")
+        case .sessionEnding(let end):
+            ("Сеанс \(name) заканчивается", "Он закончится в \(time(end)). Войдите, чтобы продолжить.")
+        case .sessionEnded: ("Сеанс \(name) закончился", "Войдите снова, чтобы продолжить.")
+        case .signedIn(let person):
+            ("Выполнен вход в \(name)", person.map { "Пользователь: \(NoticeWords.plain($0))." } ?? "")
+        case .signInFailed(let message):
+            ("Вход в \(name) не выполнен", message.map(NoticeWords.plain) ?? "Вход не был завершён.")
+        case .changeConfirmed(let message): ("Подтверждено для \(name)", message.map(NoticeWords.plain) ?? "")
+        case .pageNotOpened: ("Не удалось открыть страницу входа в \(name)", "Команда: ringback login \(name)")
+        case .linkUnusable:
+            ("Эта ссылка не завершает вход", "Она уже использована, или вход отменён. Войдите ещё раз.")
+        }
+    }
+
+    /// Text from a provider as one line that stays where it is: without control characters, and without those that turn
+    /// the direction of what comes after them.
+    static func plain(_ text: String) -> String {
+        let kept = text.unicodeScalars.filter { scalar in
+            switch scalar.properties.generalCategory {
+            case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned: false
+            default: true
+            }
+        }
+        guard kept.count > maxName else { return String(String.UnicodeScalarView(kept)) }
+        return String(String.UnicodeScalarView(kept.prefix(maxName))) + "…"
+    }
+
+    /// The time of day where the person is; with the date, unless it is today.
+    private func time(_ instant: Int) -> String {
+        let (then, today) = (NoticeWords.local(instant), NoticeWords.local(now()))
+        return then.date == today.date ? then.time : "\(then.time), \(then.date)"
+    }
+
+    private static func local(_ instant: Int) -> (date: String, time: String) {
+        var seconds = time_t(instant)
+        var parts = unsafe tm()
+        _ = unsafe localtime_r(&seconds, &parts)
+        func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        let date = unsafe "\(parts.tm_year + 1900)-\(two(parts.tm_mon + 1))-\(two(parts.tm_mday))"
+        return (date, unsafe "\(two(parts.tm_hour)):\(two(parts.tm_min))")
+    }
+}

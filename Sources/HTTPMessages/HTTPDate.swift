@@ -1,0 +1,33 @@
+/// An instant as `Date` says it: `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 section 5.6.7), the one form that servers
+/// send today.
+public enum HTTPDate {
+    private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+    /// Unix seconds; nil for another form, and for a day that no calendar has.
+    public static func seconds(of text: String) -> Int? {
+        let words = text.split(separator: " ")
+        guard words.count == 6, words[0].hasSuffix(","), words[5] == "GMT", words[1].utf8.count == 2,
+            words[3].utf8.count == 4, let day = number(words[1]), let month = months.firstIndex(of: String(words[2])),
+            let year = number(words[3])
+        else { return nil }
+        let parts = words[4].split(separator: ":", omittingEmptySubsequences: false)
+        let time = parts.compactMap { $0.utf8.count == 2 ? number($0) : nil }
+        guard parts.count == 3, time.count == 3, time[0] < 24, time[1] < 60, time[2] < 61, (1...31).contains(day),
+            year >= 1970
+        else { return nil }
+        return days(year, month + 1, day) * 86_400 + time[0] * 3_600 + time[1] * 60 + time[2]
+    }
+
+    /// Days from 1970-01-01 in the Gregorian calendar, whose years begin in March here: a leap day is the last one.
+    private static func days(_ year: Int, _ month: Int, _ day: Int) -> Int {
+        let year = month <= 2 ? year - 1 : year
+        let era = year / 400
+        let yearOfEra = year - era * 400
+        let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
+        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+    }
+
+    private static func number(_ text: Substring) -> Int? {
+        text.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int(text) : nil
+    }
+}

@@ -1,0 +1,97 @@
+internal import DesktopBus
+internal import StrictJSON
+
+// Notices and what becomes of them between daemon and helper: the same words on both ends.
+
+extension Notice {
+    var members: JSONObject {
+        var members = JSONObject([
+            .init("summary", .string(summary)), .init("body", .string(body)),
+            .init("urgency", .integer(Int(urgency.rawValue))), .init("stays", .bool(staysUntilAnswered)),
+        ])
+        members["body_without_actions"] = bodyWithoutActions.map { .string($0) }
+        members["actions"] = .array(
+            actions.map { ["key": .string($0.key), "label": .string($0.label)] })
+        return members
+    }
+
+    init?(members: JSON) {
+        guard let summary = members["summary"]?.string, let body = members["body"]?.string else { return nil }
+        let actions = (members["actions"]?.array ?? []).compactMap { member -> Action? in
+            guard let key = member["key"]?.string, let label = member["label"]?.string else { return nil }
+            return Action(key: key, label: label)
+        }
+        let urgency = members["urgency"]?.integer.flatMap { UInt8(exactly: $0) }.flatMap { Urgency(rawValue: $0) }
+        self.init(
+            summary: summary, body: body, bodyWithoutActions: members["body_without_actions"]?.string,
+            actions: actions, urgency: urgency ?? .normal, staysUntilAnswered: members["stays"]?.bool ?? false)
+    }
+}
+
+extension NoticeDesk.Showing {
+    var members: JSONObject {
+        switch self {
+        case .shown(let notice):
+            JSONObject([
+                .init("shown", true), .init("notice", .integer(Int(notice.id))),
+                .init("server", .string(notice.server)),
+            ])
+        case .notShown(let reason): JSONObject([.init("shown", false), .init("reason", .string(reason))])
+        }
+    }
+
+    init?(members: JSONObject) {
+        guard let isShown = members["shown"]?.bool else { return nil }
+        guard isShown else {
+            self = .notShown(reason: members["reason"]?.string ?? "")
+            return
+        }
+        guard let id = members["notice"]?.integer.flatMap({ UInt32(exactly: $0) }),
+            let server = members["server"]?.string
+        else { return nil }
+        self = .shown(ShownNotice(id: id, server: server))
+    }
+}
+
+extension NoticeEvent {
+    /// What a line that tells of one is called.
+    static let event = "notice"
+
+    var members: JSONObject {
+        var members = JSONObject([.init("event", .string(NoticeEvent.event))])
+        switch self {
+        case .answered(let notice, let action, let token):
+            members["kind"] = "answered"
+            members["notice"] = .integer(Int(notice))
+            members["action"] = .string(action)
+            members["activation_token"] = token.map { .string($0) }
+        case .closed(let notice, let closing):
+            members["kind"] = "closed"
+            members["notice"] = .integer(Int(notice))
+            members["closing"] = .integer(Int(closing.rawValue))
+        case .serverCame: members["kind"] = "server_came"
+        case .serverGone(let server):
+            members["kind"] = "server_gone"
+            members["server"] = .string(server)
+        }
+        return members
+    }
+
+    init?(members: JSONObject) {
+        let notice = members["notice"]?.integer.flatMap { UInt32(exactly: $0) }
+        switch (members["kind"]?.string, notice) {
+        case ("answered", let notice?):
+            guard let action = members["action"]?.string else { return nil }
+            self = .answered(
+                notice: notice, action: action, activationToken: members["activation_token"]?.string)
+        case ("closed", let notice?):
+            let closing = members["closing"]?.integer.flatMap { UInt32(exactly: $0) }.flatMap { Closing(rawValue: $0) }
+            self = .closed(notice: notice, closing ?? .unknown)
+        case ("server_came", _): self = .serverCame
+        case ("server_gone", _):
+            guard let server = members["server"]?.string else { return nil }
+            self = .serverGone(server: server)
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,82 @@
+internal import LocalHTTP
+
+/// The page where a person enters the code of another device (RFC 8628 section 3.3).
+///
+/// Whoever comes with the code in the address is shown it all the same, with the question whether the device shows the
+/// same one: a link that somebody else sent looks like this too (section 5.4).
+extension ProviderState {
+    mutating func devicePage(_ request: SandboxRequest, at now: Int) -> ServerResponse {
+        guard settings.offersDevices else { return Pages.error("Devices are not signed in here.", status: 404) }
+        let parameters = Parameters(request.method == "POST" ? request.form ?? [] : request.query)
+        guard let typed = parameters["user_code"] else {
+            return Pages.deviceCode(action: prefix + Endpoint.device.path)
+        }
+        guard let code = deviceCode(forUserCode: typed, at: now), let grant = devices[code] else {
+            return Pages.deviceCode(
+                action: prefix + Endpoint.device.path,
+                problem: "No device waits with this code. It may be mistyped, used or expired.")
+        }
+        if request.method == "GET", let name = settings.autoApprovedUser, let user = user(named: name) {
+            decide(device: code, as: user)
+            return Pages.deviceDone(isAllowed: true)
+        }
+        guard request.method == "POST" else { return confirmation(of: grant) }
+        if parameters["decision"] == "deny" {
+            decide(device: code, as: nil)
+            return Pages.deviceDone(isAllowed: false)
+        }
+        guard parameters["decision"] == "allow", let user = user(named: parameters["user"] ?? "") else {
+            return confirmation(of: grant, problem: "Choose who signs in.")
+        }
+        decide(device: code, as: user)
+        return Pages.deviceDone(isAllowed: true)
+    }
+
+    private func confirmation(of grant: DeviceGrant, problem: String? = nil) -> ServerResponse {
+        Pages.deviceConfirmation(grant, users: users, action: prefix + Endpoint.device.path, problem: problem)
+    }
+}
+
+extension Pages {
+    /// Asks for the code.
+    static func deviceCode(action: String, problem: String? = nil) -> ServerResponse {
+        let body = """
+            <h1>Sign in on a device</h1>
+            \(alert(problem))<form method="get" action="\(escape(action))">
+            <p><label for="code">The code that the device shows</label><br>
+            <input type="text" id="code" name="user_code" required autocomplete="off" autocapitalize="characters"
+            spellcheck="false"></p>
+            <p><button type="submit">Continue</button></p>
+            </form>
+            """
+        return Answers.page(document("Sign in on a device", body), status: problem == nil ? 200 : 422)
+    }
+
+    /// Says which client asks for what, by the code that the person can compare.
+    static func deviceConfirmation(
+        _ grant: DeviceGrant, users: [SandboxUser], action: String, problem: String?
+    ) -> ServerResponse {
+        let body = """
+            <h1>Sign in to \(escape(grant.clientID)) on a device</h1>
+            \(alert(problem))<p>Go on only if a device of yours shows this code now:
+            <strong><code>\(escape(grant.userCode))</code></strong></p>
+            \(list(of: grant.scopes))
+            <form method="post" action="\(escape(action))">
+            <input type="hidden" name="user_code" value="\(escape(grant.userCode))">
+            <fieldset>
+            <legend>Sign in as</legend>
+            \(choices(users, hinted: users.first))
+            </fieldset>
+            <p><button type="submit" name="decision" value="allow">Allow</button>
+            <button type="submit" name="decision" value="deny" formnovalidate>Deny</button></p>
+            </form>
+            <p>This is a sandbox: there are no passwords, and nobody here is real.</p>
+            """
+        return Answers.page(document("Sign in on a device", body), status: problem == nil ? 200 : 422)
+    }
+
+    static func deviceDone(isAllowed: Bool) -> ServerResponse {
+        let text = isAllowed ? "The device is signed in in a moment." : "The device is told that you said no."
+        return Answers.page(document("Done", "<h1>Done</h1>\n<p>\(text) You can close this page.</p>"))
+    }
+}

@@ -1,0 +1,158 @@
+internal import Cryptography
+internal import HTTPMessages
+internal import LocalHTTP
+internal import StrictJSON
+
+/// Tokens for programs (RFC 6749 section 4.4, RFC 7523 section 2.1, RFC 8693). Whom the issuer trusts to make
+/// assertions is itself: `POST /sandbox/assertion` is the platform that gives its workloads a token.
+extension ProviderState {
+    static let jwtBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+    static let tokenExchange = "urn:ietf:params:oauth:grant-type:token-exchange"
+    private static let tokenType = "urn:ietf:params:oauth:token-type:"
+
+    /// The client, which need neither prove nor name itself where an assertion speaks for it (RFC 7521 section 4.1).
+    mutating func authenticateService(
+        _ request: SandboxRequest, _ parameters: Parameters, at now: Int
+    ) throws(Refusal) -> SandboxClient {
+        let isByAssertion = [ProviderState.jwtBearer, ProviderState.tokenExchange].contains(parameters["grant_type"])
+        let isNamed =
+            request.fields.contains("Authorization") || parameters["client_id"] != nil
+            || parameters["client_assertion"] != nil
+        if isByAssertion, !isNamed { return SandboxClient(id: "") }
+        return try authenticate(request, parameters, at: now)
+    }
+
+    mutating func clientCredentials(
+        _ parameters: Parameters, _ client: SandboxClient, at now: Int
+    ) throws -> ServerResponse {
+        guard !client.authentications.contains(.none) else {
+            throw Refusal("unauthorized_client", "the client does not prove itself, and gets no token of its own")
+        }
+        return answer(parameters, client, subject: client.id, at: now)
+    }
+
+    mutating func tradeAssertion(
+        _ parameters: Parameters, _ client: SandboxClient, at now: Int
+    ) throws -> ServerResponse {
+        guard let assertion = parameters["assertion"] else { throw Refusal("invalid_request", "assertion is missing") }
+        return answer(parameters, client, subject: try subject(of: assertion, at: now), at: now)
+    }
+
+    mutating func exchangeToken(
+        _ parameters: Parameters, _ client: SandboxClient, at now: Int
+    ) throws -> ServerResponse {
+        guard let token = parameters["subject_token"], let type = parameters["subject_token_type"] else {
+            throw Refusal("invalid_request", "subject_token and subject_token_type belong together, and one is missing")
+        }
+        let accessToken = ProviderState.tokenType + "access_token"
+        guard [nil, accessToken].contains(parameters["requested_token_type"]) else {
+            throw Refusal("invalid_request", "requested_token_type is not that of an access token")
+        }
+        let subject: String
+        switch type {
+        case accessToken:
+            guard let grant = ledger.access(token, at: now) else {
+                throw Refusal("invalid_request", "subject_token is no access token that is good now")
+            }
+            subject = grant.user.subject
+        case ProviderState.tokenType + "jwt": subject = try self.subject(of: token, at: now)
+        default: throw Refusal("invalid_request", "subject_token_type is not one that is traded here")
+        }
+        return answer(parameters, client, subject: subject, at: now) {
+            $0["issued_token_type"] = .string(accessToken)
+        }
+    }
+
+    /// Whom an assertion is about, if it is one of ours and good now.
+    private mutating func subject(of assertion: String, at now: Int) throws -> String {
+        let parts = assertion.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 3, let header = ProviderState.member(parts[0]),
+            let claims = ProviderState.member(parts[1]),
+            let signature = Base64URL.decode(parts[2])
+        else { throw Refusal("invalid_grant", "the assertion is not a JWT") }
+        let key = try keys.key(for: .es256).key.publicKey
+        let message = Array("\(parts[0]).\(parts[1])".utf8)
+        guard header["alg"]?.string == "ES256", claims["iss"]?.string == issuer,
+            key.verify(signature: signature, message: message, algorithm: .es256)
+        else { throw Refusal("invalid_grant", "nobody who is trusted made the assertion") }
+        guard let audience = claims["aud"]?.string, [issuer, url(.token)].contains(audience) else {
+            throw Refusal("invalid_grant", "the assertion is meant for another audience")
+        }
+        guard let end = claims["exp"]?.integer, end > now else {
+            throw Refusal("invalid_grant", "the assertion has expired")
+        }
+        guard let subject = claims["sub"]?.string, !subject.isEmpty else {
+            throw Refusal("invalid_grant", "the assertion is about nobody")
+        }
+        return subject
+    }
+
+    /// A token of the platform's, as a workload finds it in a file.
+    mutating func makeAssertion(
+        subject: String, audience: String?, lifetime: Int, at now: Int
+    ) throws(CryptographyError) -> String {
+        let key = try keys.key(for: .es256)
+        let header: JSON = ["alg": "ES256", "typ": "JWT", "kid": .string(key.id)]
+        let claims: JSON = [
+            "iss": .string(issuer), "sub": .string(subject), "aud": .string(audience ?? issuer),
+            "iat": .integer(now), "exp": .integer(now + lifetime), "jti": .string(RandomToken.identifier(bits: 128)),
+        ]
+        let input = [header, claims].map { Base64URL.encode($0.serialized()) }.joined(separator: ".")
+        let signature = try key.key.sign(message: Array(input.utf8), algorithm: .es256)
+        return "\(input).\(Base64URL.encode(signature))"
+    }
+
+    private static func member(_ part: Substring) -> JSONObject? {
+        Base64URL.decode(part).flatMap { try? JSON(parsing: $0).object }
+    }
+
+    /// A token without a refresh token: who could get this one can get the next.
+    private mutating func answer(
+        _ parameters: Parameters, _ client: SandboxClient, subject: String, at now: Int,
+        _ change: (inout JSONObject) -> Void = { _ in }
+    ) -> ServerResponse {
+        let scopes = parameters["scope"]?.split(separator: " ").map(String.init) ?? []
+        let user = SandboxUser(name: subject)
+        let family = ledger.open(
+            Ledger.Family(
+                clientID: client.id, user: user, scopes: scopes, authenticatedAt: now,
+                sessionID: RandomToken.identifier(bits: 128)))
+        let token = newToken("at")
+        ledger.accessTokens[token] = Ledger.AccessGrant(
+            family: family, user: user, scopes: scopes, expiresAt: now + settings.accessTokenLifetime)
+        counters.tokensIssued += 1
+        var answer = JSONObject([.init("access_token", .string(token)), .init("token_type", "Bearer")])
+        if !scopes.isEmpty { answer["scope"] = .string(scopes.joined(separator: " ")) }
+        if !settings.omitsExpiresIn { answer["expires_in"] = .integer(settings.accessTokenLifetime) }
+        change(&answer)
+        perturbations.change(tokenAnswer: &answer)
+        return Answers.json(.object(answer))
+    }
+}
+
+extension SandboxProvider {
+    /// `POST /sandbox/assertion`: `{"subject": "build", "audience": URL?, "lifetime": SECONDS?}` is answered with
+    /// `{"assertion": JWT}`. Meant for the issuer itself, and good for five minutes, unless it is said.
+    func makeAssertion(_ request: SandboxRequest) -> ServerResponse {
+        let object = try? JSON(parsing: request.body).object
+        let names = Set(object?.names ?? ["?"])
+        guard let object, names.isSubset(of: ["subject", "audience", "lifetime"]),
+            let subject = object["subject"]?.string, !subject.isEmpty
+        else {
+            return Answers.refusal(
+                Refusal("invalid_request", "the body is an object with subject, and perhaps audience and lifetime"))
+        }
+        let now = clock()
+        do {
+            let assertion = try withState { state in
+                try state.makeAssertion(
+                    subject: subject, audience: object["audience"]?.string,
+                    lifetime: object["lifetime"]?.integer ?? 300,
+                    at: now + state.clockOffset)
+            }
+            return Answers.json(["assertion": .string(assertion)])
+        } catch {
+            return Answers.refusal(Refusal("server_error", "The sandbox could not make or use a key.", status: 500))
+        }
+    }
+}

@@ -1,0 +1,101 @@
+internal import Glibc
+
+/// The few things done to the desktop's files. A file is replaced whole or not at all, and a link to one (as people who
+/// keep their settings in a repository have) stays a link.
+enum FileStore {
+    /// Longer ones are no files of desktops.
+    private static let maxSize = 1 << 20
+
+    /// The text; nil if it cannot be had.
+    static func text(of path: String) -> String? {
+        let file = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var status = stat()
+        guard unsafe fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size <= maxSize else {
+            return nil
+        }
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 16_384)
+        while bytes.count <= maxSize {
+            let count = unsafe read(file, &buffer, buffer.count)
+            guard count > 0 else { break }
+            bytes += buffer[..<count]
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// The names in a directory; none if there is none.
+    static func names(in path: String) -> [String] {
+        guard let directory = unsafe opendir(path) else { return [] }
+        defer { unsafe closedir(directory) }
+        var names: [String] = []
+        while let entry = unsafe readdir(directory) {
+            names.append(
+                unsafe withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+                    unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+                })
+        }
+        return names
+    }
+
+    /// Everything before the last `/`.
+    static func directory(of path: String) -> String { String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]) }
+
+    /// Makes a directory and those above it, closed to others, as the base directory specification asks.
+    static func makeDirectory(_ path: String) throws(SchemeRegistry.Failure) {
+        var status = stat()
+        guard !path.isEmpty, unsafe stat(path, &status) != 0 else { return }
+        try makeDirectory(directory(of: path))
+        let code = unsafe mkdir(path, 0o700) == 0 ? 0 : errno
+        guard code == 0 || code == EEXIST else { throw failure("make", path, code) }
+    }
+
+    static func write(_ text: String, to stated: String) throws(SchemeRegistry.Failure) {
+        let path = target(of: stated)
+        var status = stat()
+        let mode = unsafe stat(path, &status) == 0 ? status.st_mode & 0o777 : 0o644
+        let beside = "\(path).ringback-\(getpid())"
+        let file = unsafe open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode)
+        guard file >= 0 else { throw failure("write", path, errno) }
+        let bytes = Array(text.utf8)
+        var written = 0
+        while written < bytes.count {
+            let count = unsafe bytes.withUnsafeBytes { buffer in
+                unsafe Glibc.write(file, buffer.baseAddress.map { unsafe $0 + written }, bytes.count - written)
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { break }
+            written += count
+        }
+        let code = errno
+        let isSynced = written == bytes.count && fsync(file) == 0
+        close(file)
+        guard isSynced, unsafe rename(beside, path) == 0 else {
+            let reason = isSynced ? errno : code
+            unsafe unlink(beside)
+            throw failure("write", path, reason)
+        }
+    }
+
+    static func remove(_ path: String) throws(SchemeRegistry.Failure) {
+        let code = unsafe unlink(path) == 0 ? 0 : errno
+        guard code == 0 || code == ENOENT else { throw failure("remove", path, code) }
+    }
+
+    static func isLink(_ path: String) -> Bool {
+        var status = stat()
+        return unsafe lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
+    }
+
+    /// Where a link leads; the path itself if it is none.
+    private static func target(of path: String) -> String {
+        guard let found = unsafe realpath(path, nil) else { return path }
+        defer { unsafe free(found) }
+        return unsafe String(cString: found)
+    }
+
+    private static func failure(_ verb: String, _ path: String, _ code: Int32) -> SchemeRegistry.Failure {
+        SchemeRegistry.Failure(reason: "Cannot \(verb) \(path): \(unsafe String(cString: strerror(code))).")
+    }
+}

@@ -1,0 +1,101 @@
+public import HTTPMessages
+
+/// A `mimeapps.list` (Association between MIME types and applications 1.0): who is asked first for a type. Everything
+/// that is not the one line of a change stays as it was, byte for byte: the file is the person's.
+public struct MimeAppsList: Equatable, Sendable {
+    /// The file's text.
+    public private(set) var text: String
+
+    private static let group = "[Default Applications]"
+
+    public init(_ text: String) { self.text = text }
+
+    /// The handlers of a scheme's links, first the one that is asked first; nil if the file says nothing of them.
+    public func defaults(for scheme: URLScheme) -> [String]? { defaults(ofType: DesktopFile.typePrefix + scheme.name) }
+
+    func defaults(ofType type: String) -> [String]? {
+        place(ofType: type).line.map { MimeAppsList.values(lines[$0]) }
+    }
+
+    /// Puts a handler before those that are there.
+    public mutating func prefer(_ handler: String, for scheme: URLScheme) {
+        let type = DesktopFile.typePrefix + scheme.name
+        let (line, end) = place(ofType: type)
+        var lines = lines
+        if let line {
+            let others = MimeAppsList.values(lines[line]).filter { $0 != handler }
+            lines[line] = MimeAppsList.line(type, [handler] + others)
+        } else if let end {
+            lines.insert(MimeAppsList.line(type, [handler]), at: end)
+        } else {
+            // The text's end is an empty line after the last line's end.
+            while lines.last == "" { lines.removeLast() }
+            if !lines.isEmpty { lines.append("") }
+            lines += [MimeAppsList.group, MimeAppsList.line(type, [handler]), ""]
+        }
+        text = lines.joined(separator: "\n")
+    }
+
+    /// Takes a handler away; the others move up. A line without any goes, and a group that was left empty by it.
+    public mutating func remove(_ handler: String, for scheme: URLScheme) {
+        let type = DesktopFile.typePrefix + scheme.name
+        guard let line = place(ofType: type).line else { return }
+        var lines = lines
+        let values = MimeAppsList.values(lines[line])
+        guard values.contains(handler) else { return }
+        let others = values.filter { $0 != handler }
+        if others.isEmpty {
+            lines.remove(at: line)
+            MimeAppsList.removeGroup(endingBefore: line, in: &lines)
+        } else {
+            lines[line] = MimeAppsList.line(type, others)
+        }
+        text = lines.joined(separator: "\n")
+    }
+
+    /// True if nothing is in it that a person could miss.
+    public var isBlank: Bool { text.utf8.allSatisfy { $0 == 0x20 || $0 == 0x0A || $0 == 0x0D || $0 == 0x09 } }
+
+    // MARK: Lines
+
+    private var lines: [String] { DesktopFile.lines(of: text).map(String.init) }
+
+    /// The line of a type in the group of defaults, and where a new one would stand; nil without the group.
+    private func place(ofType type: String) -> (line: Int?, end: Int?) {
+        var isDefaults = false
+        var end: Int?
+        for (number, line) in lines.enumerated() {
+            if line.hasPrefix("[") {
+                isDefaults = line.hasPrefix(MimeAppsList.group)
+                if isDefaults { end = end ?? number + 1 }
+            } else if isDefaults {
+                if line.hasPrefix(type + "=") { return (number, end) }
+                // Behind the group's last line that says something.
+                if line.contains("=") { end = number + 1 }
+            }
+        }
+        return (nil, end)
+    }
+
+    private static func values(_ line: String) -> [String] {
+        let value = line[line.index(after: line.firstIndex(of: "=") ?? line.startIndex)...]
+        return value.split(separator: ";").map { name in String(name.filter { $0 != "\r" && $0 != " " }) }
+            .filter { !$0.isEmpty }
+    }
+
+    private static func line(_ type: String, _ handlers: [String]) -> String {
+        "\(type)=\(handlers.joined(separator: ";"));"
+    }
+
+    private static func removeGroup(endingBefore line: Int, in lines: inout [String]) {
+        guard line > 0, lines[line - 1].hasPrefix(group) else { return }
+        // Another group or nothing must follow: what else is in the group stays, and the group with it.
+        guard let next = lines[line...].first(where: { !$0.isEmpty }) else {
+            lines.removeSubrange((line - 1)...)
+            while lines.last == "" { lines.removeLast() }
+            if !lines.isEmpty { lines.append("") }
+            return
+        }
+        if next.hasPrefix("[") { lines.remove(at: line - 1) }
+    }
+}

@@ -1,0 +1,47 @@
+/// A small file in the state directory that is replaced whole and durably: it holds what it had before, or what it was
+/// given last. Read only if it is the user's alone.
+public struct StateFile: Sendable {
+    private let directory: String
+    private let name: String
+
+    /// - Parameters:
+    ///   - directory: the state directory, whose lock the caller holds.
+    ///   - name: the file's name, without a slash.
+    public init(directory: String, name: String) {
+        self.directory = directory
+        self.name = name
+    }
+
+    /// The file's content; nil if there is none. At most `limit` bytes.
+    ///
+    /// - Throws: ``VaultError/damaged(reason:)`` for a file that cannot be read, is longer, or is open to others.
+    public func read(atMost limit: Int) throws(VaultError) -> [UInt8]? {
+        do throws(FileFailure) {
+            let bytes = try SyncedDirectory(opening: directory).readPrivate(name, atMost: limit)
+            guard let bytes, bytes.count > limit else { return bytes }
+        } catch {
+            throw .damaged(reason: error.reason)
+        }
+        throw .damaged(reason: "\(directory)/\(name) is longer than \(limit) bytes, which nothing of ours is.")
+    }
+
+    /// Replaces the content, or makes the file, 0600. When it returns, a power cut does not undo it.
+    ///
+    /// - Throws: ``VaultError/unwritable(reason:)``; the old content is then still there.
+    public func write(_ bytes: [UInt8]) throws(VaultError) {
+        do throws(FileFailure) {
+            try SyncedDirectory(opening: directory).write(bytes, as: name)
+        } catch {
+            throw .unwritable(reason: error.reason)
+        }
+    }
+
+    /// Gives a file that makes no sense another name, so that the next ``write(_:)`` does not end it. Returns that name.
+    public func setAside() -> String? {
+        guard let place = try? SyncedDirectory(opening: directory) else { return nil }
+        let other = "\(name).damaged"
+        guard (try? place.move(name, to: other)) != nil else { return nil }
+        try? place.sync()
+        return "\(directory)/\(other)"
+    }
+}

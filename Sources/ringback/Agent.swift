@@ -1,0 +1,85 @@
+import ArgumentParser
+import Glibc
+import RingbackClient
+
+struct Agent: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Run a command with a daemon of its own.",
+        discussion: """
+            Starts a private daemon, runs the command with RINGBACK_SOCK set to that daemon's socket, and ends both \
+            with the command, whose exit status is this one's. Without a command, $SHELL is run. Sessions are in memory \
+            alone. Needs neither XDG_RUNTIME_DIR nor HOME: for build jobs, batch systems and containers.
+            """)
+
+    @Option(help: ArgumentHelp("The configuration, if not the usual one.", valueName: "file"))
+    var config: String?
+
+    @Option(
+        name: .customLong("credential-fd"),
+        help: ArgumentHelp(
+            "A secret for the daemon alone, on an open descriptor: what client_secret_credential names.",
+            valueName: "name=n"))
+    var credentials: [String] = []
+
+    @Option(help: ArgumentHelp("What the daemon tells on standard error.", valueName: "level"))
+    var logLevel = "warning"
+
+    @Argument(parsing: .postTerminator, help: ArgumentHelp("After --: the command.", valueName: "cmd"))
+    var command: [String] = []
+
+    /// The descriptors that the daemon is to get.
+    private var descriptors: [Int32?] {
+        credentials.map { $0.split(separator: "=").last.flatMap { Int32($0) } }
+    }
+
+    func validate() throws {
+        guard descriptors.allSatisfy({ ($0 ?? 0) > 2 }) else {
+            throw ValidationError("--credential-fd is NAME=N: a credential's name, and an open descriptor from 3 on.")
+        }
+        if command.first == "" { throw ValidationError("The command is empty.") }
+    }
+
+    func run() throws {
+        let child = ChildCommand()
+        var status: Int32 = 0
+        try present { () throws(RingbackError) in
+            let house = try AgentHouse()
+            defer { house.end() }
+            if let ended = try house.start(daemonOptions, child) {
+                // It has said why.
+                Output.note("ringback: the agent's daemon did not start (status \(ended)).")
+                status = ended
+            } else {
+                status = run(child, in: house)
+            }
+        }
+        if status != 0 { throw ExitCode(status) }
+    }
+
+    private var daemonOptions: [String] {
+        var options = ["--log-level", logLevel]
+        if let config { options += ["--config", config] }
+        for credential in credentials { options += ["--credential-fd", credential] }
+        return options
+    }
+
+    /// Runs the command to its end; gives its exit status.
+    private func run(_ child: ChildCommand, in house: AgentHouse) -> Int32 {
+        // What was for the daemon is not for the command.
+        for descriptor in descriptors.compactMap({ $0 }) { close(descriptor) }
+        unsafe setenv("RINGBACK_SOCK", house.socket, 1)
+        if let config, let path = unsafe realpath(config, nil) {
+            unsafe setenv("RINGBACK_CONFIG", path, 1)
+            unsafe free(path)
+        }
+        let shell = SocketPlace.variable("SHELL").flatMap { $0.isEmpty ? nil : $0 } ?? "/bin/sh"
+        let command = command.isEmpty ? [shell] : command
+        switch child.start(command) {
+        case .success(let pid): return child.wait(for: pid) { house.note(endOf: $0, $1) }
+        case .failure(let failure):
+            let failure = CommandFailure(program: command[0], code: failure.code)
+            failure.show()
+            return failure.status
+        }
+    }
+}

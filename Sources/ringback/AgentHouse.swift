@@ -1,0 +1,84 @@
+import Glibc
+import RingbackClient
+
+/// The private directory of an agent and the daemon in it. What was begun is ended: the daemon first, then the
+/// directory. If this process is killed, the daemon sees it and does both.
+final class AgentHouse {
+    let directory: String
+    var socket: String { directory + "/ringback.sock" }
+    private var daemon: Int32?
+
+    /// A socket's path has 107 bytes at most.
+    private static let longestParent = 64
+
+    init() throws(RingbackError) {
+        // Where there is neither a runtime directory nor a /tmp that takes files, memory is left.
+        let stated = ["TMPDIR", "XDG_RUNTIME_DIR"].compactMap { SocketPlace.variable($0) }
+        let parents = (stated + ["/tmp", "/var/tmp", "/dev/shm"]).filter {
+            $0.hasPrefix("/") && $0.utf8.count < AgentHouse.longestParent
+        }
+        for parent in parents {
+            // Mode 0700, and a name nobody could prepare.
+            var template = Array("\(parent)/ringback-agent.XXXXXX".utf8CString)
+            guard unsafe mkdtemp(&template) != nil else { continue }
+            directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            return
+        }
+        throw RingbackError(
+            .systemError,
+            "No private directory can be made in \(parents.joined(separator: ", ")). Set TMPDIR to a place for one.")
+    }
+
+    /// Starts the daemon and waits until it answers.
+    ///
+    /// - Returns: nil, or the status it ended with before that.
+    func start(_ options: [String], _ command: ChildCommand) throws(RingbackError) -> Int32? {
+        let program = Programs.path("ringbackd")
+        let arguments = ["--agent", directory, "--exit-with-parent=\(getpid())"] + options
+        guard let pid = Subprocess.start([program] + arguments, output: .nothing) else {
+            throw RingbackError(
+                "program_missing", "ringbackd cannot be started: install it beside ringback, or in PATH.")
+        }
+        daemon = pid
+        let calls = BrokerCalls(socket: socket, application: "ringback agent", interruption: nil)
+        let end = ContinuousClock.now + .seconds(20)
+        while true {
+            do throws(RingbackError) {
+                _ = try calls.call("GET", "/v1/status", timeout: .seconds(5))
+                return nil
+            } catch {
+                guard error.kind == .noDaemon, ContinuousClock.now < end else { throw error }
+            }
+            if let status = Subprocess.endedStatus(pid) {
+                daemon = nil
+                return status
+            }
+            if command.isStopped(within: .milliseconds(10)) { throw RingbackError(.cancelled, "Interrupted.") }
+        }
+    }
+
+    /// A child has ended. Says so if it is the daemon, which was not asked to.
+    func note(endOf pid: Int32, _ status: Int32) {
+        guard pid == daemon else { return }
+        daemon = nil
+        Output.note("ringback: the agent's daemon ended with status \(status). Its sessions are gone.")
+    }
+
+    /// Ends the daemon and removes the directory.
+    func end() {
+        if let pid = daemon {
+            daemon = nil
+            kill(pid, SIGTERM)
+            let end = ContinuousClock.now + .seconds(6)
+            while Subprocess.endedStatus(pid) == nil {
+                guard ContinuousClock.now < end else {
+                    kill(pid, SIGKILL)
+                    Subprocess.wait(pid)
+                    break
+                }
+                poll(nil, 0, 5)
+            }
+        }
+        FileTree.remove(directory)
+    }
+}

@@ -1,0 +1,193 @@
+import ArgumentParser
+import RingbackAPI
+import RingbackClient
+import SchemeRegistration
+import StrictJSON
+
+struct Doctor: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Look for what keeps sign-ins from working, and say what mends it.",
+        discussion: """
+            Asks the daemon, the accounts' providers, systemd and the desktop, each within a bound; changes nothing. Each \
+            scheme is tried by a link that the desktop really opens. Exit status 0: nothing is wrong; 1: something is.
+            """)
+
+    @Argument(help: "Only this account and what it needs.")
+    var account: String?
+
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        var isHealthy = true
+        try present(account: account) { () throws(RingbackError) in
+            var examination = DoctorExamination(account: account, socket: daemon.socket)
+            try examination.run()
+            examination.report.show(asJSON: json.isWanted)
+            isHealthy = examination.report.isHealthy
+        }
+        if !isHealthy { throw ExitCode(ExitStatus.failed) }
+    }
+}
+
+/// The examination, from the inside to the outside: without a socket there is nothing to ask a daemon, and without a
+/// daemon nothing to ask providers.
+struct DoctorExamination {
+    let account: String?
+    let socket: String?
+    var report = DoctorReport()
+    /// The configuration as its own check reports it; nil if it is not good.
+    private var configuration: JSON?
+    private var calls: BrokerCalls?
+    /// There is a systemd user manager.
+    private let hasManager: Bool
+
+    init(account: String?, socket: String?) {
+        self.account = account
+        self.socket = socket
+        hasManager = Tool.run(["systemctl", "--user", "show-environment"])?.status == 0
+    }
+
+    /// Longer than the daemon's own bounds on what it asks providers.
+    private static let diagnosticsTimeout: Duration = .seconds(30)
+
+    mutating func run() throws(RingbackError) {
+        lookAtSocket()
+        lookAtConfiguration()
+        if let account, let configuration, ConfigurationCheck.account(account, in: configuration) == nil {
+            throw RingbackError(.accountNotFound, "There is no account \(account).")
+        }
+        lookAtUnit()
+        report.lookAtHome()
+        report.lookAtBrowser()
+        // The desktop has time to open the links while the daemon asks the providers.
+        var trips = SchemeTrips(calls: calls, socket: socket)
+        trips.begin(uses(), &report)
+        askDaemon()
+        trips.finish(&report)
+    }
+
+    private func uses() -> [SchemeUse] {
+        let registered = (try? SchemeDesktop())?.registry.registered ?? []
+        let all = SchemeUse.all(configuration, registered)
+        return account.map { name in all.filter { $0.accounts.contains(name) } } ?? all
+    }
+
+    // MARK: The daemon
+
+    private mutating func lookAtSocket() {
+        let path: String
+        do throws(RingbackError) {
+            path = try SocketPlace.path(stated: socket)
+        } catch {
+            return report.add("socket", .wrong, error.detail, command: "export XDG_RUNTIME_DIR=/run/user/$(id -u)")
+        }
+        let calls = BrokerCalls(socket: path, application: "ringback")
+        do throws(RingbackError) {
+            let status = try DaemonStatus(reading: try calls.call("GET", "/v1/status", timeout: .seconds(5)))
+            report.add("socket", .ok, "The daemon answers at \(path), pid \(status.pid).")
+            self.calls = calls
+            if status.version == Ringback.version {
+                report.add("version", .ok, "ringback and ringbackd are of version \(status.version).")
+            } else {
+                report.add(
+                    "version", .warning,
+                    "ringback is of version \(Ringback.version), the daemon that runs of \(status.version).",
+                    command: "systemctl --user restart ringback.service")
+            }
+        } catch {
+            switch error.kind {
+            case .noDaemon:
+                report.add(
+                    "socket", .wrong, error.detail,
+                    command: hasManager ? "systemctl --user enable --now ringback.socket" : "ringbackd")
+            case .foreignServer:
+                report.add("socket", .wrong, error.detail, command: "ls -l \(path)")
+            default:
+                report.add(
+                    "socket", .wrong, "The daemon at \(path) does not answer as it should: \(error.detail)",
+                    command: "systemctl --user restart ringback.service")
+            }
+        }
+    }
+
+    private mutating func askDaemon() {
+        guard let calls else { return }
+        let target = RequestTarget.query("/v1/diagnostics", [("account", account)])
+        do throws(RingbackError) {
+            let answer = try calls.call("GET", target, timeout: DoctorExamination.diagnosticsTimeout)
+            for place in answer["places"]?.object?.members ?? [] {
+                report.add("place", .ok, "\(place.name): \(place.value.string ?? "")")
+            }
+            for check in answer["checks"]?.array ?? [] { report.add(reading: check) }
+        } catch {
+            report.add("daemon", .wrong, "The daemon's own findings cannot be had: \(error.detail)")
+        }
+    }
+
+    // MARK: The configuration
+
+    private mutating func lookAtConfiguration() {
+        do throws(RingbackError) {
+            configuration = try ConfigurationCheck.run(config: nil, candidate: nil)
+        } catch {
+            let mistakes = error.problem?.extensions["errors"]?.array ?? []
+            guard let first = mistakes.first else {
+                return report.add("configuration", .wrong, error.detail, command: "ringback config check")
+            }
+            let line = first["line"]?.integer.map { ":\($0)" } ?? ""
+            let more = mistakes.count > 1 ? ", and \(mistakes.count - 1) more" : ""
+            return report.add(
+                "configuration", .wrong,
+                "\(first["file"]?.string ?? "The configuration")\(line): \(first["message"]?.string ?? "")\(more)",
+                command: "ringback config check")
+        }
+        let names = Set((configuration?["accounts"]?.array ?? []).compactMap { $0["name"]?.string })
+        guard let calls, let known = try? calls.call("GET", "/v1/accounts", timeout: .seconds(5))["accounts"]?.array
+        else { return report.add("configuration", .ok, DoctorExamination.count(names)) }
+        if names == Set(known.compactMap { $0["name"]?.string }) {
+            report.add("configuration", .ok, DoctorExamination.count(names))
+        } else {
+            report.add(
+                "configuration", .warning, "The daemon has other accounts than the files: it was not told of a change.",
+                command: "ringback reload")
+        }
+    }
+
+    private static func count(_ names: Set<String>) -> String {
+        switch names.count {
+        case 0: "It has no accounts. Add one: ringback account add NAME --issuer URL --client-id ID"
+        case 1: "It has 1 account."
+        default: "It has \(names.count) accounts."
+        }
+    }
+
+    // MARK: The unit
+
+    private mutating func lookAtUnit() {
+        let unit = "ringback.socket"
+        guard hasManager else {
+            return report.add(
+                "unit", .warning, "There is no systemd user manager: something else must start ringbackd.")
+        }
+        // The manager's own word is its output; its status says only whether it is a good one.
+        let enabled = Tool.run(["systemctl", "--user", "is-enabled", unit])?.line ?? "not-found"
+        let active = Tool.run(["systemctl", "--user", "is-active", unit])?.line ?? "unknown"
+        switch (enabled, active) {
+        case ("enabled", "active"), ("enabled-runtime", "active"), ("static", "active"), ("linked", "active"):
+            report.add("unit", .ok, "\(unit) is enabled and active.")
+        case ("not-found", _):
+            report.add(
+                "unit", .warning, "\(unit) is not installed: the daemon does not start by itself.",
+                command: "ringback install")
+        case (_, "active"):
+            report.add(
+                "unit", .warning, "\(unit) is active, but \(enabled): it will not be there after the next login.",
+                command: "systemctl --user enable \(unit)")
+        default:
+            report.add(
+                "unit", .warning, "\(unit) is \(active) and \(enabled): the daemon does not start by itself.",
+                command: "systemctl --user enable --now \(unit)")
+        }
+    }
+}

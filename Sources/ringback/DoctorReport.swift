@@ -1,0 +1,86 @@
+import RingbackClient
+import StrictJSON
+import Terminal
+
+/// What the doctor has looked at: one line each, with what is wrong and what to type.
+struct DoctorReport {
+    enum Level: String {
+        case ok, warning, wrong
+
+        var style: Style {
+            switch self {
+            case .ok: .green
+            case .warning: .yellow
+            case .wrong: .red
+            }
+        }
+    }
+
+    struct Line {
+        var check: String
+        /// The account or scheme that it is about.
+        var subject: (kind: String, name: String)?
+        var level: Level
+        var message: String
+        var command: String?
+    }
+
+    private(set) var lines: [Line] = []
+
+    var isHealthy: Bool { !lines.contains { $0.level == .wrong } }
+
+    mutating func add(_ line: Line) { lines.append(line) }
+
+    mutating func add(_ check: String, _ level: Level, _ message: String, command: String? = nil) {
+        add(Line(check: check, level: level, message: message, command: command))
+    }
+
+    /// A check of the daemon's; a level of a newer one counts as wrong.
+    mutating func add(reading json: JSON) {
+        guard let check = json["check"]?.string, let message = json["message"]?.string else { return }
+        add(
+            Line(
+                check: check, subject: json["account"]?.string.map { ("account", $0) },
+                level: json["level"]?.string.flatMap(Level.init) ?? .wrong, message: message,
+                command: json["command"]?.string))
+    }
+
+    // MARK: Showing
+
+    func show(asJSON: Bool) {
+        guard !asJSON else { return Output.json(json) }
+        for line in lines {
+            let subject = line.subject.map { " \(Sanitizer.line($0.name, limit: 64))" } ?? ""
+            let padding = String(repeating: " ", count: 9 - line.level.rawValue.utf8.count)
+            let level = line.level.style.apply(line.level.rawValue, on: .output) + padding
+            Output.line("\(level)\(Sanitizer.line(line.check))\(subject): \(Sanitizer.line(line.message, limit: 500))")
+            if let command = line.command {
+                Output.line("         → \(Style.bold.apply(Sanitizer.line(command), on: .output))")
+            }
+        }
+        Output.line(summary)
+    }
+
+    private var summary: String {
+        let wrong = lines.count { $0.level == .wrong }
+        let warnings = lines.count { $0.level == .warning }
+        let tail = warnings == 0 ? "" : warnings == 1 ? " 1 warning." : " \(warnings) warnings."
+        switch wrong {
+        case 0: return "Nothing is wrong.\(tail)"
+        case 1: return "1 thing is wrong.\(tail)"
+        default: return "\(wrong) things are wrong.\(tail)"
+        }
+    }
+
+    private var json: JSON {
+        let checks = lines.map { line -> JSON in
+            var object = JSONObject([.init("check", .string(line.check))])
+            if let subject = line.subject { object[subject.kind] = .string(subject.name) }
+            object["level"] = .string(line.level.rawValue)
+            object["message"] = .string(line.message)
+            object["command"] = line.command.map { .string($0) }
+            return .object(object)
+        }
+        return ["healthy": .bool(isHealthy), "checks": .array(checks)]
+    }
+}

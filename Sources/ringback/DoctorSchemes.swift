@@ -1,0 +1,180 @@
+import Glibc
+import HTTPMessages
+import RingbackClient
+import SchemeRegistration
+import StrictJSON
+
+/// Links that really go round: from here through the desktop to `ringback open`, to the daemon and back. Files alone do
+/// not show it: an opener may say that all is well and start nothing.
+struct SchemeTrips {
+    private struct Trip {
+        let scheme: URLScheme
+        let id: String
+        let opener: Int32
+        let end: ContinuousClock.Instant
+    }
+
+    let calls: BrokerCalls?
+    let socket: String?
+    private var trips: [Trip] = []
+
+    init(calls: BrokerCalls?, socket: String?) {
+        self.calls = calls
+        self.socket = socket
+    }
+
+    /// A machine at work takes its time; a link that was lost never comes.
+    private static let bound: Duration = .seconds(10)
+    /// So long after an opener has said that all is well.
+    private static let grace: Duration = .seconds(5)
+
+    /// Lets the desktop open a link of each scheme whose handler is ours; says what is wrong with the others.
+    mutating func begin(_ uses: [SchemeUse], _ report: inout DoctorReport) {
+        guard !uses.isEmpty, let desktop = try? SchemeDesktop() else { return }
+        for use in uses {
+            if let warning = SchemeTrips.handlerTrouble(use, desktop) {
+                report.add(warning)
+            } else {
+                launch(use.scheme, &report)
+            }
+        }
+    }
+
+    private static func line(
+        _ scheme: URLScheme, _ level: DoctorReport.Level, _ message: String, command: String? = nil
+    ) -> DoctorReport.Line {
+        .init(check: "scheme", subject: ("scheme", scheme.name), level: level, message: message, command: command)
+    }
+
+    /// A link must not start somebody else's program.
+    private static func handlerTrouble(_ use: SchemeUse, _ desktop: SchemeDesktop) -> DoctorReport.Line? {
+        let scheme = use.scheme
+        let register = "ringback scheme register \(scheme)"
+        guard let handler = desktop.handler(of: scheme) else {
+            return line(scheme, .wrong, "No program is registered for its links.", command: register)
+        }
+        guard let file = handler.ours, file.scheme == scheme else {
+            // A registered handler that was pushed aside, and a scheme that nobody uses here, are two things.
+            let level: DoctorReport.Level = use.isUsed ? .wrong : .warning
+            return line(scheme, level, "Its links go to \(handler.name), not to ringback.", command: register)
+        }
+        guard Tool.isInstalled(file.program) else {
+            return line(scheme, .wrong, "Its links go to \(file.program), which is not there.", command: register)
+        }
+        guard use.isUsed else {
+            return line(
+                scheme, .warning, "Its links come to ringback, but no account uses it: they are refused.",
+                command: "ringback scheme unregister \(scheme)")
+        }
+        return nil
+    }
+
+    private mutating func launch(_ scheme: URLScheme, _ report: inout DoctorReport) {
+        guard let calls else {
+            return report.add(SchemeTrips.line(scheme, .warning, "Without a daemon its links cannot be tried."))
+        }
+        guard SchemeDesktop.hasSession else {
+            return report.add(
+                SchemeTrips.line(
+                    scheme, .warning,
+                    "Its links could not be tried: there is no desktop session here (neither DISPLAY nor "
+                        + "WAYLAND_DISPLAY is set). Run ringback doctor on the desktop."))
+        }
+        let link: JSON
+        do throws(RingbackError) {
+            link = try calls.call("POST", "/v1/diagnostics/links", body: ["scheme": .string(scheme.name)])
+        } catch {
+            return report.add(SchemeTrips.line(scheme, .wrong, "Its links cannot be tried: \(error.detail)"))
+        }
+        guard let id = link["id"]?.string, let url = link["url"]?.string else { return }
+        guard
+            let opener = Subprocess.start(
+                ["xdg-open", url], output: .nothing, errors: .nothing, environment: SchemeTrips.environment(socket))
+        else {
+            return report.add(
+                SchemeTrips.line(
+                    scheme, .wrong, "There is no xdg-open to open its links with.",
+                    command: "sudo apt install xdg-utils"))
+        }
+        trips.append(Trip(scheme: scheme, id: id, opener: opener, end: .now + SchemeTrips.bound))
+    }
+
+    /// The handler finds the daemon by itself, unless this one was named here.
+    private static func environment(_ socket: String?) -> [String]? {
+        guard let socket else { return nil }
+        var variables: [String] = []
+        var entry = unsafe environ
+        while let text = unsafe entry.pointee {
+            let variable = unsafe String(cString: text)
+            if !variable.hasPrefix("RINGBACK_SOCK=") { variables.append(variable) }
+            unsafe entry += 1
+        }
+        return variables + ["RINGBACK_SOCK=\(socket)"]
+    }
+
+    // MARK: Coming back
+
+    /// Waits for the links, each to its own bound.
+    func finish(_ report: inout DoctorReport) {
+        guard let calls else { return }
+        for trip in trips {
+            report.add(wait(for: trip, calls))
+        }
+    }
+
+    private func wait(for trip: Trip, _ calls: BrokerCalls) -> DoctorReport.Line {
+        var status: Int32?
+        var end = trip.end
+        while true {
+            let answer = try? calls.call("GET", "/v1/diagnostics/links/\(trip.id)?wait=1", timeout: .seconds(5))
+            if answer?["arrived"]?.bool == true {
+                if status == nil { SchemeTrips.collect(trip.opener) }
+                return SchemeTrips.arrived(trip.scheme, answer?["executable"]?.string)
+            }
+            if status == nil {
+                status = Subprocess.endedStatus(trip.opener)
+                if status == 0 { end = min(end, .now + SchemeTrips.grace) }
+            }
+            if let status, status != 0 {
+                return SchemeTrips.line(
+                    trip.scheme, .wrong, "xdg-open cannot open its links: it ended with status \(status).",
+                    command: SchemeTrips.command(trip.scheme))
+            }
+            if ContinuousClock.now >= end { break }
+        }
+        if status == nil {
+            kill(-trip.opener, SIGKILL)
+            Subprocess.wait(trip.opener)
+            return SchemeTrips.line(
+                trip.scheme, .wrong,
+                "xdg-open did not open a link of it within \(SchemeTrips.bound.components.seconds) s.",
+                command: SchemeTrips.command(trip.scheme))
+        }
+        let desktop = SocketPlace.variable("XDG_CURRENT_DESKTOP") ?? ""
+        return SchemeTrips.line(
+            trip.scheme, .wrong,
+            "Its links are lost: xdg-open said that it had opened one, and nothing came to ringback."
+                + (desktop.isEmpty ? "" : " The desktop says to be \(desktop), whose own opener may be missing."),
+            command: SchemeTrips.command(trip.scheme))
+    }
+
+    private static func arrived(_ scheme: URLScheme, _ executable: String?) -> DoctorReport.Line {
+        guard let executable, !Programs.isSelf(executable) else {
+            return line(scheme, .ok, "A link that the desktop opened came back.")
+        }
+        return line(
+            scheme, .warning, "A link that the desktop opened came back through another program: \(executable)",
+            command: "ringback scheme register \(scheme)")
+    }
+
+    /// The opener may go on for as long as what it started; it is no child of the desktop's to leave behind.
+    private static func collect(_ opener: Int32) {
+        let end = ContinuousClock.now + .seconds(2)
+        while Subprocess.endedStatus(opener) == nil, ContinuousClock.now < end { usleep(10_000) }
+    }
+
+    private static func command(_ scheme: URLScheme) -> String {
+        let desktops = (SocketPlace.variable("XDG_CURRENT_DESKTOP") ?? "").split(separator: ":")
+        return desktops.contains("KDE") ? "sudo apt install kde-cli-tools" : "ringback scheme register \(scheme)"
+    }
+}

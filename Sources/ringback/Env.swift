@@ -1,0 +1,42 @@
+import ArgumentParser
+import Glibc
+import RingbackClient
+import StrictJSON
+
+struct Env: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Print the line that tells a shell, and what it starts, where the daemon is.",
+        discussion: """
+            sh, bash, zsh: eval "$(ringback env)"
+            fish:          ringback env --shell fish | source
+            csh:           eval "`ringback env --shell csh`"
+            """)
+
+    @Option(help: ArgumentHelp("Whose language: sh, bash, zsh, fish or csh.", valueName: "name"))
+    var shell = Shell.sh
+
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        try present { () throws(RingbackError) in
+            let path = try Env.absolute(SocketPlace.path(stated: daemon.socket))
+            guard !json.isWanted else { return Output.json(["RINGBACK_SOCK": .string(path)]) }
+            guard let line = shell.assignment("RINGBACK_SOCK", path) else {
+                throw RingbackError(
+                    "no_place", "The socket's path holds a control character, which a shell could misread.")
+            }
+            Output.line(line)
+        }
+    }
+
+    /// The shell may go elsewhere, and the path must mean the same there.
+    private static func absolute(_ path: String) throws(RingbackError) -> String {
+        if path.hasPrefix("/") { return path }
+        guard let here = unsafe getcwd(nil, 0) else {
+            throw RingbackError(.systemError, "The working directory has gone. Name the socket by its whole path.")
+        }
+        defer { unsafe free(here) }
+        return unsafe String(cString: here) + "/" + path
+    }
+}

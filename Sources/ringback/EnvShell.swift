@@ -1,0 +1,34 @@
+import ArgumentParser
+
+/// The shells whose assignments are known. A value is quoted so that it means itself in each of them.
+enum Shell: String, CaseIterable, ExpressibleByArgument {
+    case sh, bash, zsh, fish, csh
+
+    /// A line that sets a variable for the shell and what it starts; nil for a value with control characters.
+    func assignment(_ name: String, _ value: String) -> String? {
+        guard !value.unicodeScalars.contains(where: { $0.value < 0x20 || (0x7F...0x9F).contains($0.value) }) else {
+            return nil
+        }
+        return switch self {
+        case .sh, .bash, .zsh: "export \(name)=\(quoted(value))"
+        case .fish: "set -gx \(name) \(quoted(value))"
+        // `eval` joins the lines of what it is given.
+        case .csh: "setenv \(name) \(quoted(value));"
+        }
+    }
+
+    /// A word that no shell changes stands as it is.
+    private func quoted(_ value: String) -> String {
+        let isPlain = value.utf8.allSatisfy { byte in
+            (byte | 0x20 >= UInt8(ascii: "a") && byte | 0x20 <= UInt8(ascii: "z"))
+                || (byte >= UInt8(ascii: "-") && byte <= UInt8(ascii: "9")) || byte == UInt8(ascii: "_")
+        }
+        guard !isPlain || value.isEmpty else { return value }
+        switch self {
+        case .sh, .bash, .zsh: return "'" + value.replacing("'", with: "'\\''") + "'"
+        case .fish: return "'" + value.replacing("\\", with: "\\\\").replacing("'", with: "\\'") + "'"
+        // History is looked for within quotes too.
+        case .csh: return "'" + value.replacing("'", with: "'\\''").replacing("!", with: "\\!") + "'"
+        }
+    }
+}

@@ -1,0 +1,93 @@
+import ArgumentParser
+import Glibc
+import RingbackClient
+import StrictJSON
+
+struct Exec: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Run a command with an account's access token.",
+        discussion: """
+            The token is on a file descriptor that the command alone has; RINGBACK_TOKEN_FD names its number, and \
+            reading it gives the token without a newline: TOKEN=$(cat <&"$RINGBACK_TOKEN_FD"). With --env it is in \
+            that variable instead, which other programs of yours can read for as long as the command runs.
+
+            The command takes the place of ringback: its signals and its exit status are its own. Without a token it \
+            is not started, and the exit status says why; 126 and 127: it cannot be started, or found.
+            """)
+
+    @Argument(help: "The account.")
+    var account: String
+
+    @Option(name: .customLong("env"), help: ArgumentHelp("The variable that shall hold the token.", valueName: "name"))
+    var variable: String?
+
+    @Option(
+        name: .customLong("fd"),
+        help: ArgumentHelp("The descriptor's number: 0, or 3 and more. Else the first free one.", valueName: "n"))
+    var descriptor: Int32?
+
+    @Option(help: ArgumentHelp("Seconds the token must still be valid.", valueName: "seconds"))
+    var minValid: Int?
+
+    @Option(help: ArgumentHelp("Seconds to wait at most.", valueName: "seconds"))
+    var timeout: Int?
+
+    @Option(help: "A token narrowed to these scopes, space-separated.")
+    var scope: String?
+
+    @Option(help: "A token for this audience.")
+    var audience: String?
+
+    @Option(help: "A token for this resource (RFC 8707).")
+    var resource: String?
+
+    @Option(help: "Fail if the session is somebody else's.")
+    var subject: String?
+
+    @Flag(help: "Sign in first, if need be.")
+    var signIn = false
+
+    @OptionGroup var daemon: DaemonOptions
+
+    @Argument(parsing: .postTerminator, help: ArgumentHelp("After --: the command.", valueName: "cmd"))
+    var command: [String] = []
+
+    func validate() throws {
+        guard let program = command.first, !program.isEmpty else {
+            throw ValidationError("Name the command after --: ringback exec \(account) -- CMD.")
+        }
+        if let variable, !ExecToken.isVariable(variable) {
+            throw ValidationError("--env is a variable's name: letters, digits and _, not a digit first.")
+        }
+        if let descriptor, descriptor != 0, !(3...1_023).contains(descriptor) {
+            throw ValidationError("--fd is 0, or 3 to 1023: 1 and 2 are the command's output.")
+        }
+        for seconds in [minValid, timeout] where (seconds ?? 0) < 0 {
+            throw ValidationError("Seconds are 0 or more.")
+        }
+    }
+
+    func run() throws {
+        var options = TokenOptions()
+        options.request.account = account
+        options.request.minValid = minValid
+        options.request.timeout = timeout
+        options.request.scope = scope
+        options.request.audience = audience
+        options.request.resource = resource
+        options.request.subject = subject
+        options.socket = daemon.socket
+        options.signsIn = signIn
+        try present(account: account) { () throws(RingbackError) in
+            guard let token = try TokenVerb.answer(options)["access_token"]?.string else {
+                throw RingbackError(.invalidProviderResponse, "The daemon's answer has no access token.")
+            }
+            let places = ExecToken(variable: variable, descriptor: descriptor)
+            try places.put(token)
+        }
+        // Goes on here only if there is no such command.
+        let failure = Replacement.run(command)
+        failure.show()
+        throw ExitCode(failure.status)
+    }
+}

@@ -1,0 +1,93 @@
+import ArgumentParser
+import RingbackClient
+import StrictJSON
+import Terminal
+
+struct ExposeVerbs: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "expose", abstract: "Show accounts through a restricted socket: to a container, or over SSH.",
+        discussion: """
+            ringback expose NAME makes a socket that serves the named accounts and their access tokens, at most as \
+            wide as --scope says, and nothing else. Prints where it is.
+            """,
+        subcommands: [ExposeCreate.self, ExposeList.self, ExposeRevoke.self], defaultSubcommand: ExposeCreate.self)
+}
+
+struct ExposeCreate: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "create", abstract: "Make a restricted socket (create may be left out).",
+        discussion: "Tokens that it has given live until they expire, also after its end.")
+
+    /// They would be taken for verbs.
+    private static let reserved: Set = ["create", "list", "revoke", "help"]
+
+    @Argument(help: "The socket's name.")
+    var name: String
+
+    @Option(help: ArgumentHelp("An account to show; may be repeated.", valueName: "name"))
+    var account: [String] = []
+
+    @Option(help: ArgumentHelp("The most that a token may be good for, space-separated.", valueName: "scopes"))
+    var scope: String?
+
+    @Option(help: ArgumentHelp("Ends after so long: 90s, 15m, 8h, 7d. Without it, by revoke alone.", valueName: "span"))
+    var ttl: String?
+
+    @Option(help: ArgumentHelp("Another user who may connect; may be repeated.", valueName: "uid"))
+    var allowUid: [UInt32] = []
+
+    @Option(help: ArgumentHelp("Put it where this Flatpak app sees it, too.", valueName: "app-id"))
+    var flatpak: String?
+
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+
+    func validate() throws {
+        guard RequestTarget.isAccountName(name) else {
+            throw ValidationError(
+                "A name has small letters, digits, “.”, “_” and “-”, at most 64, a letter or digit first.")
+        }
+        guard !ExposeCreate.reserved.contains(name) else {
+            throw ValidationError("A restricted socket cannot be called \(name): that is a verb of expose.")
+        }
+        guard !account.isEmpty else { throw ValidationError("Name what to show: --account NAME.") }
+        if let scope, scope.allSatisfy({ $0 == " " }) {
+            throw ValidationError("--scope is empty; leave it out for no ceiling.")
+        }
+        if let ttl, TimeText.seconds(ofSpan: ttl) == nil {
+            throw ValidationError("--ttl is a span such as 90s, 15m, 8h or 7d.")
+        }
+    }
+
+    func run() throws {
+        try present { () throws(RingbackError) in
+            var body = JSONObject([
+                .init("name", .string(name)), .init("accounts", .array(account.map { .string($0) })),
+            ])
+            body["scope"] = scope.map { .string($0) }
+            body["ttl"] = ttl.flatMap { TimeText.seconds(ofSpan: $0) }.map { .integer($0) }
+            if !allowUid.isEmpty { body["allow_uids"] = .array(allowUid.map { .integer(Int($0)) }) }
+            body["flatpak"] = flatpak.map { .string($0) }
+            let grant = try daemon.calls().call("POST", "/v1/grants", body: .object(body))
+            guard !json.isWanted else { return Output.json(grant) }
+            let own = grant["flatpak_socket"]?.string ?? grant["socket"]?.string
+            Output.line(Sanitizer.line(own ?? "", limit: 4_000))
+            for line in ExposeCreate.notes(grant) { Output.note(Sanitizer.line(line, limit: 4_000)) }
+        }
+    }
+
+    /// What to know, and what to type next.
+    private static func notes(_ grant: JSON) -> [String] {
+        let name = grant["name"]?.string ?? ""
+        let accounts = (grant["accounts"]?.array ?? []).compactMap(\.string).joined(separator: ", ")
+        let scope = grant["scope"]?.string.map { ", for at most “\($0)”" } ?? ""
+        let end = grant["expires_at"]?.integer.map { ", until \(TimeText.dateAndTime($0))" } ?? ""
+        var lines = ["It serves the access tokens of \(accounts)\(scope)\(end), and nothing else."]
+        if let app = grant["flatpak"]?.string, let socket = grant["flatpak_socket"]?.string {
+            lines.append("For the app: flatpak override --user --env=RINGBACK_SOCK=\(socket) \(app)")
+        } else if let directory = grant["directory"]?.string {
+            lines.append("For a container: mount \(directory), and let RINGBACK_SOCK name the file “socket” in it.")
+        }
+        return lines + ["To end it: ringback expose revoke \(name)"]
+    }
+}

@@ -1,0 +1,27 @@
+import ArgumentParser
+import RingbackClient
+import StrictJSON
+import Terminal
+
+struct ExposeRevoke: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "revoke", abstract: "End a restricted socket and its connections.",
+        discussion: "Tokens that it has given live until they expire.")
+
+    @Argument(help: "The socket's name.")
+    var name: String
+
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        try present { () throws(RingbackError) in
+            let grant = try daemon.calls().call("DELETE", "/v1/grants/\(RequestTarget.escape(name))")
+            if json.isWanted {
+                Output.json(grant)
+            } else {
+                Output.line("\(Sanitizer.line(grant["name"]?.string ?? name)) is no longer exposed.")
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+import Glibc
+import RingbackClient
+
+/// Files that are put into a home directory: whole or not at all, never through a half-written one.
+enum HomeFile {
+    /// What is at a path; nil if it is nothing, or no plain file.
+    static func state(of path: String) -> InstalledList.File? {
+        var status = stat()
+        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+        let nanoseconds = Int(status.st_mtim.tv_sec) * 1_000_000_000 + Int(status.st_mtim.tv_nsec)
+        return InstalledList.File(size: Int(status.st_size), modifiedAt: nanoseconds)
+    }
+
+    static func exists(_ path: String) -> Bool {
+        var status = stat()
+        return unsafe lstat(path, &status) == 0
+    }
+
+    /// True if both names lead to one file.
+    static func areSame(_ left: String, _ right: String) -> Bool {
+        var one = stat()
+        var other = stat()
+        guard unsafe stat(left, &one) == 0, unsafe stat(right, &other) == 0 else { return false }
+        return one.st_dev == other.st_dev && one.st_ino == other.st_ino
+    }
+
+    /// The bytes of a plain file; nil if there is none.
+    static func contents(of path: String) throws(RingbackError) -> [UInt8]? {
+        let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else {
+            if errno == ENOENT || errno == ENOTDIR { return nil }
+            throw failure("read", path)
+        }
+        defer { close(file) }
+        var status = stat()
+        guard unsafe fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            throw RingbackError("install_failed", "\(path) is no plain file.")
+        }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(Int(status.st_size))
+        var buffer = [UInt8](repeating: 0, count: 1 << 18)
+        while true {
+            let count = unsafe read(file, &buffer, buffer.count)
+            if count < 0 { throw failure("read", path) }
+            if count == 0 { return bytes }
+            bytes += buffer[..<count]
+        }
+    }
+
+    /// Puts a file in its place by renaming: a program that runs from there keeps its old file.
+    static func put(_ bytes: [UInt8], at path: String, mode: mode_t) throws(RingbackError) {
+        let slash = path.lastIndex(of: "/") ?? path.startIndex
+        var template = Array("\(path[..<slash])/.ringback-install.XXXXXX".utf8CString)
+        let file = unsafe mkstemp(&template)
+        guard file >= 0 else { throw failure("make", path) }
+        _ = fcntl(file, F_SETFD, FD_CLOEXEC)
+        let made = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        let isWritten = writeAll(bytes, to: file) && fchmod(file, mode) == 0 && fsync(file) == 0
+        let isClosed = close(file) == 0
+        guard isWritten, isClosed, unsafe rename(made, path) == 0 else {
+            let problem = failure("write", path)
+            unsafe unlink(made)
+            throw problem
+        }
+    }
+
+    /// Makes a directory and those above it; gives the ones that were not there before, the outermost first.
+    static func makeDirectories(_ path: String) throws(RingbackError) -> [String] {
+        var made: [String] = []
+        var directory = ""
+        for part in path.split(separator: "/") {
+            directory += "/" + part
+            if unsafe mkdir(directory, 0o755) == 0 {
+                made.append(directory)
+            } else if errno != EEXIST {
+                throw failure("make the directory", directory)
+            }
+        }
+        return made
+    }
+
+    static func failure(_ action: String, _ path: String) -> RingbackError {
+        let reason = unsafe String(cString: strerror(errno))
+        return RingbackError("install_failed", "Cannot \(action) \(path): \(reason).")
+    }
+
+    private static func writeAll(_ bytes: [UInt8], to file: Int32) -> Bool {
+        var written = 0
+        while written < bytes.count {
+            let count = unsafe bytes.withUnsafeBytes { buffer in
+                unsafe write(file, buffer.baseAddress?.advanced(by: written), buffer.count - written)
+            }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return false }
+            written += count
+        }
+        return true
+    }
+}

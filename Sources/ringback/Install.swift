@@ -1,0 +1,32 @@
+import ArgumentParser
+import RingbackClient
+import Terminal
+
+struct Install: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Install Ringback in your home directory, without root.",
+        discussion: """
+            Copies the programs that are beside this one to ~/.local/bin, with manual pages and completions, and the \
+            units to ~/.config/systemd/user, and lets systemd listen at the socket: the daemon starts with the first \
+            request. No file is replaced that ringback install did not put there. Nothing else is registered, and \
+            --undo takes away exactly that; accounts and sessions stay.
+            """)
+
+    @Option(help: ArgumentHelp("Below which directory, instead of ~/.local.", valueName: "directory"))
+    var prefix: String?
+
+    @Flag(help: "Take away what was installed.")
+    var undo = false
+
+    func validate() throws {
+        if undo, prefix != nil { throw ValidationError("--undo knows where it was: leave --prefix out.") }
+        if prefix?.isEmpty == true { throw ValidationError("--prefix needs a directory.") }
+    }
+
+    func run() throws {
+        try present { () throws(RingbackError) in
+            let places = try InstallPlaces(prefix: prefix)
+            if undo { try Removal(places).run() } else { try Installation(places).run() }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+import Glibc
+import RingbackClient
+
+/// Where an installation in a home directory goes, and where the note of it is.
+struct InstallPlaces {
+    /// What `bin` and `share` are below.
+    let prefix: String
+    /// Where systemd looks for units of the user's own.
+    let units: String
+    /// The note of what was installed. Always at the same place: `--undo` needs no `--prefix`.
+    let list: String
+
+    init(prefix stated: String?) throws(RingbackError) {
+        guard let home = InstallPlaces.directory("HOME") else {
+            throw RingbackError("no_place", "HOME does not name a directory by its whole path: there is no place.")
+        }
+        if let stated {
+            prefix = try InstallPlaces.whole(stated)
+        } else {
+            prefix = home + "/.local"
+        }
+        let configuration = InstallPlaces.directory("XDG_CONFIG_HOME") ?? home + "/.config"
+        let data = InstallPlaces.directory("XDG_DATA_HOME") ?? home + "/.local/share"
+        units = configuration + "/systemd/user"
+        list = data + "/ringback/installed"
+        for path in [prefix, units, list] {
+            // Lines of the note and of a unit.
+            guard path.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F }) else {
+                throw RingbackError("no_place", "A directory with a control character in its name is not installed in.")
+            }
+        }
+    }
+
+    var programs: String { prefix + "/bin" }
+    var share: String { prefix + "/share" }
+
+    /// A variable that names a directory by its whole path; the base directory specification has others ignored.
+    private static func directory(_ name: String) -> String? {
+        guard var path = SocketPlace.variable(name), path.hasPrefix("/") else { return nil }
+        while path.count > 1, path.hasSuffix("/") { path.removeLast() }
+        return path
+    }
+
+    private static func whole(_ path: String) throws(RingbackError) -> String {
+        var path = path
+        if !path.hasPrefix("/") {
+            guard let here = unsafe getcwd(nil, 0) else {
+                throw RingbackError(.systemError, "The working directory has gone. Name the prefix by its whole path.")
+            }
+            defer { unsafe free(here) }
+            path = unsafe String(cString: here) + "/" + path
+        }
+        // Without `.` and `..`, since the note and the units hold it.
+        var parts: [Substring] = []
+        for part in path.split(separator: "/") where part != "." {
+            if part == ".." { _ = parts.popLast() } else { parts.append(part) }
+        }
+        return "/" + parts.joined(separator: "/")
+    }
+}

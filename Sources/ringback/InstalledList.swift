@@ -1,0 +1,69 @@
+import Glibc
+import RingbackClient
+
+/// The note of what `ringback install` put where. What is not noted, or was changed since, is somebody else's: it is
+/// neither replaced nor removed.
+struct InstalledList {
+    /// A file as it was put there.
+    struct File: Equatable {
+        let size: Int
+        /// Nanoseconds since 1970.
+        let modifiedAt: Int
+    }
+
+    private static let head = "ringback install 1"
+
+    let path: String
+    private(set) var prefix: String?
+    private(set) var files: [String: File] = [:]
+    /// Directories that were not there before, in the order of their making.
+    private(set) var directories: [String] = []
+
+    /// - Throws: if there is a note that is not one of ours.
+    init(path: String) throws(RingbackError) {
+        self.path = path
+        guard let bytes = try HomeFile.contents(of: path) else { return }
+        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
+        guard lines.first.map(String.init) == InstalledList.head, lines.dropFirst().allSatisfy({ read($0) }) else {
+            throw RingbackError("install_failed", "\(path) is not a note of ringback install. Move it away.")
+        }
+    }
+
+    var isEmpty: Bool { files.isEmpty && directories.isEmpty }
+
+    /// True if what is there now is what was put there.
+    func holds(_ path: String) -> Bool {
+        guard let noted = files[path] else { return false }
+        return HomeFile.state(of: path) == noted
+    }
+
+    mutating func note(_ path: String) { files[path] = HomeFile.state(of: path) }
+    mutating func note(directory: String) { directories.append(directory) }
+    mutating func forget(_ path: String) { files[path] = nil }
+
+    mutating func begin(prefix: String) { self.prefix = prefix }
+
+    /// Writes the note; its own directory exists.
+    func save() throws(RingbackError) {
+        var lines = [InstalledList.head] + (prefix.map { ["prefix \($0)"] } ?? [])
+        lines += directories.map { "directory \($0)" }
+        lines += files.sorted { $0.key < $1.key }.map { "file \($0.value.size) \($0.value.modifiedAt) \($0.key)" }
+        try HomeFile.put(Array((lines.joined(separator: "\n") + "\n").utf8), at: path, mode: 0o600)
+    }
+
+    private mutating func read(_ line: Substring) -> Bool {
+        let words = line.split(separator: " ", maxSplits: 1)
+        guard words.count == 2 else { return false }
+        switch words[0] {
+        case "prefix": prefix = String(words[1])
+        case "directory": directories.append(String(words[1]))
+        case "file":
+            let parts = words[1].split(separator: " ", maxSplits: 2)
+            guard parts.count == 3, let size = Int(parts[0]), let modifiedAt = Int(parts[1]), parts[2].hasPrefix("/")
+            else { return false }
+            files[String(parts[2])] = File(size: size, modifiedAt: modifiedAt)
+        default: return false
+        }
+        return true
+    }
+}

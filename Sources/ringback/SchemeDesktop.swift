@@ -1,0 +1,48 @@
+import HTTPMessages
+import RingbackClient
+import SchemeRegistration
+import Terminal
+
+/// This person's desktop as far as schemes concern it: where its files are, and what it says of a scheme's handler.
+struct SchemeDesktop {
+    let places: DesktopPlaces
+
+    init() throws(RingbackError) {
+        guard let places = DesktopPlaces(environment: SocketPlace.variable) else {
+            throw RingbackError(
+                .systemError, "There is no place for the desktop's files: HOME is not set.",
+                recovery: .fixConfiguration)
+        }
+        self.places = places
+    }
+
+    var registry: SchemeRegistry { SchemeRegistry(places: places) { Tool.run($0)?.status } }
+
+    /// The handler that the desktop would start: by the desktop's own word, where there is the program to ask.
+    func handler(of scheme: URLScheme) -> HandlerSearch.Handler? {
+        let search = registry.search
+        guard let answer = Tool.run(["xdg-mime", "query", "default", "x-scheme-handler/\(scheme)"]) else {
+            return search.handler(of: scheme)
+        }
+        return answer.line.flatMap { search.handler(named: $0) }
+    }
+
+    /// A session with a screen is what an opener looks for; without one it does something else.
+    static var hasSession: Bool {
+        ["DISPLAY", "WAYLAND_DISPLAY", "XDG_CURRENT_DESKTOP"].contains { SocketPlace.variable($0)?.isEmpty == false }
+    }
+
+    /// Why a sign-in that is about to begin here would not come back: whoever has the scheme now is another program
+    /// (threat row SC-02). Nil for a redirect URI of another kind, and where there is no desktop to ask.
+    static func warning(_ redirectURI: String?) -> String? {
+        let word = redirectURI.map { String($0.prefix { $0 != ":" }) } ?? ""
+        guard hasSession, let scheme = try? URLScheme(parsing: word), let desktop = try? SchemeDesktop() else {
+            return nil
+        }
+        let handler = desktop.handler(of: scheme)
+        guard handler?.ours == nil else { return nil }
+        let who = handler.map { "go to \(Sanitizer.line($0.name))" } ?? "have no handler"
+        return
+            "warning: \(scheme) links \(who), so the answer may not come back. Run: ringback scheme register \(scheme)"
+    }
+}

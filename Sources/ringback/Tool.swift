@@ -1,0 +1,60 @@
+import Glibc
+import RingbackClient
+
+/// A program of the system that is asked something: its output, quietly, within a bound. Whatever it starts goes with it
+/// when the bound passes.
+enum Tool {
+    /// What it said and how it ended.
+    struct Answer {
+        let status: Int32
+        let output: String
+
+        /// The first line, if it says something.
+        var line: String? {
+            output.split(separator: "\n").first.map { String($0.drop { $0 == " " }) }.flatMap { $0.isEmpty ? nil : $0 }
+        }
+    }
+
+    /// Longer answers are none that we ask for.
+    private static let maxOutput = 1 << 20
+
+    /// Runs it; nil if it cannot be started or takes too long.
+    static func run(_ arguments: [String], within bound: Duration = .seconds(10)) -> Answer? {
+        guard let name = arguments.first, isInstalled(name), let pipe = try? Pipe(),
+            let pid = Subprocess.start(arguments, output: .descriptor(pipe.writeEnd), errors: .nothing)
+        else { return nil }
+        pipe.closeWriteEnd()
+        let end = ContinuousClock.now + bound
+        var output: [UInt8] = []
+        while let piece = pipe.read(until: end), output.count <= maxOutput {
+            if piece.isEmpty {
+                guard let status = ending(of: pid, until: end) else { break }
+                return Answer(status: status, output: String(decoding: output, as: UTF8.self))
+            }
+            output += piece
+        }
+        // It leads a session of its own, and so a group.
+        kill(-pid, SIGKILL)
+        Subprocess.wait(pid)
+        return nil
+    }
+
+    /// How a program that says no more has ended. Most do at once; the others are looked at again and again.
+    private static func ending(of pid: Int32, until end: ContinuousClock.Instant) -> Int32? {
+        while true {
+            if let status = Subprocess.endedStatus(pid) { return status }
+            guard ContinuousClock.now < end else { return nil }
+            usleep(500)
+        }
+    }
+
+    /// True if there is such a program; a name without `/` is looked for in PATH.
+    static func isInstalled(_ name: String) -> Bool { place(of: name) != nil }
+
+    /// Where a program is.
+    static func place(of name: String) -> String? {
+        if name.contains("/") { return unsafe access(name, X_OK) == 0 ? name : nil }
+        let path = SocketPlace.variable("PATH") ?? "/usr/local/bin:/usr/bin:/bin"
+        return path.split(separator: ":").map { "\($0)/\(name)" }.first { unsafe access($0, X_OK) == 0 }
+    }
+}

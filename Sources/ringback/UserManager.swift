@@ -1,0 +1,31 @@
+import Glibc
+import RingbackClient
+
+/// The user's systemd, asked through `systemctl --user`.
+enum UserManager {
+    /// True if one answers.
+    static var isThere: Bool { saysYes(["show", "--property=Version"]) }
+
+    /// True if the unit runs, or listens.
+    static func isActive(_ unit: String) -> Bool { saysYes(["is-active", "--quiet", unit]) }
+
+    /// Gives an order; what it says goes to standard error. False if it was not carried out.
+    static func order(_ words: String...) throws(RingbackError) -> Bool {
+        try Programs.run(command(words)).status == 0
+    }
+
+    /// Asks something whose answer is the exit status; a manager that hangs says no.
+    private static func saysYes(_ words: [String]) -> Bool {
+        guard let pid = Subprocess.start(command(words), output: .nothing, errors: .nothing) else { return false }
+        let end = ContinuousClock.now + .seconds(10)
+        while ContinuousClock.now < end {
+            if let status = Subprocess.endedStatus(pid) { return status == 0 }
+            poll(nil, 0, 5)
+        }
+        kill(pid, SIGKILL)
+        Subprocess.wait(pid)
+        return false
+    }
+
+    private static func command(_ words: [String]) -> [String] { ["systemctl", "--user", "--no-pager"] + words }
+}

@@ -1,0 +1,91 @@
+import Configuration
+import Glibc
+import Secrets
+
+/// Secrets that were given to the daemon at its start, by name: through descriptors (`--credential-fd NAME=N`), or as
+/// files in `$CREDENTIALS_DIRECTORY`, which systemd and containers set. Their names are in the configuration, nothing
+/// else is; what came through a descriptor is kept in memory, since it cannot be read twice.
+struct Credentials: Sendable {
+    private let handed: [String: Secret]
+    private let directory: String?
+
+    /// Bytes of one credential.
+    private static let maxSize = 65_536
+    /// Milliseconds that the writer of a pipe has.
+    private static let timeout: Int32 = 10_000
+
+    /// Reads every descriptor to its end and closes it: nothing that the daemon starts is to find it. Call it before
+    /// anything else opens descriptors, or a number may mean something of the daemon's own.
+    init(_ descriptors: [(name: String, descriptor: Int32)], directory: String?) throws(PlaceError) {
+        self.directory = directory
+        var handed: [String: Secret] = [:]
+        for (name, descriptor) in descriptors {
+            handed[name] = try Credentials.read(name, from: descriptor)
+        }
+        self.handed = handed
+    }
+
+    /// The credential of that name.
+    ///
+    /// Throws with a sentence if there is none, or if its file is not to be trusted.
+    func secret(named name: String) throws(CredentialError) -> Secret {
+        if let secret = handed[name] { return secret }
+        guard let directory else {
+            throw CredentialError(
+                reason: "the credential \(name) was not given to the daemon: start it with --credential-fd \(name)=N, "
+                    + "or as a unit with LoadCredential=\(name):PATH")
+        }
+        do throws(ConfigurationError) {
+            return try CredentialFile.read(name, in: directory, user: geteuid())
+        } catch {
+            throw CredentialError(reason: error.message)
+        }
+    }
+
+    /// Standard input stays open: the next descriptor would take its place.
+    private static func release(_ descriptor: Int32) {
+        let nothing = descriptor == STDIN_FILENO ? unsafe open("/dev/null", O_RDONLY | O_CLOEXEC) : -1
+        if nothing > 0 {
+            dup2(nothing, descriptor)
+            close(nothing)
+        } else {
+            close(descriptor)
+        }
+    }
+
+    private static func read(_ name: String, from descriptor: Int32) throws(PlaceError) -> Secret {
+        guard fcntl(descriptor, F_GETFD) >= 0 else {
+            throw PlaceError(reason: "--credential-fd \(name)=\(descriptor): that descriptor is not open")
+        }
+        defer { release(descriptor) }
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 4_096)
+        defer {
+            for index in bytes.indices { bytes[index] = 0 }
+            for index in buffer.indices { buffer[index] = 0 }
+        }
+        while true {
+            var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            guard unsafe poll(&entry, 1, timeout) > 0 else {
+                throw PlaceError(
+                    reason: "--credential-fd \(name)=\(descriptor): the descriptor's other end does not close")
+            }
+            let count = unsafe Glibc.read(descriptor, &buffer, buffer.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else {
+                throw PlaceError(reason: "--credential-fd \(name)=\(descriptor): the descriptor cannot be read")
+            }
+            if count == 0 { break }
+            bytes += buffer[..<count]
+            guard bytes.count <= maxSize else {
+                throw PlaceError(reason: "--credential-fd \(name)=\(descriptor): more than \(maxSize) bytes")
+            }
+        }
+        return Secret(bytes: bytes.last == UInt8(ascii: "\n") ? bytes.dropLast() : bytes[...])
+    }
+}
+
+/// A credential that cannot be had, and what to do.
+struct CredentialError: Error {
+    let reason: String
+}

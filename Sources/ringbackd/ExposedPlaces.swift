@@ -1,0 +1,137 @@
+// Where restricted sockets are. Every directory on the way is ours and closed to others, or the socket is not made; what
+// answers somewhere is never taken away, and what a crash left is.
+
+import APIServer
+import BrokerCore
+import Glibc
+
+/// `$XDG_RUNTIME_DIR/ringback/exposed` and what belongs to it; beside the daemon's socket where there is no such variable.
+struct ExposedPlaces: Sendable {
+    /// `exposed/NAME.sock` is for whoever names a path; `mount/NAME/socket` is alone in a directory, for containers that
+    /// must see no other.
+    let base: String
+    /// Flatpak's directories of running apps; nil without `XDG_RUNTIME_DIR`.
+    let apps: String?
+
+    /// - Parameter isPrivate: the daemon has a directory of its own, and leaves the user's alone.
+    init(socket: String, isPrivate: Bool) {
+        if !isPrivate, let runtime = environment("XDG_RUNTIME_DIR"), runtime.hasPrefix("/") {
+            base = "\(runtime)/ringback"
+            apps = "\(runtime)/app"
+        } else {
+            base = socket.lastIndex(of: "/").map { String(socket[..<$0]) } ?? "."
+            apps = nil
+        }
+    }
+
+    func place(of exposure: Exposure) -> ExposedPlace {
+        ExposedPlace(
+            socket: "\(base)/exposed/\(exposure.name).sock", directory: "\(base)/mount/\(exposure.name)",
+            flatpakSocket: exposure.order.flatpak.flatMap { id in apps.map { "\($0)/\(id)/\(exposure.name).sock" } })
+    }
+
+    /// The same as paths to listen at.
+    func sockets(of exposure: Exposure) -> [String] {
+        let place = place(of: exposure)
+        return [place.socket, "\(place.directory)/socket"] + (place.flatpakSocket.map { [$0] } ?? [])
+    }
+
+    // MARK: Making
+
+    /// Makes the directories of an exposure, with the modes that those who may connect need.
+    ///
+    /// - Throws: a sentence that names the directory and what to do.
+    func prepare(_ exposure: Exposure) throws(PlaceError) {
+        let isShared = !exposure.order.allowedUIDs.isEmpty
+        try makeDirectory(base)
+        // Others get no further than into what is mounted for them: the directory above is closed to them.
+        try makeDirectory("\(base)/exposed", mode: isShared ? 0o711 : nil)
+        try makeDirectory("\(base)/mount")
+        try makeDirectory("\(base)/mount/\(exposure.name)", mode: isShared ? 0o711 : 0o700)
+        guard let id = exposure.order.flatpak else { return }
+        guard let apps else {
+            throw PlaceError(reason: "there is no place for a Flatpak app's socket: XDG_RUNTIME_DIR is not set")
+        }
+        try makeDirectory(apps)
+        try makeDirectory("\(apps)/\(id)")
+    }
+
+    /// A directory of ours, nobody else's, and no link. The mode is set where one is wanted; 0711 lets others pass
+    /// through, not look.
+    private func makeDirectory(_ path: String, mode: mode_t? = 0o700) throws(PlaceError) {
+        if unsafe mkdir(path, 0o700) != 0 {
+            let code = errno
+            guard code == EEXIST else {
+                throw PlaceError(reason: "cannot make \(path): \(unsafe String(cString: strerror(code)))")
+            }
+        }
+        let descriptor = unsafe open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            throw PlaceError(reason: "\(path) is not a directory (a symbolic link is refused). Remove it")
+        }
+        defer { close(descriptor) }
+        var status = stat()
+        guard unsafe fstat(descriptor, &status) == 0, status.st_uid == getuid() else {
+            throw PlaceError(reason: "\(path) belongs to another user. Remove it")
+        }
+        let isOurs = path.hasPrefix("\(base)/")
+        // What we made ourselves may be passable; what others make must be closed, Flatpak's to writing at least.
+        guard status.st_mode & (isOurs ? 0o066 : path == base ? 0o077 : 0o022) == 0 else {
+            throw PlaceError(reason: "\(path) is open to others. Run: chmod go-rwx \(path)")
+        }
+        guard isOurs, let mode, status.st_mode & 0o7777 != mode else { return }
+        guard fchmod(descriptor, mode) == 0 else { throw PlaceError(reason: "the mode of \(path) cannot be set") }
+    }
+
+    // MARK: Removing
+
+    /// Removes these sockets of an exposure. Its directory stays for one that comes back: it may be mounted somewhere.
+    func remove(_ sockets: [String], of exposure: Exposure, comesBack: Bool = false) {
+        for path in sockets { ExposedPlaces.unlinkSocket(path) }
+        if !comesBack { unsafe rmdir(place(of: exposure).directory) }
+    }
+
+    /// Removes the sockets that nobody answers at: a daemon that was killed left them. To be called before any is made.
+    func sweep() {
+        for name in ExposedPlaces.names(in: "\(base)/exposed") where name.hasSuffix(".sock") {
+            let isDead = removeDead("\(base)/exposed/\(name)")
+            guard isDead, let apps else { continue }
+            for id in ExposedPlaces.names(in: apps) { _ = removeDead("\(apps)/\(id)/\(name)") }
+        }
+        for name in ExposedPlaces.names(in: "\(base)/mount") { _ = removeDead("\(base)/mount/\(name)/socket") }
+    }
+
+    /// Removes the directories that are empty. To be called when everything is open that shall be.
+    func tidy() {
+        for name in ExposedPlaces.names(in: "\(base)/mount") { unsafe rmdir("\(base)/mount/\(name)") }
+    }
+
+    /// False if somebody answers there.
+    private func removeDead(_ path: String) -> Bool {
+        guard (try? Places.refuseLiveSocket(at: path)) != nil else { return false }
+        ExposedPlaces.unlinkSocket(path)
+        return true
+    }
+
+    /// What is no socket of ours is somebody else's.
+    private static func unlinkSocket(_ path: String) {
+        var status = stat()
+        guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK, status.st_uid == getuid() else {
+            return
+        }
+        unsafe unlink(path)
+    }
+
+    private static func names(in directory: String) -> [String] {
+        guard let stream = unsafe opendir(directory) else { return [] }
+        defer { unsafe closedir(stream) }
+        var names: [String] = []
+        while let entry = unsafe readdir(stream) {
+            let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+                unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+        return names
+    }
+}

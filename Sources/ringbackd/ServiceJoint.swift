@@ -1,0 +1,51 @@
+import BrokerCore
+import Configuration
+import Glibc
+import OAuth
+
+extension ServiceGrant {
+    /// Nil for an account that people sign in to.
+    init?(_ account: AccountConfiguration) {
+        guard let service = account.service else { return nil }
+        let kind: Kind =
+            switch service.grant {
+            case .clientCredentials: .clientCredentials
+            case .jwtBearer: .jwtBearer
+            case .tokenExchange: .tokenExchange(service.subjectTokenType)
+            }
+        self.init(
+            kind: kind, assertion: AssertionSource(account), assertionPlace: service.assertionFile,
+            audience: service.audience, resource: service.resource)
+    }
+}
+
+extension ServiceGrant.AssertionSource {
+    /// Nil without an assertion. Read at every use: the platform replaces it under us.
+    fileprivate init?(_ account: AccountConfiguration) {
+        guard account.service?.assertionFile != nil else { return nil }
+        self.init { () throws(BrokerError) in
+            do throws(ConfigurationError) {
+                if let assertion = try account.readAssertion(user: geteuid()) { return assertion }
+            } catch {
+                throw .misconfigured(error.description)
+            }
+            throw .misconfigured("\(account.name) has no assertion.")
+        }
+    }
+}
+
+extension Account.SecretSource {
+    /// A secret that the daemon was given at its start.
+    init(credential name: String, of account: AccountConfiguration, in credentials: Credentials) {
+        self.init { () throws(BrokerError) in
+            do throws(CredentialError) {
+                return try credentials.secret(named: name)
+            } catch {
+                let mistake = ConfigurationError(
+                    file: account.source.file, line: account.source.line,
+                    key: "accounts.\(account.name).client_secret_credential", message: error.reason)
+                throw .misconfigured(mistake.description)
+            }
+        }
+    }
+}

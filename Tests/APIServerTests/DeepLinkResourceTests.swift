@@ -1,0 +1,157 @@
+import BrokerCore
+import DeepLinks
+import HTTPMessages
+import LocalHTTP
+import StrictJSON
+import Testing
+
+@testable import APIServer
+
+@Suite(.timeLimit(.minutes(5))) struct `Links for apps on the socket` {
+    /// One server-sent event.
+    private struct Event {
+        var name = ""
+        var id: String?
+        var data = JSON.null
+    }
+
+    private func house() async throws -> House {
+        let house = try await House()
+        var account = try House.account("coin")
+        account.redirectURI = "swisscoin://auth-callback"
+        try await house.configure([try House.account("work"), account])
+        await house.links.configure([LinkScheme(name: "notes", hasCommand: true, takesURL: true)])
+        return house
+    }
+
+    private func listen(_ house: House, _ scheme: String) async throws -> AsyncStream<[UInt8]>.Iterator {
+        let answer = await house.ask("GET", "/v1/deep-links?scheme=\(scheme)")
+        #expect(answer.status == 200 && answer.response.fields["Content-Type"] == "text/event-stream")
+        #expect(answer.response.fields["Cache-Control"] == "no-store")
+        guard case .stream(let stream) = answer.response.body else { throw Unexpected() }
+        var pieces = stream.makeAsyncIterator()
+        #expect(await pieces.next() == Array(": listening\n\n".utf8))
+        return pieces
+    }
+
+    private func deliver(_ house: House, _ url: String) async -> House.Answer {
+        await house.ask("POST", "/v1/callbacks", JSON.object(JSONObject([.init("url", .string(url))])).text)
+    }
+
+    private func events(_ piece: [UInt8]?) throws -> [Event] {
+        let text = String(decoding: try #require(piece), as: UTF8.self)
+        return try text.split(separator: "\n\n").map { block in
+            var event = Event()
+            for line in block.split(separator: "\n") {
+                let parts = line.split(separator: ": ", maxSplits: 1).map(String.init)
+                switch parts[0] {
+                case "event": event.name = parts[1]
+                case "id": event.id = parts[1]
+                case "data": event.data = try JSON(parsing: Array(parts[1].utf8))
+                default: Issue.record("a line \(line)")
+                }
+            }
+            return event
+        }
+    }
+
+    @Test func `a link is accepted, told to the app, and acknowledged`() async throws {
+        let house = try await house()
+        var app = try await listen(house, "swisscoin")
+        let accepted = await deliver(house, "swisscoin://pay/7?amount=1")
+        #expect(accepted.status == 202)
+        let id = try #require(accepted["deep_link"]?["id"]?.string)
+        #expect(accepted["deep_link"] == ["id": .string(id), "scheme": "swisscoin", "heard": true])
+        let event = try #require(try events(await app.next()).first)
+        #expect(event.name == "deep_link" && event.id == id)
+        #expect(
+            event.data == [
+                "id": .string(id), "scheme": "swisscoin", "url": "swisscoin://pay/7?amount=1", "at": 1_800_000_000,
+            ])
+        for _ in 0..<2 {
+            let taken = await house.ask("POST", "/v1/deep-links/\(id)/ack")
+            #expect(taken.status == 200 && taken["acknowledged"] == true)
+        }
+    }
+
+    @Test func `what nobody has acknowledged is told to the next listener, and the former one is told so`() async throws
+    {
+        let house = try await house()
+        #expect(await deliver(house, "notes://one")["deep_link"]?["heard"] == false)
+        #expect(await eventually { house.started.all == ["notes notes://one"] })
+        var former = try await listen(house, "NOTES")
+        #expect(try events(await former.next()).map(\.data).map { $0["url"] } == ["notes://one"])
+        var next = try await listen(house, "notes")
+        let last = try events(await former.next())
+        #expect(last.map(\.name) == ["listener_replaced"] && last.first?.data["scheme"] == "notes")
+        #expect(await former.next() == nil)
+        #expect(try events(await next.next()).map(\.data).map { $0["url"] } == ["notes://one"])
+        let audit = await house.ask("GET", "/v1/audit")["entries"]?.array ?? []
+        let replaced = try #require(audit.first { $0["event"] == "listener_replaced" })
+        #expect(replaced["scheme"] == "notes" && replaced["pid"] == 4_711 && replaced["former_pid"] == 4_711)
+        #expect(audit.contains { $0["event"] == "application_started" })
+        #expect(audit.contains { $0["route"] == "GET /v1/deep-links" && $0["operation"] == "deep_link" })
+        #expect(!(audit.map(\.text).joined().contains("://one")))
+    }
+
+    @Test(arguments: [
+        "swisscoin://auth-callback?x=1", "SwissCoin://AUTH-CALLBACK/", "swisscoin://x?code=c&flow=k",
+        "notes://x?code=c&state=s", "notes://x#access_token=canary", "notes://x?id%5Ftoken=canary",
+        "notes://x#a=b&refresh_token=canary",
+    ])
+    func `a callback is none for an app, pending flow or not`(url: String) async throws {
+        let house = try await house()
+        var app = try await listen(house, String(url.prefix { $0 != ":" }))
+        #expect(await deliver(house, url).code == "invalid_callback")
+        await house.ask("POST", "/v1/accounts/coin/sign-in", "{}")
+        let refused = await deliver(house, url)
+        #expect(refused.status == 400 && refused.code == "invalid_callback")
+        #expect(!refused.text.contains("canary"))
+        #expect(await deliver(house, "\(url.prefix { $0 != ":" })://a-link").status == 202)
+        #expect(try events(await app.next()).map(\.data).map { $0["url"]?.string?.contains("a-link") } == [true])
+    }
+
+    @Test func `a callback of a scheme finishes its sign-in as before`() async throws {
+        let house = try await house()
+        let flow = try await house.signIn("coin")
+        #expect(flow["status"] == "completed")
+        #expect(await deliver(house, "other://x").code == "invalid_callback")
+        #expect(await deliver(house, "other://x")["detail"]?.string?.contains("[schemes.\"other\"]") == true)
+    }
+
+    @Test func `events tell the scheme and nothing else`() async throws {
+        let house = try await house()
+        guard case .stream(let stream) = await house.ask("GET", "/v1/events").response.body else { throw Unexpected() }
+        var pieces = stream.makeAsyncIterator()
+        _ = await pieces.next()
+        _ = await deliver(house, "notes://canary?x=canary")
+        let bytes = await pieces.next()
+        #expect(!String(decoding: bytes ?? [], as: UTF8.self).contains("canary"))
+        let event = try #require(try events(bytes).first)
+        #expect(event.name == "deep_link" && event.id != nil)
+        #expect(event.data == ["scheme": "notes", "at": 1_800_000_000])
+        for path in ["/v1/status", "/v1/metrics", "/v1/audit"] {
+            #expect(!(await house.ask("GET", path).text.contains("canary")), "\(path)")
+        }
+    }
+
+    @Test func `what is asked wrongly is said`() async throws {
+        let house = try await house()
+        #expect(await house.ask("GET", "/v1/deep-links").code == "validation_failed")
+        #expect(await house.ask("GET", "/v1/deep-links?scheme=other").code == "not_found")
+        #expect(await house.ask("POST", "/v1/deep-links/7/ack").code == "not_found")
+        #expect(await house.ask("POST", "/v1/deep-links/x/ack").code == "not_found")
+        #expect(await house.ask("POST", "/v1/deep-links").code == "method_not_allowed")
+    }
+
+    @Test func `a scheme that is removed ends its stream, and who stops reading is forgotten`() async throws {
+        let house = try await house()
+        var app = try await listen(house, "notes")
+        await house.links.configure([])
+        #expect(try events(await app.next()).map(\.name) == ["dropped"])
+        #expect(await app.next() == nil)
+        func leave() async throws { _ = try await listen(house, "swisscoin") }
+        try await leave()
+        #expect(await deliver(house, "swisscoin://x")["deep_link"]?["heard"] == false)
+    }
+}

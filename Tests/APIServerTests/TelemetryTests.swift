@@ -1,0 +1,80 @@
+import BrokerCore
+import StrictJSON
+import Testing
+
+@testable import APIServer
+
+@Suite struct `What telemetry tells` {
+    private func account(_ name: String = "work") throws -> AccountName { try #require(AccountName(name)) }
+
+    /// What a listener gets for some facts: the data of each line.
+    private func lines(_ facts: [BrokerFact], of name: String? = nil) async throws -> [JSON] {
+        let telemetry = Telemetry(now: { 1_800_000_000 })
+        let feed = telemetry.listen(to: name)
+        for fact in facts { telemetry.note(fact) }
+        // A last line that every listener hears, so that nobody waits for one that does not come.
+        telemetry.note(.refreshStarted(try account(name ?? "work"), reason: .scheduled))
+        let text = String(decoding: await feed.next() ?? [], as: UTF8.self)
+        let data = text.split(separator: "\n").filter { $0.hasPrefix("data: ") }
+        return try data.dropLast().map { try JSON(parsing: $0.dropFirst("data: ".count).utf8) }
+    }
+
+    @Test func `tells the way that was chosen with everything that came of it`() async throws {
+        let name = try account()
+        let told = try await lines([
+            .signInChosen(name, way: "google"), .signInStarted(name, method: "browser"),
+            .signInEnded(name, method: "browser", .completed, duration: .milliseconds(1_250), error: nil),
+            .signInChosen(name, way: "email"), .signInStarted(name, method: "password"),
+            .signInEnded(
+                name, method: "password", .failed, duration: .seconds(2), error: .portInUse(1, reason: "")),
+            .signInEnded(name, method: "password", .cancelled, duration: .zero, error: nil),
+        ])
+        #expect(
+            told.map { $0["event"]?.string } == [
+                "auth_method_selected", "auth_started", "auth_completed", "auth_method_selected", "auth_started",
+                "auth_failed", "auth_cancelled",
+            ])
+        #expect(
+            told.map { $0["method"]?.string } == ["google", "google", "google", "email", "email", "email", "email"])
+        #expect(told[2]["duration_ms"] == 1_250)
+        #expect(told[5]["error_type"] == "port_in_use")
+        #expect(told.allSatisfy { $0["at"] == 1_800_000_000 && $0["account"] == "work" })
+    }
+
+    @Test func `tells why a refresh was made, and what became of it`() async throws {
+        let name = try account()
+        let told = try await lines([
+            .refreshStarted(name, reason: .scheduled), .refreshFailed(name, .portInUse(1, reason: "")),
+            .sessionEnded(name, subject: nil), .identityLinked(name, provider: "apple"),
+        ])
+        #expect(
+            told.map { $0["event"]?.string } == [
+                "token_refresh_attempted", "token_refresh_failed", "token_refresh_failed", "account_linked",
+            ])
+        #expect(told[0]["reason"]?.string == RefreshReason.scheduled.rawValue)
+        #expect(told[2]["error_type"] == "session_expired")
+        #expect(told[3]["method"] == "apple")
+    }
+
+    @Test func `tells a listener of its own account alone`() async throws {
+        let facts = [
+            BrokerFact.signInStarted(try account("home"), method: "browser"),
+            .signInStarted(try account(), method: "browser"),
+        ]
+        #expect(try await lines(facts, of: "work").map { $0["account"]?.string } == ["work"])
+        #expect(try await lines(facts).count == 2)
+    }
+
+    @Test func `forgets the oldest lines of who does not read`() async throws {
+        let told = try await lines((0..<2_000).map { .identityLinked(try account(), provider: "p\($0)") })
+        #expect(told.count == 1_023 && told.last?["method"] == "p1999")
+    }
+
+    @Test func `ends with who has stopped listening`() async throws {
+        let telemetry = Telemetry(now: { 0 })
+        let feed = telemetry.listen(to: nil)
+        feed.stop()
+        telemetry.note(.identityLinked(try account(), provider: "apple"))
+        #expect(await feed.next() == nil)
+    }
+}

@@ -1,0 +1,116 @@
+import HTTPMessages
+import OAuth
+import Secrets
+import SupabaseAuth
+import Testing
+
+@testable import BrokerCore
+
+@Suite(.timeLimit(.minutes(5))) struct `What the broker finds of an account` {
+    private static let metadata = #"""
+        {"issuer":"https://id.example","authorization_endpoint":"https://id.example/authorize",
+        "token_endpoint":"https://id.example/token","jwks_uri":"https://id.example/keys"}
+        """#
+
+    private func found(_ house: House, _ check: String) async throws -> Finding? {
+        try await house.broker.diagnose(House.name).first { $0.check == check }
+    }
+
+    /// As `Date` writes the clock's instant, moved by some seconds: only the time of day differs in these tests.
+    private func date(_ house: House, _ seconds: Int) throws -> [(String, String)] {
+        let day = house.clock.now / 86_400
+        let time = house.clock.now % 86_400 + seconds
+        try #require((0..<86_400).contains(time))
+        func two(_ number: Int) -> String { number < 10 ? "0\(number)" : String(number) }
+        let clock = "\(two(time / 3_600)):\(two(time / 60 % 60)):\(two(time % 60))"
+        // The test's clock starts on 2027-01-15.
+        let text = "Fri, 15 Jan 2027 \(clock) GMT"
+        try #require(HTTPDate.seconds(of: text) == day * 86_400 + time)
+        return [("Date", text)]
+    }
+
+    @Test func `a provider that is as it should be has nothing wrong`() async throws {
+        let house = try await House()
+        let findings = try await house.broker.diagnose(House.name)
+        #expect(findings.map(\.check) == ["tls", "discovery", "clock", "redirect"])
+        #expect(findings.allSatisfy { $0.level == .ok }, "\(findings)")
+        #expect(house.provider.count(.token) == 0 && house.provider.count(.metadata) == 1)
+        guard
+            case .accountNotFound = await error({ () throws(BrokerError) in
+                try await house.broker.diagnose(House.named("other"))
+            })
+        else { throw Unexpected() }
+    }
+
+    @Test(arguments: [
+        (0, Finding.Level.ok), (-25, .ok), (60, .warning), (-90, .warning), (121, .wrong), (-3_600, .wrong),
+    ])
+    func `the clock is compared with the provider's, either way`(seconds: Int, level: Finding.Level) async throws {
+        let house = try await House()
+        house.provider.script(.metadata, .answer(200, Self.metadata, try date(house, seconds)))
+        let finding = try #require(try await found(house, "clock"))
+        #expect(finding.level == level, "\(finding)")
+        guard level != .ok else { return }
+        #expect(finding.message.contains("\(abs(seconds)) s \(seconds > 0 ? "behind" : "ahead of")"), "\(finding)")
+        #expect(finding.command == "timedatectl set-ntp true")
+    }
+
+    @Test func `a certificate that is not believed, and a provider that is away, are told apart`() async throws {
+        let house = try await House()
+        house.provider.script(.metadata, .fail(.untrusted(host: "id.example", reason: "self-signed certificate")))
+        let tls = try await house.broker.diagnose(House.name)
+        #expect(tls.first?.check == "tls" && tls.first?.level == .wrong)
+        #expect(tls.first?.message.contains("self-signed certificate") == true)
+        #expect(tls.first?.message.contains("ca_file") == true)
+        house.provider.script(.metadata, .fail(.unreachable(host: "id.example", reason: "no route")))
+        let away = try await found(house, "discovery")
+        #expect(away?.level == .wrong && away?.message == "id.example cannot be reached: no route.")
+        house.provider.script(.metadata, .fail(.timedOut(host: "id.example")))
+        #expect(try await found(house, "discovery")?.message.contains("within 6 s") == true)
+    }
+
+    @Test func `metadata of another issuer, or none, are wrong; the second place is asked too`() async throws {
+        let house = try await House()
+        let other = Self.metadata.replacing("https://id.example\"", with: "https://evil.example\"")
+        house.provider.script(.metadata, .status(200, other), .status(404))
+        let wrong = try await found(house, "discovery")
+        #expect(wrong?.level == .wrong && wrong?.message.contains("issuer") == true, "\(String(describing: wrong))")
+        house.provider.script(.metadata, .status(404), .status(200, Self.metadata))
+        #expect(try await found(house, "discovery")?.level == .ok)
+        house.provider.script(.metadata, .status(503), .status(503))
+        #expect(try await found(house, "discovery")?.level == .wrong)
+    }
+
+    @Test func `NAT-03: the way back is judged by its redirect URI`() async throws {
+        let house = try await House()
+        for (uri, level, word) in [
+            ("swisscoin://auth-callback", Finding.Level.warning, "any other app may claim"),
+            ("org.example.app:/cb", .ok, "org.example.app"), ("https://app.example/cb", .warning, "ringback complete"),
+            ("http://127.0.0.1:8400/callback", .ok, "can be had"),
+        ] {
+            var account = House.account()
+            account.redirectURI = uri
+            await house.broker.configure([account])
+            let finding = try await found(house, "redirect")
+            #expect(finding?.level == level && finding?.message.contains(word) == true, "\(uri)")
+        }
+        // What was opened to look was closed again.
+        #expect(house.doors.closed == ["http://127.0.0.1:8400/callback"])
+        _ = try await house.broker.signIn(House.name, SignInRequest())
+        #expect(try await found(house, "redirect")?.level == .ok)
+    }
+
+    @Test func `endpoints by hand are looked at, and nothing is sent to them`() async throws {
+        let house = try await House()
+        var account = House.account(scopes: [])
+        account.endpoints = .fixed(
+            try ProviderMetadata(
+                authorizationEndpoint: "https://id.example/authorize", tokenEndpoint: "https://id.example/token"))
+        account.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("canary-secret") }
+        await house.broker.configure([account])
+        house.provider.script(.token, .status(405), .status(500))
+        #expect(try await found(house, "provider")?.level == .ok)
+        #expect(try await found(house, "provider")?.level == .wrong)
+        #expect(house.provider.requests.filter { $0.endpoint == .token }.allSatisfy { $0.form.isEmpty })
+    }
+}

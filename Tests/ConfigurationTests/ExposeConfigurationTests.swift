@@ -1,0 +1,100 @@
+import Configuration
+import Testing
+
+@Suite struct `Restricted sockets in the configuration` {
+    private static let account = """
+        [accounts.mail]
+        issuer = "https://id.example.org"
+        client_id = "c"
+
+        [accounts.work]
+        issuer = "https://id.example.org"
+        client_id = "c"
+
+        """
+
+    private func exposes(_ text: String) throws -> [ExposeConfiguration] {
+        let folder = try Folder()
+        try folder.write(Self.account + text)
+        return try folder.load().exposes
+    }
+
+    private func mistakes(_ text: String) throws -> [String] {
+        do throws(any Error) {
+            _ = try exposes(text)
+            return []
+        } catch let errors as ConfigurationErrors {
+            return errors.errors.map { "\($0.line ?? 0) \($0.key ?? ""): \($0.message)" }
+        }
+    }
+
+    @Test func `are none where none is written`() throws { #expect(try exposes("").isEmpty) }
+
+    @Test func `come in the order of the file, with all that they may have`() throws {
+        let found = try exposes(
+            """
+            [[expose]]
+            name = "ci"
+            account = "mail"
+            scope = "openid  email"
+            allow_uids = [100999, 7]
+            ttl = "8h"
+
+            [[expose]]
+            name = "all"
+            accounts = ["work", "mail"]
+            """)
+        #expect(found.map(\.name) == ["ci", "all"])
+        #expect(found[0].accounts == ["mail"] && found[0].scopes == ["openid", "email"])
+        #expect(found[0].allowedUIDs == [100_999, 7] && found[0].lifetime == 28_800)
+        #expect(found[1].accounts == ["work", "mail"] && found[1].scopes == nil && found[1].lifetime == nil)
+        #expect(found[1].source.line == 15)
+    }
+
+    @Test(arguments: [("90", 90), ("\"90s\"", 90), ("\"15m\"", 900), ("\"7d\"", 604_800), ("\"2w\"", 1_209_600)])
+    func `end after seconds or a span`(written: String, seconds: Int) throws {
+        let found = try exposes("[[expose]]\nname = \"a\"\naccount = \"mail\"\nttl = \(written)\n")
+        #expect(found.first?.lifetime == seconds)
+    }
+
+    @Test(arguments: ["0", "-1", "\"\"", "\"8\"", "\"h\"", "\"8 h\"", "\"1.5h\"", "31536001", "\"53w\"", "true"])
+    func `end at no other text`(written: String) throws {
+        let found = try mistakes("[[expose]]\nname = \"a\"\naccount = \"mail\"\nttl = \(written)\n")
+        #expect(found.count == 1 && found[0].hasPrefix("11 expose.1.ttl: "), "\(found)")
+    }
+
+    @Test(arguments: [
+        ("account = \"mail\"", "8 expose.1: needs name"), ("name = \"a\"", "8 expose.1: needs account or accounts"),
+        ("name = \"A\"\naccount = \"mail\"", "9 expose.1.name: begins with"),
+        ("name = \"../x\"\naccount = \"mail\"", "9 expose.1.name: begins with"),
+        ("name = \"a\"\naccount = \"mial\"", "8 expose.a: there is no account"),
+        ("name = \"a\"\naccounts = [\"mail\", \"mail\"]", "10 expose.1.accounts: the same account"),
+        ("name = \"a\"\naccount = \"mail\"\nscope = \"\"", "11 expose.1.scope: is 1 to 64 scopes"),
+        ("name = \"a\"\naccount = \"mail\"\nscope = \"ä\"", "11 expose.1.scope: a scope is printable"),
+        ("name = \"a\"\naccount = \"mail\"\nscope = [\"x\"]", "11 expose.1.scope: must be a string"),
+        ("name = \"a\"\naccount = \"mail\"\nallow_uids = [65534]", "11 expose.1.allow_uids: 65534 stands"),
+        ("name = \"a\"\naccount = \"mail\"\nallow_uids = [-1]", "11 expose.1.allow_uids: each element"),
+        ("name = \"a\"\naccount = \"mail\"\nsocket = \"/tmp/x\"", "11 expose.1.socket: unknown key"),
+        ("name = \"a\"\naccount = \"mail\"\nscop = \"x\"", "11 expose.1.scop: unknown key; did you mean scope"),
+    ])
+    func `have each mistake at its line`(lines: String, expected: String) throws {
+        let found = try mistakes("[[expose]]\n\(lines)\n")
+        #expect(found.count == 1 && found[0].hasPrefix(expected), "\(found)")
+    }
+
+    @Test func `have names of their own, and a bound`() throws {
+        let one = "[[expose]]\nname = \"a\"\naccount = \"mail\"\n"
+        #expect(try mistakes(one + one) == ["11 expose.a: another [[expose]] has this name"])
+        let many = (0..<33).map { "[[expose]]\nname = \"n\($0)\"\naccount = \"mail\"\n" }.joined()
+        #expect(try mistakes(many).first?.contains("one more than 32") == true)
+    }
+
+    @Test func `are a list, and not for drop-ins`() throws {
+        #expect(try mistakes("[expose]\nname = \"a\"\n") == ["8 expose: must be an array of tables, not a table"])
+        let folder = try Folder()
+        try folder.write(Self.account)
+        try folder.makeDirectory("accounts.d")
+        try folder.write("[[expose]]\nname = \"a\"\naccount = \"mail\"\n", to: "accounts.d/x.toml")
+        #expect(throws: ConfigurationErrors.self) { try folder.load() }
+    }
+}

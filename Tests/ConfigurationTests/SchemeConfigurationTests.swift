@@ -1,0 +1,67 @@
+import Configuration
+import StrictJSON
+import Testing
+
+@Suite struct `Schemes of apps in the configuration` {
+    private static let two = """
+        [schemes.swisscoin]
+        command = ["/usr/bin/swisscoin", "--open={url}"]
+
+        [schemes."org.example.notes"]
+        command = ["~/bin/notes"]
+
+        [schemes.silent]
+
+        """
+
+    @Test func `are read with their programs`() throws {
+        let folder = try Folder()
+        try folder.write(Self.two)
+        let configuration = try folder.load()
+        #expect(configuration.schemes.map(\.name) == ["org.example.notes", "silent", "swisscoin"])
+        let coin = try #require(configuration.scheme("swisscoin"))
+        #expect(coin.command == ["/usr/bin/swisscoin", "--open={url}"] && coin.takesURL)
+        #expect(coin.source.description == "\(folder.path)/config.toml:1")
+        let notes = try #require(configuration.scheme("org.example.notes"))
+        #expect(notes.command == ["\(folder.path)/bin/notes"] && !notes.takesURL)
+        #expect(configuration.scheme("silent")?.command == nil && configuration.scheme("silent")?.takesURL == false)
+        #expect(configuration.scheme("other") == nil)
+    }
+
+    @Test func `may come with a package, and the person's own file wins as a whole`() throws {
+        let folder = try Folder()
+        try folder.makeDirectory("accounts.d")
+        try folder.write(Self.two, to: "accounts.d/coin.toml")
+        try folder.write("[schemes.swisscoin]\n")
+        let configuration = try folder.load()
+        #expect(configuration.schemes.count == 3)
+        #expect(configuration.scheme("swisscoin")?.command == nil)
+    }
+
+    @Test func `are in the report`() throws {
+        let folder = try Folder()
+        try folder.write(Self.two)
+        let report = folder.report()
+        #expect(
+            report.text.hasPrefix(
+                """
+                scheme org.example.notes:
+                    The desktop must hand org.example.notes: links to ringback open: run ringback scheme register \
+                org.example.notes
+                    If no app listens for its links, \(folder.path)/bin/notes is started.
+                scheme silent:
+                    The desktop must hand silent: links to ringback open: run ringback scheme register silent
+                    Its links wait a minute for an app that listens for them.
+                    Any other app may claim the scheme silent: one after a domain of yours, as org.example.silent, is \
+                nobody else's.
+                scheme swisscoin:
+                    The desktop must hand swisscoin: links to ringback open: run ringback scheme register swisscoin
+                    If no app listens for its links, /usr/bin/swisscoin is started.
+
+                """))
+        let json = try JSON(parsing: Array(report.json.utf8))
+        #expect(json["schemes"]?.array?.map { $0["name"]?.string } == ["org.example.notes", "silent", "swisscoin"])
+        #expect(json["schemes"]?.array?.last?["command"] == ["/usr/bin/swisscoin", "--open={url}"])
+        #expect(json["schemes"]?.array?.dropFirst().first?["command"] == nil)
+    }
+}

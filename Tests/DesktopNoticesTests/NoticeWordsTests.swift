@@ -1,0 +1,57 @@
+import DesktopBus
+import Glibc
+import Testing
+
+@testable import DesktopNotices
+
+@Suite struct `The words of notices` {
+    private static let all: [NoticeSubject] = [
+        .signInWanted, .sessionEnding(at: 1_800_003_600), .sessionEnded, .signedIn(as: "ada"), .signedIn(as: nil),
+        .signInFailed(message: "No."), .signInFailed(message: nil), .pageNotOpened, .linkUnusable,
+        .changeConfirmed(message: "Check."), .changeConfirmed(message: nil),
+    ]
+
+    private func words(_ language: NoticeWords.Language) -> NoticeWords {
+        NoticeWords(language: language, now: { 1_800_000_000 })
+    }
+
+    @Test(arguments: all) func `are English and Russian`(subject: NoticeSubject) {
+        let english = words(.english).notice(subject, "work")
+        let russian = words(.russian).notice(subject, "work")
+        #expect(english.summary != russian.summary)
+        #expect(english.summary.utf8.allSatisfy { $0 < 0x80 } && !russian.summary.utf8.allSatisfy { $0 < 0x80 })
+        if subject != .linkUnusable { #expect(english.summary.contains("work") && russian.summary.contains("work")) }
+        #expect(english.actions.map(\.key) == russian.actions.map(\.key))
+    }
+
+    @Test(arguments: [
+        (["LANG": "ru_RU.UTF-8"], true), (["LANG": "en_US.UTF-8"], false), ([:], false), (["LANG": "C.UTF-8"], false),
+        (["LC_ALL": "ru_RU.UTF-8", "LANG": "de_DE"], true), (["LC_MESSAGES": "ru", "LANG": "en_GB"], true),
+        (["LC_ALL": "C", "LANG": "ru_RU"], false), (["LC_ALL": "", "LANG": "ru_RU"], true),
+    ])
+    func `are those of the person's locale`(environment: [String: String], isRussian: Bool) {
+        #expect(NoticeWords.Language(environment: environment) == (isRussian ? .russian : .english))
+    }
+
+    @Test func `hold a person's name as one line that stays where it is`() {
+        #expect(NoticeWords.plain("Ada\u{202E}\u{1B}[31m\n\u{2028}Lovelace\u{200B}") == "Ada[31mLovelace")
+        #expect(NoticeWords.plain("Ада Лавлейс 👩‍💻").hasPrefix("Ада Лавлейс 👩"))
+        #expect(NoticeWords.plain(String(repeating: "x", count: 500)) == String(repeating: "x", count: 80) + "…")
+    }
+
+    @Test func `say when a session ends by the clock on the wall`() {
+        func local(_ instant: Int) -> (hour: Int32, minute: Int32) {
+            var seconds = time_t(instant)
+            var parts = unsafe tm()
+            _ = unsafe localtime_r(&seconds, &parts)
+            return unsafe (parts.tm_hour, parts.tm_min)
+        }
+        let end = 1_800_000_060
+        let clock = local(end)
+        func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        let notice = words(.english).notice(.sessionEnding(at: end), "work")
+        #expect(notice.body.contains("\(two(clock.hour)):\(two(clock.minute))"))
+        let later = words(.english).notice(.sessionEnding(at: end + 40 * 86_400), "work")
+        #expect(later.body.contains("2027-02-2"))
+    }
+}

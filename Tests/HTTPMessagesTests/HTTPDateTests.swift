@@ -1,0 +1,22 @@
+import HTTPMessages
+import Testing
+
+@Suite struct `The date of an answer` {
+    @Test(arguments: [
+        ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777), ("Thu, 01 Jan 1970 00:00:00 GMT", 0),
+        ("Thu, 29 Feb 2024 23:59:59 GMT", 1_709_251_199), ("Sat, 21 Nov 2026 11:33:49 GMT", 1_795_260_829),
+        ("Fri, 31 Dec 2100 00:00:00 GMT", 4_133_894_400),
+    ])
+    func `is read as servers write it`(text: String, seconds: Int) {
+        #expect(HTTPDate.seconds(of: text) == seconds)
+    }
+
+    @Test(arguments: [
+        "", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994", "Sun, 06 Nov 1994 08:49:37 CET",
+        "Sun, 00 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 24:49:37 GMT", "Sun, 06 Foo 1994 08:49:37 GMT",
+        "Sun, 06 Nov 1994 08:49 GMT", "784111777", "Sun, 06 Nov 1969 08:49:37 GMT", "Sun, +6 Nov 1994 08:49:37 GMT",
+    ])
+    func `is nothing else`(text: String) {
+        #expect(HTTPDate.seconds(of: text) == nil)
+    }
+}

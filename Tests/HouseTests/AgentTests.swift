@@ -1,0 +1,163 @@
+// A daemon for the life of a command.
+
+import Glibc
+import StrictJSON
+import Testing
+
+@Suite struct `ringback agent` {
+    private static let configuration = """
+        [accounts.build]
+        issuer = "{sandbox}"
+        client_id = "robot"
+        client_secret_credential = "robot-secret"
+        grant = "client_credentials"
+
+        [accounts.work]
+        issuer = "{sandbox}"
+        client_id = "ringback-demo"
+        """
+
+    /// No daemon but the agent's, and none of the places that a session has.
+    private func play(_ test: (Stage, [String: String]) async throws -> Void) async throws {
+        try await Stage.play(Self.configuration, startsDaemon: false) { stage in
+            try await stage.sandbox.control(["clients": [["id": "robot", "secret": "robot-hush"]]])
+            FileTree.makeDirectory("\(stage.directory)/tmp")
+            try await test(stage, ["PATH": "\(Programs.directory):/usr/bin:/bin", "TMPDIR": "\(stage.directory)/tmp"])
+        }
+    }
+
+    private func agent(
+        _ stage: Stage, _ environment: [String: String], _ arguments: [String], stdin: String? = nil
+    ) throws -> Program {
+        try Program(
+            "ringback", ["agent", "--config", stage.configuration] + arguments, environment: environment, stdin: stdin)
+    }
+
+    private func leftovers(_ stage: Stage) -> [String] { FileTree.names(in: "\(stage.directory)/tmp") }
+
+    @Test func `runs a command with a daemon of its own, without a runtime directory or a home`() async throws {
+        try await play { stage, environment in
+            let script = "ringback status --json && ls -ld \"${RINGBACK_SOCK%/*}\" && ringback config check && exit 7"
+            let ended = try await agent(stage, environment, ["--", "sh", "-c", script]).end()
+            #expect(ended.status == 7, "\(ended)")
+            let status = try JSON(parsing: ended.lines.first?.utf8 ?? "".utf8)
+            #expect(status["vault"]?["key_source"]?.string == "memory", "\(ended)")
+            #expect(ended.lines.contains { $0.hasPrefix("drwx------") }, "\(ended)")
+            #expect(ended.lines.contains { $0.hasPrefix("build: oidc") }, "\(ended)")
+            #expect(ended.err.isEmpty, "\(ended)")
+            #expect(leftovers(stage) == [])
+            #expect(FileTree.names(in: stage.state) == [] && FileTree.names(in: "\(stage.directory)/run") == [])
+        }
+    }
+
+    @Test func `gives the daemon a secret by a descriptor that the command does not have`() async throws {
+        try await play { stage, environment in
+            try stage.write("robot-hush\n", to: "\(stage.directory)/secret")
+            let script = """
+                ringback agent --config \(stage.configuration) --credential-fd robot-secret=3 \
+                -- sh -c 'ringback token build; ls -l /proc/self/fd' 3<\(stage.directory)/secret
+                """
+            let ended = try await Program("/bin/sh", ["-c", script], environment: environment).end()
+            #expect(ended.status == 0 && ended.out.hasPrefix("at-"), "\(ended)")
+            #expect(!ended.out.contains("secret"), "\(ended)")
+        }
+    }
+
+    @Test func `passes on how the command ended`() async throws {
+        try await play { stage, environment in
+            let expected: [([String], Int32)] = [
+                (["true"], 0), (["false"], 1), (["sh", "-c", "kill -TERM $$"], 143), (["/none/at/all"], 127),
+                (["/etc"], 126),
+            ]
+            for (command, status) in expected {
+                let ended = try await agent(stage, environment, ["--"] + command).end()
+                #expect(ended.status == status, "\(command): \(ended)")
+                #expect(leftovers(stage) == [])
+            }
+        }
+    }
+
+    @Test func `does not start a command for a bad configuration`() async throws {
+        try await play { stage, environment in
+            try stage.write("[accounts.x]\nnonsense = 1\n", to: stage.configuration)
+            let ended = try await agent(stage, environment, ["--", "echo", "ran"]).end()
+            #expect(ended.status == 78 && ended.out.isEmpty && ended.err.contains("nonsense"), "\(ended)")
+            #expect(leftovers(stage) == [])
+        }
+    }
+
+    @Test func `runs a shell if it is given no command`() async throws {
+        try await play { stage, environment in
+            var environment = environment
+            environment["SHELL"] = "/bin/sh"
+            let ended = try await agent(stage, environment, [], stdin: "echo \"at $RINGBACK_SOCK\"; exit 3\n").end()
+            #expect(ended.status == 3 && ended.out.hasPrefix("at \(stage.directory)/tmp/ringback-agent."), "\(ended)")
+        }
+    }
+
+    @Test(arguments: [SIGTERM, SIGINT, SIGHUP, SIGUSR1])
+    func `hands signals on to the command`(signal: Int32) async throws {
+        try await play { stage, environment in
+            let script = """
+                import os, signal, sys
+                for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
+                    signal.signal(number, lambda number, frame: sys.exit(number))
+                print("ready", flush=True)
+                while True: signal.pause()
+                """
+            let program = try agent(stage, environment, ["--", "python3", "-c", script])
+            _ = try await program.line("“ready”") { $0 == "ready" }
+            program.send(signal)
+            let ended = try await program.end()
+            #expect(ended.status == signal, "\(ended)")
+            #expect(leftovers(stage) == [])
+        }
+    }
+
+    @Test func `tells of a daemon that ends before the command`() async throws {
+        try await play { stage, environment in
+            let script = """
+                pid=$(ringback status --json | sed 's/.*"pid":\\([0-9]*\\).*/\\1/')
+                kill -KILL "$pid"
+                while ringback status >/dev/null 2>&1; do :; done
+                ringback status
+                """
+            let alone = try await agent(stage, environment, ["--", "sh", "-c", script]).end()
+            #expect(alone.status == 2 && alone.err.contains("daemon ended with status 137"), "\(alone)")
+            #expect(leftovers(stage) == [])
+        }
+    }
+
+    @Test func `is followed by its daemon, and by its directory, when it is killed`() async throws {
+        try await play { stage, environment in
+            let program = try agent(
+                stage, environment, ["--", "sh", "-c", "ringback status --json; exec sleep 600"])
+            let status = try JSON(parsing: try await program.line().utf8)
+            let daemon = try #require(status["pid"]?.integer.map(pid_t.init))
+            let children = Processes.descendants(of: program.pid)
+            #expect(children.contains(daemon))
+            program.send(SIGKILL)
+            try await stage.eventuallyGone(daemon)
+            // Whoever killed the agent ends the command too; here it is this test.
+            for child in children where child != daemon && Processes.arguments(of: child)?.hasPrefix("sleep") == true {
+                kill(child, SIGKILL)
+            }
+            #expect(try await program.end().status == 137)
+            #expect(leftovers(stage) == [])
+        }
+    }
+}
+
+extension Stage {
+    /// Waits until there is no such process. A zombie of nobody's counts as gone: its end is what was waited for.
+    func eventuallyGone(_ pid: pid_t) async throws {
+        let end = ContinuousClock.now + Bound.usual
+        try await onThread { () -> Result<Void, any Error> in
+            while let stat = FileTree.text(of: "/proc/\(pid)/stat"), !stat.contains(") Z ") {
+                guard ContinuousClock.now < end else { return .failure(Late(what: "the end of process \(pid)")) }
+                poll(nil, 0, 5)
+            }
+            return .success(())
+        }
+    }
+}

@@ -1,0 +1,201 @@
+// Signing in with a code that is entered on another device (RFC 8628), through the real programs.
+
+import Glibc
+import StrictJSON
+import Testing
+
+@Suite struct `Signing in on another device` {
+    /// What the person does in a browser somewhere: opens the address, types the code, decides.
+    private func enter(_ code: String, at address: String, _ decision: String = "user=alice&decision=allow")
+        async throws
+    {
+        let url = try LocalURL(address)
+        let page = try await Browser.load(url.with([("user_code", code.lowercased())]))
+        #expect(page.status == 200 && page.text.contains(code), "\(page)")
+        let answer = try await Browser.load(url, form: "user_code=\(code)&\(decision)")
+        #expect(answer.status == 200, "\(answer)")
+    }
+
+    /// The code and the address, as they are printed.
+    private func printed(by login: Program) async throws -> (code: String, address: String) {
+        let line = try await login.errorLine("the code") { $0.hasPrefix("and enter the code:  ") }
+        let address = try await login.errorLine("the address") { $0.hasPrefix("  http://") }
+        return (String(line.dropFirst("and enter the code:  ".count)), String(address.dropFirst(2)))
+    }
+
+    @Test func `DEV-03: prints the address and the code, waits, and says who is signed in`() async throws {
+        try await Stage.play { stage in
+            let login = try stage.start("ringback", ["login", "work", "--method", "device"])
+            let (code, address) = try await printed(by: login)
+            #expect(address == stage.sandbox.origin + "/device")
+            #expect(try await stage.account()["state"]?.string == "authenticating")
+            try await enter(code, at: address)
+            let ended = try await login.end()
+            #expect(ended.status == 0 && ended.out == "Signed in to work as alice@example.org\n", "\(ended)")
+            #expect(ended.err.contains("Enter no code that somebody else sent you"), "\(ended)")
+            // No code is drawn for a file.
+            #expect(!ended.err.contains("▀") && !ended.err.contains("\u{1B}"))
+            let counters = try await stage.sandbox.counters()
+            #expect(counters["early_device_questions"] == 0 && counters["device_codes_issued"] == 1)
+            #expect(try await stage.token() != nil)
+            let refreshed = try await stage.ringback("refresh", "work")
+            #expect(refreshed.status == 0, "\(refreshed)")
+        }
+    }
+
+    @Test func `prints the flow and then the account as JSON`() async throws {
+        try await Stage.play { stage in
+            let login = try stage.start("ringback", ["login", "work", "--method", "device", "--json"])
+            let flow = try await JSON(parsing: Array(login.line().utf8))
+            let code = try #require(flow["user_code"]?.string)
+            #expect(flow["method"] == "device" && flow["waiting_for"] == "device" && flow["status"] == "pending")
+            let address = stage.sandbox.origin + "/device"
+            #expect(flow["verification_uri"]?.string == address)
+            #expect(flow["verification_uri_complete"]?.string == "\(address)?user_code=\(code)")
+            #expect(flow["authorization_url"] == nil && flow["redirect_uri"] == nil && flow["device_code"] == nil)
+            // Somebody who cannot open the page: the other program's way to the same flow.
+            let joined = try await stage.api("POST", "/v1/accounts/work/sign-in", ["method": "device"])
+            #expect(joined.status == 200 && joined["id"] == flow["id"])
+            let other = try await stage.api("POST", "/v1/accounts/work/sign-in", ["method": "browser"])
+            #expect(other.status == 409 && other.code == "state_conflict")
+            try await enter(code, at: address)
+            let ended = try await login.end()
+            #expect(ended.status == 0 && ended.lines.count == 2, "\(ended)")
+            let account = try JSON(parsing: Array((ended.lines.last ?? "").utf8))
+            #expect(account["name"] == "work" && account["state"] == "authenticated")
+            let done = try await stage.api("GET", "/v1/flows/\(flow["id"]?.string ?? "")")
+            #expect(done["status"] == "completed" && done["user_code"] == nil && done["waiting_for"] == nil)
+        }
+    }
+
+    @Test func `is chosen where no browser can be opened, and only there`() async throws {
+        try await Stage.play { stage in
+            let login = try stage.start("ringback", ["login", "work"])
+            let (code, address) = try await printed(by: login)
+            try await enter(code, at: address)
+            #expect(try await login.end().status == 0)
+            for variable in ["DISPLAY", "WAYLAND_DISPLAY"] {
+                let home = try stage.start("ringback", ["login", "home"], environment: [variable: ":7"])
+                try await stage.eventually("a flow") { try await stage.account("home")["flow"] != nil }
+                #expect(try await stage.account("home")["flow"]?["method"] == "browser")
+                home.send(SIGINT)
+                #expect(try await home.end().status == 4)
+            }
+            // A pending one is joined.
+            try stage.write("#!/bin/sh\nexit 3\n", to: "\(stage.directory)/bin/xdg-open", mode: 0o700)
+            let pending = try await stage.begin("home")
+            let joining = try stage.start("ringback", ["login", "home"])
+            _ = try await joining.errorLine("the page") { $0.contains(pending.authorizationURL) }
+            _ = try await Browser.deliver(Browser.signIn(at: pending.authorizationURL))
+            #expect(try await joining.end().status == 0)
+        }
+    }
+
+    @Test func `is not offered by every provider: then the page is shown, or said what to do`() async throws {
+        try await Stage.play { stage in
+            try await stage.sandbox.control(["device_grant": false])
+            try stage.write("#!/bin/sh\nexit 3\n", to: "\(stage.directory)/bin/xdg-open", mode: 0o700)
+            let asked = try await stage.ringback("login", "work", "--method", "device")
+            #expect(asked.status == 1 && asked.out.isEmpty, "\(asked)")
+            #expect(asked.err.contains("ringback login work --no-browser"), "\(asked)")
+            let answer = try await stage.api("POST", "/v1/accounts/work/sign-in", ["method": "device"])
+            #expect(answer.status == 400 && answer.code == "method_unsupported")
+            let login = try stage.start("ringback", ["login", "work"])
+            _ = try await login.errorLine("the page") { $0.hasPrefix("  \(stage.sandbox.origin)/authorize") }
+            login.send(SIGINT)
+            #expect(try await login.end().status == 4)
+        }
+    }
+
+    @Test func `the person's no is exit status 4, a code that nobody entered 6`() async throws {
+        try await Stage.play { stage in
+            let login = try stage.start("ringback", ["login", "work", "--method", "device"])
+            let (code, address) = try await printed(by: login)
+            try await enter(code, at: address, "decision=deny")
+            let denied = try await login.end()
+            #expect(denied.status == 4 && denied.out.isEmpty, "\(denied)")
+            try await stage.expectNothingHeld(error: "access_denied")
+            try await stage.sandbox.control(["device_code_lifetime": 3])
+            let late = try await stage.ringback("login", "work", "--method", "device")
+            #expect(late.status == 6 && late.err.contains("was not finished within 3 seconds"), "\(late)")
+            #expect(late.err.contains("\(stage.sandbox.origin)/device"), "\(late)")
+        }
+    }
+
+    @Test func `DEV-06: slows down when it is told to`() async throws {
+        try await Stage.play { stage in
+            let grant = "urn:ietf:params:oauth:grant-type:device_code"
+            try await stage.sandbox.control([
+                "auto_approve": true,
+                "faults": [
+                    [
+                        "endpoint": "token", "grant_type": .string(grant), "kind": "error", "error": "slow_down",
+                        "count": 1,
+                    ]
+                ],
+            ])
+            let flow = try await stage.api("POST", "/v1/accounts/work/sign-in", ["method": "device"])
+            #expect(flow.status == 201)
+            _ = try await Browser.load(LocalURL(flow["verification_uri_complete"]?.string ?? ""))
+            let ended = try await stage.api(
+                "GET", "/v1/flows/\(flow["id"]?.string ?? "")?wait=40", within: Bound.seconds(60))
+            #expect(ended["status"] == "completed", "\(ended)")
+            let counters = try await stage.sandbox.counters()
+            #expect(counters.tokenRequests(grant) == 1 && counters["early_device_questions"] == 0, "\(counters)")
+        }
+    }
+
+    @Test func `interrupted, withdraws`() async throws {
+        try await Stage.play { stage in
+            let login = try stage.start("ringback", ["login", "work", "--method", "device"])
+            _ = try await printed(by: login)
+            login.send(SIGINT)
+            let ended = try await login.end()
+            #expect(ended.status == 4 && ended.err.contains("was withdrawn"), "\(ended)")
+            try await stage.expectNothingHeld(error: nil)
+        }
+    }
+
+    @Test(
+        arguments: [
+            ["verification_uri": "http://evil.example/device"], ["user_code": "A\u{1B}[31mB"], ["expires_in": 0],
+            ["device_code": .null], ["verification_uri": "https://evil.example/\u{202E}"],
+        ] as [JSON])
+    func `PR-22: an answer that a person must not see is refused, and nothing of it is shown`(answer: JSON) async throws
+    {
+        try await Stage.play { stage in
+            try await stage.sandbox.control(["device_answer": answer])
+            let login = try await stage.ringback("login", "work", "--method", "device")
+            #expect(login.status == 5 && login.out.isEmpty, "\(login)")
+            #expect(!login.err.contains("evil") && !login.err.contains("\u{1B}"), "\(login)")
+            let flows = try await stage.api("GET", "/v1/flows")["flows"]?.array
+            #expect(flows?.isEmpty == true)
+        }
+    }
+
+    @Test func `on a terminal a camera can read it, unless nobody wants that`() async throws {
+        try await Stage.play { stage in
+            let login = try stage.terminal("login", "work")
+            try await login.shows("and enter the code:  ")
+            try await login.shows("\u{1B}[38;5;16;48;5;231m")
+            try await login.shows("to be entered, for work")
+            login.send(SIGINT)
+            #expect(try await login.end().status == 4)
+            for (arguments, columns) in [(["login", "work", "--no-qr"], UInt16(120)), (["login", "work"], 30)] {
+                let plain = try TerminalProgram(arguments, environment: stage.environment, columns: columns)
+                try await plain.shows("to be entered, for work")
+                plain.send(SIGINT)
+                #expect(try await plain.end().text.contains("▀") == false)
+            }
+        }
+    }
+
+    @Test func `options that do not belong together are told`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            for arguments in [["--no-browser"], ["--callback-port", "8400"], ["--email", "a@example.org"]] {
+                let login = try await stage.run("ringback", ["login", "work", "--method", "device"] + arguments)
+                #expect(login.status == 64 && login.err.contains("does not belong to --method device"), "\(login)")
+            }
+        }
+    }
+}

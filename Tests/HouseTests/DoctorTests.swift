@@ -1,0 +1,168 @@
+// The doctor, in houses that are well and in houses that are ill in one way.
+
+import Glibc
+import StrictJSON
+import Testing
+
+extension Stage {
+    /// A desktop of the simplest kind.
+    fileprivate static let desktop = ["DISPLAY": ":99"]
+
+    fileprivate func doctor(
+        _ arguments: [String] = [], environment: [String: String] = desktop
+    ) async throws -> (output: Output, checks: [JSON]) {
+        let output = try await run("ringback", ["doctor", "--json"] + arguments, environment: environment)
+        let json = (try? JSON(parsing: output.out.utf8)) ?? .null
+        #expect(json["healthy"]?.bool == (output.status == 0), "\(output)")
+        return (output, json["checks"]?.array ?? [])
+    }
+}
+
+extension [JSON] {
+    /// The check of a name, about a scheme or account if one is named.
+    fileprivate func named(_ check: String, _ subject: String? = nil) -> JSON? {
+        first { line in
+            let found = line["scheme"]?.string ?? line["account"]?.string
+            return line["check"]?.string == check && (subject == nil || found == subject)
+        }
+    }
+
+    fileprivate func level(_ check: String, _ subject: String? = nil) -> String? {
+        named(check, subject)?["level"]?.string
+    }
+
+    /// Everything that is wrong, by name.
+    fileprivate var wrong: [String] {
+        filter { $0["level"] == "wrong" }.compactMap { $0["check"]?.string }
+    }
+}
+
+@Suite struct `ringback doctor` {
+    @Test func `a house that is well: links go round, providers answer, nothing is wrong`() async throws {
+        try await Stage.playSchemes { stage in
+            for scheme in [Stage.scheme, "swisscoin"] {
+                #expect(try await stage.ringback("scheme", "register", scheme).status == 0)
+            }
+            let (output, checks) = try await stage.doctor()
+            #expect(output.status == 0 && output.err.isEmpty && checks.wrong == [], "\(output)")
+            for check in ["socket", "version", "configuration", "home", "vault"] {
+                #expect(checks.level(check) == "ok", "\(check) \(output)")
+            }
+            #expect(checks.level("scheme", Stage.scheme) == "ok" && checks.level("scheme", "swisscoin") == "ok")
+            #expect(checks.level("discovery", "work") == "ok" && checks.level("provider", "app") == "ok")
+            #expect(checks.level("redirect", "work") == "ok" && checks.level("redirect", "app") == "warning")
+            #expect(checks.named("place")?["message"]?.string?.contains(stage.socket) == true)
+            // What went round was neither a callback nor a link for an app, and nothing of it is left.
+            #expect(try await stage.api("GET", "/v1/flows")["flows"] == [])
+
+            let plain = try await stage.run("ringback", ["doctor", "work"], environment: Stage.desktop)
+            #expect(plain.status == 0 && plain.out.contains("Nothing is wrong."), "\(plain)")
+            #expect(plain.out.contains("scheme \(Stage.scheme)") && !plain.out.contains("swisscoin"), "\(plain)")
+            #expect(try await stage.ringback("doctor", "nobody").status == 1)
+        }
+    }
+
+    @Test func `the silent loss of KDE is found by the link that does not come`() async throws {
+        try await Stage.playSchemes { stage in
+            #expect(try await stage.ringback("scheme", "register", Stage.scheme).status == 0)
+            var environment = Stage.desktop
+            environment["XDG_CURRENT_DESKTOP"] = "KDE"
+            // An opener that says that all is well, while xdg-mime names our handler. A newer one may say that it failed.
+            let opened = try await stage.run("/usr/bin/xdg-open", ["\(Stage.scheme):/x"], environment: environment)
+            let (output, checks) = try await stage.doctor(["work"], environment: environment)
+            #expect(output.status == 1 && checks.wrong == ["scheme"], "\(output)")
+            let line = try #require(checks.named("scheme", Stage.scheme))
+            let word = opened.status == 0 ? "lost" : "status \(opened.status)"
+            #expect(line["message"]?.string?.contains(word) == true && line["command"]?.string?.isEmpty == false)
+        }
+    }
+
+    @Test func `a scheme without a handler, or with another's, is wrong, and nobody else is started`() async throws {
+        try await Stage.playSchemes { stage in
+            try stage.installApp("app", scheme: Stage.scheme)
+            let (output, checks) = try await stage.doctor()
+            #expect(output.status == 1 && checks.wrong == ["scheme", "scheme"], "\(output)")
+            #expect(checks.named("scheme", Stage.scheme)?["message"]?.string?.contains("app.desktop") == true)
+            #expect(checks.named("scheme", "swisscoin")?["command"] == "ringback scheme register swisscoin")
+            #expect(FileTree.text(of: "\(stage.directory)/app.log") == nil)
+            // The command that it names mends it.
+            for line in checks where line["check"] == "scheme" {
+                let words = (line["command"]?.string ?? "").split(separator: " ").map(String.init)
+                #expect(try await stage.run("ringback", Array(words.dropFirst())).status == 0)
+            }
+            #expect(try await stage.doctor().output.status == 0)
+        }
+    }
+
+    @Test func `a handler that is gone, and no desktop at all, are told apart`() async throws {
+        try await Stage.playSchemes { stage in
+            #expect(try await stage.ringback("scheme", "register", Stage.scheme).status == 0)
+            let bare = try await stage.doctor(["work"], environment: [:])
+            #expect(bare.output.status == 0 && bare.checks.level("scheme", Stage.scheme) == "warning", "\(bare.output)")
+            let path = "\(stage.applications)/ringback-\(Stage.scheme).desktop"
+            let text = try #require(FileTree.text(of: path))
+            try stage.write(text.replacing(Programs.path("ringback"), with: "/nowhere/ringback"), to: path)
+            let gone = try await stage.doctor(["work"])
+            #expect(gone.output.status == 1 && gone.checks.level("scheme", Stage.scheme) == "wrong", "\(gone.output)")
+        }
+    }
+
+    @Test func `no daemon, no place for one, and mistakes in the configuration are wrong, each with its remedy`()
+        async throws
+    {
+        try await Stage.play(startsDaemon: false) { stage in
+            let (output, checks) = try await stage.doctor()
+            #expect(output.status == 1 && checks.wrong == ["socket"], "\(output)")
+            // Nothing of systemd's is in the stage's runtime directory.
+            #expect(checks.named("socket")?["command"] == "ringbackd" && checks.level("unit") == "warning")
+            let nowhere = try await stage.doctor(environment: ["RINGBACK_SOCK": "", "XDG_RUNTIME_DIR": ""])
+            #expect(nowhere.checks.named("socket")?["message"]?.string?.contains("XDG_RUNTIME_DIR") == true)
+            try stage.write(configuration: "[accounts.work]\nisuer = \"https://a.example\"\n")
+            let bad = try await stage.doctor()
+            #expect(bad.checks.wrong == ["socket", "configuration"], "\(bad.output)")
+            #expect(bad.checks.named("configuration")?["command"] == "ringback config check")
+        }
+    }
+
+    @Test func `a provider that is away, and a configuration that was not read again, are found`() async throws {
+        let configuration = """
+            [accounts.work]
+            issuer = "http://127.0.0.1:1"
+            client_id = "ringback-demo"
+            client_secret = "canary-secret-of-the-client"
+
+            """
+        try await Stage.play(configuration) { stage in
+            let (output, checks) = try await stage.doctor()
+            #expect(output.status == 1 && checks.wrong == ["discovery"], "\(output)")
+            #expect(checks.named("discovery", "work")?["message"]?.string?.contains("cannot be reached") == true)
+            #expect(!output.out.contains("canary") && !output.err.contains("canary"))
+            try stage.write(
+                configuration: configuration + "[accounts.more]\nissuer = \"{sandbox}\"\nclient_id = \"x\"\n")
+            let stale = try await stage.doctor()
+            #expect(stale.checks.named("configuration")?["command"] == "ringback reload", "\(stale.output)")
+        }
+    }
+
+    @Test func `a project without the way in that the account takes, and with another key, is told so`() async throws {
+        let configuration = """
+            [accounts.app]
+            provider = "supabase"
+            url = "{sandbox}/supabase"
+            api_key = "sb_publishable_sandbox"
+            oauth_provider = "github"
+
+            """
+        try await Stage.play(configuration) { stage in
+            #expect(try await stage.doctor().checks.level("provider", "app") == "ok")
+            try await stage.setProject(["providers": ["google"]])
+            let closed = try await stage.doctor(["app"])
+            let line = try #require(closed.checks.named("provider", "app"))
+            #expect(
+                line["level"] == "warning" && line["message"]?.string?.contains("github") == true, "\(closed.output)")
+            try await stage.sandbox.control(["supabase": ["api_keys": ["sb_publishable_other"]]], issuer: "/supabase")
+            let other = try await stage.doctor(["app"])
+            #expect(!other.output.out.contains("sb_publishable"), "\(other.output)")
+        }
+    }
+}

@@ -1,0 +1,63 @@
+// What `ringback env` prints is run by the shells it is for.
+
+import Glibc
+import StrictJSON
+import Testing
+
+@Suite struct `ringback env` {
+    /// Names that a shell would make something of.
+    private static let paths = [
+        "/run/user/1000/ringback/ringback.sock", "/tmp/a b/s.sock", "/tmp/it's $(touch x) `id` $HOME/s.sock",
+        "/tmp/\\back\\\\slash\"quote\"/s.sock", "/tmp/bang!bang;&|<>*?[]{}~#/s.sock", "/tmp/ключ/s.sock",
+    ]
+    /// The shells that are there, each with how it takes the line.
+    private static let shells = [
+        ("sh", "/bin/sh", "eval \"$(%)\""), ("bash", "/bin/bash", "eval \"$(%)\""),
+        ("zsh", "/usr/bin/zsh", "eval \"$(%)\""), ("fish", "/usr/bin/fish", "% | source"),
+        ("csh", "/bin/tcsh", "eval \"`%`\""),
+    ].filter { unsafe access($0.1, X_OK) == 0 }
+
+    @Test(arguments: shells.indices) func `prints what the shell means by it`(index: Int) async throws {
+        let (name, program, way) = Self.shells[index]
+        try await Stage.play("", startsDaemon: false) { stage in
+            for path in Self.paths {
+                let command = "\(Programs.path("ringback")) env --shell \(name)"
+                // Named by the environment: what the shell under test does with a word of ours is not the question.
+                let script = way.replacing("%", with: command) + "\n/usr/bin/printenv RINGBACK_SOCK\n"
+                let told = try await stage.run(program, ["-c", script], environment: ["RINGBACK_SOCK": path])
+                #expect(told.status == 0 && told.out == path + "\n" && told.err.isEmpty, "\(told)")
+            }
+        }
+    }
+
+    @Test func `has a plain line for a plain path`() async throws {
+        try await Stage.play("", startsDaemon: false) { stage in
+            let sock = "/run/user/1000/ringback/ringback.sock"
+            for (shell, line) in [
+                ("sh", "export RINGBACK_SOCK=\(sock)"), ("bash", "export RINGBACK_SOCK=\(sock)"),
+                ("zsh", "export RINGBACK_SOCK=\(sock)"), ("fish", "set -gx RINGBACK_SOCK \(sock)"),
+                ("csh", "setenv RINGBACK_SOCK \(sock);"),
+            ] {
+                let told = try await stage.ringback("env", "--shell", shell, "--socket", sock)
+                #expect(told.status == 0 && told.out == line + "\n", "\(told)")
+            }
+            #expect(try await stage.ringback("env").out == "export RINGBACK_SOCK=\(stage.socket)\n")
+            let json = try JSON(parsing: try await stage.ringback("env", "--json").out.utf8)
+            #expect(json["RINGBACK_SOCK"]?.string == stage.socket)
+        }
+    }
+
+    @Test func `makes a path whole, and refuses what no line can hold`() async throws {
+        try await Stage.play("", startsDaemon: false) { stage in
+            let relative = try await stage.run(
+                "/bin/sh", ["-c", "cd \(stage.directory) && \(Programs.path("ringback")) env --socket run/s.sock"])
+            #expect(relative.out == "export RINGBACK_SOCK=\(stage.directory)/run/s.sock\n", "\(relative)")
+            let broken = try await stage.ringback("env", "--socket", "/tmp/a\nb")
+            #expect(broken.status == 1 && broken.out.isEmpty && broken.err.contains("control character"), "\(broken)")
+            #expect(try await stage.ringback("env", "--shell", "powershell").status == 64)
+            let nowhere = try await stage.run(
+                "ringback", ["env"], environment: ["RINGBACK_SOCK": "", "XDG_RUNTIME_DIR": ""])
+            #expect(nowhere.status == 2 && nowhere.err.contains("XDG_RUNTIME_DIR"), "\(nowhere)")
+        }
+    }
+}

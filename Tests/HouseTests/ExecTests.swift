@@ -1,0 +1,86 @@
+// A command with a token.
+
+import Glibc
+import StrictJSON
+import Testing
+
+@Suite struct `ringback exec` {
+    @Test func `gives the command the token on a descriptor, and nowhere else`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            let token = try await stage.token() ?? ""
+            let script = """
+                cat <&"$RINGBACK_TOKEN_FD"; echo; cat "/dev/fd/$RINGBACK_TOKEN_FD"; echo
+                echo "fd $RINGBACK_TOKEN_FD"; env; tr '\\0' ' ' </proc/$$/cmdline; echo; ls -l /proc/self/fd/
+                """
+            let ended = try await stage.ringback("exec", "work", "--", "sh", "-c", script)
+            #expect(ended.status == 0 && ended.err.isEmpty, "\(ended)")
+            #expect(ended.lines.prefix(2) == [token, token], "\(ended)")
+            let rest = ended.lines.dropFirst(2).joined(separator: "\n")
+            #expect(!rest.contains(token) && rest.contains("RINGBACK_TOKEN_FD="), "\(rest)")
+            // Standard streams, the token, the directory that ls reads; no socket.
+            #expect(!rest.contains("socket:"), "\(rest)")
+            #expect(ended.lines.count { $0.contains("memfd:") } == 1, "\(rest)")
+        }
+    }
+
+    @Test func `puts it where it is told: a number, standard input, a variable`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            let token = try await stage.token() ?? ""
+            let expected: [([String], String, String)] = [
+                (["--fd", "7"], "cat <&7; echo \" $RINGBACK_TOKEN_FD\"", "\(token) 7"),
+                (["--fd", "0"], "cat; echo \" $RINGBACK_TOKEN_FD\"", "\(token) 0"),
+                (["--env", "API_TOKEN"], "echo \"$API_TOKEN ${RINGBACK_TOKEN_FD-none}\"", "\(token) none"),
+                (["--env", "T", "--fd", "9"], "echo \"$T $RINGBACK_TOKEN_FD\"", "\(token) 9"),
+            ]
+            for (options, script, line) in expected {
+                let ended = try await stage.run("ringback", ["exec", "work"] + options + ["--", "sh", "-c", script])
+                #expect(ended.status == 0 && ended.out == line + "\n", "\(options): \(ended)")
+            }
+        }
+    }
+
+    @Test func `is the command from then on: its status, its signals, its pid`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            let program = try stage.start("ringback", ["exec", "work", "--", "sh", "-c", "echo $$; kill -TERM $$"])
+            let ended = try await program.end()
+            #expect(ended.status == 128 + SIGTERM && ended.out == "\(program.pid)\n", "\(ended)")
+            let expected: [([String], Int32)] = [
+                (["sh", "-c", "exit 9"], 9), (["/none/at/all"], 127), (["/etc"], 126),
+            ]
+            for (command, status) in expected {
+                let ended = try await stage.run("ringback", ["exec", "work", "--"] + command)
+                #expect(ended.status == status, "\(command): \(ended)")
+                #expect(SecretSearch.tokens(in: Array((ended.out + ended.err).utf8)) == [])
+            }
+        }
+    }
+
+    @Test func `narrows the token as it is told`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            let script = "cat <&$RINGBACK_TOKEN_FD"
+            let narrowed = try await stage.run(
+                "ringback", ["exec", "work", "--scope", "openid", "--min-valid", "10", "--", "sh", "-c", script])
+            #expect(narrowed.status == 0 && narrowed.out.hasPrefix("at-"), "\(narrowed)")
+            #expect(narrowed.out != (try await stage.token()))
+        }
+    }
+
+    @Test func `without a token starts nothing, and says why`() async throws {
+        try await Stage.play { stage in
+            let expected: [([String], Int32)] = [
+                (["exec", "work", "--", "echo", "ran"], 3), (["exec", "none", "--", "echo", "ran"], 1),
+                (["exec", "work", "--socket", "/none", "--", "echo", "ran"], 2), (["exec", "work", "echo", "ran"], 64),
+                (["exec", "work"], 64), (["exec", "work", "--env", "A-B", "--", "echo", "ran"], 64),
+                (["exec", "work", "--fd", "1", "--", "echo", "ran"], 64),
+            ]
+            for (arguments, status) in expected {
+                let ended = try await stage.run("ringback", arguments)
+                #expect(ended.status == status && !ended.out.contains("ran"), "\(arguments): \(ended)")
+            }
+        }
+    }
+}

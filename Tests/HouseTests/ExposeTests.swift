@@ -1,0 +1,282 @@
+import Glibc
+import RingbackClient
+import StrictJSON
+import Testing
+
+/// Restricted sockets as a person and a program at their far end meet them: `ringback expose` and the real daemon.
+@Suite struct `An exposed account` {
+    private static let accounts = """
+        [accounts.mail]
+        issuer = "{sandbox}"
+        client_id = "ringback-demo"
+        scopes = ["openid", "email", "offline_access"]
+
+        [accounts.home]
+        issuer = "{sandbox}/tenant-a"
+        client_id = "ringback-demo"
+        scopes = ["openid", "email", "offline_access"]
+
+        """
+
+    private func exposed(_ name: String, _ stage: Stage) -> String {
+        "\(stage.directory)/run/ringback/exposed/\(name).sock"
+    }
+
+    /// `ringback` at the other end.
+    private func remote(_ stage: Stage, _ socket: String, _ arguments: String...) async throws -> Output {
+        try await stage.run("ringback", arguments, environment: ["RINGBACK_SOCK": socket])
+    }
+
+    private func ask(_ socket: String, _ method: String, _ path: String, _ body: String? = nil) async throws -> Answer {
+        let connection = try Connection(to: .unix(socket))
+        try await connection.send(Stage.request(method, path, body))
+        return try await connection.answer()
+    }
+
+    @Test func `is served by a socket that the other end's ringback works with unchanged`() async throws {
+        try await Stage.play(Self.accounts) { stage in
+            try await stage.signIn("mail")
+            try await stage.signIn("home", as: "bob")
+            let made = try await stage.ringback("expose", "ci", "--account", "mail", "--scope", "openid", "--ttl", "8h")
+            #expect(made.status == 0, "\(made)")
+            #expect(made.out == exposed("ci", stage) + "\n")
+            #expect(FileTree.mode(of: exposed("ci", stage)) == 0o600)
+            let token = try await remote(stage, exposed("ci", stage), "token", "mail", "--format", "json")
+            #expect(token.status == 0, "\(token)")
+            let answer = try JSON(parsing: Array(token.out.utf8))
+            #expect(answer["scope"] == "openid" && answer["account"] == "mail")
+            // Narrowed by the provider, not by words: it is not the token that the person's own programs get.
+            #expect(try await stage.token("mail") != answer["access_token"]?.string)
+            let again = try await remote(stage, exposed("ci", stage), "token", "mail")
+            #expect(again.out == (answer["access_token"]?.string ?? "") + "\n")
+            let accounts = try await remote(stage, exposed("ci", stage), "accounts", "--json")
+            #expect(accounts.status == 0 && accounts.out.contains("alice") && !accounts.out.contains("home"))
+            let status = try await remote(stage, exposed("ci", stage), "status")
+            #expect(status.status == 0 && status.out.contains("Restricted ci: tokens of mail for at most “openid”"))
+            let mail = try await remote(stage, exposed("ci", stage), "token", "mail", "--format", "xoauth2")
+            #expect(mail.status == 0, "\(mail)")
+        }
+    }
+
+    @Test func `is what an app's library gets too`() async throws {
+        try await Stage.play(Self.accounts) { stage in
+            try await stage.signIn("mail")
+            try await stage.ringback("expose", "app", "--account", "mail")
+            let client = BrokerClient(application: "test", socket: exposed("app", stage))
+            let session = try await client.session("mail")
+            #expect(session.user?.email == "alice@example.org")
+            #expect(try await client.accounts().map(\.name) == ["mail"])
+            #expect(try await client.status().accounts[.authenticated] == 1)
+            await #expect(throws: RingbackError.self) { try await client.session("home") }
+        }
+    }
+
+    @Test func `is all that is served there`() async throws {
+        try await Stage.play(Self.accounts) { stage in
+            try await stage.signIn("mail")
+            try await stage.ringback("expose", "ci", "--account", "mail", "--scope", "openid")
+            let socket = exposed("ci", stage)
+            for (method, path, body) in [
+                ("GET", "/v1/accounts/home", nil), ("GET", "/v1/accounts/home/session", nil),
+                ("POST", "/v1/accounts/mail/sign-in", "{}"), ("POST", "/v1/accounts/mail/refresh", "{}"),
+                ("DELETE", "/v1/accounts/mail/session", nil), ("GET", "/v1/events", nil), ("GET", "/v1/flows", nil),
+                ("POST", "/v1/callbacks", #"{"url":"x"}"#), ("GET", "/v1/grants", nil), ("GET", "/v1/audit", nil),
+                ("POST", "/v1/grants", #"{"name":"more","account":"mail"}"#), ("GET", "/v1/peer", nil),
+                ("GET", "/v1/openapi.json", nil), ("POST", "/v1/vault/lock", nil), ("POST", "/v1/reload", nil),
+                ("GET", "/v1/nothing", nil), ("GET", "/v1/accounts/mail/session?sign_in=wait", nil),
+                ("GET", "/v1/accounts/mail/session?include=id_token", nil),
+                ("GET", "/v1/accounts/mail/session?audience=x", nil),
+                ("GET", "/v1/accounts/mail/session?resource=https://x.example", nil),
+                ("GET", "/v1/accounts/mail/session?kind=id_token", nil),
+                ("GET", "/v1/accounts/mail/session?scope=openid%20email", nil),
+            ] as [(String, String, String?)] {
+                let answer = try await ask(socket, method, path, body)
+                #expect(answer.status == 403 && answer.code == "policy_denied", "\(method) \(path): \(answer)")
+            }
+            #expect(try await stage.sandbox.counters().tokenRequests("refresh_token") == 0)
+            for arguments in [
+                ["token", "home"], ["token", "mail", "--kind", "id_token"], ["login", "mail"], ["events"],
+            ] {
+                let output = try await stage.run("ringback", arguments, environment: ["RINGBACK_SOCK": socket])
+                #expect(output.status == 4, "\(arguments): \(output)")
+            }
+        }
+    }
+
+    @Test(arguments: ["token_no_scope", "token_whole_scope"])
+    func `gives no token of which the provider does not say that it is narrow`(lie: String) async throws {
+        try await Stage.play(Self.accounts) { stage in
+            try await stage.signIn("mail")
+            try await stage.ringback("expose", "ci", "--account", "mail", "--scope", "openid")
+            try await stage.sandbox.control(["perturb": [.string(lie)]])
+            let refused = try await remote(stage, exposed("ci", stage), "token", "mail")
+            #expect(refused.status == 4 && refused.out.isEmpty, "\(refused)")
+        }
+    }
+
+    @Test func `is listed, and no more there after it was revoked`() async throws {
+        try await Stage.play(Self.accounts) { stage in
+            try await stage.signIn("mail")
+            let made = try await stage.ringback("expose", "ci", "--account", "mail", "--account", "home", "--json")
+            let grant = try JSON(parsing: Array(made.out.utf8))
+            #expect(grant["socket"]?.string == exposed("ci", stage) && grant["accounts"] == ["home", "mail"])
+            let listed = try await stage.ringback("expose", "list", "--json")
+            #expect(try JSON(parsing: Array(listed.out.utf8))["grants"]?.array?.map { $0["id"] } == [grant["id"]])
+            #expect(try await stage.ringback("expose", "list").out.contains("ci    home,mail"))
+            let open = try Connection(to: .unix(exposed("ci", stage)))
+            try await open.send(Stage.request("GET", "/v1/status"))
+            #expect(try await open.answer().status == 200)
+            #expect(try await stage.ringback("expose", "revoke", "ci").status == 0)
+            // What was connected is closed, and nobody connects any more.
+            try await open.send(Stage.request("GET", "/v1/accounts/mail/session"))
+            #expect(try await open.readToEnd() == "")
+            #expect(FileTree.all(in: "\(stage.directory)/run/ringback").filter { $0.contains("ci") } == [])
+            #expect(try await remote(stage, exposed("ci", stage), "token", "mail").status == 2)
+            #expect(try await stage.ringback("expose", "revoke", "ci").status == 1)
+        }
+    }
+
+    @Test func `ends by itself, and its connections with it`() async throws {
+        try await Stage.play(Self.accounts) { stage in
+            try await stage.ringback("expose", "short", "--account", "mail", "--ttl", "2s")
+            let open = try Connection(to: .unix(exposed("short", stage)))
+            #expect(try await open.readToEnd() == "")
+            let list = try await stage.ringback("expose", "list", "--json")
+            #expect(list.out == "{\"grants\":[]}\n")
+            #expect(FileTree.names(in: "\(stage.directory)/run/ringback/exposed") == [])
+        }
+    }
+
+    @Test func `outlives the daemon, until its time is over`() async throws {
+        try await Stage.play(Self.accounts) { stage in
+            try await stage.signIn("mail")
+            let made = try await stage.ringback("expose", "long", "--account", "mail", "--ttl", "8h", "--json")
+            try await stage.ringback("expose", "short", "--account", "mail", "--ttl", "1s")
+            try await stage.stopDaemon()
+            #expect(FileTree.names(in: "\(stage.directory)/run/ringback/exposed") == [])
+            try await stage.startDaemon()
+            let grant = try await stage.api("GET", "/v1/grants/long")
+            #expect(grant["id"] == (try JSON(parsing: Array(made.out.utf8)))["id"])
+            #expect(try await remote(stage, exposed("long", stage), "token", "mail").status == 0)
+            try await stage.eventually("the end of short") {
+                try await stage.api("GET", "/v1/grants")["grants"]?.array?.count == 1
+            }
+        }
+    }
+
+    @Test func `leaves no socket behind, though its daemon was killed`() async throws {
+        let durable = "[[expose]]\nname = \"kept\"\naccount = \"mail\"\n"
+        let gone = "[[expose]]\nname = \"gone\"\naccount = \"mail\"\n"
+        try await Stage.play(Self.accounts + durable + gone) { stage in
+            try await stage.ringback(
+                "expose", "app", "--account", "mail", "--flatpak", "org.example.App", "--ttl", "1s")
+            let daemon = try #require(stage.daemon)
+            daemon.send(SIGKILL)
+            _ = try await daemon.end()
+            #expect(FileTree.names(in: "\(stage.directory)/run/ringback/exposed").contains("gone.sock"))
+            try stage.write(configuration: Self.accounts + durable)
+            try await stage.startDaemon()
+            #expect(!FileTree.names(in: "\(stage.directory)/run/ringback/exposed").contains("gone.sock"))
+            #expect(!FileTree.names(in: "\(stage.directory)/run/ringback/mount").contains("gone"))
+            // Whether its time was over before or came after the start.
+            try await stage.eventually("the end of app") {
+                FileTree.names(in: "\(stage.directory)/run/app/org.example.App") == []
+                    && FileTree.names(in: "\(stage.directory)/run/ringback/exposed") == ["kept.sock"]
+                    && FileTree.names(in: "\(stage.directory)/run/ringback/mount") == ["kept"]
+            }
+            #expect(try await remote(stage, exposed("kept", stage), "status").status == 0)
+        }
+    }
+
+    @Test func `is durable by the configuration, which a reload takes over`() async throws {
+        let table = "[[expose]]\nname = \"kept\"\naccounts = [\"mail\"]\nscope = \"openid\"\nttl = \"8h\"\n"
+        try await Stage.play(Self.accounts + table) { stage in
+            try await stage.signIn("mail")
+            #expect(try await remote(stage, exposed("kept", stage), "token", "mail").status == 0)
+            let open = try Connection(to: .unix(exposed("kept", stage)))
+            #expect(try await stage.ringback("expose", "revoke", "kept").status == 1)
+            #expect(try await stage.ringback("expose", "kept", "--account", "mail").status == 1)
+            let other = "[[expose]]\nname = \"other\"\naccount = \"home\"\n"
+            try stage.write(configuration: Self.accounts + table + other)
+            #expect(try await stage.ringback("reload").status == 0)
+            #expect(FileTree.names(in: "\(stage.directory)/run/ringback/exposed") == ["kept.sock", "other.sock"])
+            // What did not change keeps its connections.
+            try await open.send(Stage.request("GET", "/v1/status"))
+            #expect(try await open.answer().status == 200)
+            try stage.write(configuration: Self.accounts + other)
+            #expect(try await stage.ringback("reload").status == 0)
+            #expect(try await open.readToEnd() == "")
+            #expect(FileTree.names(in: "\(stage.directory)/run/ringback/exposed") == ["other.sock"])
+            try stage.write(configuration: Self.accounts + "[[expose]]\nname = \"x\"\naccount = \"nobody\"\n")
+            #expect(try await stage.ringback("config", "check").status == 78)
+            #expect(try await stage.ringback("reload").status == 78)
+            #expect(FileTree.names(in: "\(stage.directory)/run/ringback/exposed") == ["other.sock"])
+        }
+    }
+
+    @Test func `is where a Flatpak app sees it, too`() async throws {
+        try await Stage.play(Self.accounts) { stage in
+            try await stage.signIn("mail")
+            let made = try await stage.ringback("expose", "app", "--account", "mail", "--flatpak", "org.example.App")
+            let place = "\(stage.directory)/run/app/org.example.App/app.sock"
+            #expect(made.out == place + "\n", "\(made)")
+            #expect(try await remote(stage, place, "token", "mail").status == 0)
+            #expect(FileTree.mode(of: place) == 0o600)
+            try await stage.ringback("expose", "revoke", "app")
+            #expect(FileTree.names(in: "\(stage.directory)/run/app/org.example.App") == [])
+        }
+    }
+
+    @Test func `is not put through a link, nor where somebody else's file is`() async throws {
+        try await Stage.play(Self.accounts) { stage in
+            for name in ["run/app", "elsewhere"] { FileTree.makeDirectory("\(stage.directory)/\(name)") }
+            #expect(unsafe symlink("\(stage.directory)/elsewhere", "\(stage.directory)/run/app/org.example.App") == 0)
+            let linked = try await stage.ringback("expose", "a", "--account", "mail", "--flatpak", "org.example.App")
+            #expect(linked.status == 1 && linked.err.contains("symbolic link"), "\(linked)")
+            #expect(FileTree.names(in: "\(stage.directory)/elsewhere") == [])
+            FileTree.makeDirectory("\(stage.directory)/run/ringback/exposed")
+            try stage.write("mine", to: exposed("b", stage))
+            #expect(try await stage.ringback("expose", "b", "--account", "mail").status == 1)
+            #expect(FileTree.text(of: exposed("b", stage)) == "mine")
+            // Nothing half-made remains.
+            #expect(FileTree.names(in: "\(stage.directory)/run/ringback/mount") == [])
+            #expect(try await stage.ringback("expose", "list").out.isEmpty)
+        }
+    }
+
+    @Test func `is on record with each token that was taken`() async throws {
+        try await Stage.play(Self.accounts) { stage in
+            try await stage.signIn("mail")
+            try await stage.ringback("expose", "ci", "--account", "mail", "--scope", "openid")
+            _ = try await remote(stage, exposed("ci", stage), "token", "mail")
+            try await stage.ringback("expose", "revoke", "ci")
+            let entries = try await stage.api("GET", "/v1/audit")["entries"]?.array ?? []
+            let given = entries.first { $0["event"] == "hand_out" && $0["grant"] == "ci" }
+            #expect(given?["account"] == "mail" && given?["scope"] == "openid")
+            #expect(given?["executable"]?.string?.hasSuffix("/ringback") == true)
+            #expect(entries.contains { $0["event"] == "grant_opened" && $0["grant"] == "ci" })
+            #expect(entries.contains { $0["event"] == "grant_closed" && $0["reason"] == "revoked" })
+            #expect(try await stage.ringback("audit").out.contains("grant=ci"))
+        }
+    }
+
+    @Test func `needs a name, an account and a span that make sense`() async throws {
+        try await Stage.play(Self.accounts) { stage in
+            for arguments in [
+                ["a/b", "--account", "mail"], ["A", "--account", "mail"], ["a"],
+                ["a", "--account", "mail", "--ttl", "8"],
+                ["create", "list", "--account", "mail"], ["a", "--account", "mail", "--scope", ""],
+                ["a", "--account", "mail", "--allow-uid", "-1"],
+            ] {
+                let output = try await stage.run("ringback", ["expose"] + arguments)
+                #expect(output.status == 64, "\(arguments): \(output)")
+            }
+            let unknown = try await stage.ringback("expose", "a", "--account", "nobody")
+            #expect(unknown.status == 1)
+            let nobody = try await stage.ringback("expose", "a", "--account", "mail", "--allow-uid", "65534")
+            #expect(nobody.status == 1)
+            let list = try await stage.ringback("expose", "list")
+            #expect(list.out.isEmpty)
+        }
+    }
+}

@@ -1,0 +1,154 @@
+import StrictJSON
+import Testing
+
+/// Narrowed tokens (RFC 8707, RFC 6749 section 6) and ID tokens, as `ringback token` gets them.
+@Suite struct `A token that is asked for narrowly` {
+    private static let account = """
+        [accounts.work]
+        issuer = "{sandbox}"
+        client_id = "ringback-demo"
+        scopes = ["openid", "email", "profile", "offline_access"]
+
+        """
+
+    private func answer(_ stage: Stage, _ arguments: String...) async throws -> JSON {
+        let output = try await stage.run("ringback", ["token", "--format", "json"] + arguments)
+        guard output.status == 0 else { throw Late(what: "a token, not \(output)") }
+        return try JSON(parsing: Array(output.out.utf8))
+    }
+
+    /// What the token endpoint was asked in refreshes.
+    private func refreshes(_ stage: Stage) async throws -> [JSON] {
+        try await stage.sandbox.log().filter { $0["endpoint"] == "token" }.compactMap { $0["parameters"] }
+            .filter { $0["grant_type"] == "refresh_token" }
+    }
+
+    @Test func `NAT-28: is narrowed by the provider, and each narrowing is kept on its own`() async throws {
+        try await Stage.play(Self.account) { stage in
+            try await stage.signIn()
+            let own = try await answer(stage, "work")
+            let scope = try await answer(stage, "work", "--scope", "email")
+            #expect(scope["scope"] == "email" && scope["access_token"] != own["access_token"])
+            let both = try await answer(stage, "work", "--scope", "openid email")
+            let audience = try await answer(stage, "work", "--audience", "https://api.example")
+            let resource = try await answer(stage, "work", "--resource", "https://api.example/v1?x=y")
+            let all = try await answer(
+                stage, "work", "--scope", "email", "--audience", "a", "--resource", "urn:example:b")
+            let tokens = [own, scope, both, audience, resource, all].compactMap { $0["access_token"]?.string }
+            #expect(Set(tokens).count == 6)
+            let asked = try await refreshes(stage)
+            #expect(asked.map { $0["scope"]?.string } == ["email", "email openid", nil, nil, "email"])
+            #expect(asked.map { $0["audience"]?.string } == [nil, nil, "https://api.example", nil, "a"])
+            #expect(
+                asked.map { $0["resource"]?.string } == [nil, nil, nil, "https://api.example/v1?x=y", "urn:example:b"])
+            // All of them are kept; the order of scopes makes no difference, a restart neither.
+            try await stage.stopDaemon()
+            try await stage.startDaemon()
+            #expect(try await answer(stage, "work")["access_token"] == own["access_token"])
+            #expect(try await answer(stage, "work", "--scope", "email openid")["access_token"] == both["access_token"])
+            #expect(try await answer(stage, "work", "--scope", "email")["access_token"] == scope["access_token"])
+            let again = try await answer(
+                stage, "work", "--resource", "urn:example:b", "--audience", "a", "--scope", "email")
+            #expect(again["access_token"] == all["access_token"])
+            #expect(try await refreshes(stage).count == 5)
+        }
+    }
+
+    @Test func `is refreshed on its own, once for all who wait`() async throws {
+        try await Stage.play(Self.account) { stage in
+            try await stage.signIn()
+            let own = try await answer(stage, "work")
+            try await stage.sandbox.control(["access_token_lifetime": 2])
+            let first = try await answer(stage, "work", "--scope", "openid")
+            try await stage.eventually("another narrowed token") {
+                try await stage.api("GET", "/v1/accounts/work/session?scope=openid")["access_token"]
+                    != first["access_token"]
+            }
+            #expect(try await answer(stage, "work")["access_token"] == own["access_token"])
+            let before = try await refreshes(stage).count
+            let gate: JSON = ["endpoint": "token", "kind": "gate"]
+            try await stage.sandbox.control(["access_token_lifetime": 3600, "faults": [gate]])
+            let waiting = try (0..<10).map { _ in try stage.connect() }
+            try await Connection.send(Stage.request("GET", "/v1/accounts/work/session?scope=email"), to: waiting)
+            try await stage.sandbox.wait("token")
+            // Who wants another token does not wait for this one.
+            #expect(try await answer(stage, "work")["access_token"] == own["access_token"])
+            try await stage.sandbox.control(["faults": [], "release": true])
+            var tokens: Set<String> = []
+            for connection in waiting { tokens.insert(try await connection.answer()["access_token"]?.string ?? "none") }
+            #expect(tokens.count == 1 && !tokens.contains("none"))
+            #expect(try await refreshes(stage).count == before + 1)
+        }
+    }
+
+    @Test(arguments: [
+        ["--scope", ""], ["--scope", "a\"b"], ["--resource", "/v1"], ["--resource", "https://api.example/#part"],
+        ["--audience", ""], ["--kind", "id_token", "--scope", "email"],
+    ])
+    func `is not asked for with what no provider could understand`(arguments: [String]) async throws {
+        try await Stage.play(Self.account) { stage in
+            try await stage.signIn()
+            let output = try await stage.run("ringback", ["token", "work"] + arguments)
+            #expect(output.status == 1 && output.out.isEmpty, "\(output)")
+            #expect(try await refreshes(stage).isEmpty)
+        }
+    }
+
+    @Test func `that the provider refuses says so, and the session stays`() async throws {
+        try await Stage.play(Self.account) { stage in
+            try await stage.signIn()
+            let own = try await answer(stage, "work")
+            let wide = try await stage.ringback("token", "work", "--scope", "email admin")
+            #expect(wide.status == 1 && wide.err.contains("invalid_scope"), "\(wide)")
+            try await stage.sandbox.control(["perturb": [["name": "token_invalid_target", "count": 1]]])
+            let target = try await stage.ringback("token", "work", "--resource", "https://other.example")
+            #expect(target.status == 1 && target.err.contains("invalid_target"), "\(target)")
+            #expect(try await answer(stage, "work")["access_token"] == own["access_token"])
+            #expect(try await stage.account()["error"] == nil)
+            #expect(try await answer(stage, "work", "--resource", "https://other.example")["account"] == "work")
+        }
+    }
+
+    @Test func `needs a refresh token, and says so where there is none`() async throws {
+        let account = Self.account.replacing(", \"offline_access\"", with: "")
+        try await Stage.play(account) { stage in
+            try await stage.sandbox.control(["refresh_tokens": "offline_access"])
+            try await stage.signIn()
+            #expect(try await stage.ringback("token", "work").status == 0)
+            let refused = try await stage.ringback("token", "work", "--scope", "email")
+            #expect(refused.status == 1 && refused.err.contains("refresh token"), "\(refused)")
+            #expect(refused.err.contains("offline_access"))
+        }
+    }
+
+    @Test func `may be an ID token, with an expiry of its own`() async throws {
+        try await Stage.play(Self.account) { stage in
+            try await stage.sandbox.control(["id_token_lifetime": 600])
+            try await stage.signIn()
+            let access = try await answer(stage, "work")
+            let identity = try await answer(stage, "work", "--kind", "id_token")
+            #expect(identity["access_token"] == nil && identity["id_token"]?.string?.hasPrefix("ey") == true)
+            let left = try #require(identity["expires_in"]?.integer)
+            #expect(left <= 600 && left > 500 && (access["expires_in"]?.integer ?? 0) > 3_000)
+            // The access token would do, the ID token does not live long enough: it is renewed.
+            let renewed = try await answer(stage, "work", "--kind", "id_token", "--min-valid", "599")
+            #expect(try await refreshes(stage).count <= 1)
+            #expect(renewed["id_token"] != nil)
+            try await stage.sandbox.control(["id_token_lifetime": 3600])
+            _ = try await stage.ringback("refresh", "work", "--force")
+            let longer = try await answer(stage, "work", "--kind", "id_token", "--min-valid", "590")
+            #expect((longer["expires_in"]?.integer ?? 0) > 3_000 && longer["id_token"] != identity["id_token"])
+        }
+    }
+
+    @Test func `is had by issuer as by name`() async throws {
+        try await Stage.play(Self.account) { stage in
+            try await stage.signIn()
+            let named = try await answer(stage, "work", "--scope", "email")
+            let found = try await answer(stage, "--issuer", stage.sandbox.origin, "--scope", "email")
+            #expect(found["access_token"] == named["access_token"] && found["account"] == "work")
+            let unknown = try await stage.ringback("token", "--issuer", "https://nobody.example")
+            #expect(unknown.status == 1 && unknown.out.isEmpty)
+        }
+    }
+}

@@ -1,0 +1,154 @@
+// A callback that a person carries by hand, on the terminal where the sign-in was begun or on another one.
+
+import Glibc
+import StrictJSON
+import Testing
+
+@Suite struct `A pasted callback` {
+    /// A login on a terminal that has shown its page, and the flow behind it.
+    private func begin(_ stage: Stage, _ account: String = "work") async throws -> (TerminalProgram, JSON) {
+        let login = try TerminalProgram(
+            ["login", account, "--no-browser"], environment: stage.environment, columns: 200)
+        try await login.shows("Paste the callback URL")
+        let flows = try await stage.api("GET", "/v1/flows")["flows"]?.array ?? []
+        let flow = try #require(flows.first { $0["account"]?.string == account && $0["status"] == "pending" })
+        return (login, flow)
+    }
+
+    private func callback(_ flow: JSON, as user: String = "alice") async throws -> LocalURL {
+        try await Browser.signIn(at: flow["authorization_url"]?.string ?? "", as: user)
+    }
+
+    @Test func `finishes the sign-in on the terminal that began it, and is not shown`() async throws {
+        try await Stage.play { stage in
+            let (login, flow) = try await begin(stage)
+            // The address alone, on the first line.
+            let lines = login.text.split(separator: "\r\n")
+            let first = try #require(lines.first { $0.contains(flow["authorization_url"]?.string ?? "-") })
+            #expect(first.hasSuffix(flow["authorization_url"]?.string ?? "-"))
+            let url = try await callback(flow)
+            login.type("  \(url.text) ")
+            let (status, text) = try await login.end()
+            #expect(status == 0 && text.contains("Signed in to work as alice@example.org"), "\(text)")
+            #expect(!text.contains(url["code"] ?? "-"))
+        }
+    }
+
+    @Test func `that is wrong is told, asked for again, and costs nothing`() async throws {
+        try await Stage.play { stage in
+            let (login, flow) = try await begin(stage)
+            let other = try await stage.begin("home")
+            let genuine = try await callback(flow)
+            let foreign = try await Browser.signIn(at: other.authorizationURL)
+            let wrong = [
+                ("", "Paste the callback URL"), ("hello", "A URL begins with a scheme"),
+                ("http://127.0.0.1:1/elsewhere?code=a", "This is not the callback of this sign-in"),
+                (foreign.text, "This is not the callback of this sign-in"),
+                (try genuine.setting("state", to: "guessed").text, "The sign-in still waits."),
+                (try genuine.setting("iss", to: "http%3A%2F%2Fevil.example").text, "The sign-in still waits."),
+                (genuine.text + "&state=again", "The sign-in still waits."),
+            ]
+            for (text, told) in wrong {
+                login.type(text)
+                try await login.shows(told)
+            }
+            #expect(try await stage.account("home")["state"]?.string == "authenticating")
+            login.type(genuine.text)
+            #expect(try await login.end().status == 0)
+            #expect(try await stage.sandbox.counters().tokenRequests("authorization_code") == 1)
+        }
+    }
+
+    @Test func `is not needed if the browser comes back`() async throws {
+        try await Stage.play { stage in
+            let (login, flow) = try await begin(stage)
+            let (answer, _) = try await Browser.deliver(callback(flow))
+            #expect(answer.status == 303)
+            let (status, text) = try await login.end()
+            #expect(status == 0 && text.contains("Signed in to work as alice@example.org"), "\(text)")
+        }
+    }
+
+    @Test func `of a no ends it as a no`() async throws {
+        try await Stage.play { stage in
+            let (login, flow) = try await begin(stage)
+            login.type(try await Browser.deny(at: flow["authorization_url"]?.string ?? "").text)
+            #expect(try await login.end().status == 4)
+        }
+    }
+
+    @Test func `may come from another terminal, which says whose sign-in it is and asks`() async throws {
+        try await Stage.play { stage in
+            let (login, flow) = try await begin(stage)
+            let url = try await callback(flow)
+            let declined = try stage.terminal("complete", url.text)
+            try await declined.shows("Finish the sign-in to work with this URL?")
+            declined.type("n")
+            let (status, text) = try await declined.end()
+            #expect(status == 4 && text.contains("is still pending"), "\(text)")
+            #expect(try await stage.account()["state"]?.string == "authenticating")
+            let complete = try stage.terminal("complete")
+            try await complete.shows("Paste the callback URL")
+            complete.type(url.text)
+            try await complete.shows("Finish the sign-in to work with this URL?")
+            complete.type("y")
+            let finished = try await complete.end()
+            #expect(finished.status == 0 && finished.text.contains("Signed in to work as alice"), "\(finished)")
+            #expect(try await login.end().status == 0)
+        }
+    }
+
+    @Test func `is told apart from another account's at the same place`() async throws {
+        let place = "org.example.app://callback"
+        let account = { (name: String) in
+            """
+            [accounts.\(name)]
+            issuer = "{sandbox}"
+            client_id = "ringback-app"
+            scopes = ["openid"]
+            redirect_uri = "\(place)"
+
+            """
+        }
+        try await Stage.play(account("work") + account("home")) { stage in
+            try await stage.sandbox.control([
+                "clients": [["id": "ringback-app", "redirect_uris": [.string(place)]]]
+            ])
+            _ = try await stage.begin("work")
+            let flow = try await stage.begin("home")
+            let url = try await Browser.location(after: "user=alice&decision=allow", at: flow.authorizationURL)
+            let complete = try stage.terminal("complete", url)
+            try await complete.shows("Finish the sign-in to home with this URL?")
+            complete.type("yes")
+            #expect(try await complete.end().status == 0)
+            #expect(try await stage.account("home")["state"]?.string == "authenticated")
+            #expect(try await stage.account("work")["state"]?.string == "authenticating")
+        }
+    }
+
+    @Test func `is not asked for where nobody sits, and input that ends is no refusal`() async throws {
+        try await Stage.play { stage in
+            let piped = try stage.start("ringback", ["login", "work", "--no-browser"], stdin: "nonsense\n")
+            let address = try await piped.line()
+            _ = try await Browser.deliver(Browser.signIn(at: address))
+            let ended = try await piped.end()
+            #expect(ended.status == 0 && !ended.err.contains("Paste the callback URL ("), "\(ended)")
+            let (login, flow) = try await begin(stage, "home")
+            // Ctrl-D: the person wants to paste nothing.
+            login.press([4])
+            try await login.shows("Waiting for the sign-in to home")
+            _ = try await Browser.deliver(callback(flow))
+            #expect(try await login.end().status == 0)
+        }
+    }
+
+    @Test func `Ctrl-C still withdraws`() async throws {
+        try await Stage.play { stage in
+            let (login, flow) = try await begin(stage)
+            login.send(SIGINT)
+            #expect(try await login.end().status == 4)
+            let ended = try await stage.api("GET", "/v1/flows/\(flow["id"]?.string ?? "")")
+            #expect(ended["status"] == "cancelled")
+        }
+    }
+}

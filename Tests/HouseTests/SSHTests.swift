@@ -1,0 +1,114 @@
+// A sign-in over SSH: the browser is elsewhere, and a forwarded port brings its callback here.
+
+import Glibc
+import StrictJSON
+import Testing
+
+@Suite struct `Signing in over SSH` {
+    /// Who runs this, as the user database says.
+    private static let user: String = {
+        let id = String(getuid())
+        let lines = FileTree.text(of: "/etc/passwd")?.split(separator: "\n") ?? []
+        let fields = lines.map { $0.split(separator: ":", omittingEmptySubsequences: false) }
+        return fields.first { $0.count > 2 && $0[2] == id }.map { String($0[0]) } ?? ""
+    }()
+
+    @Test(arguments: [
+        ("192.0.2.9 50122 192.0.2.7 22", "192.0.2.7"), ("2001:db8::9 50122 2001:db8::7 22", "2001:db8::7"),
+        ("192.0.2.9 50122 192.0.2.7 2222", "192.0.2.7 -p 2222"), ("::1 1 ::ffff:192.0.2.7 22", "192.0.2.7"),
+    ])
+    func `shows the line that forwards the callback's port`(connection: String, place: String) async throws {
+        try await Stage.play { stage in
+            let login = try stage.start(
+                "ringback", ["login", "work", "--no-browser"], environment: ["SSH_CONNECTION": connection])
+            let address = try await login.line()
+            let line = try await login.errorLine("the line") { $0.hasPrefix("  ssh ") }
+            let flow = try await stage.api("GET", "/v1/flows")["flows"]?.array?.first
+            let port = try LocalURL(flow?["redirect_uri"]?.string ?? "").port
+            #expect(line == "  ssh -L \(port):127.0.0.1:\(port) \(Self.user)@\(place)")
+            _ = try await Browser.deliver(Browser.signIn(at: address))
+            let ended = try await login.end()
+            #expect(ended.status == 0 && ended.lines.count == 2, "\(ended)")
+        }
+    }
+
+    @Test func `shows it beside a page that it could not open, and no line that it cannot know`() async throws {
+        try await Stage.play { stage in
+            try stage.write("#!/bin/sh\nexit 3\n", to: "\(stage.directory)/bin/xdg-open", mode: 0o700)
+            for (connection, isKnown) in [
+                ("192.0.2.9 50122 192.0.2.7 22", true), ("", false), ("a b $(reboot) 22", false), ("a b c", false),
+                ("192.0.2.9 50122 192.0.2.7 x;y", false),
+            ] {
+                let login = try stage.start(
+                    "ringback", ["login", "work", "--method", "browser"], environment: ["SSH_CONNECTION": connection])
+                _ = try await login.errorLine("the way by hand") { $0.contains("ringback complete") }
+                login.send(SIGINT)
+                let ended = try await login.end()
+                #expect(ended.err.contains("ssh -L") == isKnown, "\(ended)")
+                #expect(!ended.err.contains("$("), "\(ended)")
+            }
+        }
+    }
+
+    @Test func `--callback-port fixes the port, and says when somebody has it`() async throws {
+        try await Stage.play { stage in
+            let login = try stage.start("ringback", ["login", "work", "--no-browser"])
+            _ = try await login.line()
+            let flow = try await stage.api("GET", "/v1/flows")["flows"]?.array?.first
+            let port = try LocalURL(flow?["redirect_uri"]?.string ?? "").port
+            login.send(SIGINT)
+            _ = try await login.end()
+            try await stage.stopDaemon()
+            try await stage.startDaemon()
+            let connection = ["SSH_CONNECTION": "192.0.2.9 50122 192.0.2.7 22"]
+            let fixed = try stage.start(
+                "ringback", ["login", "work", "--no-browser", "--callback-port", "\(port)"], environment: connection)
+            let address = try await fixed.line()
+            #expect(address.contains("%3A\(port)%2Fcallback%2Fwork"))
+            let line = try await fixed.errorLine("the line") { $0.hasPrefix("  ssh ") }
+            #expect(line == "  ssh -L \(port):127.0.0.1:\(port) \(Self.user)@192.0.2.7")
+            _ = try await Browser.deliver(Browser.signIn(at: address))
+            #expect(try await fixed.end().status == 0)
+            // The sandbox sits on its own port.
+            let taken = try LocalURL(stage.sandbox.origin).port
+            let refused = try await stage.ringback("login", "home", "--no-browser", "--callback-port", "\(taken)")
+            #expect(refused.status == 1 && refused.out.isEmpty && refused.err.contains("\(taken)"), "\(refused)")
+            let answer = try await stage.api(
+                "POST", "/v1/accounts/home/sign-in", ["callback_port": .integer(taken)])
+            #expect(answer.status == 409 && answer.code == "port_in_use")
+        }
+    }
+
+    @Test func `a port is fixed only where the configuration leaves it free`() async throws {
+        let configuration = """
+            [accounts.work]
+            issuer = "{sandbox}"
+            client_id = "ringback-demo"
+            scopes = ["openid"]
+            redirect_uri = "myapp://callback"
+
+            [accounts.home]
+            issuer = "{sandbox}/tenant-a"
+            client_id = "ringback-demo"
+            scopes = ["openid"]
+            redirect_uri = "http://127.0.0.1:18400/callback"
+
+            """
+        try await Stage.play(configuration) { stage in
+            for account in ["work", "home"] {
+                let answer = try await stage.api(
+                    "POST", "/v1/accounts/\(account)/sign-in", ["callback_port": 18_401])
+                #expect(answer.status == 400 && answer.code == "validation_failed", "\(answer)")
+            }
+            for port in [JSON.integer(0), .integer(65_536), "x", .integer(-1)] {
+                let answer = try await stage.api("POST", "/v1/accounts/work/sign-in", ["callback_port": port])
+                #expect(answer.status == 400 && answer.code == "validation_failed", "\(answer)")
+            }
+            let device = try await stage.api(
+                "POST", "/v1/accounts/home/sign-in", ["method": "device", "callback_port": 18_400])
+            #expect(device.status == 400 && device.code == "validation_failed", "\(device)")
+            let usage = try await stage.ringback("login", "work", "--callback-port", "0")
+            #expect(usage.status == 64, "\(usage)")
+        }
+    }
+}

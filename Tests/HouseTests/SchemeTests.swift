@@ -1,0 +1,280 @@
+// Schemes on a desktop of the stage's own: a clean home, the real xdg-open and xdg-mime, and gio where it is installed.
+
+import Glibc
+import StrictJSON
+import Testing
+
+/// How the desktop opens a link: what stands in its environment, and the program that a person's click starts.
+private enum Opener: String, CaseIterable {
+    case generic, gnome, gio
+
+    static let installed = allCases.filter { $0 == .generic || hasGIO }
+    private static let hasGIO = unsafe access("/usr/bin/gio", X_OK) == 0
+
+    var environment: [String: String] {
+        switch self {
+        case .generic: ["DISPLAY": ":99"]
+        case .gnome: ["DISPLAY": ":99", "XDG_CURRENT_DESKTOP": "GNOME"]
+        case .gio: [:]
+        }
+    }
+
+    func command(_ url: String) -> [String] {
+        self == .gio ? ["/usr/bin/gio", "open", url] : ["/usr/bin/xdg-open", url]
+    }
+}
+
+extension Stage {
+    static let scheme = "org.example.ringback-test"
+
+    /// An account at each kind of provider that comes back by a scheme.
+    static let withSchemes = """
+        [accounts.work]
+        issuer = "{sandbox}"
+        client_id = "ringback-demo"
+        scopes = ["openid", "email", "offline_access"]
+        redirect_uri = "\(scheme):/callback"
+
+        [accounts.app]
+        provider = "supabase"
+        url = "{sandbox}/supabase"
+        api_key = "sb_publishable_sandbox"
+        redirect_uri = "swisscoin://auth-callback"
+
+        """
+
+    static func playSchemes(_ configuration: String = withSchemes, _ test: (Stage) async throws -> Void) async throws {
+        try await play(
+            configuration,
+            sandboxArguments: ["--user", "alice", "--auto-approve", "alice", "--redirect-uri", "\(scheme):/callback"]
+        ) { stage in
+            // The project's own page of redirects that it accepts.
+            try await stage.sandbox.control(
+                ["supabase": ["allow_list": ["swisscoin://auth-callback?*", "swisscoin://auth-callback"]]],
+                issuer: "/supabase")
+            try await test(stage)
+        }
+    }
+
+    var applications: String { "\(directory)/home/.local/share/applications" }
+    var defaults: String { "\(directory)/home/.config/mimeapps.list" }
+
+    func makeDirectories(_ path: String) {
+        var parent = ""
+        for part in path.split(separator: "/") {
+            parent += "/\(part)"
+            FileTree.makeDirectory(parent)
+        }
+    }
+
+    /// A program that writes down its arguments, each between brackets, and the desktop file of it.
+    func installApp(_ name: String, scheme: String, isDefault: Bool = true) throws {
+        try write(
+            "#!/bin/sh\nprintf '[%s]' \"$@\" >>'\(directory)/\(name).log'\n", to: "\(directory)/bin/\(name)",
+            mode: 0o700)
+        makeDirectories(applications)
+        try write(
+            "[Desktop Entry]\nType=Application\nName=\(name)\nExec=\(directory)/bin/\(name) %u\n"
+                + "MimeType=x-scheme-handler/\(scheme);\n", to: "\(applications)/\(name).desktop")
+        guard isDefault else { return }
+        makeDirectories("\(directory)/home/.config")
+        try write("[Default Applications]\nx-scheme-handler/\(scheme)=\(name).desktop;\n", to: defaults)
+    }
+
+    func queryDefault(_ scheme: String) async throws -> String {
+        try await run("/usr/bin/xdg-mime", ["query", "default", "x-scheme-handler/\(scheme)"]).out
+    }
+}
+
+@Suite struct `ringback scheme` {
+    @Test func `register, list and unregister give and give back, as xdg-mime says`() async throws {
+        try await Stage.playSchemes { stage in
+            try stage.installApp("app", scheme: Stage.scheme)
+            let before = try #require(FileTree.text(of: stage.defaults))
+            #expect(try await stage.queryDefault(Stage.scheme) == "app.desktop\n")
+            let done = try await stage.ringback("scheme", "register", Stage.scheme, "--account", "work")
+            #expect(done.status == 0 && done.err.isEmpty, "\(done)")
+            #expect(done.out.contains("(before: app.desktop)"), "\(done)")
+            let name = "ringback-\(Stage.scheme).desktop"
+            #expect(try await stage.queryDefault(Stage.scheme) == "\(name)\n")
+            let text = try #require(FileTree.text(of: "\(stage.applications)/\(name)"))
+            let lines = text.split(separator: "\n")
+            #expect(lines.contains("Exec=\(Programs.path("ringback")) open %u"), "\(text)")
+            #expect(lines.contains("NoDisplay=true") && lines.contains("MimeType=x-scheme-handler/\(Stage.scheme);"))
+
+            let list = try JSON(parsing: await stage.ringback("scheme", "list", "--json").out.utf8)
+            let rows = try #require(list["schemes"]?.array)
+            #expect(rows.map { $0["scheme"]?.string } == [Stage.scheme, "swisscoin"])
+            #expect(rows[0]["ours"] == true && rows[0]["handler"]?.string == name && rows[0]["accounts"] == ["work"])
+            #expect(rows[0]["former_handler"] == "app.desktop" && rows[0]["registered"] == true)
+            #expect(rows[1]["ours"] == false && rows[1]["handler"] == nil && rows[1]["accounts"] == ["app"])
+            let table = try await stage.ringback("scheme", "list")
+            #expect(table.status == 0 && table.lines.count == 3 && table.lines[0].hasPrefix("SCHEME"), "\(table)")
+            #expect(table.err.contains("ringback scheme register swisscoin"), "\(table)")
+
+            // Another program of the person's pushes ours aside: the list shows what the desktop would start.
+            let pushed = try await stage.run(
+                "/usr/bin/xdg-mime", ["default", "app.desktop", "x-scheme-handler/\(Stage.scheme)"])
+            #expect(pushed.status == 0)
+            let other = try JSON(parsing: await stage.ringback("scheme", "list", "--json").out.utf8)["schemes"]?.array
+            #expect(other?.first?["ours"] == false && other?.first?["handler"] == "app.desktop")
+            #expect(try await stage.ringback("scheme", "register", Stage.scheme).status == 0)
+            #expect(try await stage.queryDefault(Stage.scheme) == "\(name)\n")
+
+            let gone = try await stage.ringback("scheme", "unregister", Stage.scheme, "--json")
+            let json = try JSON(parsing: gone.out.utf8)
+            #expect(json["was_registered"] == true && json["handler"] == "app.desktop", "\(gone)")
+            #expect(FileTree.text(of: stage.defaults) == before)
+            #expect(FileTree.names(in: stage.applications).filter { $0.hasPrefix("ringback") } == [])
+            let again = try await stage.ringback("scheme", "unregister", Stage.scheme)
+            #expect(again.status == 0 && again.err.contains("was not registered"), "\(again)")
+        }
+    }
+
+    @Test func `schemes of everybody's programs are refused, and what is none`() async throws {
+        try await Stage.play("", startsDaemon: false) { stage in
+            for scheme in [
+                "http", "HTTPS", "file", "mailto", "javascript", "data", "ftp", "about", "ssh", "sftp", "tel",
+            ] {
+                let refused = try await stage.ringback("scheme", "register", scheme)
+                #expect(
+                    refused.status == 64 && refused.out.isEmpty && refused.err.contains("not for apps"), "\(refused)")
+            }
+            for scheme in ["", "a b", "a:", "1a", "org.example://", "a/b", "é"] {
+                let refused = try await stage.ringback("scheme", "register", scheme)
+                #expect(refused.status == 64 && refused.err.contains("is not a scheme"), "\(refused)")
+            }
+            #expect(try await stage.ringback("scheme", "register").status == 64)
+            #expect(FileTree.names(in: "\(stage.directory)/home") == [])
+        }
+    }
+
+    @Test func `NAT-03: one without a dot is warned of, with the reason`() async throws {
+        try await Stage.playSchemes { stage in
+            let plain = try await stage.ringback("scheme", "register", "swisscoin")
+            #expect(plain.status == 0 && plain.err.contains("any other app may claim the scheme swisscoin"), "\(plain)")
+            let reverse = try await stage.ringback("scheme", "register", Stage.scheme)
+            #expect(reverse.status == 0 && reverse.err.isEmpty, "\(reverse)")
+            let check = try await stage.ringback("config", "check")
+            #expect(check.status == 0 && check.out.contains("Any other app may claim the scheme swisscoin"), "\(check)")
+            #expect(!check.out.contains("claim the scheme \(Stage.scheme)"))
+            let unused = try await stage.ringback("scheme", "register", "org.example.unused")
+            #expect(unused.status == 0 && unused.err.contains("no account uses the scheme"), "\(unused)")
+        }
+    }
+
+    @Test func `SC-02: a sign-in whose answer would go to another program says so at its start`() async throws {
+        try await Stage.playSchemes { stage in
+            try stage.installApp("app", scheme: Stage.scheme)
+            let environment = ["DISPLAY": ":99", "BROWSER": "true"]
+            let foreign = try stage.start("ringback", ["login", "work"], environment: environment)
+            let line = try await foreign.errorLine("a warning") { $0.hasPrefix("warning: ") }
+            #expect(line.contains("app.desktop") && line.contains("ringback scheme register \(Stage.scheme)"))
+            foreign.send(SIGINT)
+            #expect(try await foreign.end().status == 4)
+            #expect(try await stage.ringback("scheme", "register", Stage.scheme).status == 0)
+            let own = try stage.start("ringback", ["login", "work"], environment: environment)
+            try await stage.eventually("a flow") {
+                try await stage.api("GET", "/v1/flows")["flows"]?.array?.contains { $0["status"] == "pending" } == true
+            }
+            own.send(SIGINT)
+            #expect(try await !own.end().err.contains("warning"))
+        }
+    }
+
+    @Test func `an account must come back by the scheme, and a foreign file is not replaced`() async throws {
+        try await Stage.playSchemes { stage in
+            let other = try await stage.ringback("scheme", "register", Stage.scheme, "--account", "app")
+            #expect(other.status == 1 && other.err.contains("redirect_uri = "), "\(other)")
+            #expect(try await stage.ringback("scheme", "register", Stage.scheme, "--account", "none").status == 1)
+            stage.makeDirectories(stage.applications)
+            let path = "\(stage.applications)/ringback-\(Stage.scheme).desktop"
+            try stage.write("[Desktop Entry]\nExec=/bin/true %u\n", to: path)
+            let foreign = try await stage.ringback("scheme", "register", Stage.scheme)
+            #expect(foreign.status == 1 && foreign.err.contains("--force"), "\(foreign)")
+            #expect(FileTree.text(of: path)?.contains("/bin/true") == true)
+            #expect(try await stage.ringback("scheme", "register", Stage.scheme, "--force").status == 0)
+            #expect(FileTree.text(of: path)?.contains("ringback open %u") == true)
+        }
+    }
+
+    @Test(arguments: Opener.installed) private func `a link that the desktop opens completes a sign-in`(
+        opener: Opener
+    ) async throws {
+        try await Stage.playSchemes { stage in
+            try await stage.expectWay(opener, "work", Stage.scheme, query: "code=")
+            try await stage.expectWay(opener, "app", "swisscoin", query: "flow=", body: ["oauth_provider": "github"])
+        }
+    }
+
+    @Test func `redirect_flow_key "none" sends the address unchanged, and its code finds the flow`() async throws {
+        let keyless = Stage.withSchemes + "redirect_flow_key = \"none\"\n"
+        try await Stage.playSchemes(keyless) { stage in
+            #expect(try await stage.ringback("scheme", "register", "swisscoin").status == 0)
+            let flow = try await stage.begin("app", ["oauth_provider": "github"])
+            #expect(flow.redirectURI == "swisscoin://auth-callback")
+            let callback = try await stage.callback(of: flow)
+            #expect(callback.hasPrefix("swisscoin://auth-callback?") && !callback.contains("flow="))
+            let opened = try await stage.run("/usr/bin/xdg-open", [callback], environment: ["DISPLAY": ":99"])
+            #expect(opened.status == 0, "\(opened)")
+            #expect(try await stage.ended(flow)["status"] == "completed")
+        }
+    }
+
+    @Test(arguments: Opener.installed) private func `SC-03: whatever a link holds arrives as one argument, verbatim`(
+        opener: Opener
+    ) async throws {
+        try await Stage.playSchemes { stage in
+            #expect(try await stage.ringback("scheme", "register", Stage.scheme).status == 0)
+            // The same file, and a program in its place that shows what it was given.
+            let path = "\(stage.applications)/ringback-\(Stage.scheme).desktop"
+            let text = try #require(FileTree.text(of: path))
+            try stage.installApp("recorder", scheme: "x", isDefault: false)
+            try stage.write(
+                text.replacing(Programs.path("ringback"), with: "\(stage.directory)/bin/recorder"), to: path)
+            var expected = ""
+            for tail in [
+                "$(id)", "`id`", ";id", "&id", "|id", "%20", "%F%u%%", "a'b", "#x", "*?", "~", "\\n", "(a)", "!1",
+                "{a,b}",
+                "--help", "a=1&b=2", "[x]",
+            ] {
+                let url = "\(Stage.scheme):/callback?q=\(tail)"
+                expected += "[open][\(url)]"
+                let command = opener.command(url)
+                let opened = try await stage.run(
+                    command[0], Array(command.dropFirst()), environment: opener.environment)
+                #expect(opened.status == 0, "\(tail): \(opened)")
+                try await stage.eventually("\(tail)") {
+                    FileTree.text(of: "\(stage.directory)/recorder.log")?.utf8.count == expected.utf8.count
+                }
+            }
+            #expect(FileTree.text(of: "\(stage.directory)/recorder.log") == expected)
+        }
+    }
+}
+
+extension Stage {
+    /// The address with which a sign-in comes back, from the provider that approves by itself.
+    fileprivate func callback(of flow: PendingFlow) async throws -> String {
+        var url = flow.authorizationURL
+        for _ in 0..<6 where url.hasPrefix("http") {
+            guard let location = try await Browser.load(LocalURL(url)).location else { break }
+            url = location.hasPrefix("/") ? try LocalURL(url).following(location).text : location
+        }
+        return url
+    }
+
+    fileprivate func expectWay(
+        _ opener: Opener, _ account: String, _ scheme: String, query: String, body: JSON = [:]
+    ) async throws {
+        #expect(try await ringback("scheme", "register", scheme).status == 0)
+        let flow = try await begin(account, body)
+        let callback = try await callback(of: flow)
+        #expect(callback.hasPrefix("\(scheme):") && callback.contains(query), "\(callback)")
+        let command = opener.command(callback)
+        let opened = try await run(command[0], Array(command.dropFirst()), environment: opener.environment)
+        #expect(opened.status == 0, "\(opened)")
+        #expect(try await ended(flow)["status"] == "completed")
+        #expect(try await token(account) != nil)
+    }
+}

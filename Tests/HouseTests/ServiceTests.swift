@@ -1,0 +1,255 @@
+// Accounts without a person, through the real executables: client credentials, assertions, exchanges.
+
+import Glibc
+import StrictJSON
+import Testing
+
+/// What the sandbox, as a platform, gives a workload.
+func makeAssertion(
+    _ stage: Stage, subject: String = "build-42", lifetime: Int = 300, audience: String? = nil
+) async throws -> String {
+    var body: JSON = ["subject": .string(subject), "lifetime": .integer(lifetime)]
+    if let audience { body = ["subject": .string(subject), "audience": .string(audience)] }
+    let answer = try await stage.sandbox.request("POST", "/sandbox/assertion", body)
+    guard let assertion = answer["assertion"]?.string else { throw Late(what: "an assertion, not \(answer)") }
+    return assertion
+}
+
+extension Stage {
+    /// A configured service, and a sandbox that knows its client.
+    static func playService(
+        _ lines: String, startsDaemon: Bool = true, _ test: (Stage) async throws -> Void
+    ) async throws {
+        let configuration = """
+            [accounts.build]
+            issuer = "{sandbox}"
+            client_id = "robot"
+            client_secret_file = "{stage}/secret"
+            \(lines)
+            """
+        try await play(configuration, startsDaemon: false) { stage in
+            try stage.write("robot-hush\n", to: "\(stage.directory)/secret")
+            try await stage.sandbox.control(["clients": [["id": "robot", "secret": "robot-hush"]]])
+            if startsDaemon { try await stage.startDaemon() }
+            try await test(stage)
+        }
+    }
+
+    /// The parameters of the token requests so far.
+    func tokenForms() async throws -> [JSON] {
+        try await sandbox.log().filter { $0["endpoint"]?.string == "token" }.map { $0["parameters"] ?? [:] }
+    }
+}
+
+@Suite struct `A service account` {
+    private static let plain = "grant = \"client_credentials\"\nscopes = [\"deploy\"]\n"
+
+    @Test func `by client credentials is authenticated by its configuration alone, and a restart just fetches again`()
+        async throws
+    {
+        try await Stage.playService(Self.plain) { stage in
+            try await stage.eventually("a loaded account") {
+                try await stage.account("build")["state"]?.string == "authenticated"
+            }
+            #expect(try await stage.tokenForms().isEmpty)
+            let token = try await stage.ringback("token", "build")
+            #expect(token.status == 0 && token.out.hasPrefix("at-") && token.err.isEmpty, "\(token)")
+            let session = try await stage.api("GET", "/v1/accounts/build/session")
+            #expect(session["scope"]?.string == "deploy" && session["subject"] == nil, "\(session)")
+            #expect(session["issuer"]?.string == stage.sandbox.origin && session["token_type"]?.string == "Bearer")
+            let description = APIDescription(document: try await stage.api("GET", "/v1/openapi.json").json)
+            #expect(description.mistakes(of: session, to: "GET /v1/accounts/{account}/session") == [])
+            #expect(try await stage.tokenForms().count == 1)
+            try await stage.stopDaemon()
+            try await stage.startDaemon()
+            let other = try await stage.ringback("token", "build")
+            #expect(other.status == 0 && other.out != token.out)
+            let forms = try await stage.tokenForms()
+            // What was handed out before the restart is still good: somebody may be using it.
+            let log = try await stage.sandbox.log()
+            #expect(!log.contains { $0["endpoint"]?.string == "revocation" })
+            #expect(forms.count == 2 && forms.allSatisfy { $0["grant_type"]?.string == "client_credentials" })
+        }
+    }
+
+    @Test func `has nothing to sign in to, and says so at once`() async throws {
+        try await Stage.playService(Self.plain) { stage in
+            let answer = try await stage.api("POST", "/v1/accounts/build/sign-in", [:])
+            #expect(answer.status == 200 && answer["state"]?.string == "authenticated", "\(answer)")
+            #expect(try await stage.api("GET", "/v1/flows")["flows"]?.array == [])
+            let login = try await stage.ringback("login", "build")
+            #expect(login.status == 0 && login.out == "Signed in to build as a service\n", "\(login)")
+            let refused = try await stage.api("POST", "/v1/accounts/build/sign-in", ["method": "password"])
+            #expect(refused.status == 400 && refused.code == "method_unsupported", "\(refused)")
+            #expect(try await stage.tokenForms().isEmpty)
+        }
+    }
+
+    @Test func `fetches each scope, audience and resource for itself, and once for many callers`() async throws {
+        try await Stage.playService(Self.plain + "audience = \"usual\"") { stage in
+            let paths = ["", "?scope=read", "?audience=other", "?resource=urn:api"].map {
+                "/v1/accounts/build/session\($0)"
+            }
+            try await stage.sandbox.control(["faults": [["endpoint": "token", "kind": "gate"]]])
+            let tokens = try await withThrowingTaskGroup(of: (String, String?).self) { group in
+                for path in paths {
+                    for _ in 0..<20 {
+                        group.addTask { (path, try await stage.api("GET", path)["access_token"]?.string) }
+                    }
+                }
+                // The lane takes them one after another: whoever waits for the gate is the first of them.
+                try await stage.sandbox.wait("token")
+                try await stage.sandbox.control(["clear": true, "release": true])
+                return try await group.reduce(into: [String: Set<String?>]()) { $0[$1.0, default: []].insert($1.1) }
+            }
+            #expect(tokens.count == 4 && tokens.values.allSatisfy { $0.count == 1 && !$0.contains(nil) }, "\(tokens)")
+            #expect(Set(tokens.values.compactMap(\.first)).count == 4)
+            let forms = try await stage.tokenForms()
+            #expect(forms.count == 4, "\(forms)")
+            let said = Set(
+                forms.map {
+                    "\($0["scope"]?.string ?? "-") \($0["audience"]?.string ?? "-") \($0["resource"]?.string ?? "-")"
+                })
+            #expect(said == ["deploy usual -", "read usual -", "deploy other -", "deploy usual urn:api"], "\(said)")
+        }
+    }
+
+    @Test func `signs for itself with a key, too`() async throws {
+        let configuration = """
+            [accounts.build]
+            client_id = "signs"
+            client_key_file = "{stage}/key"
+            grant = "client_credentials"
+            [accounts.build.endpoints]
+            token = "{sandbox}/token"
+            """
+        let key = """
+            {"kty":"OKP","crv":"Ed25519","d":"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A",\
+            "x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}
+            """
+        let half: JSON = ["kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"]
+        try await Stage.play(configuration, startsDaemon: false) { stage in
+            try stage.write(key, to: "\(stage.directory)/key")
+            try await stage.sandbox.control(["clients": [["id": "signs", "jwks": ["keys": [half]]]]])
+            // By discovery: the sandbox wants its issuer for an audience, which endpoints by hand do not know.
+            try stage.write(
+                configuration: configuration.replacing("client_id", with: "issuer = \"{sandbox}\"\nclient_id")
+                    .split(separator: "[accounts.build.endpoints]")[0].description)
+            try await stage.startDaemon()
+            let token = try await stage.ringback("token", "build")
+            #expect(token.status == 0 && token.out.hasPrefix("at-"), "\(token)")
+            let form = try #require(try await stage.tokenForms().first)
+            #expect(form["client_assertion"] != nil && form["client_secret"] == nil, "\(form)")
+        }
+    }
+
+    @Test func `that the provider refuses says what to mend, and is asked no more until it is`() async throws {
+        try await Stage.playService(Self.plain) { stage in
+            try stage.write("wrong\n", to: "\(stage.directory)/secret")
+            for _ in 0..<5 {
+                let answer = try await stage.api("GET", "/v1/accounts/build/session")
+                #expect(answer.status == 422 && answer.code == "provider_error", "\(answer)")
+                #expect(answer["recovery"]?.string == "fix_configuration")
+                #expect(answer["provider_code"]?.string == "invalid_client")
+            }
+            #expect(try await stage.tokenForms().count == 1)
+            let account = try await stage.account("build")
+            #expect(
+                account["state"]?.string == "authenticated" && account["error"]?["code"]?.string == "provider_error")
+            let token = try await stage.ringback("token", "build")
+            #expect(token.status == 1 && token.out.isEmpty && token.err.contains("client's secret"), "\(token)")
+            #expect(!token.err.contains("ringback login"))
+            // Mended on disk: an explicit refresh need not wait.
+            try stage.write("robot-hush\n", to: "\(stage.directory)/secret")
+            #expect(try await stage.ringback("refresh", "build", "--force").status == 0)
+            #expect(try await stage.ringback("token", "build").status == 0)
+        }
+    }
+
+    @Test func `is signed out by dropping and revoking what it fetched`() async throws {
+        try await Stage.playService(Self.plain) { stage in
+            let first = try await stage.token("build")
+            let answer = try await stage.api("DELETE", "/v1/accounts/build/session")
+            #expect(answer.status == 200 && answer["state"]?.string == "authenticated", "\(answer)")
+            try await stage.sandbox.wait("revocation", what: "seen")
+            let log = try await stage.sandbox.log().filter { $0["endpoint"]?.string == "revocation" }
+            #expect(log.map { $0["parameters"]?["token"]?.string } == [first], "\(log)")
+            #expect(try await stage.token("build") != first)
+            #expect(try await stage.ringback("logout", "build").status == 0)
+        }
+    }
+
+    @Test func `serves its token while the provider is away, and nothing once it has expired`() async throws {
+        try await Stage.playService(Self.plain) { stage in
+            let token = try await stage.token("build")
+            try await stage.sandbox.control(["faults": [["endpoint": "token", "kind": "status", "status": 503]]])
+            #expect(try await stage.token("build") == token)
+            let longer = try await stage.api("GET", "/v1/accounts/build/session?scope=more")
+            #expect(longer.status == 503 && longer.code == "provider_unreachable", "\(longer)")
+        }
+    }
+
+    // MARK: Assertions
+
+    @Test(arguments: ["jwt_bearer", "token_exchange"])
+    func `trades what a file holds, read anew each time`(grant: String) async throws {
+        let configuration = """
+            [accounts.pod]
+            issuer = "{sandbox}"
+            grant = "\(grant)"
+            assertion_file = "{stage}/token"
+            scopes = ["read"]
+            """
+        try await Stage.play(configuration, startsDaemon: false) { stage in
+            // As a Kubernetes volume lays it out.
+            for name in ["..1", "..2"] { FileTree.makeDirectory("\(stage.directory)/\(name)") }
+            let (one, two) = (try await makeAssertion(stage), try await makeAssertion(stage))
+            try stage.write(one, to: "\(stage.directory)/..1/token")
+            try stage.write(two + "\n", to: "\(stage.directory)/..2/token")
+            unsafe symlink("..1", "\(stage.directory)/..data")
+            unsafe symlink("..data/token", "\(stage.directory)/token")
+            try await stage.startDaemon()
+            let first = try await stage.ringback("token", "pod")
+            #expect(first.status == 0 && first.out.hasPrefix("at-"), "\(first)")
+            unsafe symlink("..2", "\(stage.directory)/..new")
+            unsafe rename("\(stage.directory)/..new", "\(stage.directory)/..data")
+            #expect(try await stage.api("POST", "/v1/accounts/pod/refresh", ["force": true]).status == 200)
+            let forms = try await stage.tokenForms()
+            let name = grant == "jwt_bearer" ? "assertion" : "subject_token"
+            #expect(forms.map { $0[name]?.string } == [one, two], "\(forms)")
+            #expect(forms.allSatisfy { $0["client_id"] == nil && $0["scope"]?.string == "read" })
+            if grant == "token_exchange" {
+                let type = forms[0]["subject_token_type"]?.string
+                #expect(type == "urn:ietf:params:oauth:token-type:jwt", "\(forms)")
+            }
+        }
+    }
+
+    @Test func `whose assertion is not accepted, or is gone, says so and recovers`() async throws {
+        let configuration = """
+            [accounts.pod]
+            issuer = "{sandbox}"
+            client_id = "pod"
+            grant = "jwt_bearer"
+            assertion_file = "{stage}/token"
+            """
+        try await Stage.play(configuration, startsDaemon: false) { stage in
+            try await stage.sandbox.control(["clients": [["id": "pod"]]])
+            let file = "\(stage.directory)/token"
+            try stage.write(try await makeAssertion(stage, audience: "https://elsewhere.example"), to: file)
+            try await stage.startDaemon()
+            let refused = try await stage.api("GET", "/v1/accounts/pod/session")
+            #expect(refused.status == 422 && refused["provider_code"]?.string == "invalid_grant", "\(refused)")
+            #expect(refused["recovery"]?.string == "fix_configuration")
+            unsafe unlink(file)
+            let missing = try await stage.api("POST", "/v1/accounts/pod/refresh", ["force": true])
+            #expect(missing.status == 400 && missing.code == "invalid_configuration", "\(missing)")
+            #expect(missing["detail"]?.string?.contains("assertion_file") == true)
+            #expect(try await stage.account("pod")["state"]?.string == "authenticated")
+            try stage.write(try await makeAssertion(stage), to: file)
+            #expect(try await stage.ringback("refresh", "pod", "--force").status == 0)
+            #expect(try await stage.token("pod") != nil)
+            #expect(SecretSearch.tokens(in: Array(try await stage.api("GET", "/v1/audit").text.utf8)) == [])
+        }
+    }
+}

@@ -1,0 +1,109 @@
+import Testing
+
+@testable import OAuth
+
+/// Pseudo-random numbers that are the same in every run.
+private struct Dice: RandomNumberGenerator {
+    var state: UInt64
+    mutating func next() -> UInt64 {
+        // SplitMix64
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}
+
+@Suite struct `The pace of questions` {
+    @Test func `DEV-06: each slow_down adds five seconds, for good`() {
+        var pace = DevicePace(interval: 5)
+        #expect(pace.pause == 5_000)
+        pace.note(.slowDown(interval: nil))
+        pace.note(.pending)
+        #expect(pace.interval == 10 && pace.pause >= 10_000)
+        pace.note(.slowDown(interval: nil))
+        #expect(pace.interval == 15 && pace.pause >= 15_000)
+        for _ in 0..<10 { pace.note(.pending) }
+        #expect(pace.interval == 15 && pace.pause >= 15_000)
+    }
+
+    @Test func `an interval that comes with slow_down counts if it is longer`() {
+        var pace = DevicePace(interval: 5)
+        pace.note(.slowDown(interval: 30))
+        #expect(pace.interval == 30)
+        pace.note(.slowDown(interval: 1))
+        #expect(pace.interval == 35)
+        pace.note(.slowDown(interval: .max))
+        #expect(pace.interval == 1_800)
+    }
+
+    @Test func `DEV-08: without an answer the pauses double, up to two minutes, until there is one`() {
+        var pace = DevicePace(interval: 5)
+        let pauses = (0..<6).map { _ in
+            pace.note(.unanswered(retryAfter: nil))
+            return pace.pause
+        }
+        #expect(pauses == [10_000, 20_000, 40_000, 80_000, 120_000, 120_000])
+        pace.note(.pending)
+        #expect(pace.pause == 5_000)
+        pace.note(.unanswered(retryAfter: 400))
+        #expect(pace.pause == 400_000)
+    }
+
+    @Test func `a pause is never shorter than the interval, however long that is`() {
+        var pace = DevicePace(interval: 600)
+        pace.note(.unanswered(retryAfter: nil))
+        #expect(pace.pause == 600_000)
+    }
+
+    @Test func `DEV-13: a provider whose clock is a fifth too slow is satisfied after one slow_down`() {
+        for start in [5, 10, 60] {
+            var pace = DevicePace(interval: start)
+            var wanted = start
+            var count = 0
+            while pace.pause < wanted * 1_200, count < 10 {
+                count += 1
+                wanted += 5
+                pace.note(.slowDown(interval: nil))
+            }
+            #expect(count == 1)
+        }
+    }
+
+    @Test func `in 10,000 random sequences of answers no question is early`() {
+        for seed in 0..<UInt64(10_000) {
+            var dice = Dice(state: seed)
+            let stated = Int.random(in: -10...100, using: &dice)
+            let life = Int.random(in: 1...1_800, using: &dice)
+            let interval = DevicePace.sensible(stated, within: life)
+            // The rules, as the standard says them.
+            var required = max(min(stated, life), 5)
+            #expect(interval >= min(required, max(life - 5, 5)))
+            required = interval
+            var pace = DevicePace(interval: interval)
+            var silent = 0
+            for _ in 0..<Int.random(in: 1...40, using: &dice) {
+                var least = required * 1_000
+                switch Int.random(in: 0..<4, using: &dice) {
+                case 0:
+                    pace.note(.slowDown(interval: nil))
+                    required += 5
+                    silent = 0
+                    least = required * 1_000
+                case 1:
+                    let retryAfter = Bool.random(using: &dice) ? Int.random(in: 0...300, using: &dice) : nil
+                    pace.note(.unanswered(retryAfter: retryAfter))
+                    silent += 1
+                    least = max(least, min(least << min(silent, 16), 120_000), (retryAfter ?? 0) * 1_000)
+                default:
+                    pace.note(.pending)
+                    silent = 0
+                }
+                #expect(pace.pause >= least, "seed \(seed)")
+                // Nor is anybody kept waiting without end.
+                #expect(pace.pause <= max(required * 1_250, 300_000), "seed \(seed)")
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+import HTTPMessages
+import Secrets
+import Testing
+
+@testable import OAuth
+
+/// The form of a request, sorted by name.
+private func form(_ request: HTTPRequest) throws -> [String: String] {
+    let pairs = try FormEncoding.parse(request.body?.revealedBytes() ?? [])
+    return Dictionary(pairs.map { ($0.name, $0.value) }) { "\($0) and \($1)" }
+}
+
+@Suite struct `A request of a service` {
+    private static let client = ClientRegistration(
+        clientID: "build", authentication: .clientSecretPost, secret: Secret("hush"))
+    private static let endpoint = "https://id.example/token"
+
+    @Test func `with client credentials names the client, its secret and what the token is for`() throws {
+        let request = TokenRequest.clientCredentials(
+            scope: ["a", "b"], audience: "https://api.example", resource: "urn:r", registration: Self.client,
+            endpoint: Self.endpoint)
+        #expect(request.method == "POST" && request.url == Self.endpoint)
+        #expect(
+            try form(request) == [
+                "grant_type": "client_credentials", "scope": "a b", "audience": "https://api.example",
+                "resource": "urn:r", "client_id": "build", "client_secret": "hush",
+            ])
+        let bare = TokenRequest.clientCredentials(scope: [], registration: Self.client, endpoint: Self.endpoint)
+        #expect(try form(bare).keys.sorted() == ["client_id", "client_secret", "grant_type"])
+    }
+
+    @Test func `with an assertion needs no client at all`() throws {
+        let assertion = try Assertion(parsing: Secret("a.b.c\n"))
+        let nobody = ClientRegistration(clientID: "")
+        let request = TokenRequest.jwtBearer(assertion: assertion, registration: nobody, endpoint: Self.endpoint)
+        #expect(
+            try form(request) == [
+                "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion": "a.b.c",
+            ])
+    }
+
+    @Test func `TX-01: for an exchange names the subject token, its type, and an access token as what it wants`() throws
+    {
+        let request = TokenRequest.tokenExchange(
+            subjectToken: try Assertion(parsing: Secret("a.b.c")), type: .jwt, scope: ["read"],
+            audience: "//iam.example/pool", registration: ClientRegistration(clientID: ""), endpoint: Self.endpoint)
+        #expect(
+            try form(request) == [
+                "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange", "subject_token": "a.b.c",
+                "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
+                "requested_token_type": "urn:ietf:params:oauth:token-type:access_token", "scope": "read",
+                "audience": "//iam.example/pool",
+            ])
+    }
+
+    @Test(arguments: [
+        ("access_token", "urn:ietf:params:oauth:token-type:access_token"),
+        ("jwt", "urn:ietf:params:oauth:token-type:jwt"),
+        ("urn:example:custom", "urn:example:custom"), ("https://id.example/t", "https://id.example/t"),
+        ("bearer", nil), ("", nil), (":x", nil), ("urn:", nil), ("urn:a b", nil),
+    ])
+    func `knows token types by word and by URI`(text: String, uri: String?) {
+        #expect(ExchangedTokenType(parsing: text)?.uri == uri)
+    }
+
+    @Test(arguments: ["", " \n", "a b", "a\nb", "ü", "a\u{7F}"])
+    func `takes nothing for an assertion that is no token`(text: String) {
+        #expect(throws: OAuthError.self) { try Assertion(parsing: Secret(text)) }
+    }
+
+    @Test func `takes a token of 64 KiB and the white space around it`() throws {
+        let long = String(repeating: "x", count: 65_536)
+        #expect(try Assertion(parsing: Secret(" \t\(long)\r\n\n")).text == Secret(long))
+        #expect(throws: OAuthError.self) { try Assertion(parsing: Secret(long + "x")) }
+    }
+}
+
+@Suite struct `An exchange's answer` {
+    private func tokens(_ members: String) throws -> TokenSet {
+        let body = #"{"access_token":"t","token_type":"Bearer"\#(members)}"#
+        return try TokenAnswer(
+            reading: HTTPResponse(
+                status: 200, fields: HTTPFields([("Content-Type", "application/json")]), body: Secret(body))
+        ).tokenSet()
+    }
+
+    @Test(arguments: ["access_token", "jwt"])
+    func `TX-02: is taken as an access token if it says so`(word: String) throws {
+        let answer = try tokens(#","issued_token_type":"urn:ietf:params:oauth:token-type:\#(word)""#)
+        try ExchangedTokenType.check(issued: answer)
+        #expect(answer.issuedTokenType?.hasSuffix(word) == true)
+    }
+
+    @Test func `TX-02: is taken from a server that leaves the word out`() throws {
+        try ExchangedTokenType.check(issued: try tokens(""))
+    }
+
+    @Test(arguments: ["refresh_token", "id_token", "saml2", "whatever"])
+    func `TX-02: that is no access token is never one`(word: String) throws {
+        let answer = try tokens(#","issued_token_type":"urn:ietf:params:oauth:token-type:\#(word)""#)
+        #expect(throws: OAuthError.self) { try ExchangedTokenType.check(issued: answer) }
+    }
+
+    @Test func `TX-02: of the token type N_A is refused`() throws {
+        #expect(throws: OAuthError.self) { try tokens(#","token_type":"N_A""#) }
+        let response = HTTPResponse(
+            status: 200, fields: HTTPFields([("Content-Type", "application/json")]),
+            body: Secret(#"{"access_token":"t","token_type":"N_A"}"#))
+        #expect(throws: OAuthError.invalid(.token, reason: "a token that is no access token (token_type N_A)")) {
+            try TokenAnswer(reading: response).tokenSet()
+        }
+    }
+}

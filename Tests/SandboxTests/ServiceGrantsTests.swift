@@ -1,0 +1,84 @@
+import Secrets
+import StrictJSON
+import Testing
+
+@testable import Sandbox
+
+@Suite struct `The sandbox, asked by a service` {
+    private let visitor: Visitor
+
+    init() {
+        var options = SandboxOptions()
+        options.clients.append(SandboxClient(id: "robot", secret: Secret("hush")))
+        visitor = Visitor(options)
+    }
+
+    private func token(_ form: [String: String]) async -> Answer {
+        await visitor.post("/token", form.map { ($0.key, $0.value) })
+    }
+
+    private func assertion(_ more: [JSONObject.Member] = []) async throws -> String {
+        let body = JSON.object(JSONObject([.init("subject", "build")] + more))
+        let answer = await visitor.send("POST", "/sandbox/assertion", body: body.serialized())
+        return try #require(answer.json["assertion"]?.string, "\(answer.text)")
+    }
+
+    @Test func `gives a client that proves itself a token, and no refresh token`() async {
+        let form = ["grant_type": "client_credentials", "client_id": "robot", "client_secret": "hush", "scope": "a b"]
+        let answer = await token(form)
+        #expect(answer.status == 200 && answer.json["access_token"]?.string?.hasPrefix("at-") == true)
+        #expect(answer.json["scope"]?.string == "a b" && answer.json["refresh_token"] == nil)
+        #expect(answer.json["token_type"]?.string == "Bearer" && answer.json["expires_in"]?.integer == 3_600)
+        #expect(await token(form.merging(["client_secret": "x"]) { $1 }).error == "invalid_client")
+    }
+
+    @Test func `gives a public client none`() async {
+        let answer = await token(["grant_type": "client_credentials", "client_id": "ringback-demo"])
+        #expect(answer.error == "unauthorized_client")
+    }
+
+    @Test func `trades an assertion of its own making, for whoever brings it`() async throws {
+        let grant = ["grant_type": ProviderState.jwtBearer]
+        let good = try await assertion()
+        #expect(await token(grant.merging(["assertion": good]) { $1 }).status == 200)
+        #expect(await token(grant).error == "invalid_request")
+        for wrong in [good + "A", "a.b.c", try await assertion([.init("audience", "https://elsewhere.example")])] {
+            #expect(await token(grant.merging(["assertion": wrong]) { $1 }).error == "invalid_grant")
+        }
+        visitor.clock.advance(by: 301)
+        #expect(await token(grant.merging(["assertion": good]) { $1 }).error == "invalid_grant")
+    }
+
+    @Test func `exchanges assertions and its own access tokens, and says what it gave`() async throws {
+        let prefix = "urn:ietf:params:oauth:token-type:"
+        let robot = ["grant_type": "client_credentials", "client_id": "robot", "client_secret": "hush"]
+        let own = try #require(await token(robot).json["access_token"]?.string)
+        for (type, subject) in [("jwt", try await assertion()), ("access_token", own)] {
+            let form = [
+                "grant_type": ProviderState.tokenExchange, "subject_token": subject,
+                "subject_token_type": prefix + type,
+            ]
+            let answer = await token(form)
+            #expect(answer.json["issued_token_type"]?.string == prefix + "access_token", "\(answer.text)")
+            let wrong = form.merging(["requested_token_type": prefix + "refresh_token"]) { $1 }
+            #expect(await token(wrong).error == "invalid_request")
+        }
+        let strange = ["grant_type": ProviderState.tokenExchange, "subject_token": own, "subject_token_type": "urn:x"]
+        #expect(await token(strange).error == "invalid_request")
+    }
+
+    @Test func `makes no assertion about nobody`() async {
+        for body in ["", "[]", "{}", #"{"subject":""}"#, #"{"subject":"a","other":1}"#] {
+            #expect(await visitor.send("POST", "/sandbox/assertion", body: Array(body.utf8)).status == 400)
+        }
+        #expect(await visitor.get("/sandbox/assertion").status == 405)
+    }
+
+    @Test func `says in its metadata what it gives`() async {
+        let metadata = await visitor.get("/.well-known/openid-configuration").json
+        let grants = metadata["grant_types_supported"]?.array ?? []
+        for grant in ["client_credentials", ProviderState.jwtBearer, ProviderState.tokenExchange] {
+            #expect(grants.contains(.string(grant)))
+        }
+    }
+}
