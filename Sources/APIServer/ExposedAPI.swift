@@ -142,6 +142,11 @@ public struct ExposedAPI: Sendable {
         var object = api.account(view, language).object ?? JSONObject()
         object["source"] = .string("grant \(exposure.name)")
         object["flow"] = nil
+        // Who is signed in, for a program that shows it or logs in to a mail server; what else the provider tells of the
+        // person is not for a narrow token's holder.
+        if let user = object["user"]?.object {
+            object["user"] = .object(JSONObject(user.members.filter { ["sub", "id", "email"].contains($0.name) }))
+        }
         return .object(object)
     }
 

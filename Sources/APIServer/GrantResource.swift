@@ -45,6 +45,9 @@ extension SocketAPI {
             let known = SocketAPI.members.sorted().joined(separator: ", ")
             throw call.invalid(name, "a grant has no such member; it has: \(known)")
         }
+        for name in call.wholeBody.names where call.wholeBody[name] == .null {
+            throw call.invalid(name, "it is null; leave it out where no bound is meant")
+        }
         guard let name = try call.text("name") else { throw call.invalid("name", "it is required") }
         var words = try call.list("accounts") { $0.string }
         if let one = try call.text("account") { words.append(one) }

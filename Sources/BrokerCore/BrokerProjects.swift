@@ -116,8 +116,15 @@ struct ProjectAttempt: Sendable {
             throw .invalid(
                 field: "refresh_token", reason: "it is of another session than the access token; nothing was kept")
         }
-        // Of a token that had expired, its own word was all there was: the server tells of the new one.
-        if isExpired { try await conversation.verify(fresh.accessToken, isOurs: false) }
+        // Of a token that had expired, its own word was all there was: the server tells of the new one. What it rotated
+        // is not lost because it is away for a moment: its answer to the refresh came straight from it.
+        if isExpired {
+            do throws(BrokerError) {
+                _ = try await conversation.verify(fresh.accessToken, isOurs: false)
+            } catch {
+                guard error.isTransient else { throw error }
+            }
+        }
         return try await open(fresh, endsIfRefused: false)
     }
 

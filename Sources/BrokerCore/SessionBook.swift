@@ -152,7 +152,9 @@ actor SessionBook {
         for seconds in lane.account.sessionWarnings { agenda.remove(.warn(name, seconds: seconds)) }
         agenda.remove(.load(name))
         // What the vault does not have, or is not to have, is remembered here until the account is back.
-        if let session = lane.session, lane.isUnsaved || session.isEphemeral { unwritten[lane.account.slot] = session }
+        if let session = lane.session, !session.isOfService, lane.isUnsaved || session.isEphemeral {
+            unwritten[lane.account.slot] = session
+        }
         unschedule(name)
         if let session = lane.session { post(.signedOut, name, session: session, state: .unauthenticated) }
         lane.load.fulfil(())

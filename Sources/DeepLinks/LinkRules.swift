@@ -63,7 +63,7 @@ public struct LinkRules: Sendable {
 
     /// Tokens that no link may have, and nothing beside them matters.
     private static let tokens: Set<String> = [
-        "access_token", "refresh_token", "id_token", "provider_token", "provider_refresh_token",
+        "access_token", "refresh_token", "id_token", "provider_token", "provider_refresh_token", "token_hash",
     ]
     /// What tells whose a code is (RFC 6749 section 4.1.2; CONTRACT section 6).
     private static let flowKeys: Set<String> = ["state", "flow"]
@@ -80,6 +80,7 @@ public struct LinkRules: Sendable {
                 name(String(decoding: piece.prefix { $0 != UInt8(ascii: "=") }, as: UTF8.self))
             }
             if !tokens.isDisjoint(with: found) { return true }
+            if found.contains("code"), !flowKeys.isDisjoint(with: found) { return true }
             let next = Escapes.decoded(text)
             guard next != text else { return false }
             text = next

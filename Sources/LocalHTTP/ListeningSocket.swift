@@ -58,9 +58,10 @@ enum ListeningSocket {
         }
         let descriptor = try openSocket(AF_UNIX)
         // The file gets the descriptor's mode, less the umask: by name, another file could be meant a moment later, where
-        // others may write to the directory. What the umask takes is given back by name, where only we may write.
+        // others may write to the directory. What the umask takes is given back by name, never through a link:
+        // in a directory that a container has, its programs may write.
         guard fchmod(descriptor, mode) == 0, bind(descriptor, to: &address),
-            unsafe mode & 0o077 == 0 || chmod(path, mode) == 0
+            unsafe mode & 0o077 == 0 || fchmodat(AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW) == 0
         else { throw closing(descriptor, .system(call: "bind", errno: errno)) }
         return try listening(descriptor, .system(call: "listen", errno: EADDRINUSE))
     }

@@ -6,7 +6,7 @@ enum FileStore {
     /// Longer ones are no files of desktops.
     private static let maxSize = 1 << 20
 
-    /// The text; nil if it cannot be had.
+    /// The text; nil if it cannot be had whole, or is no UTF-8.
     static func text(of path: String) -> String? {
         let file = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else { return nil }
@@ -19,10 +19,12 @@ enum FileStore {
         var buffer = [UInt8](repeating: 0, count: 16_384)
         while bytes.count <= maxSize {
             let count = unsafe read(file, &buffer, buffer.count)
-            guard count > 0 else { break }
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { return nil }
+            if count == 0 { break }
             bytes += buffer[..<count]
         }
-        return String(decoding: bytes, as: UTF8.self)
+        return bytes.count > maxSize ? nil : String(validating: bytes, as: UTF8.self)
     }
 
     /// The names in a directory; none if there is none.
@@ -81,6 +83,11 @@ enum FileStore {
     static func remove(_ path: String) throws(SchemeRegistry.Failure) {
         let code = unsafe unlink(path) == 0 ? 0 : errno
         guard code == 0 || code == ENOENT else { throw failure("remove", path, code) }
+    }
+
+    static func exists(_ path: String) -> Bool {
+        var status = stat()
+        return unsafe lstat(path, &status) == 0
     }
 
     static func isLink(_ path: String) -> Bool {

@@ -87,6 +87,11 @@ public struct SchemeRegistry: Sendable {
     private func change(listsFor scheme: URLScheme, _ body: (inout MimeAppsList) -> Void) throws(Failure) {
         for path in places.ownLists {
             let text = FileStore.text(of: path)
+            // What cannot be read must not be taken for nothing, and written over.
+            guard text != nil || !FileStore.exists(path) else {
+                guard path == places.mainList else { continue }
+                throw Failure(reason: "\(path) cannot be read as UTF-8 text of at most 1 MiB. It is left as it is.")
+            }
             var list = MimeAppsList(text ?? "")
             guard path == places.mainList || list.defaults(for: scheme) != nil else { continue }
             body(&list)

@@ -18,6 +18,7 @@ struct Complete: ParsableCommand {
     }
 
     func run() throws {
+        if let url { Open.hideArgument(url) }
         let isTerminal = Console.Stream.input.isTerminal
         var text = ""
         try present { () throws(RingbackError) in text = try read(isTerminal) }

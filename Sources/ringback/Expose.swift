@@ -7,8 +7,8 @@ struct ExposeVerbs: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "expose", abstract: "Show accounts through a restricted socket: to a container, or over SSH.",
         discussion: """
-            ringback expose NAME makes a socket that serves the named accounts and their access tokens, at most as \
-            wide as --scope says, and nothing else. Prints where it is.
+            ringback expose NAME makes a socket that serves the access tokens of the named accounts, at most as \
+            wide as --scope says, and who is signed in to them: nothing else. Prints where it is.
             """,
         subcommands: [ExposeCreate.self, ExposeList.self, ExposeRevoke.self], defaultSubcommand: ExposeCreate.self)
 }
@@ -82,7 +82,7 @@ struct ExposeCreate: ParsableCommand {
         let accounts = (grant["accounts"]?.array ?? []).compactMap(\.string).joined(separator: ", ")
         let scope = grant["scope"]?.string.map { ", for at most “\($0)”" } ?? ""
         let end = grant["expires_at"]?.integer.map { ", until \(TimeText.dateAndTime($0))" } ?? ""
-        var lines = ["It serves the access tokens of \(accounts)\(scope)\(end), and nothing else."]
+        var lines = ["It serves the access tokens of \(accounts)\(scope)\(end), and who is signed in: nothing else."]
         if let app = grant["flatpak"]?.string, let socket = grant["flatpak_socket"]?.string {
             lines.append("For the app: flatpak override --user --env=RINGBACK_SOCK=\(socket) \(app)")
         } else if let directory = grant["directory"]?.string {

@@ -39,7 +39,7 @@ struct Open: ParsableCommand {
 
     /// Any user of the machine may read a program's arguments for as long as it runs, and this one waits for the
     /// provider (threat row SC-01): the code is gone from there before the daemon has it.
-    private static func hideArgument(_ url: String) {
+    static func hideArgument(_ url: String) {
         for (index, argument) in CommandLine.arguments.enumerated() where argument == url {
             clinux_forget_argument(Int32(index))
         }

@@ -27,6 +27,10 @@ enum Main {
         if options.checksConfiguration { exit(checkConfiguration(place, options)) }
 
         if options.ownDirectory != nil { PrivateMode.forgetServiceManager() }
+        // Before anything opens a descriptor that could be taken for one of these.
+        for (name, number) in options.credentials where fcntl(number, F_GETFD) < 0 {
+            stop("--credential-fd \(name)=\(number): that descriptor is not open", ExitStatus.failed)
+        }
         let parent = options.exitsWithParent ? ParentWatch.begin(stated: options.parent) : nil
         let credentials = readCredentials(options)
         let helper = startHelper(options.helperArguments(for: place))

@@ -78,6 +78,8 @@ private struct Narrow {
         let account = await narrow.ask("GET", "/v1/accounts/work")
         #expect(account.json == accounts.first)
         #expect(account["state"] == "authenticated" && account["user"]?["email"] == "alice@example.org")
+        let told = account["user"]?.object?.names ?? []
+        #expect(told.contains("email") && told.allSatisfy(["sub", "id", "email"].contains))
         #expect(account["source"] == "grant ci" && account["flow"] == nil)
     }
 

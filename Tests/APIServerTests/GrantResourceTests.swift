@@ -52,6 +52,9 @@ import Testing
         (#"{"name":"a","account":"work","allow_uids":7}"#, "allow_uids"),
         (#"{"name":"a","account":"work","flatpak":"../../x"}"#, "flatpak"),
         (#"{"name":"a","account":"work","flatpak":"org.example.App","allow_uids":[7]}"#, "allow_uids"),
+        // A script whose variable is empty must not show everything.
+        (#"{"name":"a","account":"work","scope":null}"#, "scope"),
+        (#"{"name":"a","account":"work","ttl":null}"#, "ttl"),
         // No member is a path, and what is not understood may have been meant as a bound.
         (#"{"name":"a","account":"work","socket":"/tmp/x"}"#, "socket"),
         (#"{"name":"a","account":"work","path":"/tmp/x"}"#, "path"),

@@ -64,6 +64,20 @@ import Testing
         #expect(house.project.last("GET /user")?.bearer == (try await house.token()))
     }
 
+    @Test func `is not lost where the server is away for a moment after it rotated the token`() async throws {
+        let house = try await ProjectHouse()
+        house.project.behave { $0.signature = .hs256 }
+        let (access, refresh) = try foreign(house)
+        house.clock.advance(by: 7_200)
+        house.project.script(
+            "GET /user",
+            .answer(403, #"{"code":"bad_jwt","message":"No."}"#, [("X-Supabase-Api-Version", "2024-01-01")]),
+            .status(503))
+        try await handIn(house, access, refresh)
+        #expect(try await house.view.state == .authenticated)
+        #expect(await house.refresh() == nil)
+    }
+
     @Test func `is not believed where it has expired and is of another session, and is not used where it has not`()
         async throws
     {

@@ -34,7 +34,9 @@ import Testing
     ])
     func `at a redirect URI is none for the app`(text: String) throws { #expect(try kind(text) == .callback) }
 
-    @Test(arguments: ["access_token", "refresh_token", "id_token", "provider_token", "provider_refresh_token"])
+    @Test(arguments: [
+        "access_token", "refresh_token", "id_token", "provider_token", "provider_refresh_token", "token_hash",
+    ])
     func `with a token is none for the app`(name: String) throws {
         let escaped = name.replacing("_", with: "%5F")
         let twice = name.replacing("_", with: "%255f")
@@ -53,7 +55,8 @@ import Testing
     @Test(arguments: [
         "?code=c&flow=k", "?flow=k&code=c", "?code=c&state=s", "?c%6Fde=c&%66low=k", "#code=c&state=s",
         "?code=c#state=s",
-        "?code&flow", "?Code=c&State=s", "?code=%zz&state=s", "?a=b;code=c;state=s",
+        "?code&flow", "?Code=c&State=s", "?code=%zz&state=s", "?a=b;code=c;state=s", "#code%3Dc%26state%3Ds",
+        "?u=x%3A%2Fcallback%3Fcode%3Dc%26state%3Ds", "/callback%3Fcode=c&state=s",
     ])
     func `with a code and a flow's key is none for the app`(query: String) throws {
         #expect(try kind("org.example.notes://x\(query)") == .callback)

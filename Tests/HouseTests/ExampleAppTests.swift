@@ -10,7 +10,8 @@ import Testing
     }
 
     @Test func `does the same in Swift`() async throws {
-        try await walk(try await Programs.example("ProjectProfile"), ["app"])
+        // Line by line: its output goes to a pipe here, and would be held back.
+        try await walk("/usr/bin/stdbuf", ["-oL", try await Programs.example("ProjectProfile"), "app"])
     }
 
     private func walk(_ program: String, _ arguments: [String]) async throws {

@@ -30,7 +30,7 @@ private let commandsForPeople = [
         "needs a provider and a password store; run like this by the tests of ringback agent",
     "ssh -R /run/user/1000/ringback.sock:$XDG_RUNTIME_DIR/ringback/exposed/ci.sock far.example.org":
         "needs another machine; run at this one by make test-ssh",
-    "podman run -v $XDG_RUNTIME_DIR/ringback/mount/ci:/run/ringback -e RINGBACK_SOCK=/run/ringback/socket IMAGE":
+    "podman run -v $XDG_RUNTIME_DIR/ringback/mount/ci:/run/ringback:ro -e RINGBACK_SOCK=/run/ringback/socket IMAGE":
         "needs podman; the same is run in namespaces by the tests of restricted sockets",
     "ringback expose calendar --account work --flatpak org.example.Calendar":
         "is for an app that is not there; run by the tests of restricted sockets",
@@ -44,7 +44,6 @@ private let commandsForPeople = [
     "ringback login app --method id_token --with apple --data '{\"full_name\":\"Mira Nordlys\"}'":
         "needs a token of Apple's; run by the tests of sign-ins with one",
     "ringback login site --method id_token --from google": "needs two providers; run by the tests of changes",
-    "ringback complete": "asks a person to paste",
     "ringback-sandbox --port 8123 --user alice": "runs until Ctrl-C, on a port that may be taken: the stage has one",
 ]
 
@@ -136,7 +135,7 @@ private let commandsForPeople = [
                 for span in spans where span.hasPrefix("ringback ") {
                     let words = span.split(separator: " ").dropFirst().map(String.init)
                     let verb =
-                        ["account", "config", "vault", "supabase", "expose"].contains(words.first ?? "")
+                        ["account", "config", "vault", "supabase", "scheme", "expose"].contains(words.first ?? "")
                         ? Array(words.prefix(2)) : [words[0]]
                     let answer = try await stage.run("ringback", verb + ["--help"])
                     #expect(answer.status == 0, "\(span)")

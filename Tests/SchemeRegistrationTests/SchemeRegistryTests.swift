@@ -116,6 +116,22 @@ private final class Home: Sendable {
         #expect(FileStore.isLink(home.list) && FileStore.text(of: real)?.contains("ringback-") == false)
     }
 
+    @Test(arguments: [[0xE9], Array(repeating: 0x61, count: (1 << 20) + 1)] as [[UInt8]])
+    func `a list that cannot be read is left as it is`(content: [UInt8]) throws {
+        let home = try Home()
+        try FileStore.makeDirectory("\(home.path)/.config")
+        let file = unsafe open(home.list, O_WRONLY | O_CREAT, 0o600)
+        #expect(unsafe write(file, content, content.count) == content.count)
+        close(file)
+        let registry = try home.registry
+        #expect(throws: SchemeRegistry.Failure.self) {
+            try registry.register(home.scheme, program: "/usr/bin/ringback", account: nil, former: nil)
+        }
+        var status = stat()
+        #expect(unsafe stat(home.list, &status) == 0 && status.st_size == content.count)
+        #expect(FileStore.text(of: home.list) == nil)
+    }
+
     @Test func `a place that cannot be written is told, and nothing is half done`() throws {
         let home = try Home()
         try home.write("", to: "\(home.path)/.local")

@@ -15,8 +15,6 @@ guard let account = arguments.first, let url = project["PROJECT_URL"].flatMap(UR
 else {
     fatalError("usage: PROJECT_URL=… PROJECT_KEY=… ProjectProfile ACCOUNT [sign-out]")
 }
-// Line by line, also into a pipe.
-setvbuf(stdout, nil, _IOLBF, 0)
 let ringback = BrokerClient(application: "Profile example")
 
 /// The person's own row, by the project's REST endpoint.
