@@ -4,7 +4,7 @@ SWIFT ?= swift
 export SWIFT
 PREFIX ?= /usr/local
 # Where systemd looks for user units: below /usr, /usr/local and ~/.local alike.
-UNITDIR ?= $(PREFIX)/$(if $(filter /usr%,$(PREFIX)),lib,share)/systemd/user
+UNITDIR ?= $(PREFIX)/$(if $(filter $(HOME)/.local,$(PREFIX)),share,lib)/systemd/user
 INSTALL ?= install
 # Without symbols and debug information: half the size. `make install INSTALL_STRIP=` keeps them.
 INSTALL_STRIP ?= -s
@@ -163,7 +163,7 @@ install: ## copy the release executables, units, manual pages and completions be
 	@set -- $(COMPLETIONS); for shell in bash zsh fish; do \
 	    $(RELEASE)/ringback --generate-completion-script $$shell >"$(DESTDIR)$$1" && chmod 644 "$(DESTDIR)$$1" && \
 	    shift || exit 1; done
-	@echo 'Next, as the user: systemctl --user daemon-reload && systemctl --user enable --now ringback.socket'
+	@echo 'Next, as the user: $(if $(filter /usr /usr/local $(HOME)/.local,$(PREFIX)),systemctl --user daemon-reload,systemctl --user link $(UNITDIR)/ringback.socket $(UNITDIR)/ringback.service) && systemctl --user enable --now ringback.socket'
 
 uninstall: ## remove what `make install` copied
 	rm -f $(addprefix $(DESTDIR),$(addprefix $(PREFIX)/bin/,$(PROGRAMS)) $(addprefix $(UNITDIR)/,$(UNITS)) \

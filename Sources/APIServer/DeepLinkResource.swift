@@ -36,11 +36,12 @@ extension SocketAPI {
     }
 
     /// The answer to a URL that was no callback but a link for an app; nil if it may be a callback.
-    func deepLink(_ url: String, _ call: Call) async throws(Problem) -> ServerResponse? {
+    func deepLink(_ url: String, isTold: Bool, _ call: Call) async throws(Problem) -> ServerResponse? {
         guard let deepLinks else { return nil }
         switch await deepLinks.receive(url) {
         case .callback: return nil
-        case .refused(let reason): throw Problem(.invalidCallback(reason), language: call.language)
+        case .refused(let reason):
+            throw await problem(after: .ignored(reason), isTold: isTold, call)
         case .kept(let link, let isHeard):
             return ServerResponse(
                 status: 202,

@@ -29,11 +29,13 @@ extension SocketAPI {
 
     func deliverCallback(_ call: Call) async throws(Problem) -> ServerResponse {
         guard let url = try call.text("url") else { throw call.invalid("url", "it is required") }
-        if let answer = try diagnosticLink(url, call) { return answer }
-        if let answer = try await deepLink(url, call) { return answer }
         let isTold = try call.truth("notify")
+        if let answer = try diagnosticLink(url, call) { return answer }
+        if let answer = try await deepLink(url, isTold: isTold, call) { return answer }
         var verdict = await broker.receive(url)
-        if case .ignored = verdict, let reason = await deepLinks?.whyForeign(url) { verdict = .ignored(reason) }
+        if case .ignored = verdict, let reason = await deepLinks?.whyForeign(url) {
+            verdict = .ignored(reason)
+        }
         switch verdict {
         case .completed(let id), .failed(let id, _), .noted(let id):
             let view = try await call.ask { () throws(BrokerError) in try await broker.flow(id) }

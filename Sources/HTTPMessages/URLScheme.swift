@@ -15,11 +15,14 @@ public struct URLScheme: Hashable, Sendable, Comparable, CustomStringConvertible
     /// Not for apps: the web's and the desktop's own, those with handlers that everybody has, and those that run or
     /// show what they carry.
     public static let reserved: Set<String> = [
-        "about", "acct", "admin", "apt", "blob", "cid", "chrome", "chrome-extension", "computer", "content", "data",
-        "dav", "davs", "dict", "dns", "facetime", "file", "filesystem", "finger", "ftp", "ftps", "geo", "git",
-        "gopher", "help", "http", "https", "imap", "info", "intent", "ipp", "ipps", "irc", "ircs", "jar", "javascript",
-        "ldap", "ldaps", "mailto", "man", "mid", "moz-extension", "news", "nfs", "nntp", "pop", "recent",
-        "resource", "rsync", "rtsp", "sftp", "sip", "sips", "sms", "smb", "ssh", "tel", "telnet", "tftp", "trash",
+        "about", "acct", "admin", "android-app", "apt", "bitcoin", "blob", "callto", "cid", "chrome",
+        "chrome-extension", "computer", "content", "data", "dav", "davs", "dict", "dns", "facetime", "feed", "file",
+        "filesystem", "finger", "ftp", "ftps", "geo", "git", "google-chrome", "gopher", "help", "http", "https", "imap",
+        "info", "intent", "ipp", "ipps", "irc", "ircs", "jar", "javascript",
+        "ldap", "ldaps", "magnet", "mailto", "man", "mid", "mms", "moz-extension", "network", "news", "nfs", "nntp",
+        "pop", "recent",
+        "resource", "rsync", "rtsp", "sftp", "sip", "sips", "skype", "sms", "smb", "ssh", "steam", "tel", "telnet",
+        "tftp", "trash",
         "unix", "urn", "vbscript", "view-source", "vnc", "webcal", "webcals", "ws", "wss", "x-scheme-handler", "xmpp",
     ]
 

@@ -17,6 +17,18 @@ enum Callback {
         return url.contains(":") ? nil : "A URL begins with a scheme, such as http:."
     }
 
+    /// A link as a URL must be written (RFC 3986 section 2): browsers and desktops hand over what a page has, braces,
+    /// bars and letters of every alphabet.
+    static func escaped(_ url: String) -> String {
+        url.utf8.reduce(into: "") { text, byte in
+            if byte < 0x7F, !"\"<>\\^`{|}".utf8.contains(byte) {
+                text.unicodeScalars.append(Unicode.Scalar(byte))
+            } else {
+                text += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+            }
+        }
+    }
+
     /// Delivers it and says what came of it.
     ///
     /// - Parameter wantsNotice: the person looks at the desktop and not at a terminal: a notification tells them; if

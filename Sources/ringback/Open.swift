@@ -25,6 +25,7 @@ struct Open: ParsableCommand {
 
     func run() throws {
         Open.hideArgument(url)
+        let url = Callback.escaped(url)
         try present { () throws(RingbackError) in
             let calls = try daemon.calls()
             do throws(RingbackError) {

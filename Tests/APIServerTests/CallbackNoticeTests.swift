@@ -40,7 +40,9 @@ import Testing
         house.clock.advance(by: 10)
         let late = await deliver(house, url)
         #expect(late.status == 410 && late["notified"] == true)
-        #expect(house.told.all == ["ignored nil nil", "ended nil nil"])
+        #expect(await deliver(house, "nobody:x")["notified"] == true)
+        #expect(await deliver(house, "swisscoin://x", isTold: "yes").code == "validation_failed")
+        #expect(house.told.all == ["ignored nil nil", "ended nil nil", "ignored nil nil"])
     }
 
     @Test func `is nothing where nobody asked for it`() async throws {

@@ -36,6 +36,9 @@ import Testing
             let opened = try await stage.ringback("open", "swisscoin://pay/7?amount=1&to=bob#now")
             #expect(opened.status == 0 && opened.out == "Handed over to the app.\n", "\(opened)")
             _ = try await first.line("the link") { $0 == "swisscoin://pay/7?amount=1&to=bob#now" }
+            // What a page may have and a URL may not is escaped on the way.
+            #expect(try await stage.ringback("open", "swisscoin://pay?f=a|b{c}\"é`^\\<>").status == 0)
+            _ = try await first.line("the second") { $0 == "swisscoin://pay?f=a%7Cb%7Bc%7D%22%C3%A9%60%5E%5C%3C%3E" }
             let second = try stage.start("ringback", ["links", "SWISSCOIN", "--json"])
             let displaced = try await first.end()
             #expect(displaced.status == 4 && displaced.err.contains("Another program listens"), "\(displaced)")
