@@ -305,11 +305,10 @@ def apps(arguments, report):
         out = os.path.join(manager.home, "out")
         manager.write(".config/ringback/config.toml",
                       f'[schemes."{SCHEME}"]\ncommand = ["{app}", "{out}", "{{url}}"]\n')
-        begun = manager.run(
-            "systemd-run", "--user", "--unit=ringback-here", "--property=Type=notify",
-            "--property=NoNewPrivileges=yes", "--property=SystemCallFilter=@system-service",
-            "--property=RestrictNamespaces=yes", "--property=UMask=0077", os.path.join(place, "ringbackd"),
-            DBUS_SESSION_BUS_ADDRESS=bus)
+        # The unit as it is installed, with all of its directives.
+        begun = manager.run(os.path.join(place, "ringback"), "install", DBUS_SESSION_BUS_ADDRESS=bus)
+        if begun.returncode == 0:
+            begun = manager.systemctl("start", "ringback.service")
         if begun.returncode != 0:
             raise Trouble(f"the daemon's unit did not start: {begun.stderr} {manager.log()}")
         opened = manager.run(os.path.join(place, "ringback"), "open", LINK, DBUS_SESSION_BUS_ADDRESS=bus)
@@ -318,7 +317,7 @@ def apps(arguments, report):
         with open(out) as file:
             seen = json.load(file)
         report.note(seen["link"] == LINK, "the link is one word, as it was", seen["link"])
-        report.note("app-ringback-" in seen["group"] and "ringback-here" not in seen["group"],
+        report.note("app-ringback-" in seen["group"] and "ringback.service" not in seen["group"],
                     "the app is a service of its own", seen["group"])
         report.note(seen["NoNewPrivs"] == "0" and seen["Seccomp"] == "0", "the app is not held back", f"{seen}")
         report.note(seen["umask"] != 0o077, "the app's files are as the person's others", oct(seen["umask"]))

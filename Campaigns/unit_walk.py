@@ -5,6 +5,7 @@ import os
 import time
 
 from frozen import freeze, has_ended
+from house import ROOT
 
 SERVICE, SOCKET = "ringback.service", "ringback.socket"
 ACCOUNT = """
@@ -13,6 +14,7 @@ issuer = "%s"
 client_id = "ringback-demo"
 scopes = ["openid", "email", "offline_access"]
 """
+SCHEME = "org.example.unit"
 VAULT = '[vault]\nkey_source = "%s"\n'
 
 
@@ -27,7 +29,7 @@ class Walk:
         return self.manager.run("ringback", *words, **variables)
 
     def configure(self, more="", key_source="key-file"):
-        text = VAULT % key_source + ACCOUNT % ("work", self.sandbox.issuer) + more
+        text = VAULT % key_source + ACCOUNT % ("work", self.sandbox.issuer) + f'[schemes."{SCHEME}"]\n' + more
         self.manager.write(".config/ringback/config.toml", text)
 
     def drop_in(self, name, text):
@@ -60,8 +62,8 @@ class Walk:
 
     def go(self, beside):
         self.install(beside)
-        for part in [self.first_request, self.stop_and_start, self.reload, self.crash, self.watchdog, self.bad_start,
-                     self.credential]:
+        for part in [self.first_request, self.stop_and_start, self.link, self.environment, self.reload, self.crash,
+                     self.watchdog, self.bad_start, self.held_elsewhere, self.credential]:
             # What the parts before have started does not count towards the limit of starts.
             self.manager.systemctl("reset-failed")
             part()
@@ -103,6 +105,42 @@ class Walk:
         self.expect(self.manager.systemctl("restart", SERVICE).returncode == 0, "systemctl restart")
         self.expect(self.pid not in (0, before), "another process", self.pid)
         self.expect_session("after a restart")
+
+    def link(self):
+        """A link wakes the daemon, though not even its socket is there."""
+        self.manager.systemctl("stop", SOCKET, SERVICE)
+        self.expect(self.pid == 0 and self.manager.show(SOCKET, "ActiveState") == "inactive", "socket and service stop")
+        done = self.ringback("open", f"{SCHEME}:x")
+        self.expect(done.returncode == 0 and self.pid, "ringback open starts the daemon through its socket unit", done)
+        self.expect(self.manager.show(SOCKET, "ActiveState") == "active", "and the socket is there")
+
+    def environment(self):
+        """environment.d: the example as systemd's own generator reads it."""
+        with open(os.path.join(ROOT, "systemd/environment.d/50-ringback.conf")) as file:
+            self.manager.write(".config/environment.d/50-ringback.conf", file.read())
+        made = self.manager.run("/usr/lib/systemd/user-environment-generators/30-systemd-environment-d-generator")
+        wanted = f"RINGBACK_SOCK={self.manager.runtime}/ringback/ringback.sock"
+        self.expect(made.returncode == 0 and wanted in made.stdout.splitlines() and not made.stderr,
+                    "systemd reads environment.d", made)
+        os.unlink(os.path.join(self.manager.home, ".config/environment.d/50-ringback.conf"))
+        os.rmdir(os.path.join(self.manager.home, ".config/environment.d"))
+
+    def held_elsewhere(self):
+        """Another daemon holds the state: the unit ends with 69, and is not tried again."""
+        self.manager.systemctl("stop", SOCKET, SERVICE)
+        other = os.path.join(self.manager.home, "other.sock")
+        script = f"ringbackd --socket {other} </dev/null >/dev/null 2>&1 & echo $!"
+        pid = self.manager.run("sh", "-c", script).stdout.strip()
+        self.manager.until("another daemon", lambda: self.ringback("status", "--socket", other).returncode == 0)
+        self.manager.systemctl("start", SERVICE)
+        self.manager.until("the failure", lambda: self.state == "failed")
+        result = [self.manager.show(SERVICE, name) for name in ["ExecMainStatus", "NRestarts"]]
+        self.expect(result == ["69", "0"], "a state that another daemon holds is not tried again", result)
+        self.manager.signal(pid, "TERM")
+        self.manager.until("its end", lambda: not os.path.exists(other))
+        self.manager.systemctl("reset-failed", SERVICE)
+        self.manager.systemctl("start", SOCKET)
+        self.expect_session("after another daemon has ended")
 
     def reload(self):
         before = self.pid

@@ -1,13 +1,13 @@
-// A small app of a Supabase project: says who is signed in, reads their row, follows what happens, signs out.
+// A small app of a Supabase project: says who is signed in, reads their row, follows what happens, signs in and out.
 //
-//     PROJECT_URL=https://abcdefgh.supabase.co PROJECT_KEY=sb_publishable_... node profile.mjs app [sign-out]
+//     PROJECT_URL=https://abcdefgh.supabase.co PROJECT_KEY=sb_publishable_... node profile.mjs app [sign-in PROVIDER | sign-out]
 //
 // With supabase-js the row is read by
 //     createClient(process.env.PROJECT_URL, process.env.PROJECT_KEY, { accessToken: app.accessToken })
 
 import { Ringback } from "./ringback.mjs";
 
-const [account, deed] = process.argv.slice(2);
+const [account, deed, provider] = process.argv.slice(2);
 const app = new Ringback(account);
 
 async function row(session) {
@@ -27,6 +27,8 @@ async function show(session) {
 if (deed === "sign-out") {
   await app.signOut();
   await show(await app.session());
+} else if (deed === "sign-in") {
+  await show(await app.signIn({ oauth_provider: provider }));
 } else {
   await app.onAuthStateChange(async (name, data) => {
     console.log("event:", name, data.state);

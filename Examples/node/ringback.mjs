@@ -67,7 +67,12 @@ export class Ringback {
   async signIn(fields = {}) {
     let flow = await call("POST", `${this.path}/sign-in`, fields);
     if (flow.status === undefined) return this.session();
-    if (flow.authorization_url) spawn("xdg-open", [flow.authorization_url], { stdio: "ignore", detached: true }).unref();
+    if (flow.authorization_url) {
+      const opener = spawn("xdg-open", [flow.authorization_url], { stdio: "ignore", detached: true });
+      // Where there is no such program, the person opens the page.
+      opener.on("error", () => console.error("Open:", flow.authorization_url));
+      opener.unref();
+    }
     while (flow.status === "pending") flow = await call("GET", `/v1/flows/${flow.id}?wait=30`);
     if (flow.status !== "completed") throw new Problem(flow.error ?? { title: `The sign-in was ${flow.status}` });
     return this.session();

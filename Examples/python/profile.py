@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A small app of a Supabase project: says who is signed in, reads their row, follows what happens, signs out.
+"""A small app of a Supabase project: says who is signed in, reads their row, follows what happens, signs in and out.
 
-    PROJECT_URL=https://abcdefgh.supabase.co PROJECT_KEY=sb_publishable_... python3 profile.py app [sign-out]
+    PROJECT_URL=https://abcdefgh.supabase.co PROJECT_KEY=sb_publishable_... python3 profile.py app [sign-in PROVIDER | sign-out]
 
 Python's standard library alone. Ringback keeps the session; this program never sees a refresh token.
 """
@@ -77,7 +77,8 @@ class Ringback:
         if "status" not in started:
             return self.session()
         if "authorization_url" in started:
-            webbrowser.open(started["authorization_url"])
+            if not webbrowser.open(started["authorization_url"]):
+                print("Open:", started["authorization_url"], file=sys.stderr)
         while started["status"] == "pending":
             started = self.call("GET", f"/v1/flows/{started['id']}?wait=30")
         if started["status"] != "completed":
@@ -124,6 +125,8 @@ def main():
     if "sign-out" in sys.argv[2:]:
         app.sign_out()
         return show(app.session())
+    if "sign-in" in sys.argv[2:3]:
+        return show(app.sign_in(oauth_provider=sys.argv[3]))
     for name, data in app.on_auth_state_change():
         print("event:", name, data["state"], flush=True)
         if name in ("initial_session", "signed_in", "user_updated"):

@@ -1,4 +1,5 @@
 internal import BrokerCore
+internal import DeepLinks
 internal import Glibc
 internal import HTTPMessages
 internal import LocalHTTP
@@ -24,6 +25,7 @@ extension SocketAPI {
             .init("version", .string(daemon.version)), .init("pid", .integer(Int(getpid()))),
             .init("accounts", .array(names.map { .string($0.rawValue) })), .init("checks", .array(checks)),
         ])
+        object["configuration_read_at"] = daemon.configurationReadAt().map { .integer($0) }
         if let places = daemon.places {
             object["places"] = .object(JSONObject(places.map { .init($0.name, .string($0.path)) }))
         }
@@ -73,7 +75,9 @@ extension SocketAPI {
             return [
                 Finding(
                     "vault", .warning,
-                    "Sessions are in memory alone, and gone when the daemon ends. \(status.reason ?? "")".trimmedEnd)
+                    "Sessions are in memory alone, and gone when the daemon ends. "
+                        + (status.reason ?? "Set key_source = \"key-file\" below [vault], and start the daemon anew."),
+                    command: "systemctl --user restart ringback.service")
             ]
         }
         return [Finding("vault", .ok, "The key comes from \(status.keySource): \(status.protects).")]
@@ -90,10 +94,12 @@ extension SocketAPI {
 
     // MARK: Links
 
-    func makeDiagnosticLink(_ call: Call) throws(Problem) -> ServerResponse {
+    func makeDiagnosticLink(_ call: Call) async throws(Problem) -> ServerResponse {
         guard let text = try call.text("scheme"), let scheme = try? URLScheme(parsing: text) else {
             throw call.invalid("scheme", "an app's scheme is required, such as org.example.app")
         }
+        // A link that went round would promise what the daemon does not keep.
+        if let why = await deepLinks?.whyForeign("\(scheme):x") { throw Problem(.stateConflict, why) }
         guard let link = diagnosticLinks.make(scheme) else {
             throw Problem(.stateConflict, "Too many links are under way. Try again in two minutes.")
         }

@@ -36,6 +36,7 @@ extension OpenAPISchemas {
                 "properties": [
                     "version": text, "pid": ["type": "integer"], "accounts": ["type": "array", "items": text],
                     "places": ["type": "object", "additionalProperties": text],
+                    "configuration_read_at": ["type": "integer"],
                     "checks": ["type": "array", "items": OpenAPIDocument.reference("Check")],
                 ],
             ]),

@@ -65,7 +65,8 @@ extension Problem {
             self.init(.providerUnreachable, "The provider is not available for now\(cause).", retryAfter: seconds)
         case .invalidAnswer(let reason): self.init(.invalidProviderResponse, reason)
         case .refused(let code, let message):
-            let detail = "The provider answered “\(code)”\(message.map { ": \($0)" } ?? "")."
+            let words = message.map { $0.hasSuffix(".") ? String($0.dropLast()) : $0 }
+            let detail = "The provider answered “\(code)”\(words.map { ": \($0)" } ?? "")."
             // The grant may live, but only the person can say more to the provider.
             let needsPerson = ["interaction_required", "login_required", "consent_required"].contains(code)
             self.init(

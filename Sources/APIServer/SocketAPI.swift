@@ -22,6 +22,8 @@ public struct SocketAPI: Sendable {
         let startedAtBoot: Int
         /// Where its files are, for people who look for them.
         public var places: [Place]?
+        /// Unix seconds: when the configuration that is in force was read.
+        public var configurationReadAt: @Sendable () -> Int? = { nil }
         /// Re-reads the configuration.
         public var reload: @Sendable () async -> Reloaded
         /// Reads a file of certificates that an account to come is to believe, as the configuration would.
@@ -195,7 +197,7 @@ public struct SocketAPI: Sendable {
         case .streamEvents: try await streamEvents(call)
         case .reload: await reload()
         case .getDiagnostics: try await diagnostics(call)
-        case .makeDiagnosticLink: try makeDiagnosticLink(call)
+        case .makeDiagnosticLink: try await makeDiagnosticLink(call)
         case .getDiagnosticLink: try await getDiagnosticLink(call)
         case .getAudit: try await audit(call)
         case .getMetrics: try await metrics()

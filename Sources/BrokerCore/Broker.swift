@@ -230,7 +230,10 @@ public struct Broker: Sendable {
                         await desk.conclude(name, fulfilling: start)
                     }
                 } catch {
-                    if request.isDirect { recordDirect(name, request, since: began, .failed, error) }
+                    // At a project the refusal of a page is an answer to the person's choice, too.
+                    if request.isDirect || request.project != nil {
+                        recordDirect(name, request, since: began, .failed, error)
+                    }
                     await desk.abandon(name, with: error, fulfilling: start)
                 }
             }

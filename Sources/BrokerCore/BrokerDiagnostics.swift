@@ -51,7 +51,8 @@ extension Broker {
         case "https":
             return Finding(
                 check, .warning,
-                "The answer does not come back by itself: its address is to be pasted into ringback complete.")
+                "The answer does not come back by itself: its address is to be pasted into ringback complete.",
+                command: "ringback complete")
         case "http": break
         default:
             guard (try? URLScheme(parsing: scheme))?.isReverseDNS == false else {
@@ -60,7 +61,7 @@ extension Broker {
             return Finding(
                 check, .warning,
                 "The answer comes back by the scheme \(scheme), which any other app may claim: one after a domain of "
-                    + "yours, such as org.example.\(scheme), is nobody else's.")
+                    + "yours, such as org.example.\(scheme), is nobody else's.", command: "ringback config check")
         }
         guard await desk.pending(account.name) == nil else {
             return Finding(check, .ok, "A sign-in waits for its answer now.")
@@ -226,7 +227,10 @@ private struct Diagnosis: Sendable {
                 check, .wrong, "\(host) does not answer within \(timeout.components.seconds) s.", command: command(url))
         case .tooLarge, .malformed:
             Finding(check, .wrong, "\(host) answers, but not as a web server should.", command: command(url))
-        case .refusedURL: Finding(check, .wrong, "An endpoint is neither https nor http on a loopback address.")
+        case .refusedURL:
+            Finding(
+                check, .wrong, "An endpoint is neither https nor http on a loopback address.",
+                command: "ringback config check")
         case .cancelled: Finding(check, .warning, "It could not be looked at: the daemon is shutting down.")
         }
     }
@@ -235,7 +239,9 @@ private struct Diagnosis: Sendable {
         guard let theirs = response.fields["Date"].flatMap({ HTTPDate.seconds(of: $0) }) else {
             return Finding("clock", .ok, "\(host) does not say what time it has.")
         }
-        let (difference, overflow) = now.subtractingReportingOverflow(theirs)
+        // An answer that a cache has kept is that much older than it was sent (RFC 9111 section 5.1).
+        let age = max(0, min(response.fields["Age"].flatMap { Int($0) } ?? 0, 1 << 31))
+        let (difference, overflow) = now.subtractingReportingOverflow(theirs &+ age)
         let size = overflow ? Int.max : abs(difference)
         guard size > remarkable else {
             return Finding("clock", .ok, "The clocks of this machine and of \(host) agree.")

@@ -246,6 +246,12 @@ struct ProjectAttempt: Sendable {
     }
 
     private func authorize(_ flow: ProjectFlow) async throws(BrokerError) -> String {
+        guard fields.oauthProvider ?? rules.oauthProvider != nil else {
+            throw .invalid(
+                field: "oauth_provider",
+                reason: "say how: ringback login \(account.name) --with PROVIDER, "
+                    + "or --method password --email ADDRESS; or set oauth_provider for the account")
+        }
         let asked = try ProjectAttempt.building { () throws(FieldError) in
             try project.authorization(
                 BrowserSignIn(

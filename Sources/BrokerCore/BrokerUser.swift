@@ -206,7 +206,9 @@ extension Broker {
         guard rules.functions.contains(function) else {
             throw .invalid(
                 field: "function",
-                reason: "it is not among the functions of \(name) (rpc = [\(rules.functions.joined(separator: ", "))])")
+                reason: "it is not among the functions of \(name) "
+                    + "(rpc = [\(rules.functions.joined(separator: ", "))]); the configuration lists those that may be called"
+            )
         }
         let response = try await book.change(
             name,
@@ -215,6 +217,8 @@ extension Broker {
                     try project.call(function, arguments: arguments, bearer: token)
                 },
                 apply: { response, _ throws(SupabaseError) in _ = try FunctionAnswer(reading: response) }))
+        // What such functions are mostly for: another name, an account that is not active any more.
+        await book.renewProfile(name)
         return try Broker.reading(response) { response throws(SupabaseError) in
             try FunctionAnswer(reading: response).value
         }

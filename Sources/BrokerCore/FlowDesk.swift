@@ -113,7 +113,8 @@ actor FlowDesk {
 
     private func conflict(_ account: AccountName, with method: String, age: Int) -> BrokerError {
         .conflict(
-            "Another sign-in of \(account) is pending: method \(method), \(age) seconds old. Finish or withdraw it.")
+            "Another sign-in of \(account) is pending: method \(method), \(age) seconds old. "
+                + "Finish it, or run: ringback cancel \(account)")
     }
 
     /// Puts a new flow on the desk. False if its place was cancelled meanwhile: then nothing will come of the flow.

@@ -3,7 +3,8 @@ internal import SupabaseAuth
 /// An app that had users of its own before it had a project: what it called this person, shown with the session until
 /// the app says that it has moved the person's data.
 extension Broker {
-    /// Notes the person's former identifier. The same again changes nothing; another one takes its place.
+    /// Notes the person's former identifier. The same again changes nothing; another one has to wait until the first is
+    /// acknowledged (`.conflict`).
     public func migrate(_ name: AccountName, from identifier: String) async throws(BrokerError) -> AccountView {
         guard (1...255).contains(identifier.utf8.count), identifier.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
             throw .invalid(field: "from", reason: "an identifier of 1 to 255 bytes without control characters")
@@ -30,6 +31,13 @@ extension SessionBook {
                 return .failure(.signInRequired(name))
             }
             guard session.project?.migratesFrom != identifier else { return .success(()) }
+            // What waits for the app must not be lost by another word of it.
+            if identifier != nil, let former = session.project?.migratesFrom {
+                return .failure(
+                    .conflict(
+                        "The data of \(former) waits to be moved already. When that is done: "
+                            + "ringback migrate-user \(name) --done"))
+            }
             session.project?.migratesFrom = identifier
             if let error = await book.save(session, lane.account) { return .failure(error) }
             guard book.keep(session, lane) else { return .failure(.signInRequired(name)) }

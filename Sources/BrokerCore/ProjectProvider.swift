@@ -136,12 +136,14 @@ struct ProjectProvider: Sendable {
     /// Whose a token is that another program hands in. One that has expired, and that only the server could check, is
     /// taken at its word for now: its session is refreshed first, and the answer tells.
     func whose(_ token: Secret) async throws(BrokerError) -> (claims: AccessTokenClaims, isExpired: Bool) {
+        guard let stated = AccessTokenClaims(unverified: token) else {
+            throw .invalid(field: "access_token", reason: "it is no access token of this project")
+        }
         let claims: AccessTokenClaims?
         do throws(BrokerError) {
             claims = try await verify(token, isOurs: false)
         } catch {
-            guard error.asksForRefresh, let stated = AccessTokenClaims(unverified: token),
-                let end = stated.expiresAt, end <= clock.now() + AccessTokenCheck.leeway
+            guard error.asksForRefresh, let end = stated.expiresAt, end <= clock.now() + AccessTokenCheck.leeway
             else { throw error }
             return (stated, true)
         }

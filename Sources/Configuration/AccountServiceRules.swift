@@ -52,7 +52,10 @@ extension AccountReader {
             return nil
         }
         guard let path = expand("assertion_file", written) else { return nil }
-        if case .failure(let failure) = AccountConfiguration.assertion(at: path, user: place.user) {
+        // A platform may bring it later; it is asked for at every use, and the other accounts are not to wait for it.
+        if !AccountConfiguration.awaitsAssertion(at: path),
+            case .failure(let failure) = AccountConfiguration.assertion(at: path, user: place.user)
+        {
             refuse("assertion_file", failure.message)
         }
         return path

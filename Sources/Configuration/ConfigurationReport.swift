@@ -115,6 +115,9 @@ extension AccountConfiguration {
     var notes: [String] {
         var notes: [String] = []
         if let service { notes.append("A service: its tokens come by grant = \"\(service.grant.rawValue)\".") }
+        if let path = service?.assertionFile, AccountConfiguration.awaitsAssertion(at: path) {
+            notes.append("The token to trade is not in \(path) yet; until it is, there are no tokens.")
+        }
         switch redirect {
         case _ where service != nil: break
         case .loopback("localhost", _, _):

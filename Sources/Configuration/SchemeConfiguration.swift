@@ -1,3 +1,4 @@
+internal import Glibc
 internal import HTTPMessages
 
 /// `[schemes.NAME]`: an app's URL scheme. Its links that end no sign-in go to the app that listens for them; the command
@@ -29,6 +30,9 @@ public struct SchemeConfiguration: Sendable, Equatable {
             command?.first.map { "If no app listens for its links, \($0) is started." }
                 ?? "Its links wait a minute for an app that listens for them.",
         ]
+        if let program = command?.first, unsafe access(program, X_OK) != 0 {
+            notes.append("[schemes.\(name)] starts \(program), which is not there.")
+        }
         // RFC 8252 sections 7.1 and 8.6.
         if (try? URLScheme(parsing: name))?.isReverseDNS == false {
             notes.append(

@@ -1,3 +1,4 @@
+internal import Glibc
 public import OAuth
 public import Secrets
 
@@ -45,6 +46,13 @@ extension AccountConfiguration {
     /// Why a file is none to take an assertion from.
     struct AssertionFailure: Error {
         let message: String
+    }
+
+    /// True if there is nothing yet, or an empty file.
+    static func awaitsAssertion(at path: String) -> Bool {
+        var status = stat()
+        guard unsafe stat(path, &status) == 0 else { return errno == ENOENT }
+        return status.st_mode & S_IFMT == S_IFREG && status.st_size == 0
     }
 
     static func assertion(at path: String, user: UInt32) -> Result<Assertion, AssertionFailure> {

@@ -1,3 +1,4 @@
+internal import HTTPMessages
 internal import LocalHTTP
 internal import Synchronization
 
@@ -34,8 +35,13 @@ final class SandboxProvider: Sendable {
         }
         bell.ring()
         if let latency { try? await Task.sleep(for: .milliseconds(latency)) }
-        let response = await answer(request, endpoint, hold: hold, fault: fault)
-        withState { $0.log.answered(number, with: response.status) }
+        var response = await answer(request, endpoint, hold: hold, fault: fault)
+        let date = withState { state in
+            state.log.answered(number, with: response.status)
+            return HTTPDate.text(of: clock() + state.clockOffset)
+        }
+        // A clock that is told to be wrong is seen to be.
+        response.fields.set("Date", date)
         return response
     }
 

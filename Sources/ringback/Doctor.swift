@@ -57,17 +57,30 @@ struct DoctorExamination {
         if let account, let configuration, ConfigurationCheck.account(account, in: configuration) == nil {
             throw RingbackError(.accountNotFound, "There is no account \(account).")
         }
+        if account == nil { report.lookAtPrograms(of: configuration) }
         lookAtUnit()
-        report.lookAtHome()
         report.lookAtBrowser()
         // The desktop has time to open the links while the daemon asks the providers.
-        var trips = SchemeTrips(calls: calls, socket: socket)
+        var trips = SchemeTrips(calls: calls, socket: socket, start: start)
         trips.begin(uses(), &report)
-        askDaemon()
+        let answer = askDaemon()
+        report.lookAtHome(answer?["places"]?["state"]?.string, hasManager: hasManager)
+        report.lookAtFiles(of: configuration, answer)
         trips.finish(&report)
     }
 
+    /// What starts the daemon where it is looked for. A unit that is there and does not start has something to say.
+    private var start: String {
+        if let socket { return "ringbackd --socket \(socket)" }
+        guard hasManager else { return "ringbackd" }
+        return UserManager.isActive(DoctorExamination.socketUnit)
+            ? "systemctl --user status \(DoctorExamination.service)"
+            : "systemctl --user enable --now \(DoctorExamination.socketUnit)"
+    }
+
     private func uses() -> [SchemeUse] {
+        // Who uses a scheme is not known then, and what is registered is nobody's mistake.
+        guard configuration != nil else { return [] }
         let registered = (try? SchemeDesktop())?.registry.registered ?? []
         let all = SchemeUse.all(configuration, registered)
         return account.map { name in all.filter { $0.accounts.contains(name) } } ?? all
@@ -93,26 +106,26 @@ struct DoctorExamination {
                 report.add(
                     "version", .warning,
                     "ringback is of version \(Ringback.version), the daemon that runs of \(status.version).",
-                    command: "systemctl --user restart ringback.service")
+                    command: restart)
             }
         } catch {
             switch error.kind {
             case .noDaemon:
-                report.add(
-                    "socket", .wrong, error.detail,
-                    command: hasManager ? "systemctl --user enable --now ringback.socket" : "ringbackd")
+                report.add("socket", .wrong, error.detail, command: start)
             case .foreignServer:
                 report.add("socket", .wrong, error.detail, command: "ls -l \(path)")
             default:
                 report.add(
                     "socket", .wrong, "The daemon at \(path) does not answer as it should: \(error.detail)",
-                    command: "systemctl --user restart ringback.service")
+                    command: restart)
             }
         }
     }
 
-    private mutating func askDaemon() {
-        guard let calls else { return }
+    private var restart: String? { hasManager ? "systemctl --user restart \(DoctorExamination.service)" : nil }
+
+    private mutating func askDaemon() -> JSON? {
+        guard let calls else { return nil }
         let target = RequestTarget.query("/v1/diagnostics", [("account", account)])
         do throws(RingbackError) {
             let answer = try calls.call("GET", target, timeout: DoctorExamination.diagnosticsTimeout)
@@ -120,8 +133,12 @@ struct DoctorExamination {
                 report.add("place", .ok, "\(place.name): \(place.value.string ?? "")")
             }
             for check in answer["checks"]?.array ?? [] { report.add(reading: check) }
+            return answer
         } catch {
-            report.add("daemon", .wrong, "The daemon's own findings cannot be had: \(error.detail)")
+            report.add(
+                "daemon", .wrong, "The daemon's own findings cannot be had: \(error.detail)",
+                command: hasManager ? "systemctl --user status \(DoctorExamination.service)" : "ringback status")
+            return nil
         }
     }
 
@@ -164,11 +181,21 @@ struct DoctorExamination {
 
     // MARK: The unit
 
+    private static let socketUnit = "ringback.socket"
+    private static let service = "ringback.service"
+
     private mutating func lookAtUnit() {
-        let unit = "ringback.socket"
+        let unit = DoctorExamination.socketUnit
+        let service = DoctorExamination.service
         guard hasManager else {
             return report.add(
-                "unit", .warning, "There is no systemd user manager: something else must start ringbackd.")
+                "unit", .warning, "There is no systemd user manager: something else must start ringbackd.",
+                command: "ringbackd &")
+        }
+        // Its socket may be well all the same: every request would start it in vain.
+        if Tool.run(["systemctl", "--user", "is-failed", service])?.line == "failed" {
+            return report.add(
+                "unit", .wrong, "\(service) cannot start.", command: "journalctl --user -u \(service) -n 20")
         }
         // The manager's own word is its output; its status says only whether it is a good one.
         let enabled = Tool.run(["systemctl", "--user", "is-enabled", unit])?.line ?? "not-found"

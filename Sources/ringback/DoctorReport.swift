@@ -35,6 +35,12 @@ struct DoctorReport {
         add(Line(check: check, level: level, message: message, command: command))
     }
 
+    /// Says of a check that was well until now what was found later, in its place.
+    mutating func correct(_ check: String, _ level: Level, _ message: String, command: String) {
+        guard let index = lines.firstIndex(where: { $0.check == check && $0.level == .ok }) else { return }
+        lines[index] = Line(check: check, level: level, message: message, command: command)
+    }
+
     /// A check of the daemon's; a level of a newer one counts as wrong.
     mutating func add(reading json: JSON) {
         guard let check = json["check"]?.string, let message = json["message"]?.string else { return }

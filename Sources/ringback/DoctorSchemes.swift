@@ -18,8 +18,12 @@ struct SchemeTrips {
     let socket: String?
     private var trips: [Trip] = []
 
-    init(calls: BrokerCalls?, socket: String?) {
+    /// What starts a daemon, where there is none.
+    let start: String
+
+    init(calls: BrokerCalls?, socket: String?, start: String) {
         self.calls = calls
+        self.start = start
         self.socket = socket
     }
 
@@ -71,7 +75,8 @@ struct SchemeTrips {
 
     private mutating func launch(_ scheme: URLScheme, _ report: inout DoctorReport) {
         guard let calls else {
-            return report.add(SchemeTrips.line(scheme, .warning, "Without a daemon its links cannot be tried."))
+            return report.add(
+                SchemeTrips.line(scheme, .warning, "Without a daemon its links cannot be tried.", command: start))
         }
         guard SchemeDesktop.hasSession else {
             return report.add(
@@ -84,7 +89,10 @@ struct SchemeTrips {
         do throws(RingbackError) {
             link = try calls.call("POST", "/v1/diagnostics/links", body: ["scheme": .string(scheme.name)])
         } catch {
-            return report.add(SchemeTrips.line(scheme, .wrong, "Its links cannot be tried: \(error.detail)"))
+            // The daemon has not read of the scheme, or has too many links under way.
+            return report.add(
+                SchemeTrips.line(
+                    scheme, .wrong, "Its links cannot be tried: \(error.detail)", command: "ringback reload"))
         }
         guard let id = link["id"]?.string, let url = link["url"]?.string else { return }
         guard

@@ -1,34 +1,88 @@
 import CLinux
+import Glibc
 import RingbackClient
+import StrictJSON
 
 /// What a sign-in needs of the machine beside the daemon.
 extension DoctorReport {
-    /// File systems of other machines, by the magic numbers of statfs(2).
-    private static let remote: [UInt32: String] = [
-        0x6969: "NFS", 0xFF53_4D42: "CIFS", 0xFE53_4D42: "SMB", 0x517B: "SMB", 0x7375_7245: "Coda",
-        0x5346_414F: "AFS", 0x6B41_4653: "AFS", 0x00C3_6400: "Ceph", 0x0BD0_0BD0: "Lustre", 0x0102_1997: "9P",
-    ]
-
     /// Two daemons on two hosts with one state directory would use up each other's refresh tokens.
-    mutating func lookAtHome() {
-        let home = SocketPlace.variable("HOME") ?? ""
-        let state = SocketPlace.variable("RINGBACK_STATE") ?? SocketPlace.variable("XDG_STATE_HOME") ?? home
-        guard !state.isEmpty, let kind = DoctorReport.kind(of: state) else {
-            return add("home", .warning, "HOME is not set, or there is nothing there.")
+    ///
+    /// - Parameter stated: where the daemon says that its state is; nil if none answers.
+    mutating func lookAtHome(_ stated: String?, hasManager: Bool) {
+        guard let state = stated ?? DoctorReport.usualState else {
+            return add("home", .warning, "HOME is not set: there is no place for the state.", command: "export HOME=~")
         }
-        if let name = DoctorReport.remote[kind] {
-            add(
-                "home", .warning,
-                "\(state) is on \(name): only one host at a time can run the daemon; on another one it says who does.",
-                command: "export RINGBACK_STATE=/var/tmp/ringback-$(id -u)")
-        } else {
-            add("home", .ok, "\(state) is on a disk of this machine.")
+        guard let kind = DoctorReport.kind(of: state) else {
+            return add("home", .warning, "It cannot be told what disk \(state) is on.", command: "df \(state)")
+        }
+        guard let warning = StateDisk.warning(state, kind: kind) else {
+            return add("home", .ok, "\(state) is on a disk of this machine.")
+        }
+        add(
+            "home", .warning, warning,
+            command: hasManager ? "systemctl --user edit ringback.service" : "ringbackd --help")
+    }
+
+    /// Where a daemon that was started from here would have it (CONTRACT section 2).
+    private static var usualState: String? {
+        func stated(_ name: String) -> String? {
+            SocketPlace.variable(name).flatMap { $0.hasPrefix("/") ? $0 : nil }
+        }
+        return stated("RINGBACK_STATE") ?? stated("XDG_STATE_HOME").map { $0 + "/ringback" }
+            ?? stated("HOME").map { $0 + "/.local/state/ringback" }
+    }
+
+    /// The file system of a path, or of where it would be made.
+    private static func kind(of path: String) -> UInt32? {
+        var path = path
+        while true {
+            let kind = unsafe clinux_file_system(path)
+            if kind != 0 { return kind }
+            guard let slash = path.lastIndex(of: "/"), path != "/" else { return nil }
+            path = slash == path.startIndex ? "/" : String(path[..<slash])
         }
     }
 
-    private static func kind(of path: String) -> UInt32? {
-        let kind = unsafe clinux_file_system(path)
-        return kind == 0 ? nil : kind
+    /// Programs that links shall start.
+    mutating func lookAtPrograms(of configuration: JSON?) {
+        for entry in configuration?["schemes"]?.array ?? [] {
+            guard let name = entry["name"]?.string, let program = entry["command"]?.array?.first?.string,
+                !Tool.isInstalled(program)
+            else { continue }
+            add(
+                Line(
+                    check: "scheme", subject: ("scheme", name), level: .wrong,
+                    message: "[schemes.\(name)] starts \(program), which is not there.",
+                    command: "ringback config check"
+                ))
+        }
+    }
+
+    /// Files that were changed after the daemon had read them.
+    mutating func lookAtFiles(of configuration: JSON?, _ answer: JSON?) {
+        guard let readAt = answer?["configuration_read_at"]?.integer else { return }
+        let entries = (configuration?["accounts"]?.array ?? []) + (configuration?["schemes"]?.array ?? [])
+        var files = Set(entries.compactMap { $0["source"]?.string }.map(DoctorReport.file))
+        if let file = answer?["places"]?["configuration"]?.string { files.insert(file) }
+        for file in files.sorted() where (DoctorReport.changedAt(file) ?? 0) > readAt {
+            correct(
+                "configuration", .warning, "\(file) was changed after the daemon had read it.",
+                command: "ringback reload")
+        }
+    }
+
+    /// A source without the number of its line.
+    private static func file(of source: String) -> String {
+        guard let colon = source.lastIndex(of: ":"), Int(source[source.index(after: colon)...]) != nil else {
+            return source
+        }
+        return String(source[..<colon])
+    }
+
+    /// Unix seconds.
+    private static func changedAt(_ path: String) -> Int? {
+        var facts = stat()
+        return unsafe stat(path, &facts) == 0 ? facts.st_mtim.tv_sec : nil
     }
 
     /// Sign-in pages are shown by the person's browser, or nobody sees them.

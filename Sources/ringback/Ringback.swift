@@ -16,8 +16,8 @@ struct Ringback: ParsableCommand {
             """,
         version: "ringback \(version)",
         subcommands: [
-            AccountVerbs.self, Login.self, Verify.self, Resend.self, Token.self, Exec.self, ShowSession.self,
-            ShowAccounts.self, ShowStatus.self,
+            AccountVerbs.self, Login.self, Verify.self, Resend.self, Cancel.self, Token.self, Exec.self,
+            ShowSession.self, ShowAccounts.self, ShowStatus.self,
             Events.self, Links.self, Refresh.self, Logout.self, Complete.self, Open.self, SchemeVerbs.self, Doctor.self,
             MigrateUser.self,
             Audit.self,

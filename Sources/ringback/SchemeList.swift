@@ -17,34 +17,44 @@ struct SchemeList: ParsableCommand {
         try present { () throws(RingbackError) in
             let desktop = try SchemeDesktop()
             var report: JSON?
+            var mistakes: RingbackError?
             do throws(RingbackError) {
                 report = try ConfigurationCheck.run(config: nil, candidate: nil)
             } catch {
-                // What is registered can be shown without it.
-                Output.note("note: the schemes of the configuration are not known: \(Sanitizer.line(error.detail))")
+                // What is registered can be shown without it; what is configured cannot, and that is no success.
+                mistakes = error
+                Output.note("note: the schemes of the configuration are not known")
             }
             let uses = SchemeUse.all(report, desktop.registry.registered)
             let rows = uses.map { ($0, desktop.handler(of: $0.scheme)) }
-            if json.isWanted { return Output.json(["schemes": .array(rows.map { SchemeList.row($0, $1) })]) }
-            guard !rows.isEmpty else {
-                return Output.note("No schemes. An account has one by its redirect_uri, as org.example.app:/callback.")
+            if json.isWanted {
+                Output.json(["schemes": .array(rows.map { SchemeList.row($0, $1, isKnown: report != nil) })])
+            } else if !rows.isEmpty {
+                SchemeList.show(rows, isKnown: report != nil)
+            } else if mistakes == nil {
+                Output.note("No schemes. An account has one by its redirect_uri, as org.example.app:/callback.")
             }
-            var table = Table(columns: ["SCHEME", "USED BY", "HANDLER", "OURS"])
-            for (use, handler) in rows {
-                let users = use.accounts + (use.isConfigured ? ["[schemes.\(use.scheme)]"] : [])
-                table.add([
-                    use.scheme.name, users.isEmpty ? "nobody" : users.joined(separator: ", "), handler?.name ?? "none",
-                    SchemeList.isOurs(handler, use.scheme) ? "yes" : "no",
-                ])
-            }
-            for line in table.lines { Output.line(line) }
-            for (use, handler) in rows {
-                if let warning = SchemeArgument.warning(use.scheme) { Output.note(warning) }
-                if use.isUsed, !SchemeList.isOurs(handler, use.scheme) {
-                    Output.note(
-                        "note: \(use.scheme) links do not come to ringback. Run: ringback scheme register \(use.scheme)"
-                    )
-                }
+            if let mistakes { throw mistakes }
+        }
+    }
+
+    private static func show(_ rows: [(SchemeUse, HandlerSearch.Handler?)], isKnown: Bool) {
+        var table = Table(columns: ["SCHEME", "USED BY", "HANDLER", "OURS"])
+        for (use, handler) in rows {
+            let users = use.accounts + (use.isConfigured ? ["[schemes.\(use.scheme)]"] : [])
+            table.add([
+                use.scheme.name, users.isEmpty ? (isKnown ? "nobody" : "unknown") : users.joined(separator: ", "),
+                handler?.name ?? "none",
+                SchemeList.isOurs(handler, use.scheme) ? "yes" : "no",
+            ])
+        }
+        for line in table.lines { Output.line(line) }
+        for (use, handler) in rows {
+            if let warning = SchemeArgument.warning(use.scheme) { Output.note(warning) }
+            if use.isUsed, !SchemeList.isOurs(handler, use.scheme) {
+                Output.note(
+                    "note: \(use.scheme) links do not come to ringback. Run: ringback scheme register \(use.scheme)"
+                )
             }
         }
     }
@@ -55,12 +65,16 @@ struct SchemeList: ParsableCommand {
         return file.scheme == scheme && Programs.isSelf(file.program)
     }
 
-    private static func row(_ use: SchemeUse, _ handler: HandlerSearch.Handler?) -> JSON {
-        var object = JSONObject([
-            .init("scheme", .string(use.scheme.name)), .init("accounts", .array(use.accounts.map { .string($0) })),
-            .init("configured", .bool(use.isUsed)), .init("registered", .bool(use.file != nil)),
-            .init("ours", .bool(isOurs(handler, use.scheme))), .init("reverse_dns", .bool(use.scheme.isReverseDNS)),
-        ])
+    /// - Parameter isKnown: the configuration could be read; without it, nothing is said of what stands there.
+    private static func row(_ use: SchemeUse, _ handler: HandlerSearch.Handler?, isKnown: Bool) -> JSON {
+        var object = JSONObject([.init("scheme", .string(use.scheme.name))])
+        if isKnown {
+            object["accounts"] = .array(use.accounts.map { .string($0) })
+            object["configured"] = .bool(use.isUsed)
+        }
+        object["registered"] = .bool(use.file != nil)
+        object["ours"] = .bool(isOurs(handler, use.scheme))
+        object["reverse_dns"] = .bool(use.scheme.isReverseDNS)
         object["handler"] = handler.map { .string($0.name) }
         object["program"] = (handler?.program).map { .string($0) }
         object["former_handler"] = (use.file?.former).map { .string($0) }

@@ -13,6 +13,7 @@ extension SignInOptions {
         fields["domain"] = domain.map { .string($0) }
         fields["provider_id"] = providerID.map { .string($0) }
         fields["data"] = data.flatMap(JSONInput.object).map { .object($0) }
+        SignInOptions.addRequest(to: &fields, scopes: scopes, parameters)
         if noPersist { fields["persist"] = false }
         if providerToken { fields["provider_token"] = true }
         if noCreateUser { fields["create_user"] = false }
@@ -21,6 +22,18 @@ extension SignInOptions {
             fields["captcha_token"] = .string(try input.read("CAPTCHA token", from: captchaDescriptor))
         }
         return fields
+    }
+
+    /// What a provider is asked for beyond what the account says. The parameters are `NAME=VALUE`.
+    static func addRequest(to fields: inout JSONObject, scopes: String?, _ parameters: [String]) {
+        fields["scopes"] = scopes.map { .string($0) }
+        guard !parameters.isEmpty else { return }
+        var params = JSONObject()
+        for parameter in parameters {
+            let name = parameter.prefix { $0 != "=" }
+            params[String(name)] = .string(String(parameter[name.endIndex...].dropFirst()))
+        }
+        fields["params"] = .object(params)
     }
 
     private func addSecrets(to fields: inout JSONObject, _ input: SecretInput) throws(RingbackError) {

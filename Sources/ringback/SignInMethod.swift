@@ -18,8 +18,8 @@ enum SignInMethod: String, ExpressibleByArgument, CaseIterable {
     var options: Set<String> {
         let all: Set = ["no-persist"]
         switch self {
-        case .device: return []
-        case .browser: return all.union(["with", "provider-token"])
+        case .device: return ["scopes", "param"]
+        case .browser: return all.union(["with", "provider-token", "scopes", "param"])
         case .password: return all.union(["email", "phone", "password-fd", "captcha-token-fd"])
         case .signUp:
             return all.union([

@@ -44,6 +44,15 @@ struct SignInOptions: ParsableArguments {
             "A JSON object for a new person's metadata; id_token: the name that Apple tells once.", valueName: "json"))
     var data: String?
 
+    @Option(
+        help: ArgumentHelp("Ask for these instead of the account's own, separated by spaces.", valueName: "scopes"))
+    var scopes: String?
+
+    @Option(
+        name: .customLong("param"),
+        help: ArgumentHelp("A parameter more for the provider's page; may be repeated.", valueName: "name=value"))
+    var parameters: [String] = []
+
     @Flag(help: "Keep the session out of the vault's files: it ends with the daemon.")
     var noPersist = false
 
@@ -104,6 +113,7 @@ struct SignInOptions: ParsableArguments {
         case .browser, .device, .anonymous, .session: break
         }
         guard channel == nil || phone != nil else { throw ValidationError("--channel belongs to --phone.") }
+        try SignInOptions.check(parameters: parameters)
         try SignInOptions.check(descriptors)
         if let data, JSONInput.object(data) == nil { throw ValidationError("--data is a JSON object.") }
     }
@@ -112,6 +122,14 @@ struct SignInOptions: ParsableArguments {
         guard descriptors.allSatisfy({ ($0 ?? 0) >= 0 }) else {
             throw ValidationError("A descriptor is a number from 0 on.")
         }
+    }
+
+    static func check(parameters: [String]) throws {
+        guard parameters.allSatisfy({ ($0.firstIndex(of: "=") ?? $0.startIndex) > $0.startIndex }) else {
+            throw ValidationError("--param is NAME=VALUE.")
+        }
+        let names = parameters.map { $0.prefix { $0 != "=" } }
+        guard Set(names).count == names.count else { throw ValidationError("--param names each parameter once.") }
     }
 
     private var descriptors: [Int32?] {
@@ -130,6 +148,7 @@ struct SignInOptions: ParsableArguments {
             ("with", upstream != nil), ("from", fromAccount != nil), ("email", email != nil), ("phone", phone != nil),
             ("channel", channel != nil),
             ("domain", domain != nil), ("provider-id", providerID != nil), ("data", data != nil),
+            ("scopes", scopes != nil), ("param", !parameters.isEmpty),
             ("no-persist", noPersist), ("provider-token", providerToken), ("no-create-user", noCreateUser),
             ("password-fd", passwordDescriptor != nil), ("id-token-fd", idTokenDescriptor != nil),
             ("nonce-fd", nonceDescriptor != nil), ("access-token-fd", accessTokenDescriptor != nil),

@@ -13,6 +13,14 @@ struct SupabaseLink: ParsableCommand {
     @Option(name: .customLong("with"), help: ArgumentHelp("The provider, such as google.", valueName: "provider"))
     var upstream: String
 
+    @Option(help: ArgumentHelp("What the provider is asked for, separated by spaces.", valueName: "scopes"))
+    var scopes: String?
+
+    @Option(
+        name: .customLong("param"),
+        help: ArgumentHelp("A parameter more for the provider's page; may be repeated.", valueName: "name=value"))
+    var parameters: [String] = []
+
     @Flag(help: "Print the page's address on the first line instead of opening a browser.")
     var noBrowser = false
 
@@ -35,10 +43,11 @@ struct SupabaseLink: ParsableCommand {
         guard idTokenDescriptor != nil || (nonceDescriptor == nil && accessTokenDescriptor == nil) else {
             throw ValidationError("--nonce-fd and --access-token-fd belong to --id-token-fd.")
         }
-        guard idTokenDescriptor == nil || (!noBrowser && timeout == nil) else {
+        guard idTokenDescriptor == nil || (!noBrowser && timeout == nil && scopes == nil && parameters.isEmpty) else {
             throw ValidationError("With --id-token-fd there is nothing to open or to wait for.")
         }
         if let timeout, !(1...3_600).contains(timeout) { throw ValidationError("--timeout is 1 to 3600 seconds.") }
+        try SignInOptions.check(parameters: parameters)
         try SignInOptions.check([idTokenDescriptor, nonceDescriptor, accessTokenDescriptor])
     }
 
@@ -49,6 +58,7 @@ struct SupabaseLink: ParsableCommand {
             run.path = "/identities"
             run.timeout = timeout
             run.fields = JSONObject([.init("oauth_provider", .string(upstream))])
+            SignInOptions.addRequest(to: &run.fields, scopes: scopes, parameters)
             if idTokenDescriptor != nil {
                 let descriptors = SignInOptions.IDTokenDescriptors(
                     idToken: idTokenDescriptor, nonce: nonceDescriptor, accessToken: accessTokenDescriptor)

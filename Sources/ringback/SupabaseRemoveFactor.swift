@@ -20,7 +20,12 @@ struct SupabaseRemoveFactor: ParsableCommand {
     func run() throws {
         try present(account: account) { () throws(RingbackError) in
             let path = "/factors/\(RequestTarget.escape(factor))"
-            let answer = try daemon.calls().project("DELETE", account, path)
+            let answer: JSON
+            do throws(RingbackError) {
+                answer = try daemon.calls().project("DELETE", account, path)
+            } catch {
+                throw IdentifierHint.explained(error, see: "ringback supabase factors \(account)")
+            }
             if json.isWanted { Output.json(answer) } else { Output.line("Removed \(Sanitizer.line(factor))") }
         }
     }

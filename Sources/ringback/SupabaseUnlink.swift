@@ -19,7 +19,12 @@ struct SupabaseUnlink: ParsableCommand {
     func run() throws {
         try present(account: account) { () throws(RingbackError) in
             let path = "/identities/\(RequestTarget.escape(identity))"
-            let answer = try daemon.calls().project("DELETE", account, path)
+            let answer: JSON
+            do throws(RingbackError) {
+                answer = try daemon.calls().project("DELETE", account, path)
+            } catch {
+                throw IdentifierHint.explained(error, see: "ringback supabase identities \(account)")
+            }
             if json.isWanted { Output.json(answer) } else { try SupabaseIdentities.show(answer) }
         }
     }

@@ -135,8 +135,7 @@ struct SupabaseUpdateUser: ParsableCommand {
                 " Run: ringback supabase reauthenticate \(account), and then again with --nonce-fd 0 for the code that comes."
         case "insufficient_aal":
             error.detail +=
-                " Run: ringback supabase verify-factor \(account), and then: "
-                + "ringback supabase update-user \(account) --password"
+                " Run: ringback supabase verify-factor \(account), and then the same again."
         default: break
         }
         return error

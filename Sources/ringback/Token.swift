@@ -34,6 +34,7 @@ enum TokenVerb {
             guard options.signsIn, ExitStatus.of(error) == 3, let account = request.account else { throw error }
             var run = SignInRun(account: account, opensBrowser: true)
             run.mayChooseDevice = true
+            run.timeout = request.timeout.map { min(max($0, 1), 3_600) }
             let signedIn = try run.finish(Daemon.calls(socket: options.socket, try Signals.interruption()))
             Output.note(SignInRun.result(account, signedIn))
             return try calls.session(request)

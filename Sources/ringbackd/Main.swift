@@ -34,6 +34,7 @@ enum Main {
         let parent = options.exitsWithParent ? ParentWatch.begin(stated: options.parent) : nil
         let credentials = readCredentials(options)
         let helper = startHelper(options.helperArguments(for: place))
+        let readAt = BrokerClock.system.now()
         let configuration = loadConfiguration(place)
         let (lock, places, activated) = claimPlaces(options)
 
@@ -60,7 +61,7 @@ enum Main {
         notices.connect(broker, helper, logger)
         let links = DeepLinkDesk(broker, helper: helper, work: work, record: records.note, logger: logger)
         let reloader = Reloader(
-            place: place, broker: broker, helper: helper, vault: vault, peers: peers,
+            place: place, readAt: readAt, broker: broker, helper: helper, vault: vault, peers: peers,
             credentials: credentials, links: links, logger: logger)
         reloader.notices.set(notices)
         await reloader.apply(configuration)
@@ -73,6 +74,7 @@ enum Main {
             .init(name: "socket", path: places.socket), .init(name: "state", path: places.state),
             .init(name: "configuration", path: place.userFile ?? "none"),
         ]
+        daemon.configurationReadAt = { reloader.readAt }
         daemon.exposures = exposures
         daemon.exposedAt = exposed.places.place
         daemon.tellOfCallback = notices.tell

@@ -57,7 +57,7 @@ enum PrivateMode {
     /// the agent does so too; this is for an agent that was killed.
     static func remove(_ directory: String) {
         unsafe unlink("\(directory)/ringback.sock")
-        removeFiles(in: "\(directory)/state", depth: 4)
+        for name in ["state", "exposed", "mount"] { removeFiles(in: "\(directory)/\(name)", depth: 4) }
         unsafe rmdir(directory)
     }
 

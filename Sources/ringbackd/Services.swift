@@ -26,15 +26,17 @@ final class Reloader: Sendable {
     private let links: DeepLinkDesk
     private let logger: Logger
     private let vaultAtStart = OnceBox<VaultConfiguration>()
+    /// Unix seconds: when the reading of what is in force began.
+    private let read: Mutex<Int>
     /// Set when there is something to show.
     let exposures = OnceBox<ExposureBook>()
     let notices = OnceBox<Notices>()
 
     init(
-        place: ConfigurationPlace, broker: Broker, helper: HelperConnection, vault: any Vault, peers: PeerUIDs,
-        credentials: Credentials,
-        links: DeepLinkDesk, logger: Logger
+        place: ConfigurationPlace, readAt: Int, broker: Broker, helper: HelperConnection, vault: any Vault,
+        peers: PeerUIDs, credentials: Credentials, links: DeepLinkDesk, logger: Logger
     ) {
+        read = Mutex(readAt)
         self.place = place
         self.broker = broker
         self.helper = helper
@@ -45,13 +47,17 @@ final class Reloader: Sendable {
         self.logger = logger
     }
 
+    var readAt: Int { read.withLock { $0 } }
+
     /// Re-reads everything, and says what of it is not in force now.
     func reload() async -> SocketAPI.Reloaded {
         ServiceManager.notify("RELOADING=1\nMONOTONIC_USEC=\(monotonicMicroseconds())")
         defer { ServiceManager.notify("READY=1") }
         do throws(ConfigurationErrors) {
+            let now = BrokerClock.system.now()
             let configuration = try DaemonConfiguration.load(place)
             await apply(configuration)
+            read.withLock { $0 = now }
             logger.info("Configuration reloaded")
             return SocketAPI.Reloaded(restartNeeded: ignored(of: configuration))
         } catch {

@@ -1,4 +1,5 @@
 import BrokerCore
+import DeepLinks
 import Glibc
 import HTTPMessages
 import LocalHTTP
@@ -39,8 +40,18 @@ import Testing
         #expect(redirect["level"] == "wrong" && redirect["message"]?.string?.contains("another program") == true)
     }
 
+    @Test func `a scheme that is not configured has no link: what went round would be refused`() async throws {
+        let house = try await House()
+        let body = #"{"scheme":"org.example.app"}"#
+        let refused = await house.ask("POST", "/v1/diagnostics/links", body)
+        #expect(refused.code == "state_conflict" && refused.text.contains("not configured"), "\(refused.text)")
+        await house.links.configure([LinkScheme(name: "org.example.app", hasCommand: false, takesURL: false)])
+        #expect(await house.ask("POST", "/v1/diagnostics/links", body).status == 201)
+    }
+
     @Test func `a link arrives once it was brought back, and is neither a callback nor an app's`() async throws {
         let house = try await House()
+        await house.links.configure([LinkScheme(name: "org.example.app", hasCommand: false, takesURL: false)])
         let made = await house.ask("POST", "/v1/diagnostics/links", #"{"scheme":"Org.Example.App"}"#)
         #expect(made.status == 201 && made["arrived"] == false && made["scheme"] == "org.example.app")
         let id = try #require(made["id"]?.string)
@@ -67,6 +78,7 @@ import Testing
 
     @Test func `links are few, short-lived, and of an app's scheme`() async throws {
         let house = try await House()
+        await house.links.configure([LinkScheme(name: "app", hasCommand: false, takesURL: false)])
         for body in ["{}", #"{"scheme":"http"}"#, #"{"scheme":"javascript"}"#, #"{"scheme":"a b"}"#, #"{"scheme":1}"#] {
             #expect(await house.ask("POST", "/v1/diagnostics/links", body).code == "validation_failed", "\(body)")
         }

@@ -55,6 +55,18 @@ import Testing
         #expect(finding.command == "timedatectl set-ntp true")
     }
 
+    @Test(arguments: [
+        (-2_000, "2000", Finding.Level.ok), (-2_000, "1700", .wrong), (0, "-5", .ok), (0, "x", .ok),
+        (0, "99999999999", .wrong),
+    ])
+    func `an answer out of a cache is as old as its Age says`(
+        seconds: Int, age: String, level: Finding.Level
+    ) async throws {
+        let house = try await House()
+        house.provider.script(.metadata, .answer(200, Self.metadata, try date(house, seconds) + [("Age", age)]))
+        #expect(try await found(house, "clock")?.level == level)
+    }
+
     @Test func `a certificate that is not believed, and a provider that is away, are told apart`() async throws {
         let house = try await House()
         house.provider.script(.metadata, .fail(.untrusted(host: "id.example", reason: "self-signed certificate")))

@@ -49,6 +49,8 @@ import Testing
         private mutating func ask() {
             questions += 1
             if now - answeredAt < required { mistakes.append("question \(questions) is early") }
+            // A night's suspend and a late timer are the most that may lie between.
+            if now - answeredAt > required + 960_000 { mistakes.append("question \(questions) is late") }
             if now > end { mistakes.append("question \(questions) is after the end") }
             // The provider takes its time.
             now += Int.random(in: 0...20_000, using: &dice)

@@ -19,12 +19,15 @@ import Testing
         #expect(try await third.account(name).migratesFrom == nil)
     }
 
-    @Test func `is noted once, however often it is told, and another takes its place`() async throws {
+    @Test func `is noted once, however often it is told, and another has to wait`() async throws {
         let house = try await ProjectHouse()
         try await house.signIn()
         _ = try await house.broker.migrate(name, from: "7")
         let stores = await house.vault.stores.count
         _ = try await house.broker.migrate(name, from: "7")
+        let other = await error { () throws(BrokerError) in try await house.broker.migrate(name, from: "8") }
+        guard case .conflict = other else { throw Unexpected() }
+        #expect(try await house.view.migratesFrom == "7")
         _ = try await house.broker.acknowledgeMigration(name)
         _ = try await house.broker.acknowledgeMigration(name)
         #expect(await house.vault.stores.count == stores + 1)

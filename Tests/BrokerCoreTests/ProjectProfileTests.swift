@@ -59,6 +59,15 @@ import Testing
         #expect(await eventually { (try? await reborn.profile(self.name)) == active(["n": 3]) })
     }
 
+    @Test func `is fetched anew after a function was called, which may have changed it`() async throws {
+        let house = try await house()
+        house.project.script(look, rows(["is_active": true]), rows(["is_active": false]))
+        try await house.signIn()
+        #expect(await eventually { (try? await self.profile(house)) == active(["is_active": true]) })
+        _ = try await house.broker.call(name, function: "touch", arguments: JSONObject())
+        #expect(await eventually { (try? await self.profile(house)) == active(["is_active": false], false) })
+    }
+
     @Test func `that is missing is so told, and made by the function where there is one`() async throws {
         let without = try await house()
         without.project.script(look, rows())

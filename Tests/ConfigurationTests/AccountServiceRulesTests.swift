@@ -76,14 +76,19 @@ import Testing
         }
     }
 
-    @Test func `refuses an assertion file that is missing, open or no token`() throws {
+    @Test func `refuses an assertion file that is open or no token, and awaits one that is missing`() throws {
         let folder = try Folder()
         func found() -> [String] { folder.report().errors.map(\.description) }
         let lines =
             "[accounts.mail]\nissuer = \"https://id.example.org\"\ngrant = \"jwt_bearer\"\n"
             + "assertion_file = \"\(folder.path)/token\"\n"
         try folder.write(lines)
-        #expect(found().count == 1 && found()[0].contains("does not exist"), "\(found())")
+        for content in [nil, ""] {
+            if let content { try folder.write(content, to: "token") }
+            #expect(found() == [])
+            #expect(folder.report().text.contains("is not in \(folder.path)/token yet"))
+            #expect(throws: ConfigurationError.self) { try folder.load()["mail"]?.readAssertion(user: Folder.user) }
+        }
         try folder.write("a b", to: "token")
         #expect(found().count == 1 && found()[0].contains("holds no token"), "\(found())")
         try folder.write("a.b.c", to: "token", mode: 0o644)

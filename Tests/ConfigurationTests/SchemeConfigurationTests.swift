@@ -49,6 +49,7 @@ import Testing
                     The desktop must hand org.example.notes: links to ringback open: run ringback scheme register \
                 org.example.notes
                     If no app listens for its links, \(folder.path)/bin/notes is started.
+                    [schemes.org.example.notes] starts \(folder.path)/bin/notes, which is not there.
                 scheme silent:
                     The desktop must hand silent: links to ringback open: run ringback scheme register silent
                     Its links wait a minute for an app that listens for them.
@@ -57,6 +58,7 @@ import Testing
                 scheme swisscoin:
                     The desktop must hand swisscoin: links to ringback open: run ringback scheme register swisscoin
                     If no app listens for its links, /usr/bin/swisscoin is started.
+                    [schemes.swisscoin] starts /usr/bin/swisscoin, which is not there.
 
                 """))
         let json = try JSON(parsing: Array(report.json.utf8))

@@ -9,6 +9,16 @@ import Testing
     ])
     func `is read as servers write it`(text: String, seconds: Int) {
         #expect(HTTPDate.seconds(of: text) == seconds)
+        #expect(HTTPDate.text(of: seconds) == text)
+    }
+
+    @Test func `is written as it is read, on every day of four centuries`() {
+        for day in 0..<146_097 {
+            let seconds = day * 86_400 + day % 86_400
+            guard HTTPDate.seconds(of: HTTPDate.text(of: seconds)) != seconds else { continue }
+            Issue.record("\(seconds) \(HTTPDate.text(of: seconds))")
+            return
+        }
     }
 
     @Test(arguments: [

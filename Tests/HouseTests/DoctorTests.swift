@@ -144,6 +144,90 @@ extension [JSON] {
         }
     }
 
+    @Test func `a clock that differs from the provider's is found`() async throws {
+        try await Stage.play { stage in
+            #expect(try await stage.doctor().checks.level("clock", "work") == "ok")
+            try await stage.sandbox.control(["advance_clock": 300])
+            let (output, checks) = try await stage.doctor()
+            #expect(output.status == 1 && Set(checks.wrong) == ["clock"], "\(output)")
+            #expect(checks.named("clock", "work")?["message"]?.string?.contains("s behind") == true, "\(output)")
+        }
+    }
+
+    @Test func `a scheme that the daemon has not read of is not said to be well`() async throws {
+        try await Stage.playSchemes { stage in
+            for scheme in [Stage.scheme, "swisscoin", "org.example.z"] {
+                #expect(try await stage.ringback("scheme", "register", scheme).status == 0)
+            }
+            let nowhere = "\(stage.directory)/nowhere"
+            try stage.write(
+                configuration: Stage.withSchemes + "\n[schemes.\"org.example.z\"]\ncommand = [\"\(nowhere)\"]\n")
+            let (output, checks) = try await stage.doctor()
+            let lines = checks.filter { $0["scheme"] == "org.example.z" }
+            #expect(output.status == 1 && checks.wrong == ["scheme", "scheme"] && lines.count == 2, "\(output)")
+            #expect(
+                lines.contains {
+                    $0["message"] == .string("[schemes.org.example.z] starts \(nowhere), which is not there.")
+                })
+            #expect(lines.contains { $0["command"] == "ringback reload" }, "\(output)")
+            try stage.write("#!/bin/sh\n", to: nowhere, mode: 0o700)
+            #expect(try await stage.ringback("reload").status == 0)
+            #expect(try await stage.doctor().checks.level("scheme", "org.example.z") == "ok")
+        }
+    }
+
+    @Test func `where the configuration has a mistake, nobody is told to unregister a scheme`() async throws {
+        try await Stage.playSchemes { stage in
+            #expect(try await stage.ringback("scheme", "register", Stage.scheme).status == 0)
+            try stage.write(configuration: "[accounts.work]\nisuer = \"https://a.example\"\n")
+            let (output, checks) = try await stage.doctor()
+            #expect(checks.wrong == ["configuration"] && !output.out.contains("unregister"), "\(output)")
+        }
+    }
+
+    @Test func `a change within an account that the daemon has not read is found`() async throws {
+        try await Stage.play { stage in
+            let readAt = try #require(
+                try JSON(parsing: await stage.api("GET", "/v1/diagnostics").text.utf8)["configuration_read_at"]?.integer
+            )
+            #expect(try await stage.doctor().checks.level("configuration") == "ok")
+            let file = stage.configuration
+            let touched = try await stage.run("/usr/bin/touch", ["-d", "@\(readAt + 1)", file])
+            #expect(touched.status == 0, "\(touched)")
+            let stale = try await stage.doctor()
+            let line = try #require(stale.checks.named("configuration"))
+            #expect(line["level"] == "warning" && line["command"] == "ringback reload", "\(stale.output)")
+        }
+    }
+
+    @Test func `a service that cannot start is seen behind a socket that is well`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            try stage.write(
+                "#!/bin/sh\ncase \"$*\" in *is-failed*) echo failed ;; *is-enabled*) echo enabled ;; "
+                    + "*is-active*) echo active ;; esac\nexit 0\n", to: "\(stage.directory)/bin/systemctl", mode: 0o700)
+            let (output, checks) = try await stage.doctor()
+            #expect(checks.wrong == ["socket", "unit"], "\(output)")
+            #expect(checks.named("socket")?["command"] == "systemctl --user status ringback.service", "\(output)")
+            #expect(checks.named("unit")?["command"] == "journalctl --user -u ringback.service -n 20", "\(output)")
+        }
+    }
+
+    @Test func `the state is looked at where it is, or where it would be made`() async throws {
+        try await Stage.play { stage in
+            let state = "\(stage.directory)/not/yet"
+            for environment in [["RINGBACK_STATE": state], ["RINGBACK_STATE": "", "XDG_STATE_HOME": state]] {
+                // The daemon's own word goes before what stands in this environment.
+                let own = try await stage.doctor(environment: environment).checks.named("home")
+                #expect(own?["level"] == "ok" && own?["message"]?.string?.contains("/not/yet") == false)
+            }
+            #expect(try await stage.stopDaemon().status == 0)
+            for environment in [["RINGBACK_STATE": state], ["RINGBACK_STATE": "", "XDG_STATE_HOME": state]] {
+                let home = try await stage.doctor(environment: environment).checks.named("home")
+                #expect(home?["level"] == "ok" && home?["message"]?.string?.hasPrefix(state) == true, "\(environment)")
+            }
+        }
+    }
+
     @Test func `a project without the way in that the account takes, and with another key, is told so`() async throws {
         let configuration = """
             [accounts.app]

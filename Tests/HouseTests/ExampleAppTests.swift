@@ -14,6 +14,37 @@ import Testing
         try await walk("/usr/bin/stdbuf", ["-oL", try await Programs.example("ProjectProfile"), "app"])
     }
 
+    /// In the browser, which is a program that follows the page by itself; then nobody is signed in again.
+    private func signIn(
+        _ stage: Stage, _ program: String, _ arguments: [String], _ environment: [String: String]
+    ) async throws {
+        try stage.write(
+            "#!/bin/sh\nexec curl -sSL -o /dev/null \"$1\"\n", to: "\(stage.directory)/bin/xdg-open", mode: 0o700)
+        var environment = environment
+        environment["PATH"] = "\(stage.directory)/bin:" + (environment["PATH"] ?? "")
+        environment["BROWSER"] = "xdg-open"
+        let app = try await stage.run(program, arguments + ["sign-in", "github"], environment: environment)
+        #expect(app.status == 0 && app.out.hasPrefix("signed in: alice@example.org\nprofile: "), "\(app)")
+        #expect(try await stage.ringback("logout", "app").status == 0)
+    }
+
+    @Test func `in JavaScript names the page where nothing can open it`() async throws {
+        try await Stage.playProject { stage in
+            let node = String(try await stage.run("/bin/sh", ["-c", "command -v node"]).out.prefix { $0 != "\n" })
+            let environment = [
+                "RINGBACK_SOCK": stage.socket, "PROJECT_URL": "\(stage.sandbox.origin)/supabase",
+                "PROJECT_KEY": "sb_publishable_sandbox", "PATH": "\(stage.directory)/nothing",
+            ]
+            let app = try stage.start(
+                node, ["\(Document.root)/Examples/node/profile.mjs", "app", "sign-in", "github"],
+                environment: environment)
+            let line = try await app.errorLine("the address") { $0.hasPrefix("Open: ") }
+            _ = try await stage.run("/usr/bin/curl", ["-sSL", "-o", "/dev/null", String(line.dropFirst(6))])
+            let ended = try await app.end()
+            #expect(ended.status == 0 && ended.out.hasPrefix("signed in: alice@example.org\n"), "\(ended)")
+        }
+    }
+
     private func walk(_ program: String, _ arguments: [String]) async throws {
         try await Stage.playProject { stage in
             let environment = [
@@ -21,6 +52,7 @@ import Testing
                 "PROJECT_KEY": "sb_publishable_sandbox", "PATH": Programs.variable("PATH") ?? "/usr/bin:/bin",
                 "PYTHONDONTWRITEBYTECODE": "1",
             ]
+            try await signIn(stage, program, arguments, environment)
             let app = try stage.start(program, arguments, environment: environment)
             _ = try await app.line("the start") { $0 == "nobody is signed in" }
             try await stage.signUp()

@@ -121,6 +121,15 @@ extension Stage {
             #expect(try await stage.ringback("scheme", "register", Stage.scheme).status == 0)
             #expect(try await stage.queryDefault(Stage.scheme) == "\(name)\n")
 
+            // With a mistake in the configuration, what stands there is not known, and that is no success.
+            try stage.write(configuration: "[accounts.work]\nisuer = \"https://a.example\"\n")
+            let bad = try await stage.ringback("scheme", "list")
+            #expect(bad.status == 78 && bad.out.contains(Stage.scheme) && bad.err.contains("isuer"), "\(bad)")
+            let unknown = try await stage.ringback("scheme", "list", "--json")
+            let row = try JSON(parsing: unknown.out.utf8)["schemes"]?.array?.first
+            #expect(unknown.status == 78 && row?["registered"] == true && row?["configured"] == nil, "\(unknown)")
+            try stage.write(configuration: Stage.withSchemes)
+
             let gone = try await stage.ringback("scheme", "unregister", Stage.scheme, "--json")
             let json = try JSON(parsing: gone.out.utf8)
             #expect(json["was_registered"] == true && json["handler"] == "app.desktop", "\(gone)")

@@ -203,6 +203,10 @@ import Testing
         (["login", "app", "--method", "otp", "--email", "a@b", "--code-fd=-1"], "A descriptor is a number from 0 on."),
         (["login", "app", "--method", "password", "--email", "a@b", "--password", "secret"], "Unknown option"),
         (["login", "app", "--method", "anonymous", "--no-browser"], "--no-browser does not belong"),
+        (["login", "app", "--method", "password", "--email", "a@b", "--scopes", "x"], "--scopes does not belong"),
+        (["login", "app", "--param", "prompt"], "--param is NAME=VALUE."),
+        (["login", "app", "--param", "a=1", "--param", "a=2"], "--param names each parameter once."),
+        (["supabase", "link", "app", "--with", "google", "--id-token-fd", "0", "--scopes", "x"], "nothing to open"),
         (["verify", "app", "--code-fd", "0", "--token-hash-fd", "0"], "exclude each other"),
         (["supabase", "update-user", "app"], "Say what to change"),
         (["supabase", "update-user", "app", "--email", "a@b", "--nonce-fd", "0"], "belong to --password"),
@@ -225,7 +229,7 @@ import Testing
     @Test func `is not to have no daemon, which each verb tells`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
             let verbs: [[String]] = [
-                ["verify", "app"], ["resend", "app"], ["supabase", "user", "app"],
+                ["verify", "app"], ["resend", "app"], ["cancel", "app"], ["supabase", "user", "app"],
                 ["supabase", "update-user", "app", "--email", "a@b"], ["supabase", "reauthenticate", "app"],
                 ["supabase", "reset-password", "app", "--email", "a@b"], ["supabase", "identities", "app"],
                 ["supabase", "link", "app", "--with", "google"], ["supabase", "unlink", "app", "x"],

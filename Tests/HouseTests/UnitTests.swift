@@ -79,7 +79,9 @@ private let hasAnalyzer = unsafe access(analyzer, X_OK) == 0
                 ["bash": ["/bin/bash", "-n"], "zsh": ["/usr/bin/zsh", "-n"]][shell] ?? [
                     "/usr/bin/fish", "--no-execute",
                 ]
-            guard unsafe access(reader[0], X_OK) == 0 else { return }
+            guard unsafe access(reader[0], X_OK) == 0 else {
+                return print("\(shell) is not here: its reading of the completions was not tried")
+            }
             try stage.write(made.out, to: "\(stage.directory)/completion")
             let read = try await stage.run(reader[0], [reader[1], "\(stage.directory)/completion"])
             #expect(read.status == 0 && read.err.isEmpty, "\(read)")

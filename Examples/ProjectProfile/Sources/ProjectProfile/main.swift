@@ -1,6 +1,6 @@
-// A small app of a Supabase project: says who is signed in, reads their row, follows what happens, signs out.
+// A small app of a Supabase project: says who is signed in, reads their row, follows what happens, signs in and out.
 //
-//     PROJECT_URL=https://abcdefgh.supabase.co PROJECT_KEY=sb_publishable_... ProjectProfile app [sign-out]
+//     PROJECT_URL=https://abcdefgh.supabase.co PROJECT_KEY=sb_publishable_... ProjectProfile app [sign-in PROVIDER | sign-out]
 //
 // Ringback keeps the session; this program never sees a refresh token.
 
@@ -13,7 +13,7 @@ let project = ProcessInfo.processInfo.environment
 guard let account = arguments.first, let url = project["PROJECT_URL"].flatMap(URL.init),
     let key = project["PROJECT_KEY"]
 else {
-    fatalError("usage: PROJECT_URL=… PROJECT_KEY=… ProjectProfile ACCOUNT [sign-out]")
+    fatalError("usage: PROJECT_URL=… PROJECT_KEY=… ProjectProfile ACCOUNT [sign-in PROVIDER | sign-out]")
 }
 let ringback = BrokerClient(application: "Profile example")
 
@@ -37,6 +37,12 @@ func show(_ session: Session?) async throws {
 if arguments.contains("sign-out") {
     try await ringback.signOut(account)
     try await show(nil)
+} else if arguments.contains("sign-in") {
+    if case .pending(let flow) = try await ringback.signIn(account, with: .browser(arguments.last)) {
+        if let page = flow.authorizationURL, !Browser.open(page) { print("Open:", page) }
+        try await ringback.wait(for: flow)
+    }
+    try await show(try await ringback.session(account))
 } else {
     for await (event, session) in ringback.authStateChanges(account) {
         print("event:", event.rawValue)

@@ -1,0 +1,36 @@
+import ArgumentParser
+import RingbackClient
+import StrictJSON
+import Terminal
+
+struct Cancel: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Withdraw a pending sign-in, for everybody who waits for it.",
+        discussion: "The session that is held stays. To end that one: ringback logout ACCOUNT")
+
+    @Argument(help: ArgumentHelp("The account, or the flow's identifier.", valueName: "account"))
+    var name: String
+
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        try present { () throws(RingbackError) in
+            let calls = try daemon.calls()
+            let list = try calls.call("GET", "/v1/flows")["flows"]?.array?.compactMap { Flow(reading: $0) } ?? []
+            let pending = list.filter { $0.status == .pending && ($0.id == name || $0.account == name) }
+            guard !pending.isEmpty else {
+                throw RingbackError(.flowNotFound, "No sign-in of \(Sanitizer.line(name)) is pending.")
+            }
+            // An account may have a sign-in and a change of its person under way.
+            for flow in pending {
+                let answer = try calls.call("DELETE", "/v1/flows/\(RequestTarget.escape(flow.id))?all=true")
+                if json.isWanted {
+                    Output.json(answer)
+                } else {
+                    Output.line("Withdrawn: the pending sign-in to \(Sanitizer.line(flow.account))")
+                }
+            }
+        }
+    }
+}

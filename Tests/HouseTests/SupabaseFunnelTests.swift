@@ -1,0 +1,210 @@
+// What an app at a Supabase project learns beside the session: its own funnel, the person's former identifier, what was
+// linked, and that somebody came back by a forgotten password.
+
+import Glibc
+import StrictJSON
+import Testing
+
+@Suite struct `An app at a project` {
+    /// The lines of one kind, once there is one more of them.
+    private func line(_ program: Program, _ event: String) async throws -> JSON {
+        let line = try await program.line(event) { $0.contains(#""event":"\#(event)""#) }
+        return try JSON(parsing: line.utf8)
+    }
+
+    @Test func `sees how people sign in, and how it ends`() async throws {
+        try await Stage.playProject { stage in
+            let funnel = try stage.start("ringback", ["events", "--telemetry"])
+            // Telemetry has no first line: its listener is known by what it gets.
+            try await stage.eventually("a first line") {
+                _ = try await stage.ringback(
+                    "login", "app", "--method", "password", "--email", "nobody@example.org", stdin: "wrong123\n")
+                return !funnel.output.value.lines.isEmpty
+            }
+            let failed = try await line(funnel, "auth_failed")
+            #expect(failed["method"] == "email" && failed["error_type"] == "invalid_credentials", "\(failed)")
+            try await stage.signUp()
+            let selected = try await line(funnel, "auth_method_selected")
+            #expect(selected["account"] == "app" && selected["method"] == "email", "\(selected)")
+            let completed = try await line(funnel, "auth_completed")
+            #expect(completed["method"] == "email" && (completed["duration_ms"]?.integer ?? -1) >= 0, "\(completed)")
+            #expect(try await stage.ringback("refresh", "app", "--force").status == 0)
+            let refreshed = try await line(funnel, "token_refresh_attempted")
+            #expect(refreshed["reason"] == "requested", "\(refreshed)")
+            try await link(stage)
+            let linked = try await line(funnel, "account_linked")
+            #expect(linked["method"] == "github", "\(linked)")
+            let text = funnel.output.value.text
+            #expect(!text.contains("example.org"))
+        }
+    }
+
+    private func link(_ stage: Stage, _ more: [String] = []) async throws {
+        let linked = try await stage.run(
+            "ringback", ["supabase", "link", "app", "--with", "github"] + more,
+            environment: ["BROWSER": "curl -sSL -o /dev/null"])
+        #expect(linked.status == 0 && linked.out == "Linked github to app\n", "\(linked)")
+    }
+
+    @Test func `finds what was linked in the audit log`() async throws {
+        try await Stage.playProject { stage in
+            try await stage.signUp()
+            try await link(stage, ["--scopes", "repo gist", "--param", "prompt=consent"])
+            try await stage.eventually("the line of the audit log") {
+                let audit = try await stage.ringback("audit", "--json")
+                return audit.out.split(separator: "\n").contains {
+                    $0.contains(#""identity_linked""#) && $0.contains(#""identity_provider":"github""#)
+                }
+            }
+            let asked = try await stage.sandbox.log(issuer: "/supabase").contains { request in
+                let parameters = request["parameters"]
+                return parameters?["scopes"] == "repo gist" && parameters?["prompt"] == "consent"
+            }
+            #expect(asked)
+        }
+    }
+
+    @Test func `has the person's former identifier with the session until it says that it is done`() async throws {
+        try await Stage.playProject { stage in
+            try await stage.signUp()
+            let subject = try #require(try await stage.account("app")["subject"]?.string)
+            // Twice: the same again changes nothing.
+            for _ in 0..<2 {
+                let noted = try await stage.ringback("migrate-user", "app", "--from", "legacy-7")
+                #expect(noted.status == 0 && noted.out == "app: legacy-7 is \(subject) now.\n", "\(noted)")
+                let session = try await stage.api("GET", "/v1/accounts/app/session")
+                #expect(session["migration"] == ["from": "legacy-7", "to": .string(subject)])
+                #expect(try await stage.account("app")["migration"]?["from"] == "legacy-7")
+            }
+            let route = "/v1/accounts/app/migration"
+            #expect(try await stage.api("POST", route, ["from": "legacy-7"])["migration"]?["from"] == "legacy-7")
+            for _ in 0..<2 {
+                let done = try await stage.ringback("migrate-user", "app", "--done")
+                #expect(done.status == 0 && done.out == "app has nothing to migrate.\n", "\(done)")
+                #expect(try await stage.api("GET", "/v1/accounts/app/session")["migration"] == nil)
+            }
+            let answer = try await stage.api("DELETE", route)
+            #expect(answer.status == 200 && answer["migration"] == nil, "\(answer)")
+        }
+    }
+
+    @Test func `hears that somebody came by a forgotten password`() async throws {
+        try await Stage.playProject { stage in
+            try await stage.signUp()
+            try await stage.ringback("logout", "app")
+            let events = try stage.start("ringback", ["events", "app", "--json"])
+            _ = try await line(events, "initial_session")
+            let reset = try stage.terminal("supabase", "reset-password", "app", "--email", "mira@example.org")
+            try await reset.shows("sends another): ")
+            reset.type(try await stage.code())
+            let recovery = try await line(events, "password_recovery")
+            #expect(recovery["state"] == "authenticated" && recovery["account"] == "app", "\(recovery)")
+            try await reset.shows("empty to choose it later): ")
+            reset.type("")
+            #expect(try await reset.end().status == 0)
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `gets the provider's own token only if it was asked for at the sign-in`(isAskedFor: Bool) async throws {
+        try await Stage.playProject { stage in
+            let login = try await stage.run(
+                "ringback", ["login", "app", "--with", "github"] + (isAskedFor ? ["--provider-token"] : []),
+                environment: ["BROWSER": "curl -sSL -o /dev/null"])
+            #expect(login.status == 0, "\(login)")
+            let session = try await stage.ringback("session", "app", "--include", "provider_token", "--json")
+            let document = try JSON(parsing: session.out.utf8)
+            #expect((document["provider_token"]?.string?.isEmpty == false) == isAskedFor, "\(session.status)")
+            let usual = try await stage.api("GET", "/v1/accounts/app/session")
+            #expect(usual.status == 200 && usual["provider_token"] == nil)
+            #expect(document["provider_refresh_token"] == nil)
+        }
+    }
+
+    @Test func `leaves the codes of another address to later`() async throws {
+        try await Stage.playProject(["configuration": "B", "mail_interval": 0]) { stage in
+            try await stage.setProject(["users": [["email": "mira@example.org", "password": "secret12"]]])
+            let login = try await stage.ringback(
+                "login", "app", "--method", "password", "--email", "mira@example.org", stdin: "secret12\n")
+            #expect(login.status == 0, "\(login)")
+            let update = try await stage.ringback(
+                "supabase", "update-user", "app", "--email", "new@example.org", "--no-wait")
+            #expect(update.status == 0 && update.err.contains("ringback verify app"), "\(update)")
+            let cancelled = try await stage.ringback("cancel", "app")
+            #expect(cancelled.status == 0, "\(cancelled)")
+            let none = try await stage.ringback("verify", "app", stdin: "123456\n")
+            #expect(none.status == 1, "\(none)")
+        }
+    }
+
+    @Test func `is told where to look for an identifier, and what to do again with a second factor`() async throws {
+        try await Stage.playProject { stage in
+            try await stage.signUp()
+            for (verb, list) in [("unlink", "identities"), ("remove-factor", "factors")] {
+                let refused = try await stage.ringback("supabase", verb, "app", "x")
+                #expect(
+                    refused.status == 1 && refused.err.contains("See: ringback supabase \(list) app"), "\(refused)")
+            }
+            let factor = try await stage.api("POST", "/v1/accounts/app/factors", ["factor_type": "totp"])
+            let path = "/v1/accounts/app/factors/\(factor["id"]?.string ?? "")"
+            let challenge = try await stage.api("POST", "\(path)/challenge", [:])
+            let code = Authenticator.code(factor["totp"]?["secret"]?.string ?? "")
+            let proof: JSON = ["challenge_id": challenge["id"] ?? .null, "code": .string(code)]
+            #expect(try await stage.api("POST", "\(path)/verify", proof).status == 200)
+            try await stage.ringback("logout", "app")
+            let login = try await stage.ringback(
+                "login", "app", "--method", "password", "--email", "mira@example.org", stdin: "secret12\n")
+            #expect(login.status == 0, "\(login)")
+            let refused = try await stage.ringback(
+                "supabase", "update-user", "app", "--email", "new@example.org", "--no-wait")
+            #expect(
+                refused.status == 1
+                    && refused.err.contains("ringback supabase verify-factor app, and then the same again."),
+                "\(refused)")
+        }
+    }
+}
+
+@Suite struct `What a sign-in is asked for` {
+    @Test func `is said on the command line, and withdrawn by one too`() async throws {
+        try await Stage.play { stage in
+            let login = try stage.start(
+                "ringback",
+                [
+                    "login", "work", "--no-browser", "--scopes", "openid email", "--param", "prompt=consent",
+                    "--param", "ui_locales=de=x",
+                ])
+            let url = try await login.line("the address")
+            #expect(url.contains("prompt=consent") && url.contains("ui_locales=de%3Dx"), "\(url)")
+            #expect(url.contains("scope=openid%20email&") || url.hasSuffix("scope=openid%20email"), "\(url)")
+            let cancelled = try await stage.ringback("cancel", "work")
+            #expect(
+                cancelled.status == 0 && cancelled.out == "Withdrawn: the pending sign-in to work\n", "\(cancelled)")
+            #expect(try await login.end().status == 4)
+            let again = try await stage.ringback("cancel", "work")
+            #expect(again.status == 1 && again.err.contains("No sign-in of work is pending."), "\(again)")
+            // One that nobody waits for any more, with all that is printed.
+            let flow = try await stage.begin()
+            let json = try await stage.ringback("cancel", flow.id, "--json")
+            #expect(try JSON(parsing: json.out.utf8)["status"] == "cancelled", "\(json)")
+        }
+    }
+
+    @Test func `reaches a provider that is asked for a code too, and a killed client's flow is withdrawn`() async throws
+    {
+        try await Stage.play { stage in
+            let login = try stage.start(
+                "ringback", ["login", "work", "--method", "device", "--scopes", "openid", "--param", "hint=mira"])
+            _ = try await login.errorLine("the code") { $0.hasPrefix("and enter the code:  ") }
+            let asked = try await stage.sandbox.log().contains { request in
+                request["parameters"]?["scope"] == "openid" && request["parameters"]?["hint"] == "mira"
+            }
+            #expect(asked)
+            kill(login.pid, SIGKILL)
+            _ = try await login.end()
+            #expect(try await stage.account()["state"] == "authenticating")
+            #expect(try await stage.ringback("cancel", "work").status == 0)
+            #expect(try await stage.account()["state"] == "unauthenticated")
+        }
+    }
+}
