@@ -46,6 +46,8 @@ public actor NoticeBoard {
     /// By account; nil stands for links that are nobody's.
     private(set) var standing: [AccountName?: Standing] = [:]
     private var quietUntil: [AccountName: Int] = [:]
+    /// When the person asked for an account's page, which they may be looking at (milliseconds since boot).
+    private var answeredAt: [AccountName: Int] = [:]
     private var isEnabled = true
 
     public init(desktop: Desktop, signIns: SignIns, words: NoticeWords, clock: BrokerClock = .system) {
@@ -142,8 +144,16 @@ public actor NoticeBoard {
 
     private func take(_ fact: BrokerFact) async {
         switch fact {
+        case .sessionOpened(let account, _, _), .sessionClosed(let account, _), .sessionEnded(let account, _),
+            .signInEnded(let account, _, _, _, _):
+            answeredAt[account] = nil
+        default: break
+        }
+        switch fact {
         case .signInWanted(let account):
             wanted.withLock { _ = $0.remove(account) }
+            // A program that comes later than the answer has nothing new to ask.
+            if let answer = answeredAt[account], clock.boot() - answer < NoticeBoard.quietTime { return }
             // Every prompt offers the same sign-in; the first that stands is enough.
             if let notice = standing[account], notice.subject.isPrompt, notice.shown != nil { return }
             await prompt(.signInWanted, account)
@@ -176,6 +186,7 @@ public actor NoticeBoard {
             guard let account, notice.subject.isPrompt, [NoticeWords.signIn, NoticeWords.click].contains(action) else {
                 return nil
             }
+            answeredAt[account] = clock.boot()
             return (account, token)
         case .closed(let id, let closing):
             guard let (account, notice) = standing.first(where: { $0.value.shown?.id == id }) else { return nil }
@@ -245,6 +256,7 @@ public actor NoticeBoard {
     /// The person wants to sign in: the page of the sign-in that is pending, or of one that is begun now.
     private func show(_ account: AccountName, _ token: String?) async {
         if let page = await signIns.page(account), await desktop.open(page, token) { return }
+        answeredAt[account] = nil
         put(.say(.pageNotOpened, account, Promise()))
     }
 }

@@ -29,7 +29,11 @@ import Testing
         #expect(await hall.next() == .closed(id))
         #expect(await hall.next() == .askedForPage("work"))
         #expect(await hall.next() == .opened("https://id.example.org/authorize", "token"))
-        // It was answered, and somebody waits again.
+        // A program that comes late has nothing new to ask of somebody who looks at the page.
+        hall.note(.signInWanted(Hall.work))
+        try await hall.expectNothing()
+        // Nobody finished it, and somebody waits again.
+        hall.note(ended(.expired))
         hall.note(.signInWanted(Hall.work))
         _ = try await hall.nextNotice()
     }

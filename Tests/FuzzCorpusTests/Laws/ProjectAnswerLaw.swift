@@ -19,7 +19,8 @@ enum ProjectAnswerLaw {
             truncation: words.contains("cut") ? .timedOut(host: "ref.supabase.co") : nil)
         switch Result(catching: { () throws(SupabaseError) in try SessionAnswer(reading: response) }) {
         case .failure(let error):
-            try hold("a no is not half an answer", !isRefused(error) || !words.contains("cut"))
+            // Of half an answer only the status is believed.
+            try hold("a no is not half an answer", !isRefused(error) || !words.contains("cut") || status == 429)
             try check(error, status)
         case .success(let answer):
             try hold("only a success brings something", (200..<300).contains(status))
