@@ -197,7 +197,10 @@ let package = Package(
         // The real executables over real sockets.
         tests(
             "HouseTests",
-            ["ringbackd", "ringback", "ringback-sandbox", "RingbackClient", "RingbackAPI", "StrictJSON", "CLinux"]
+            [
+                "ringbackd", "ringback", "ringback-sandbox", "RingbackClient", "RingbackAPI", "StrictJSON", "CLinux",
+                "Cryptography",
+            ]
         ),
     ],
     swiftLanguageModes: [.v6],

@@ -25,7 +25,7 @@ UNFIT = {
 
 def attrition(house, report, rounds, seed=1):
     """Returns the number of rounds in which the session was lost, and how many wrapping keys there are at the end: more
-    than one means that a killed change of the key left the old one or the unused new one behind."""
+    than one would mean that a killed change of the key left the old one or the unused new one behind."""
     chance = random.Random(seed)
     choices = [operation for operation in OPERATIONS if operation.name not in UNFIT]
     house.fresh(reuse_grace=GRACE)
@@ -56,7 +56,9 @@ def attrition(house, report, rounds, seed=1):
     for name, count in left.items():
         report.note(count <= MOST_FILES, f"{name} after {number} rounds", f"{count} files are left")
     house.kill()
-    return lost, count_files(house.place("kept/data"))
+    keys = count_files(house.place("kept/data"))
+    report.note(keys <= 1, f"wrapping keys after {number} rounds", f"{keys} are left")
+    return lost, keys
 
 
 def disturb(house, operation, mode, target):

@@ -13,9 +13,9 @@ import sys
 import time
 
 sys.dont_write_bytecode = True
-from attrition import attrition  # noqa: E402
+from attrition import attrition, count_files  # noqa: E402
 from house import Died, House  # noqa: E402
-from operations import OPERATIONS, Absent, ending, examiner_sees_losses, is_revoked, reconnoitre, settle  # noqa: E402
+from operations import OPERATIONS, Absent, attempt, ending, examiner_sees_losses, is_revoked, reconnoitre  # noqa: E402
 from report import Report, options, progress, table  # noqa: E402
 from shim import EVERYTHING, KILL_AFTER, KILL_BEFORE, MODES  # noqa: E402
 from stage import Trouble  # noqa: E402
@@ -35,12 +35,7 @@ def interrupt(house, operation, mode, target, grace):
     house.fresh(reuse_grace=grace)
     operation.prepare(house)
     house.shim.arm(mode, target, EVERYTHING)
-    answer, trouble = None, None
-    try:
-        answer = operation.run(house)
-    except (Died, Trouble) as error:
-        trouble = error
-    settle(house)
+    answer, trouble = attempt(house, operation)
     calls, fired = house.shim.calls(), house.shim.has_fired
     if not fired:
         house.shim.disarm()
@@ -75,7 +70,8 @@ def judge(house, operation, calls, all_renames, fired, mode, grace):
     if not fired:
         return "" if end == operation.after else f"it ran through, and after the restart ended as: {end}"
     if end in (operation.before, operation.after):
-        return ""
+        keys = count_files(house.place("kept/data"))
+        return "" if keys <= 1 else f"{keys} wrapping keys are left"
     # A rename puts a new session in its place; the last call is done only if the kill came after it.
     done = renames(calls if mode == KILL_AFTER else calls[:-1])
     rotated = house.sandbox.counters["rotations"]

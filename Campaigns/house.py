@@ -262,3 +262,14 @@ def stop(process):
         except subprocess.TimeoutExpired:
             process.kill()
     process.wait()
+
+
+def until(what, look, seconds=20):
+    """The first answer that is something."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = look()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise Trouble(f"waited in vain for {what}")

@@ -15,7 +15,7 @@ import sys
 import time
 
 sys.dont_write_bytecode = True
-from house import House, stop  # noqa: E402
+from house import House, stop, until  # noqa: E402
 from report import Report, options, progress  # noqa: E402
 from stage import Trouble  # noqa: E402
 from user_manager import UserManager  # noqa: E402
@@ -24,17 +24,6 @@ SCHEME = "org.example.swisscoin"
 REDIRECT = SCHEME + "://auth-callback"
 # What no link may become on its way to the app.
 LINK = SCHEME + "://pay?a=$HOME&$PATH$$&b=$(id);%h%%u%20'*?~#$1"
-
-
-def until(what, look, seconds=20):
-    """The first answer that is something."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        found = look()
-        if found:
-            return found
-        time.sleep(0.05)
-    raise Trouble(f"waited in vain for {what}")
 
 
 class Desktop:

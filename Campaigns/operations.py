@@ -273,6 +273,17 @@ def examiner_sees_losses(house):
     return ending(house) == "none"
 
 
+def attempt(house, operation):
+    """Runs it, whatever is done to it: (its answer, its trouble)."""
+    answer, trouble = None, None
+    try:
+        answer = operation.run(house)
+    except (Died, Trouble) as error:
+        trouble = error
+    settle(house)
+    return answer, trouble
+
+
 def settle(house, quiet=0.1, atMost=5):
     """Waits until what an operation left to be done is done: no more calls for a while, or the daemon is gone."""
     deadline = time.monotonic() + atMost

@@ -105,8 +105,9 @@ def of_terminal(lines, theme):
     return picture(edge + rows + edge)
 
 
-def read(directory, pictures):
+def read(directory, pictures, inverted=False):
     """What zbar reads in each of the pictures; None for nothing."""
+    more = ["-Stest-inverted"] if inverted else []
     found = {}
     names = []
     for index, (suffix, content) in enumerate(pictures):
@@ -115,7 +116,7 @@ def read(directory, pictures):
             file.write(content)
     for start in range(0, len(names), 40):
         part = names[start:start + 40]
-        done = subprocess.run(["zbarimg", "--quiet", "--xml", "-Sdisable", "-Sqrcode.enable", *part],
+        done = subprocess.run(["zbarimg", "--quiet", "--xml", "-Sdisable", "-Sqrcode.enable", *more, *part],
                               capture_output=True, stdin=subprocess.DEVNULL)
         # 4: nothing was found in one of them.
         if done.returncode not in (0, 4):
@@ -207,7 +208,7 @@ def main():
 
         for what, text, screen, themes in screens(chosen.bin):
             pictures = [("pgm", picture(screen.picture(THEMES[theme], BLOCKS))) for theme in themes]
-            answers = read(directory, pictures)
+            answers = read(directory, pictures, "inverted" in what)
             for theme, answer in zip(themes, answers):
                 report.note(answer == text, f"{what}, {theme} terminal", f"read as {answer!r:.80}, not {text!r:.80}")
             counts.append((what, len(pictures), sum(answer == text for answer in answers)))

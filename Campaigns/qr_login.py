@@ -19,12 +19,18 @@ from house import House
 from stage import Trouble
 
 BOUND = 60
-# What the person has: (name, environment, the themes it is looked at in).
+# What the person has: (name, environment, the themes it is looked at in). Where nothing tells how the terminal looks,
+# light text is drawn for; on a light one it is then inverted, and readers that take this, as many cameras do, read it.
 TERMINALS = [
     ("colour", {"TERM": "xterm-256color"}, ["dark", "light", "black", "white"]),
     ("no colour, dark", {"TERM": "xterm", "NO_COLOR": "1", "COLORFGBG": "15;0"}, ["dark", "black"]),
     ("no colour, light", {"TERM": "xterm", "NO_COLOR": "1", "COLORFGBG": "0;15"}, ["light", "white"]),
-    ("dumb", {"TERM": "dumb"}, ["dark"]),
+    ("no colour, not told", {"TERM": "xterm", "NO_COLOR": "1"}, ["dark", "black"]),
+    ("dumb, not told", {"TERM": "dumb"}, ["dark", "black"]),
+    ("dumb, dark", {"TERM": "dumb", "COLORFGBG": "15;0"}, ["dark", "black"]),
+    ("dumb, light", {"TERM": "dumb", "COLORFGBG": "0;15"}, ["light", "white"]),
+    ("no colour, inverted", {"TERM": "xterm", "NO_COLOR": "1"}, ["light", "white"]),
+    ("dumb, inverted", {"TERM": "dumb"}, ["light", "white"]),
 ]
 # What it is asked for: arguments, what the flow says that is to be read, what comes after the drawing, columns.
 VERBS = [

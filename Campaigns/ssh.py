@@ -18,21 +18,11 @@ import threading
 import time
 
 sys.dont_write_bytecode = True
-from house import House, stop  # noqa: E402
+from house import House, stop, until  # noqa: E402
 from report import Report, options, progress, table  # noqa: E402
 from stage import Trouble  # noqa: E402
 
 EXPOSE = '[[expose]]\nname = "durable"\naccount = "work"\nscope = "openid"\n'
-
-
-def wait(what, condition, seconds=20):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise Trouble(f"waited in vain: {what}")
 
 
 class Server:
@@ -63,7 +53,7 @@ class Server:
         self.process = subprocess.Popen(
             [shutil.which("sshd") or "/usr/sbin/sshd", "-D", "-e", "-f", self.place("config")],
             stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
-        wait("sshd", self.answers)
+        until("sshd", self.answers)
 
     def place(self, name):
         return os.path.join(self.directory, name)
@@ -162,7 +152,7 @@ def forwarding(house, report, rows):
             server.ssh("-N", "-o", "ExitOnForwardFailure=yes", "-R", f"{far.socket}:{exposed}", "127.0.0.1"),
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            wait("the forwarded socket", lambda: os.path.exists(far.socket))
+            until("the forwarded socket", lambda: os.path.exists(far.socket))
             environment = {"PATH": "/usr/bin:/bin", "RINGBACK_SOCK": far.socket}
             program = os.path.join(house.binaries, "ringback")
 
@@ -301,7 +291,7 @@ def callback(house, report, rows):
         def printed():
             with open(house.place("login.errors"), errors="replace") as errors:
                 return re.search(r"ssh -L \S+ \S+(?: -p \d+)?", errors.read())
-        line = wait("the line that login prints", printed).group(0)
+        line = until("the line that login prints", printed).group(0)
         report.note(f"{getpass.getuser()}@127.0.0.1" in line, "the line names user and host", line)
         port = int(re.search(r"-L (?:\S+?:)?(\d+):", line).group(1))
         way = server.place("stdio.py")

@@ -16,7 +16,7 @@ import time
 sys.dont_write_bytecode = True
 from disk import Disk  # noqa: E402
 from house import Died, House  # noqa: E402
-from operations import OPERATIONS, SESSION, ending, is_revoked, must, settle  # noqa: E402
+from operations import OPERATIONS, SESSION, attempt, ending, is_revoked, must, settle  # noqa: E402
 from order import SEQUENCES, SYNCS, complaints  # noqa: E402
 from report import Report, options, progress, table  # noqa: E402
 from shim import COUNT, KILL_AFTER, SWALLOW_DIRECTORIES, SWALLOW_FILES  # noqa: E402
@@ -47,12 +47,7 @@ def undisturbed(house, operation, grace=GRACE, disk=None, mode=COUNT, target=0, 
         for directory, directories, files in os.walk(house.kept) for name in directories + files
     }
     house.shim.arm(mode, target, swallow=swallow)
-    answer, trouble = None, None
-    try:
-        answer = operation.run(house)
-    except (Died, Trouble) as error:
-        trouble = error
-    settle(house)
+    answer, trouble = attempt(house, operation)
     if trouble and not house.shim.has_fired:
         raise Trouble(f"nothing was done to it, but: {trouble} {house.why()}")
     return answer, house.shim.log(), existing

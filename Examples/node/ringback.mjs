@@ -35,14 +35,15 @@ export class Problem extends Error {
   }
 }
 
-async function call(method, path, body) {
-  const answer = await request(method, path, body);
+async function read(answer) {
   let text = "";
   for await (const part of answer.setEncoding("utf8")) text += part;
   const document = JSON.parse(text);
   if (answer.statusCode >= 400) throw new Problem(document);
   return document;
 }
+
+const call = async (method, path, body) => read(await request(method, path, body));
 
 export class Ringback {
   constructor(account) {
@@ -82,9 +83,13 @@ export class Ringback {
     await call("DELETE", `${this.path}/session`);
   }
 
-  /** Calls back with what happens, first with how things are. Resolves when the callback returns false. */
+  /**
+   * Calls back with what happens, first with how things are. Resolves when the callback returns false. A daemon that goes
+   * is an error: an app that lives on asks again, and is told first how things are then.
+   */
   async onAuthStateChange(callback) {
     const answer = await request("GET", `/v1/events?account=${encodeURIComponent(this.account)}`);
+    if (answer.statusCode >= 400) await read(answer);
     let rest = "";
     let name;
     for await (const part of answer.setEncoding("utf8")) {
@@ -98,5 +103,6 @@ export class Ringback {
         }
       }
     }
+    throw new Error("the daemon has ended the events");
   }
 }

@@ -89,16 +89,21 @@ class Ringback:
         self.call("DELETE", self.path + "/session")
 
     def on_auth_state_change(self):
-        """What happens, an event at a time: (name, data). The first says how things are."""
+        """What happens, an event at a time: (name, data). The first says how things are. A daemon that goes is an
+        error: an app that lives on asks again, and is told first how things are then."""
         connection = Connection(timeout=60)
         connection.request("GET", "/v1/events?account=" + urllib.parse.quote(self.account, safe=""))
+        answer = connection.getresponse()
+        if answer.status >= 400:
+            raise Problem(json.load(answer))
         name = None
-        for line in connection.getresponse():
+        for line in answer:
             text = line.decode().rstrip("\n")
             if text.startswith("event: "):
                 name = text[7:]
             elif text.startswith("data: "):
                 yield name, json.loads(text[6:])
+        raise ConnectionError("the daemon has ended the events")
 
 
 def row(session):

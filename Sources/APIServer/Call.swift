@@ -30,6 +30,7 @@ struct Call: Sendable {
         language = Language(accepting: request.fields["Accept-Language"])
         query = try Call.readQuery(request.query)
         body = try Call.readBody(request)
+        try refuseUnknownMembers()
     }
 
     private static func readQuery(_ text: String?) throws(Problem) -> [String: String] {
@@ -78,6 +79,15 @@ struct Call: Sendable {
 
     /// The names of all query parameters, sorted.
     var queryNames: [String] { query.keys.sorted() }
+
+    /// Refuses what the route does not read: who misspells `scope` would be given a wider token than they asked for.
+    func refuseUnknownQuery() throws(Problem) {
+        guard !query.isEmpty else { return }
+        let known = OpenAPIOperations.queryNames[route.id] ?? []
+        guard let stranger = queryNames.first(where: { !known.contains($0) }) else { return }
+        let words = known.isEmpty ? "none" : known.sorted().joined(separator: ", ")
+        throw Problem(.invalidRequest, "The query has “\(stranger)”, which is not read here. Known: \(words).")
+    }
 
     /// A query parameter that is one of some words.
     func query(_ name: String, oneOf words: [String]) throws(Problem) -> String? {

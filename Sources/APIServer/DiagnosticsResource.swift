@@ -20,6 +20,9 @@ extension SocketAPI {
             names = [name]
         }
         var checks = vaultFindings().map { SocketAPI.check($0, of: nil) }
+        if call.query("account") == nil {
+            checks += await exposureTroubles().map { SocketAPI.check(SocketAPI.finding($0), of: nil) }
+        }
         for (name, findings) in await findings(of: names) { checks += findings.map { SocketAPI.check($0, of: name) } }
         var object = JSONObject([
             .init("version", .string(daemon.version)), .init("pid", .integer(Int(getpid()))),
@@ -59,6 +62,11 @@ extension SocketAPI {
         let problem = Problem(error, language: .english)
         let command = problem.recovery == Recovery.signIn.rawValue ? "ringback login \(name)" : nil
         return Finding("session", .warning, problem.detail ?? problem.title, command: command)
+    }
+
+    private static func finding(_ closed: ClosedExposure) -> Finding {
+        Finding(
+            "expose", .warning, "\(closed.name) is not exposed. \(closed.detail)", command: "ringback expose list")
     }
 
     private func vaultFindings() -> [Finding] {

@@ -16,6 +16,7 @@ public struct ExposedAPI: Sendable {
     let policy: Policy
     /// Whom the records have been told of.
     private let refused = Refused()
+    private let allowance = Allowance()
 
     /// - Parameter api: the whole of what is served a part of.
     public init(_ api: SocketAPI, showing exposure: Exposure) {
@@ -26,9 +27,6 @@ public struct ExposedAPI: Sendable {
 
     /// More programs than one container runs.
     private static let maxConnections = 64
-    /// The parameters of `session` that a restricted socket has. All others ask for more than a narrow access token.
-    private static let parameters: Set = ["min_valid", "timeout", "scope", "subject", "kind", "issuer"]
-
     /// A server of it. The owner of the process, root and the users who are named connect.
     public func server() -> HTTPServer {
         var limits = ServerLimits()
@@ -51,19 +49,25 @@ public struct ExposedAPI: Sendable {
             try api.refuseBrowsers(request)
             // Before anything of the request is looked at: what is not served has no mistakes of its own.
             guard case .route(let route, let parameters) = Route.match(method: request.method, path: request.path),
-                ExposedAPI.routes.contains(route.id)
+                ExposedAPI.served[route.id] != nil
             else { throw denied("only status, accounts and access tokens are served") }
             // The timer that closes the socket may be a little late.
             guard !api.broker.isOver(exposure) else { throw denied("its time is over, and nothing is served") }
             let facts = try facts(of: request, route, parameters["account"])
-            return try await answer(try Call(request, route, parameters, facts))
+            let call = try Call(request, route, parameters, facts)
+            try checkParameters(call)
+            return try await answer(call)
         } catch {
-            return error.response
+            return error.told(by: exposure).response
         }
     }
 
-    private static let routes: Set<Route.ID> = [
-        .getStatus, .listAccounts, .getAccount, .getSession, .getSessionByIssuer,
+    /// The routes, each with the parameters of its query. What is not here is not served, whatever it is: another
+    /// parameter of `session` asks for more than a narrow access token.
+    static let served: [Route.ID: Set<String>] = [
+        .getStatus: [], .listAccounts: [], .getAccount: [],
+        .getSession: ["min_valid", "timeout", "scope", "subject", "kind"],
+        .getSessionByIssuer: ["min_valid", "timeout", "scope", "subject", "kind", "issuer"],
     ]
 
     private func answer(_ call: Call) async throws(Problem) -> ServerResponse {
@@ -72,7 +76,6 @@ public struct ExposedAPI: Sendable {
         case .listAccounts: return await listAccounts(call)
         case .getAccount: return try await getAccount(call)
         case .getSession, .getSessionByIssuer:
-            try checkParameters(call)
             let isNamed = call.route.id == .getSession
             return try await session(of: isNamed ? try call.account() : try await account(call), call)
         default: throw denied("only status, accounts and access tokens are served")
@@ -123,7 +126,35 @@ public struct ExposedAPI: Sendable {
     }
 
     private func shown() async -> [AccountView] {
-        await api.broker.accounts().filter { exposure.shows($0.name.rawValue) }
+        var views: [AccountView] = []
+        for view in await api.broker.accounts() where exposure.shows(view.name.rawValue) {
+            if await isBound(view.name) { views.append(view) }
+        }
+        return views
+    }
+
+    /// False for an account that became another one under its name: the socket is about to be closed.
+    private func isBound(_ name: AccountName) async -> Bool {
+        guard let binding = await api.broker.binding(of: name) else { return true }
+        return exposure.isBound(name, to: binding)
+    }
+
+    private func refuseAnother(_ name: AccountName) async throws(Problem) {
+        guard await isBound(name) else {
+            throw denied(
+                "\(name) was configured for another provider or client since it was exposed, and is not served")
+        }
+    }
+
+    /// Runs a call of the broker.
+    private func ask<Value>(
+        _ call: Call, _ body: () async throws(BrokerError) -> Value
+    ) async throws(Problem) -> Value {
+        do throws(BrokerError) {
+            return try await body()
+        } catch {
+            throw Problem(elsewhere: error, language: call.language)
+        }
     }
 
     private func listAccounts(_ call: Call) async -> ServerResponse {
@@ -133,15 +164,22 @@ public struct ExposedAPI: Sendable {
 
     private func getAccount(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
-        let view = try await call.ask { () throws(BrokerError) in try await api.broker.account(name) }
+        try await refuseAnother(name)
+        let view = try await ask(call) { () throws(BrokerError) in try await api.broker.account(name) }
         return ServerResponse(json: account(view, call.language))
     }
 
-    /// Without what concerns the daemon's own machine: the file that it is configured in, and a sign-in under way.
+    /// What is told of an account, of all that there is: not the file that it is configured in, nor a sign-in under way.
+    static let told: Set<String> = [
+        "name", "provider", "state", "source", "stale", "grant", "subject", "user", "aal", "next_aal", "expires_at",
+        "error",
+    ]
+
     private func account(_ view: AccountView, _ language: Language) -> JSON {
-        var object = api.account(view, language).object ?? JSONObject()
+        let members = api.account(view, language).object?.members ?? []
+        var object = JSONObject(members.filter { ExposedAPI.told.contains($0.name) })
         object["source"] = .string("grant \(exposure.name)")
-        object["flow"] = nil
+        object["error"] = view.error.map { Problem(elsewhere: $0, language: language).told(by: exposure).json }
         // Who is signed in, for a program that shows it or logs in to a mail server; what else the provider tells of the
         // person is not for a narrow token's holder.
         if let user = object["user"]?.object {
@@ -155,16 +193,17 @@ public struct ExposedAPI: Sendable {
     /// Of an issuer that only accounts which are not shown have, it is not told that they exist.
     private func account(_ call: Call) async throws(Problem) -> AccountName {
         guard let issuer = call.query("issuer") else { throw call.invalid("issuer", "it is required here") }
-        return try await call.ask { () throws(BrokerError) in
+        return try await ask(call) { () throws(BrokerError) in
             try await api.broker.account(issuer: issuer, among: exposure.accounts)
         }
     }
 
-    /// What a token may be asked for by.
     private func checkParameters(_ call: Call) throws(Problem) {
-        for parameter in call.queryNames where !ExposedAPI.parameters.contains(parameter) {
+        let known = ExposedAPI.served[call.route.id] ?? []
+        for parameter in call.queryNames where !known.contains(parameter) {
             throw denied("\(parameter) is not served")
         }
+        guard known.contains("kind") else { return }
         if try call.query("kind", oneOf: ["access_token", "id_token"]) == "id_token" {
             throw denied("an ID token is not served")
         }
@@ -175,15 +214,15 @@ public struct ExposedAPI: Sendable {
         query.minValid = try call.seconds("min_valid")
         if let timeout = try call.seconds("timeout") { query.timeout = .seconds(timeout) }
         query.subject = call.query("subject")
-        query.key = try key(of: name, call)
+        query.allowance = allowance
+        try await refuseAnother(name)
+        query.key = try await key(of: name, call)
         let wanted = query
         try await refuseWider(wanted, than: name, call)
-        let handOut = try await call.ask { () throws(BrokerError) in try await api.broker.session(name, wanted) }
-        guard exposure.permits(handOut.token) else {
-            throw denied(
-                "the provider of \(name) did not say that the token is good for no more than "
-                    + "“\(exposure.ceiling?.joined(separator: " ") ?? "")”, so it is not served")
-        }
+        let handOut = try await ask(call) { () throws(BrokerError) in try await api.broker.session(name, wanted) }
+        // Once more: the configuration may have changed on the way.
+        try await refuseAnother(name)
+        guard exposure.permits(handOut.token) else { throw denied(whyNotServed(handOut.token, of: name)) }
         api.noteHandOut(call.facts, handOut, wanted.key, .token)
         var object = EncodedHandOuts.members(of: handOut, isIDToken: false)
         if let (expiresAt, remaining) = api.broker.expiry(of: handOut.token) {
@@ -193,6 +232,16 @@ public struct ExposedAPI: Sendable {
         return ServerResponse(json: .object(object))
     }
 
+    private func whyNotServed(_ token: AccessToken, of name: AccountName) -> String {
+        let ceiling = "“\(exposure.ceiling?.joined(separator: " ") ?? "")”"
+        guard token.isScopeStated, token.scope?.isEmpty == false else {
+            return
+                "the provider of \(name) did not state the token's scope. RFC 6749 lets it leave that out of an answer, "
+                + "but what is not stated is not known to be within \(ceiling), so the token is not served"
+        }
+        return "the provider of \(name) gave a token that is good for more than \(ceiling), so it is not served"
+    }
+
     /// Without a ceiling the session's own token is one: a service's provider might give more to whoever asks for it.
     private func refuseWider(_ query: SessionQuery, than name: AccountName, _ call: Call) async throws(Problem) {
         guard exposure.ceiling == nil, let asked = query.key.scopes else { return }
@@ -200,20 +249,20 @@ public struct ExposedAPI: Sendable {
         own.key = .own
         own.minValid = nil
         let usual = own
-        let handOut = try await call.ask { () throws(BrokerError) in try await api.broker.session(name, usual) }
+        let handOut = try await ask(call) { () throws(BrokerError) in try await api.broker.session(name, usual) }
         let scopes = Set((handOut.scope ?? "").split(separator: " ").map(String.init))
         guard scopes.isSuperset(of: asked) else { throw denied("a scope beyond the session's own is not served") }
     }
 
     /// Which token: as narrow as asked for, else as narrow as the ceiling; the session's own where it is that already.
-    private func key(of name: AccountName, _ call: Call) throws(Problem) -> TokenKey {
+    private func key(of name: AccountName, _ call: Call) async throws(Problem) -> TokenKey {
         let key = try call.tokenKey()
         guard key != .own else {
-            if exposure.ceiling == nil { return .own }
+            guard let ceiling = exposure.ceiling else { return .own }
             if let own = api.broker.board.current(name.rawValue)?.entry.handOut.token, exposure.permits(own) {
                 return .own
             }
-            return TokenKey(scopes: exposure.ceiling)
+            return TokenKey(scopes: await api.broker.reachable(ceiling, of: name))
         }
         guard case .local(let uid, let pid) = call.request.peer,
             policy.decide(

@@ -47,6 +47,9 @@ extension SocketAPI {
     /// A wrong code leaves the flow as it is.
     func verifyFlow(_ call: Call) async throws(Problem) -> ServerResponse {
         let id = call.parameters["flow"] ?? ""
+        if let credential = try call.object("credential") {
+            return try await verifyFlow(id, credential: credential, call)
+        }
         let (code, hash) = (try call.secret("code"), try call.secret("token_hash"))
         let origin = CodeOrigin(
             email: try call.text("email"), phone: try call.text("phone"), kind: try call.text("type"))
@@ -88,6 +91,8 @@ extension SocketAPI {
             object["waiting_for"] = .string(view.waitingFor)
             if !view.authorizationURL.isEmpty { object["authorization_url"] = .string(view.authorizationURL) }
             object["resend_after"] = view.resendAfter.map { .integer($0) }
+            object["challenge_id"] = view.passkey.map { .string($0.id) }
+            object["options"] = view.passkey.map { .object($0.options) }
             object["user_code"] = view.device.map { .string($0.userCode) }
             object["verification_uri"] = view.device.map { .string($0.verificationURI) }
             object["verification_uri_complete"] = view.device?.verificationURIComplete.map { .string($0) }

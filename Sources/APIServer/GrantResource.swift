@@ -6,32 +6,32 @@ internal import StrictJSON
 /// Restricted sockets, as the daemon's own socket makes and ends them. A grant is named; where its sockets are is the
 /// daemon's business, and no member of a request is a path.
 extension SocketAPI {
-    private static let members: Set = ["name", "account", "accounts", "scope", "ttl", "allow_uids", "flatpak"]
-
     func listGrants() async throws(Problem) -> ServerResponse {
-        let all = try await exposures().all
-        return ServerResponse(json: ["grants": .array(all.map(grant))])
+        let book = try exposures()
+        var grants: [JSON] = []
+        for exposure in await book.all { grants.append(await grant(exposure)) }
+        return ServerResponse(json: ["grants": .array(grants), "closed": .array(await book.missing.map(closed))])
     }
 
     func getGrant(_ call: Call) async throws(Problem) -> ServerResponse {
         guard let found = try await exposures().find(call.parameters["id"] ?? "") else {
             throw Problem(.notFound, "Nothing is exposed as that. See: ringback expose list")
         }
-        return ServerResponse(json: grant(found))
+        return ServerResponse(json: await grant(found))
     }
 
     func createGrant(_ call: Call) async throws(Problem) -> ServerResponse {
         let order = try await order(of: call)
         let book = try exposures()
         let made = try await call.ask { () throws(BrokerError) in try await book.add(order) }
-        return ServerResponse(status: 201, json: grant(made))
+        return ServerResponse(status: 201, json: await grant(made))
     }
 
     func revokeGrant(_ call: Call) async throws(Problem) -> ServerResponse {
         let book = try exposures()
         let word = call.parameters["id"] ?? ""
         let ended = try await call.ask { () throws(BrokerError) in try await book.revoke(word) }
-        return ServerResponse(json: grant(ended))
+        return ServerResponse(json: await grant(ended))
     }
 
     private func exposures() throws(Problem) -> ExposureBook {
@@ -40,11 +40,7 @@ extension SocketAPI {
     }
 
     private func order(of call: Call) async throws(Problem) -> Exposure.Order {
-        // What is not understood may have been meant as a bound.
-        for name in call.wholeBody.names where !SocketAPI.members.contains(name) {
-            let known = SocketAPI.members.sorted().joined(separator: ", ")
-            throw call.invalid(name, "a grant has no such member; it has: \(known)")
-        }
+        // Taken for one that is left out, a bound would be none.
         for name in call.wholeBody.names where call.wholeBody[name] == .null {
             throw call.invalid(name, "it is null; leave it out where no bound is meant")
         }
@@ -84,7 +80,7 @@ extension SocketAPI {
     }
 
     /// A grant as JSON. `socket` is where the daemon listens, `directory` what to mount into a container.
-    private func grant(_ exposure: Exposure) -> JSON {
+    private func grant(_ exposure: Exposure) async -> JSON {
         let order = exposure.order
         var object = JSONObject([
             .init("id", .string(exposure.id)), .init("name", .string(order.name)),
@@ -99,16 +95,38 @@ extension SocketAPI {
             object["expires_at"] = .integer(at)
             object["expires_in"] = .integer(remaining)
         }
-        switch exposure.origin {
-        case .call: object["source"] = "api"
-        case .configuration(let place): object["source"] = .string(place)
-        }
+        object["source"] = .string(SocketAPI.source(of: exposure))
+        let remarks = await broker.remarks(on: order)
+        if !remarks.isEmpty { object["notes"] = .array(remarks.map { .string($0) }) }
         if let place = daemon.exposedAt(exposure) {
             object["socket"] = .string(place.socket)
             object["directory"] = .string(place.directory)
             object["flatpak_socket"] = place.flatpakSocket.map { .string($0) }
         }
         return .object(object)
+    }
+}
+
+extension SocketAPI {
+    /// One that has no socket, though somebody may look for it.
+    private func closed(_ closed: ClosedExposure) -> JSON {
+        [
+            "name": .string(closed.name), "source": .string(SocketAPI.source(of: closed.exposure)),
+            "accounts": .array(closed.exposure.accounts.map { .string($0.rawValue) }),
+            "reason": .string(closed.reason.rawValue), "detail": .string(closed.detail),
+        ]
+    }
+
+    private static func source(of exposure: Exposure) -> String {
+        switch exposure.origin {
+        case .call: "api"
+        case .configuration(let place): place
+        }
+    }
+
+    /// What a person should know unasked of restricted sockets that are not there.
+    func exposureTroubles() async -> [ClosedExposure] {
+        await daemon.exposures?.missing.filter(\.isTrouble) ?? []
     }
 }
 

@@ -38,8 +38,10 @@ enum OpenAPIDocument {
         ])
         let parameters = pathParameters(route) + entry.parameters
         if !parameters.isEmpty { object["parameters"] = .array(parameters) }
-        if let body = entry.body {
-            object["requestBody"] = ["content": ["application/json": ["schema": body]]]
+        if var body = entry.body?.object {
+            // Another member is refused, see ``Call/refuseUnknownMembers()``.
+            if body["properties"] != nil { body["additionalProperties"] = false }
+            object["requestBody"] = ["content": ["application/json": ["schema": .object(body)]]]
         }
         object["responses"] = .object(responses(entry))
         return .object(object)
@@ -67,7 +69,7 @@ enum OpenAPIDocument {
         }
         // Any request may meet these: a web page's fields, broken HTTP, the end of the daemon.
         var codes: Set<ErrorCode> = [.policyDenied, .invalidRequest, .internalError, .shuttingDown, .payloadTooLarge]
-        codes.formUnion([.unsupportedMediaType, .methodNotAllowed])
+        codes.formUnion([.unsupportedMediaType, .methodNotAllowed, .validationFailed])
         codes.formUnion(entry.errors)
         let byStatus = Dictionary(grouping: codes) { ErrorCode.table[$0]?.status ?? 500 }
         for (status, codes) in byStatus.sorted(by: { $0.key < $1.key }) {

@@ -6,7 +6,10 @@ internal import StrictJSON
 extension OpenAPIOperations {
     static func grant(_ id: Route.ID) -> Entry {
         switch id {
-        case .listGrants: Entry(summary: "Every restricted socket, by name", schema: "Grants", errors: [.notFound])
+        case .listGrants:
+            Entry(
+                summary: "Every restricted socket, by name, and those that are closed", schema: "Grants",
+                errors: [.notFound])
         case .createGrant:
             Entry(
                 summary: "Show accounts through a restricted socket", body: body, successes: [201], schema: "Grant",
@@ -22,7 +25,7 @@ extension OpenAPIOperations {
     }
 
     private static let body: JSON = [
-        "type": "object", "required": ["name"], "additionalProperties": false,
+        "type": "object", "required": ["name"],
         "properties": [
             "name": ["type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{0,63}$"],
             "accounts": ["type": "array", "items": ["type": "string"]],
@@ -47,8 +50,25 @@ extension OpenAPISchemas {
         .init(
             "Grants",
             [
-                "type": "object", "required": ["grants"],
-                "properties": ["grants": ["type": "array", "items": OpenAPIDocument.reference("Grant")]],
+                "type": "object", "required": ["grants", "closed"],
+                "properties": [
+                    "grants": ["type": "array", "items": OpenAPIDocument.reference("Grant")],
+                    "closed": ["type": "array", "items": OpenAPIDocument.reference("ClosedGrant")],
+                ],
+            ]),
+        .init(
+            "ClosedGrant",
+            [
+                "type": "object", "required": ["name", "source", "accounts", "reason", "detail"],
+                "properties": [
+                    "name": ["type": "string"], "source": ["type": "string"],
+                    "accounts": ["type": "array", "items": ["type": "string"]],
+                    "reason": [
+                        "type": "string",
+                        "enum": .array(ClosedExposure.Reason.allCases.map { .string($0.rawValue) }),
+                    ],
+                    "detail": ["type": "string"],
+                ],
             ]),
         .init(
             "Grant",
@@ -61,6 +81,7 @@ extension OpenAPISchemas {
                     "created_at": ["type": "integer"], "expires_at": ["type": "integer"],
                     "expires_in": ["type": "integer"], "source": ["type": "string"], "socket": ["type": "string"],
                     "directory": ["type": "string"], "flatpak_socket": ["type": "string"],
+                    "notes": ["type": "array", "items": ["type": "string"]],
                 ],
             ]),
     ]

@@ -18,6 +18,12 @@ enum OpenAPIOperations {
         var errors: [ErrorCode] = []
     }
 
+    /// The query parameters of each route, by name.
+    static let queryNames = Dictionary(
+        uniqueKeysWithValues: Route.ID.allCases.map { id in
+            (id, Set(entry(of: id).parameters.compactMap { $0["name"]?.string }))
+        })
+
     private static let ofAccount: [ErrorCode] = [.accountNotFound]
     private static let ofProvider: [ErrorCode] = [
         .providerError, .invalidProviderResponse, .providerUnreachable, .rateLimited, .invalidConfiguration,
@@ -116,6 +122,7 @@ enum OpenAPIOperations {
             .listFactors, .enrollFactor, .challengeFactor, .verifyFactor, .removeFactor, .resetPassword,
             .reauthenticate, .callFunction, .migrate, .acknowledgeMigration:
             project(id)
+        case .listPasskeys, .beginPasskey, .registerPasskey, .renamePasskey, .removePasskey: passkey(id)
         }
     }
 
@@ -145,7 +152,7 @@ enum OpenAPIOperations {
             query("resource", "string", "A token for this resource (RFC 8707)"),
             query("kind", "string", "access_token (the default) or id_token"),
             query("subject", "string", "Only a session of this person"),
-            query("include", "string", "Any of id_token, user, separated by commas"),
+            query("include", "string", "Any of id_token, provider_token, user, profile, separated by commas"),
             query("sign_in", "string", "wait: if signed out, start or join a sign-in and wait for it"),
         ]
         if id == .getSessionByIssuer {

@@ -17,9 +17,9 @@ extension OpenAPIOperations {
         switch id {
         case .verifyFlow:
             Entry(
-                summary: "Redeem the code that a flow waits for",
+                summary: "Redeem the code that a flow waits for, or what an authenticator answered",
                 body: object([
-                    "code": text, "token_hash": text, "email": text, "phone": text,
+                    "code": text, "token_hash": text, "email": text, "phone": text, "credential": credential,
                     "type": ["type": "string", "enum": ["email_change", "phone_change"]],
                 ]), schema: "Flow", errors: ofFlow)
         case .resendFlow:
@@ -83,6 +83,7 @@ extension OpenAPIOperations {
     private static let channel: JSON = ["type": "string", "enum": ["sms", "whatsapp"]]
     private static let userChanges: JSON = [
         "email": ["type": "string"], "phone": ["type": "string"], "password": ["type": "string", "writeOnly": true],
+        "password_confirmation": ["type": "string", "writeOnly": true],
         "current_password": ["type": "string", "writeOnly": true], "nonce": ["type": "string"],
         "data": ["type": "object"], "channel": ["type": "string", "enum": ["sms", "whatsapp"]],
     ]
@@ -92,7 +93,8 @@ extension OpenAPIOperations {
     /// What a sign-in takes beyond what every provider's does.
     static let projectSignIn: [JSONObject.Member] = [
         .init("oauth_provider", text), .init("email", text), .init("phone", text),
-        .init("password", ["type": "string", "writeOnly": true]), .init("data", ["type": "object"]),
+        .init("password", ["type": "string", "writeOnly": true]),
+        .init("password_confirmation", ["type": "string", "writeOnly": true]), .init("data", ["type": "object"]),
         .init("channel", channel), .init("captcha_token", text), .init("id_token", text), .init("nonce", text),
         .init("from_account", text), .init("user", ["type": "object"]),
         .init("access_token", text), .init("refresh_token", ["type": "string", "writeOnly": true]),

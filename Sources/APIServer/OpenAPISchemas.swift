@@ -25,7 +25,7 @@ enum OpenAPISchemas {
             .init("Vault", vault), .init("SignedOut", signedOut),
             .init("Registration", registration), .init("RegistrationDeleted", registrationDeleted),
             .init("Problem", problem),
-        ] + ofProjects + ofGrants + ofDiagnostics)
+        ] + ofProjects + ofPasskeys + ofGrants + ofDiagnostics)
 
     private static let text: JSON = ["type": "string"]
     private static let number: JSON = ["type": "integer"]
@@ -53,6 +53,7 @@ enum OpenAPISchemas {
         "accounts": ["type": "object", "additionalProperties": number],
         "listeners": ["type": "array", "items": text], "confinement": ["type": "object"],
         "link_listeners": ["type": "array", "items": text],
+        "warnings": ["type": "array", "items": text],
         "pending_revocations": number,
         "pending_revocations_by_account": ["type": "object", "additionalProperties": number],
     ])
@@ -78,7 +79,7 @@ enum OpenAPISchemas {
             "uid": number, "pid": number, "executable": text, "unit": text, "verified": truth,
             "count": number, "first": number, "last": number, "method": text, "outcome": text, "seconds": number,
             "code": text, "provider_code": text, "key_source": text, "former_key_source": text,
-            "issuer": text, "client_id": text, "identity_provider": text,
+            "issuer": text, "client_id": text, "identity_provider": text, "inferred": truth, "linked_at": number,
             "grant": text, "reason": text, "accounts": ["type": "array", "items": text],
             "allow_uids": ["type": "array", "items": number], "flatpak": text, "expires_at": number, "scheme": text,
             "former_pid": number,
@@ -131,14 +132,16 @@ enum OpenAPISchemas {
         [
             "id": text, "account": text, "method": text,
             "status": words(["pending", "completed", "failed", "cancelled", "expired"]),
-            "waiting_for": words(["callback", "code", "email_confirmation", "device"]), "authorization_url": text,
+            "waiting_for": words(["callback", "code", "email_confirmation", "device", "passkey"]),
+            "authorization_url": text, "challenge_id": text, "options": ["type": "object"],
             "user_code": text, "verification_uri": text, "verification_uri_complete": text,
             "redirect_uri": text, "expires_at": number, "resend_after": number,
             "awaiting": ["type": "array", "items": ["type": "object"]],
             "error": OpenAPIDocument.reference("Problem"), "user_message": text,
         ],
         optional: [
-            "waiting_for", "authorization_url", "user_code", "verification_uri", "verification_uri_complete",
+            "waiting_for", "authorization_url", "challenge_id", "options", "user_code", "verification_uri",
+            "verification_uri_complete",
             "redirect_uri", "resend_after", "awaiting", "error", "user_message",
         ])
 

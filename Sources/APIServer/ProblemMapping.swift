@@ -23,14 +23,17 @@ extension Problem {
         case .sessionRanOut(let name, let advice):
             let words = "The session of \(name) runs out, and the provider gave no refresh token to renew it."
             self.init(.signInRequired, "\(words)\(advice.map { " \($0)" } ?? "") Run: ringback login \(name)")
-        case .sessionExpired(let name):
-            self.init(.sessionExpired, "The provider ended the session of \(name). Run: ringback login \(name)")
+        case .sessionExpired(let name, let word):
+            let reason = word.map { ": it answered “\($0)”" } ?? ""
+            self.init(
+                .sessionExpired, "The provider ended the session of \(name)\(reason). Run: ringback login \(name)",
+                extensions: word.map { JSONObject([.init("provider_code", .string($0))]) } ?? JSONObject())
         case .accessDenied(let name):
             self.init(.accessDenied, "The sign-in of \(name) was refused at the provider.")
         case .conflict(let reason): self.init(.stateConflict, reason)
         case .invalid(let field, let reason): self.init(.validationFailed, "\(field): \(reason)")
         case .methodUnsupported(let reason): self.init(.methodUnsupported, reason)
-        case .portInUse(let port, let reason): self.init(.portInUse, "Port \(port) cannot be had: \(reason)")
+        case .portInUse(_, let reason): self.init(.portInUse, "The callback cannot be listened for: \(reason).")
         case .invalidCallback(let reason): self.init(.invalidCallback, reason)
         case .flowEnded:
             self.init(.flowExpired, "The sign-in of this callback has ended. Start it again if you are not signed in.")

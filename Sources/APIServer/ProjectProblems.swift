@@ -10,12 +10,27 @@ extension Problem {
         members["provider_code"] = problem.providerCode.map { .string($0) }
         members["provider_message"] = problem.providerMessage.map { .string($0) }
         if !problem.weaknesses.isEmpty { members["reasons"] = .array(problem.weaknesses.map { .string($0) }) }
-        let words = problem.providerMessage.map { ": \($0)" } ?? "."
+        let words = problem.providerMessage.map { ": \($0)" } ?? Problem.reasons(problem.weaknesses)
         self.init(
             ErrorCode(rawValue: problem.code.rawValue),
             problem.providerCode.map { "The project answered “\($0)”\(words)" } ?? problem.reason.map { "\($0)." },
             recovery: Recovery(rawValue: problem.recovery.rawValue), retryAfter: problem.retryAfter,
             extensions: members)
+    }
+
+    /// What is wrong with a password, in our words, where the project's are kept back or there are none: they may
+    /// repeat a part of it.
+    private static func reasons(_ weaknesses: [String]) -> String {
+        guard !weaknesses.isEmpty else { return "." }
+        let sentences = weaknesses.map { weakness in
+            switch weakness {
+            case "length": "it is too short"
+            case "characters": "it lacks some of the characters that are asked for"
+            case "pwned": "it is known from a leak"
+            default: weakness
+            }
+        }
+        return ": \(sentences.joined(separator: ", "))."
     }
 }
 
@@ -31,6 +46,7 @@ extension PersonMessage {
         case .provider(.rateLimited), .tooManyAttempts: self = .tooManyAttempts
         case .invalidCallback, .flowExpired: self = .signInFailed
         case .provider(.invalidAnswer) where endedSignIn, .provider(.refused) where endedSignIn: self = .signInFailed
+        case .sessionExpired(_, word: "user_banned"): self = .blocked
         case .sessionExpired: self = .sessionEnded
         case .invalid(field: "email", _): self = .invalidEmail
         case .invalid(field: "phone", _): self = .invalidPhone

@@ -42,10 +42,21 @@ public final class RecordKeeper: Sendable {
                 members["seconds"] = .integer(Int(duration.components.seconds))
             }
         case .sessionOpened(let account, let subject, let replacing): opened(account, subject, replacing)
-        case .identityLinked(let account, let provider):
-            write("identity_linked", account) { $0["identity_provider"] = .string(RecordKeeper.bounded(provider)) }
-        case .identityUnlinked(let account, let provider):
-            write("identity_unlinked", account) { $0["identity_provider"] = .string(RecordKeeper.bounded(provider)) }
+        case .identityLinked(let account, let provider, let sight):
+            write("identity_linked", account) { members in
+                members["identity_provider"] = .string(RecordKeeper.bounded(provider))
+                if sight != .asked { members["inferred"] = true }
+                if case .former(let linkedAt) = sight { members["linked_at"] = .integer(linkedAt) }
+            }
+        case .identityUnlinked(let account, let provider, let isInferred):
+            write("identity_unlinked", account) { members in
+                members["identity_provider"] = .string(RecordKeeper.bounded(provider))
+                if isInferred { members["inferred"] = true }
+            }
+        case .passkeyRegistered(let account, let id):
+            write("passkey_registered", account) { $0["passkey"] = .string(RecordKeeper.bounded(id)) }
+        case .passkeyRemoved(let account, let id):
+            write("passkey_removed", account) { $0["passkey"] = .string(RecordKeeper.bounded(id)) }
         case .sessionClosed(let account, let subject): write("signed_out", account, subject: subject)
         case .sessionEnded(let account, let subject): write("session_ended", account, subject: subject)
         case .refreshFailed(let account, let error): write("refresh_failed", account, error)

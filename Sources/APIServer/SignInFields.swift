@@ -13,7 +13,7 @@ extension Call {
         fields.oauthProvider = try text("oauth_provider")
         fields.email = try text("email")
         fields.phone = try text("phone")
-        fields.password = try secret("password")
+        fields.password = try newPassword()
         fields.data = try object("data")
         fields.channel = try text("channel")
         fields.captcha = try secret("captcha_token")
@@ -35,13 +35,16 @@ extension Call {
     static let fieldsOfMethods: [String: Set<String>] = [
         "browser": ["oauth_provider", "scopes", "params", "persist", "provider_token", "callback_port"],
         "password": ["email", "phone", "password", "captcha_token", "persist"],
-        "sign_up": ["email", "phone", "password", "data", "channel", "captcha_token", "persist"],
+        "sign_up": [
+            "email", "phone", "password", "password_confirmation", "data", "channel", "captcha_token", "persist",
+        ],
         "otp": ["email", "phone", "data", "channel", "captcha_token", "persist", "create_user"],
         "magic_link": ["email", "data", "captcha_token", "persist", "create_user"],
         "id_token": [
             "oauth_provider", "id_token", "nonce", "access_token", "from_account", "user", "data", "captcha_token",
             "persist",
         ],
+        "passkey": ["captcha_token", "persist"],
         "anonymous": ["data", "captcha_token", "persist"],
         "sso": ["domain", "provider_id", "captcha_token", "persist", "provider_token", "callback_port"],
         "session": ["access_token", "refresh_token", "persist"],

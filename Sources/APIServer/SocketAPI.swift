@@ -128,6 +128,7 @@ public struct SocketAPI: Sendable {
                 return response
             case .route(let route, let parameters):
                 let call = try Call(request, route, parameters, try authorize(request, route, parameters))
+                try call.refuseUnknownQuery()
                 noteRequest(call)
                 return try await answer(call)
             }
@@ -181,6 +182,11 @@ public struct SocketAPI: Sendable {
         case .challengeFactor: try await challengeFactor(call)
         case .verifyFactor: try await verifyFactor(call)
         case .removeFactor: try await removeFactor(call)
+        case .listPasskeys: try await listPasskeys(call)
+        case .beginPasskey: try await beginPasskey(call)
+        case .registerPasskey: try await registerPasskey(call)
+        case .renamePasskey: try await renamePasskey(call)
+        case .removePasskey: try await removePasskey(call)
         case .resetPassword: try await resetPassword(call)
         case .reauthenticate: try await reauthenticate(call)
         case .migrate: try await migrate(call)

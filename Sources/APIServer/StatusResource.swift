@@ -13,12 +13,14 @@ extension SocketAPI {
             JSONObject.Member(state.rawValue, .integer(views.count { $0.state == state }))
         }
         let pending = await broker.pendingRevocations()
+        let warnings = await exposureTroubles().map { "\($0.name) is not exposed. \($0.detail)" }
         return ServerResponse(json: [
             "version": .string(daemon.version), "pid": .integer(Int(getpid())),
             "uptime": .integer(uptime), "vault": vault(),
             "accounts": .object(JSONObject(counts)),
             "listeners": .array(broker.door.listeners().map { .string($0) }), "confinement": .object(JSONObject()),
             "link_listeners": .array((deepLinks?.heard ?? []).map { .string($0) }),
+            "warnings": .array(warnings.map { .string($0) }),
             "pending_revocations": .integer(pending.values.reduce(0, +)),
             "pending_revocations_by_account": .object(
                 JSONObject(pending.sorted { $0.key < $1.key }.map { .init($0.key.rawValue, .integer($0.value)) })),

@@ -62,7 +62,10 @@ final class Telemetry: Sendable {
             var line = line("token_refresh_failed", account, nil)
             line["error_type"] = "session_expired"
             return [line]
-        case .identityLinked(let account, let provider): return [line("account_linked", account, provider)]
+        case .identityLinked(let account, let provider, let sight):
+            // What was linked before the person came here is no step on their way.
+            if case .former = sight { return [] }
+            return [line("account_linked", account, provider)]
         default: return []
         }
     }

@@ -27,7 +27,7 @@ extension SocketAPI {
         } catch {
             throw Problem(BrokerError.invalid(field: error.field, reason: error.reason), language: call.language)
         }
-        changes.password = try call.secret("password")
+        changes.password = try call.newPassword()
         changes.currentPassword = try call.secret("current_password")
         changes.nonce = try call.secret("nonce")
         changes.data = try call.object("data")

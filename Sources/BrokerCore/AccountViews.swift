@@ -43,6 +43,8 @@ public struct SessionQuery: Sendable {
     public var minValid: Int?
     public var timeout: Duration = .seconds(30)
     public var subject: String?
+    /// Bounds what the caller makes us ask of the provider; nil for whoever may do anything anyhow.
+    public var allowance: Allowance?
 
     public init() {}
 

@@ -213,7 +213,7 @@ public struct Broker: Sendable {
             return (try await openable(flow, isInterested: isInterested, waitingAtMost: bound), false)
         case .joining(let start): return (try await started(start, bound, isInterested), false)
         case .begin(let start):
-            await book.clearError(name)
+            if !request.concernsHeldPerson { await book.clearError(name) }
             recordChoice(name, request, account)
             // The flow belongs to all who will join it, so it does not end with this caller.
             work.start {
@@ -230,10 +230,7 @@ public struct Broker: Sendable {
                         await desk.conclude(name, fulfilling: start)
                     }
                 } catch {
-                    // At a project the refusal of a page is an answer to the person's choice, too.
-                    if request.isDirect || request.project != nil {
-                        recordDirect(name, request, since: began, .failed, error)
-                    }
+                    await tell(of: error, refusing: request, of: name, since: began)
                     await desk.abandon(name, with: error, fulfilling: start)
                 }
             }

@@ -37,7 +37,8 @@ extension Broker {
         if case .unsupported(let reason) = account.endpoints { return [Finding("provider", .wrong, reason)] }
         async let provider = Diagnosis(account: account, http: http, clock: clock).findings()
         async let redirect = redirectFinding(account)
-        return await provider + [redirect]
+        // Nobody comes back to a service.
+        return await provider + (account.grant == nil ? [redirect] : [])
     }
 
     /// A fixed port is tried: whether it is free is known to nobody else. One that a sign-in waits behind is ours.
@@ -71,10 +72,8 @@ extension Broker {
             await door.close(opened)
             return Finding(check, .ok, "The port that the answer comes back to can be had.")
         } catch {
-            let reason = if case .portInUse(_, let reason) = error { reason } else { "The listener cannot be opened." }
-            return Finding(
-                check, .wrong, "The answer cannot come back: \(reason) Free the port, or set another redirect_uri.",
-                command: "ss -ltnp")
+            let reason = if case .portInUse(_, let reason) = error { reason } else { "the listener cannot be opened" }
+            return Finding(check, .wrong, "The answer cannot come back: \(reason).", command: "ss -ltnp")
         }
     }
 }

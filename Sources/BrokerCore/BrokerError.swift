@@ -12,8 +12,8 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     /// There is a session, but it has run out, and the provider gave nothing to renew it with; the sentence says how
     /// to get that.
     case sessionRanOut(AccountName, advice: String?)
-    /// There was a session, and the provider ended it.
-    case sessionExpired(AccountName)
+    /// There was a session, and the provider ended it; the word is a project's own for why.
+    case sessionExpired(AccountName, word: String? = nil)
     /// The person said no at the provider.
     case accessDenied(AccountName)
     /// The state of the account does not allow this; the sentence says why.

@@ -17,6 +17,16 @@ public enum BrokerFact: Sendable {
         case completed, failed, cancelled, expired
     }
 
+    /// How a link is known.
+    public enum IdentitySight: Sendable, Equatable {
+        /// Somebody asked for it here.
+        case asked
+        /// Nobody asked for it here: the server did it in silence, or somebody elsewhere; a comparison shows it.
+        case inferred
+        /// It was there already when the person first signed in here; made then, in Unix seconds by the server's clock.
+        case former(at: Int)
+    }
+
     /// Somebody chose a way in: a provider's name, `email`, `phone`, or the method.
     case signInChosen(AccountName, way: String)
     case signInStarted(AccountName, method: String)
@@ -40,9 +50,12 @@ public enum BrokerFact: Sendable {
     case revocationDelivered(AccountName)
     /// The provider said no so often that it is not asked any more.
     case revocationAbandoned(AccountName)
-    /// A provider's account belongs to the person now, or does not any more; it may be the server's own doing.
-    case identityLinked(AccountName, provider: String)
-    case identityUnlinked(AccountName, provider: String)
+    /// A provider's account belongs to the person now, or does not any more.
+    case identityLinked(AccountName, provider: String, IdentitySight = .asked)
+    case identityUnlinked(AccountName, provider: String, isInferred: Bool = false)
+    /// The person signs in with one more key, or one less.
+    case passkeyRegistered(AccountName, passkey: String)
+    case passkeyRemoved(AccountName, passkey: String)
     case vaultOpened(keySource: String)
     case vaultLocked
     /// An attempt to open it failed.

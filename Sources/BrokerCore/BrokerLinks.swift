@@ -28,9 +28,10 @@ extension ProjectAttempt {
                         provider: try ProjectAttempt.required(provider, "oauth_provider"), scopes: scopes,
                         redirectTo: flow.redirect?.url ?? "", challenge: flow.pkce?.challenge ?? "", params: params),
                     bearer: token)
-            }, apply: { response, _ throws(SupabaseError) in _ = try URLAnswer(reading: response) })
+            }, occasion: .identityPage,
+            apply: { response, _ throws(SupabaseError) in _ = try URLAnswer(reading: response) })
         let response = try await broker.book.change(account.name, change)
-        return try ProjectProvider.read(response, on: .account, ProjectAttempt.readURL).url
+        return try ProjectProvider.read(response, on: .identityPage, ProjectAttempt.readURL).url
     }
 
     private func linkIDToken() async throws(BrokerError) -> Broker.Beginning {
@@ -65,7 +66,7 @@ extension Broker {
             // Another factor was proved in the one that is held: it stays, and is told what has changed.
             work.start { await revocations.deliver(Closed(account: account, session: session, retirement: nil)) }
             do throws(BrokerError) {
-                try await look(account.name)
+                try await look(account.name, changesIdentities: true)
             } catch {
                 // It is done; the next refresh will say so.
                 guard error.isTransient else { throw error }

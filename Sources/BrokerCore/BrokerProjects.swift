@@ -12,18 +12,20 @@ extension Broker {
         try await book.account(name).project != nil
     }
 
-    /// A change of the user is no way in.
+    /// A change of the user is no way in. What is done at once has no flow that would tell of its start.
     func recordChoice(_ name: AccountName, _ request: SignInRequest, _ account: Account) {
-        if !request.changesUser { record(.signInChosen(name, way: request.way(of: account))) }
+        guard !request.changesUser else { return }
+        record(.signInChosen(name, way: request.way(of: account)))
+        if request.startsAtOnce { record(.signInStarted(name, method: request.method)) }
     }
 
-    /// What is done at once has no flow to tell of it.
+    /// What was done at once, or never became a flow, has none to tell of its end.
     func recordDirect(
         _ name: AccountName, _ request: SignInRequest, since began: Int, _ outcome: BrokerFact.Outcome,
         _ error: BrokerError?
     ) {
         guard !request.changesUser else { return }
-        record(.signInStarted(name, method: request.method))
+        if !request.startsAtOnce { record(.signInStarted(name, method: request.method)) }
         let duration = Duration.milliseconds(clock.boot() - began)
         record(.signInEnded(name, method: request.method, outcome, duration: duration, error: error))
     }
@@ -43,6 +45,7 @@ extension Broker {
         case SignInRequest.userUpdate: return try await attempt.change()
         case "id_token": return try await attempt.idToken()
         case "anonymous": return try await attempt.anonymous()
+        case "passkey": return try await attempt.passkey()
         case "session": return try await attempt.handedIn()
         case "sso": return try await attempt.browser(isSingleSignOn: true)
         default: return try await attempt.browser(isSingleSignOn: false)
@@ -109,7 +112,7 @@ struct ProjectAttempt: Sendable {
             answer = try await conversation.refresh(refreshToken)
         } catch {
             guard error.provesDeadGrant else { throw error }
-            throw .sessionExpired(account.name)
+            throw .sessionExpired(account.name, word: error.wordOfEnd)
         }
         let fresh = try conversation.inner(answer, on: .signIn)
         guard fresh.claims.isSameSession(as: claims) else {
@@ -147,7 +150,7 @@ struct ProjectAttempt: Sendable {
                 let beginning = try await open(try conversation.inner(answer, on: .signIn))
                 await close(flow)
                 return beginning
-            case .addressTaken: throw .project(.addressTaken)
+            case .addressTaken: throw .project(.taken(contact))
             case .confirmationAwaited: return .flow(made(flow))
             }
         } catch {

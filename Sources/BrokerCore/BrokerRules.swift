@@ -9,7 +9,7 @@ extension Broker {
 
     /// The ways in that a Supabase project has (CONTRACT section 5).
     public static let projectMethods = [
-        "browser", "password", "sign_up", "otp", "magic_link", "id_token", "anonymous", "sso", "session",
+        "browser", "password", "sign_up", "otp", "magic_link", "id_token", "passkey", "anonymous", "sso", "session",
     ]
 
     static func check(method: String, of account: Account) throws(BrokerError) {

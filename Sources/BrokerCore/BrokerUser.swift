@@ -13,11 +13,13 @@ extension Broker {
         return try await heldUser(name)
     }
 
-    /// Takes over what the server says of the user now.
-    func look(_ name: AccountName, event: BrokerEvent.Kind? = .userUpdated) async throws(BrokerError) {
+    /// Takes over what the server says of the user now; `changesIdentities` where a link or an unlink went before.
+    func look(
+        _ name: AccountName, event: BrokerEvent.Kind? = .userUpdated, changesIdentities: Bool = false
+    ) async throws(BrokerError) {
         let change = ProjectChange(
-            request: { project, token throws(FieldError) in project.user(bearer: token) }, event: event,
-            apply: Broker.adoptUser)
+            request: { project, token throws(FieldError) in project.user(bearer: token) },
+            changesIdentities: changesIdentities, event: event, apply: Broker.adoptUser)
         _ = try await book.change(name, change)
     }
 
@@ -52,7 +54,7 @@ extension Broker {
         let occasion: SupabaseProblem.Occasion = try await isRecovering(name) ? .passwordReset : .account
         let change = ProjectChange(
             request: { project, token throws(FieldError) in try project.update(changes, link: link, bearer: token) },
-            occasion: occasion, event: .userUpdated, apply: Broker.adoptUser)
+            occasion: occasion, changesIdentities: true, event: .userUpdated, apply: Broker.adoptUser)
         do throws(BrokerError) {
             let response = try await book.change(name, change)
             return try Broker.reading(response) { response throws(SupabaseError) in
@@ -191,7 +193,8 @@ extension Broker {
                 request: { project, token throws(FieldError) in
                     try project.removeIdentity(identity, bearer: token)
                 }))
-        return try await user(name)
+        try await look(name, event: nil, changesIdentities: true)
+        return try await heldUser(name)
     }
 
     // MARK: Functions

@@ -48,7 +48,7 @@ extension FlowDesk {
     /// The answer was "not yet".
     func endQuestion(_ id: String) async {
         entries[id]?.claim = nil
-        guard let entry = entries[id], clock.uptime > entry.flow.deadline else { return }
+        guard let entry = entries[id], entry.flow.isOver(by: clock) else { return }
         await finish(id, as: .expired(entry.flow.expiry))
     }
 }

@@ -43,14 +43,22 @@ public struct Exposure: Sendable, Equatable {
     /// Unguessable, and never given twice.
     public let id: String
     public let order: Order
-    public let origin: Origin
+    public internal(set) var origin: Origin
     /// Unix seconds.
     public let createdAt: Int
     public let expiry: Deadline?
+    /// Where each account was when it was shown: under its name another provider or client is another account.
+    var bindings: [AccountName: SessionBinding] = [:]
 
     public var name: String { order.name }
     public var accounts: [AccountName] { order.accounts }
     public var ceiling: [String]? { order.ceiling }
+
+    /// True if a call made it, and the configuration did not.
+    var isOfCall: Bool { origin == .call }
+
+    /// True if the account is where it was when it was shown.
+    public func isBound(_ name: AccountName, to binding: SessionBinding) -> Bool { bindings[name] == binding }
 
     /// True if it shows this account.
     public func shows(_ account: String) -> Bool { accounts.contains { $0.rawValue == account } }
@@ -132,6 +140,36 @@ extension Broker {
     /// When a deadline is, in Unix seconds, and in how many seconds.
     public func instant(of deadline: Deadline) -> (at: Int, remaining: Int) {
         (deadline.wall(by: clock), deadline.remaining(at: clock.boot()))
+    }
+
+    /// What a session of the account is bound to now; nil without such an account.
+    public func binding(of name: AccountName) async -> SessionBinding? { try? await book.account(name).binding }
+
+    /// What of a ceiling can be asked for. More than was granted is refused by the provider, though a part of it could be
+    /// had.
+    public func reachable(_ ceiling: [String], of name: AccountName) async -> [String] {
+        let reachable = TokenNarrowing.reachable(ceiling, of: await grantedScopes(of: name))
+        return reachable.isEmpty ? ceiling : reachable
+    }
+
+    /// What the account asks for, and what the provider said it gave. Empty where nobody knows; a service asks for what it
+    /// likes each time.
+    private func grantedScopes(of name: AccountName) async -> Set<String> {
+        guard let account = try? await book.account(name), account.grant == nil else { return [] }
+        let stated = board.current(name.rawValue)?.entry.handOut.token.scope ?? ""
+        return Set(account.scopes).union(stated.split(separator: " ").map(String.init))
+    }
+
+    /// What a person should know of an order that can be carried out all the same: a sentence each.
+    public func remarks(on order: Exposure.Order) async -> [String] {
+        guard let ceiling = order.ceiling else { return [] }
+        var remarks: [String] = []
+        for name in order.accounts {
+            let granted = await grantedScopes(of: name)
+            let remark = TokenNarrowing.remark(on: name.rawValue, below: ceiling, of: granted)
+            remarks += remark.map { [$0] } ?? []
+        }
+        return remarks
     }
 
     /// True once the exposure's time is over.

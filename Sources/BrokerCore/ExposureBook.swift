@@ -33,19 +33,26 @@ public actor ExposureBook {
     /// Why one ended.
     public enum Ending: String, Sendable {
         case revoked, expired
-        /// The configuration no longer has it, has it otherwise, or has another one of the name.
+        /// The configuration no longer has it, or has it otherwise.
         case configuration
+        /// An account that it showed is configured for another provider or client.
+        case accountChanged = "account_changed"
     }
 
-    private let door: Door
-    private let file: StateFile?
-    private let clock: BrokerClock
-    private let record: @Sendable (Fact) -> Void
-    private var open: [String: Exposure] = [:]
-    /// Whose time is over: they do not come back by a reload that changes nothing of them.
-    private var lapsed: [String: Exposure.Order] = [:]
+    let door: Door
+    let file: StateFile?
+    let clock: BrokerClock
+    /// What an account's sessions are bound to now; nil without such an account.
+    let binding: @Sendable (AccountName) async -> SessionBinding?
+    let record: @Sendable (Fact) -> Void
+    var open: [String: Exposure] = [:]
+    /// The configuration's, open or not.
+    var tables: [String: ExposureTable] = [:]
+    /// Where in the configuration they stand.
+    var places: [String: String] = [:]
+    private(set) var closed: [ClosedExposure] = []
     /// The file does not say what is so; it is written again.
-    private var isUnsaved = false
+    var isUnsaved = false
     /// Changes take turns: each waits for sockets.
     private var turn: Promise<Void>?
     private var bell = Promise<Void>()
@@ -55,11 +62,13 @@ public actor ExposureBook {
 
     public init(
         door: Door, file: StateFile?, clock: BrokerClock = .system,
+        binding: @escaping @Sendable (AccountName) async -> SessionBinding?,
         record: @escaping @Sendable (Fact) -> Void = { _ in }
     ) {
         self.door = door
         self.file = file
         self.clock = clock
+        self.binding = binding
         self.record = record
     }
 
@@ -71,61 +80,13 @@ public actor ExposureBook {
     /// The one of this id, or of this name.
     public func find(_ word: String) -> Exposure? { open[word] ?? open.values.first { $0.id == word } }
 
+    /// Those without a socket that somebody may look for, by name.
+    public var missing: [ClosedExposure] { closed.sorted { $0.name < $1.name } }
+
+    /// The names that calls have taken: no table of the configuration gets one of them.
+    public var namesOfCalls: Set<String> { Set(keptOfCalls.map(\.name)) }
+
     // MARK: Changing
-
-    /// Takes over what the configuration says, each with its place there. What did not change keeps its connections;
-    /// what calls made gives way where it has the same name.
-    public func configure(_ orders: [(order: Exposure.Order, place: String)]) async {
-        await exclusively {
-            let wanted = Dictionary(orders.map { ($0.order.name, $0.order) }) { first, _ in first }
-            self.lapsed = self.lapsed.filter { wanted[$0.key] == $0.value }
-            for exposure in self.all {
-                let isConfigured = exposure.origin != .call
-                if wanted[exposure.name].map({ isConfigured && $0 == exposure.order }) ?? !isConfigured { continue }
-                await self.end(exposure, .configuration)
-            }
-            for (order, place) in orders where self.open[order.name] == nil && self.lapsed[order.name] == nil {
-                let exposure = self.made(of: order, .configuration(place))
-                do throws(BrokerError) {
-                    try await self.begin(exposure)
-                } catch {
-                    self.record(.failed(name: order.name, reason: ExposureBook.words(of: error)))
-                }
-            }
-            self.save()
-        }
-    }
-
-    /// Opens again what calls had made before the last end of the daemon.
-    public func restore() async {
-        await exclusively {
-            for exposure in self.remembered() where self.open[exposure.name] == nil {
-                guard !exposure.hasExpired(at: self.clock.boot()) else {
-                    self.record(.closed(exposure, .expired))
-                    self.isUnsaved = true
-                    continue
-                }
-                do throws(BrokerError) {
-                    try await self.begin(exposure)
-                } catch {
-                    self.record(.failed(name: exposure.name, reason: ExposureBook.words(of: error)))
-                }
-            }
-            self.save()
-        }
-    }
-
-    private func remembered() -> [Exposure] {
-        do throws(VaultError) {
-            guard let bytes = try file?.read(atMost: ExposureRecord.maxSize) else { return [] }
-            if let exposures = ExposureRecord.decode(bytes, by: clock) { return exposures }
-            let place = file?.setAside()
-            record(.damaged(reason: "It makes no sense\(place.map { ", and is now \($0)" } ?? "")."))
-        } catch {
-            record(.damaged(reason: ExposureBook.words(of: BrokerError(error))))
-        }
-        return []
-    }
 
     /// Makes one.
     ///
@@ -140,17 +101,22 @@ public actor ExposureBook {
 
     private func added(_ order: Exposure.Order) async throws(BrokerError) -> Exposure {
         if let mistake = order.mistake { throw .invalid(field: mistake.member, reason: mistake.reason + ".") }
-        if let known = open[order.name] {
-            guard case .configuration(let place) = known.origin else {
-                throw .conflict("\(order.name) is exposed already. Run: ringback expose revoke \(order.name)")
-            }
+        if let place = places[order.name] {
             throw .conflict("\(order.name) stands in the configuration, \(place). Choose another name.")
+        }
+        if open[order.name] != nil {
+            throw .conflict("\(order.name) is exposed already. Run: ringback expose revoke \(order.name)")
         }
         guard open.count < ExposureBook.most else {
             throw .conflict("There are \(ExposureBook.most) exposures already. Revoke one: ringback expose list")
         }
-        let exposure = made(of: order, .call)
+        var exposure = made(of: order, .call)
+        for name in order.accounts {
+            guard let bound = await binding(name) else { throw .accountNotFound(name.rawValue) }
+            exposure.bindings[name] = bound
+        }
         try await begin(exposure)
+        forgetClosed(order.name, isOfCall: true)
         save()
         guard !isUnsaved else {
             // A promise to survive the next start that cannot be kept is not made.
@@ -161,18 +127,20 @@ public actor ExposureBook {
         return exposure
     }
 
-    /// Ends one that a call made: its connections, its sockets, and what would bring it back.
+    /// Ends one: its connections, its sockets, and what would bring it back. One of the configuration stays closed for as
+    /// long as its table says the same.
     @discardableResult
     public func revoke(_ word: String) async throws(BrokerError) -> Exposure {
         let result = await exclusively { () -> Result<Exposure, BrokerError> in
-            guard let exposure = self.find(word) else {
-                return .failure(.nothingHeld("Nothing is exposed as that. See: ringback expose list"))
+            guard let exposure = self.find(word) ?? self.closedOfCall(word) else {
+                return .failure(.nothingHeld(self.whyNothing(word)))
             }
-            if case .configuration(let place) = exposure.origin {
-                return .failure(
-                    .conflict("\(exposure.name) stands in the configuration: remove it from \(place), and reload."))
+            if self.open[exposure.name] != nil {
+                await self.end(exposure, .revoked)
+            } else {
+                self.forgetClosed(exposure.name, isOfCall: true)
+                self.isUnsaved = true
             }
-            await self.end(exposure, .revoked)
             self.save()
             guard !self.isUnsaved else {
                 return .failure(
@@ -185,6 +153,17 @@ public actor ExposureBook {
         return try result.get()
     }
 
+    private func closedOfCall(_ word: String) -> Exposure? {
+        closed.map(\.exposure).first { $0.isOfCall && ($0.name == word || $0.id == word) }
+    }
+
+    private func whyNothing(_ word: String) -> String {
+        guard let known = closed.first(where: { $0.name == word }) else {
+            return "Nothing is exposed as that. See: ringback expose list"
+        }
+        return "\(known.name) is closed already. \(known.detail)"
+    }
+
     // MARK: Time
 
     /// Ends what has expired, for as long as the daemon lives: until it is cancelled.
@@ -193,7 +172,6 @@ public actor ExposureBook {
             await exclusively {
                 let now = self.clock.boot()
                 for exposure in self.all where exposure.hasExpired(at: now) {
-                    if case .configuration = exposure.origin { self.lapsed[exposure.name] = exposure.order }
                     await self.end(exposure, .expired)
                 }
                 self.save()
@@ -216,16 +194,16 @@ public actor ExposureBook {
 
     // MARK: Parts
 
-    private func made(of order: Exposure.Order, _ origin: Exposure.Origin) -> Exposure {
+    func made(of order: Exposure.Order, _ origin: Exposure.Origin) -> Exposure {
         Exposure(
             id: RandomToken.identifier(), order: order, origin: origin, createdAt: clock.now(),
             expiry: order.lifetime.map { Deadline(in: $0, by: clock) })
     }
 
-    private func begin(_ exposure: Exposure) async throws(BrokerError) {
+    func begin(_ exposure: Exposure) async throws(BrokerError) {
         try await door.open(exposure)
         open[exposure.name] = exposure
-        if exposure.origin == .call { isUnsaved = true }
+        if exposure.isOfCall { isUnsaved = true }
         record(.opened(exposure))
         ring()
     }
@@ -237,23 +215,45 @@ public actor ExposureBook {
         rung.fulfil(())
     }
 
-    private func end(_ exposure: Exposure, _ ending: Ending) async {
+    func end(_ exposure: Exposure, _ ending: Ending) async {
         open[exposure.name] = nil
-        if exposure.origin == .call { isUnsaved = true }
+        switch (exposure.origin, ending) {
+        case (.call, .accountChanged): note(ClosedExposure(exposure, .accountChanged))
+        case (.configuration, .revoked), (.configuration, .expired):
+            tables[exposure.name]?.ending = ending
+            note(ClosedExposure(exposure, ending == .revoked ? .revoked : .expired))
+        default: break
+        }
+        isUnsaved = true
         await door.close(exposure)
         record(.closed(exposure, ending))
     }
 
-    private func save() {
+    func note(_ what: ClosedExposure) {
+        forgetClosed(what.name, isOfCall: what.exposure.isOfCall)
+        closed.append(what)
+    }
+
+    func forgetClosed(_ name: String?, isOfCall: Bool) {
+        closed.removeAll { (name == nil || $0.name == name) && $0.exposure.isOfCall == isOfCall }
+    }
+
+    /// What the file has of calls: one that could not be opened is tried again at the next start.
+    private var keptOfCalls: [Exposure] {
+        let waiting = closed.filter { $0.reason == .failed && $0.exposure.isOfCall }.map(\.exposure)
+        return all.filter(\.isOfCall) + waiting.filter { !$0.hasExpired(at: clock.boot()) }
+    }
+
+    func save() {
         guard isUnsaved else { return }
         guard let file else { return isUnsaved = false }
-        let kept = all.filter { $0.origin == .call }
-        isUnsaved = (try? file.write(ExposureRecord.encode(kept, bootID: clock.bootID))) == nil
+        let kept = ExposureRecord(exposures: keptOfCalls, tables: tables)
+        isUnsaved = (try? file.write(kept.encode(bootID: clock.bootID))) == nil
         if isUnsaved { ring() }
     }
 
     /// Runs a change when those before it are done.
-    private func exclusively<Value: Sendable>(_ change: () async -> Value) async -> Value {
+    func exclusively<Value: Sendable>(_ change: () async -> Value) async -> Value {
         let previous = turn
         let mine = Promise<Void>()
         turn = mine
@@ -262,7 +262,7 @@ public actor ExposureBook {
         return await change()
     }
 
-    private static func words(of error: BrokerError) -> String {
+    static func words(of error: BrokerError) -> String {
         switch error {
         case .conflict(let reason), .misconfigured(let reason), .vaultFailed(let reason): reason
         case .invalid(let field, let reason): "\(field): \(reason)"

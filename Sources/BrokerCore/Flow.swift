@@ -2,7 +2,7 @@ internal import Cryptography
 internal import HTTPMessages
 internal import OAuth
 internal import Secrets
-internal import SupabaseAuth
+public import SupabaseAuth
 
 /// One pending sign-in: who asked for what, what is awaited, and until when. Single use.
 struct Flow: Sendable {
@@ -12,8 +12,11 @@ struct Flow: Sendable {
     var awaited: Awaited
     let startedAt: Int
     let expiresAt: Int
-    /// The same two in seconds since boot, by which the flow is judged.
+    /// The first in seconds since boot.
     let beganAt: Int
+    /// The same in milliseconds.
+    let beganAtBoot: Int
+    /// The other in milliseconds since boot: a bound of two seconds is not three.
     let deadline: Int
 
     /// What ends it.
@@ -34,15 +37,27 @@ struct Flow: Sendable {
         by clock: BrokerClock
     ) {
         let seconds = min(request.timeout ?? timeout ?? account.flowTimeout, limit)
-        id = RandomToken.base64URL(bits: 128).revealed()
+        id = Flow.newID()
         self.account = account
         self.request = request
         self.awaited = awaited
         startedAt = clock.now()
         expiresAt = startedAt + seconds
         beganAt = clock.uptime
-        deadline = beganAt + seconds
+        beganAtBoot = clock.boot()
+        deadline = clock.boot() + seconds * 1_000
     }
+
+    /// People name flows on the command line: what begins with a dash would be taken for an option there.
+    static func newID() -> String {
+        while true {
+            let id = RandomToken.base64URL(bits: 128).revealed()
+            if !id.hasPrefix("-") { return id }
+        }
+    }
+
+    /// True once its time has passed: the very end still counts.
+    func isOver(by clock: BrokerClock) -> Bool { clock.boot() > deadline }
 
     /// Where its callback is to arrive; empty where none is awaited.
     var redirectURI: String {
@@ -106,7 +121,7 @@ struct Flow: Sendable {
     }
 
     /// What the records are told of its end.
-    func ending(as status: FlowView.Status, after seconds: Int) -> BrokerFact {
+    func ending(as status: FlowView.Status, after duration: Duration) -> BrokerFact {
         let (outcome, error): (BrokerFact.Outcome, BrokerError?) =
             switch status {
             case .pending, .completed: (.completed, nil)
@@ -115,7 +130,7 @@ struct Flow: Sendable {
             case .expired(let error): (.expired, error)
             }
         return .signInEnded(
-            account.name, method: request.method, outcome, duration: .seconds(seconds), error: error)
+            account.name, method: request.method, outcome, duration: duration, error: error)
     }
 }
 
@@ -168,7 +183,7 @@ public struct FlowView: Sendable {
     public let account: AccountName
     public let method: String
     public let status: Status
-    /// `callback`, `code`, `email_confirmation`, `device`.
+    /// `callback`, `code`, `email_confirmation`, `device`, `passkey`.
     public let waitingFor: String
     /// Empty where there is nothing to open.
     public let authorizationURL: String
@@ -184,6 +199,8 @@ public struct FlowView: Sendable {
     public var isHalfConfirmed = false
     /// What to enter on another device.
     public var device: DeviceCode?
+    /// What an app's authenticator is to answer.
+    public var passkey: PasskeyChallenge?
 }
 
 /// What became of a callback.

@@ -37,9 +37,11 @@ actor FlowDesk {
         var resendAt: Int?
         /// Callbacks that turned out not to be the genuine one.
         var attempts = 0
+        /// How many began before it: two may begin within one tick of any clock.
+        var place = 0
         let ended = Promise<Void>()
     }
-    private struct Start {
+    struct Start {
         let request: SignInRequest
         let promise: Promise<Result<FlowView?, BrokerError>>
         var interest: Int
@@ -47,7 +49,8 @@ actor FlowDesk {
 
     var entries: [String: Entry] = [:]
     var identifiers: [[UInt8]: String] = [:]
-    private var starts: [AccountName: Start] = [:]
+    var starts: [AccountName: Start] = [:]
+    private var begun = 0
     private let door: CallbackDoor
     let clock: BrokerClock
     private let work: Work
@@ -113,7 +116,7 @@ actor FlowDesk {
 
     private func conflict(_ account: AccountName, with method: String, age: Int) -> BrokerError {
         .conflict(
-            "Another sign-in of \(account) is pending: method \(method), \(age) seconds old. "
+            "Another sign-in of \(account) is pending: method \(method), \(age) \(age == 1 ? "second" : "seconds") old. "
                 + "Finish it, or run: ringback cancel \(account)")
     }
 
@@ -124,19 +127,23 @@ actor FlowDesk {
         starts[flow.account.name] = nil
         var entry = Entry(flow: flow, interest: start.interest)
         entry.resendAt = flow.firstResendAt
+        entry.place = begun
+        begun += 1
         entries[flow.id] = entry
         identifiers[flow.key] = flow.id
         work.startTimer { [clock] in
             // A laptop sleeps and a clock jumps: look again at least every 30 s.
             while true {
                 guard await self.isPending(flow.id) else { return }
-                let remaining = flow.deadline - clock.uptime
+                let remaining = flow.deadline - clock.boot()
                 if remaining < 0 { break }
-                guard (try? await clock.sleep(.seconds(min(remaining + 1, 30)))) != nil else { return }
+                guard (try? await clock.sleep(.milliseconds(min(remaining + 1, 30_000)))) != nil else { return }
             }
             await self.expire(flow.id)
         }
-        if !flow.request.changesUser { record(.signInStarted(flow.account.name, method: flow.request.method)) }
+        if !flow.request.changesUser, !flow.request.startsAtOnce {
+            record(.signInStarted(flow.account.name, method: flow.request.method))
+        }
         promise.fulfil(.success(view(of: entry)))
         return true
     }
@@ -204,7 +211,7 @@ actor FlowDesk {
             return entry.endedAt == nil ? .ignored("Another callback of this sign-in is being worked on.") : .ended
         }
         guard entry.status == .pending else { return .ended }
-        guard clock.uptime <= entry.flow.deadline else {
+        guard !entry.flow.isOver(by: clock) else {
             await expire(id)
             return .ended
         }
@@ -231,10 +238,12 @@ actor FlowDesk {
         entry.endedAt = clock.uptime
         entries[id] = entry
         if !entry.flow.request.changesUser {
-            record(entry.flow.ending(as: status, after: clock.uptime - entry.flow.beganAt))
+            record(entry.flow.ending(as: status, after: .milliseconds(clock.boot() - entry.flow.beganAtBoot)))
             // Whoever waits for the end finds the account's error when it looks.
             switch status {
-            case .failed(let error), .expired(let error): await onFailure(entry.flow.account.name, error)
+            case .failed(let error), .expired(let error):
+                guard !entry.flow.request.concernsHeldPerson else { break }
+                await onFailure(entry.flow.account.name, error)
             case .pending, .completed, .cancelled: break
             }
         }

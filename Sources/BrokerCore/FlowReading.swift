@@ -20,8 +20,7 @@ extension FlowDesk {
     /// Every flow that is remembered, oldest first.
     func views() -> [FlowView] {
         forget()
-        return entries.values.sorted { ($0.flow.startedAt, $0.flow.id) < ($1.flow.startedAt, $1.flow.id) }
-            .map { view(of: $0) }
+        return entries.values.sorted { $0.place < $1.place }.map { view(of: $0) }
     }
 
     /// True if the person denied or withdrew a sign-in of the account a moment ago: only an explicit one may ask again.
@@ -61,6 +60,7 @@ extension FlowDesk {
             startedAt: flow.startedAt, expiresAt: flow.expiresAt,
             resendAfter: entry.resendAt.map { flow.startedAt + $0 - flow.beganAt },
             device: flow.deviceCode)
+        if case .project(let awaited) = flow.awaited { view.passkey = awaited.passkey }
         if case .project(let awaited) = flow.awaited, case .change(let change)? = awaited.message {
             view.awaitedCodes = change.places.map(CodeOrigin.init)
             view.isHalfConfirmed = !change.confirmed.isEmpty

@@ -32,7 +32,8 @@ extension ProjectAttempt {
         let opened = try await broker.door.open(
             (template.hasSuffix("/") ? template : template + "/") + key, account.name)
         return try ProjectAttempt.building { () throws(FieldError) in
-            try SupabaseRedirect(base: String(opened.dropLast(key.count + 1)), key: key)
+            try SupabaseRedirect(
+                base: String(opened.dropLast(key.count + 1)), key: key, hasFreePort: template.contains(":{port}"))
         }
     }
 

@@ -11,6 +11,8 @@ struct ProjectChange: Sendable {
     var occasion = SupabaseProblem.Occasion.account
     /// The answer is a session with another refresh token, which replaces the one that is held.
     var rotates = false
+    /// What it does to the user's identities was asked for.
+    var changesIdentities = false
     /// What is told when it is done.
     var event: BrokerEvent.Kind?
     /// What the answer does to the session; only where it does not rotate.
@@ -52,7 +54,7 @@ extension SessionBook {
             try await renew(name, .own, for: .change).get()
             return .success(try await attempt(name, change))
         } catch {
-            if error.endsSession, let lane = lanes[name] { return .failure(await end(name, lane)) }
+            if error.endsSession, let lane = lanes[name] { return .failure(await end(name, lane, error.wordOfEnd)) }
             return .failure(error)
         }
     }
@@ -93,8 +95,8 @@ extension SessionBook {
             lanes[name]?.isUnsaved = unsaved != nil
             if let unsaved { lanes[name]?.error = unsaved }
         }
-        noteIdentities(of: name, from: session.user, to: changed.user)
         if let event = change.event { post(event, name, session: changed) }
+        await noteIdentities(of: lane.account, from: session, to: changed, isAsked: change.changesIdentities)
         return response
     }
 
@@ -178,6 +180,15 @@ extension BrokerError {
     /// The server's word for a token that is not, or no more, good.
     var asksForRefresh: Bool {
         if case .project(let problem) = self { problem.providerCode == "bad_jwt" } else { false }
+    }
+
+    /// Why a session is dead, in a project's own word.
+    var wordOfEnd: String? {
+        switch self {
+        case .provider(.refused("invalid_grant", let word)): word
+        case .project(let problem): problem.providerCode
+        default: nil
+        }
     }
 
     /// The server's words for a session that is over, said to who had a token of it.

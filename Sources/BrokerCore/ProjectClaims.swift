@@ -64,10 +64,13 @@ extension FlowDesk {
         return pairs.contains { $0.name == "state" && identifiers[SupabaseCallback.digest(ofKey: $0.value)] != nil }
     }
 
-    /// The code was not this flow's: it goes on waiting for the genuine one.
-    func release(_ id: String) {
+    /// The code was not this flow's: it goes on waiting for the genuine one, unless its time has passed meanwhile, which
+    /// the claim had kept from ending it.
+    func release(_ id: String) async {
         entries[id]?.claim = nil
         entries[id]?.attempts += 1
+        guard let flow = entries[id]?.flow, flow.isOver(by: clock) else { return }
+        await finish(id, as: .expired(flow.expiry))
     }
 
     /// Without a key, what a callback belongs to is told by its scheme alone.

@@ -23,7 +23,15 @@ extension SessionBook {
             lanes[name]?.session = nil
             publish(name)
         }
+        endShelved()
         return takeOrphans()
+    }
+
+    /// Those that were set aside go too: their account may never be back. What they are told to is the server that made
+    /// them, as it was configured then.
+    func endShelved() {
+        orphans += shelved.values
+        shelved = [:]
     }
 
     /// Shows a failure that nobody waits for any more.

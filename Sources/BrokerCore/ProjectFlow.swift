@@ -56,12 +56,15 @@ struct ProjectFlow: Sendable {
     let keepsProviderToken: Bool
     /// Another account's sign-in that is waited for.
     var upstream: ProjectUpstream?
+    /// What an authenticator is asked.
+    var passkey: PasskeyChallenge?
 
     var key: [UInt8] { SupabaseCallback.digest(ofKey: flowKey) }
 
     /// CONTRACT section 5.
     var waitingFor: String {
-        switch message {
+        if passkey != nil { return "passkey" }
+        return switch message {
         case nil: "callback"
         case .signUp(.email)?: "email_confirmation"
         case .some: "code"
@@ -80,6 +83,7 @@ struct ProjectFlow: Sendable {
         let what = purpose == .change ? "The change of the person of" : "The sign-in of"
         let start = "\(what) \(flow.account.name) was not finished within \(flow.expiresAt - flow.startedAt) seconds. "
         if let upstream { return start + "Waited for the sign-in of \(upstream.account)." }
+        if passkey != nil { return start + "Waited for the answer of a passkey." }
         guard let redirect else { return start + "Waited for the code that was sent." }
         let end =
             redirect.allowListEntry.map {

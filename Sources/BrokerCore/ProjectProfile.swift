@@ -103,24 +103,4 @@ extension SessionBook {
         guard let row = value.object ?? value.array?.first?.object else { return nil }
         return .row(row, isActive: row["is_active"]?.bool ?? true)
     }
-
-    // MARK: Identities
-
-    /// Every link and unlink is recorded, those that the server does in silence too: only a comparison shows them.
-    func noteIdentities(of name: AccountName, from former: JSONObject?, to present: JSONObject?) {
-        guard let former = former.flatMap(SupabaseUser.init(reading:)),
-            let present = present.flatMap(SupabaseUser.init(reading:))
-        else { return }
-        let change = IdentityChange(from: former, to: present)
-        for identity in change.linked { record(.identityLinked(name, provider: identity.provider)) }
-        for identity in change.unlinked { record(.identityUnlinked(name, provider: identity.provider)) }
-    }
-
-    /// The first sign-in here has nothing to compare with but the times of what the user has.
-    func noteIdentities(of name: AccountName, signedInSince start: Int, _ user: JSONObject?) {
-        guard let user = user.flatMap(SupabaseUser.init(reading:)) else { return }
-        for identity in IdentityChange(bySignInOf: user, since: start).linked {
-            record(.identityLinked(name, provider: identity.provider))
-        }
-    }
 }

@@ -139,6 +139,14 @@ struct ProjectProvider: Sendable {
         guard let stated = AccessTokenClaims(unverified: token) else {
             throw .invalid(field: "access_token", reason: "it is no access token of this project")
         }
+        // What another project made is shown to nobody here.
+        if let issuer = stated.foreignIssuer(to: project) {
+            throw .invalid(
+                field: "access_token",
+                reason: "it is of another project: its issuer is \(issuer), and \(account.name) expects "
+                    + "\(project.issuer). Nothing was sent or kept. If that is how this project calls itself, set "
+                    + "token_issuer for the account")
+        }
         let claims: AccessTokenClaims?
         do throws(BrokerError) {
             claims = try await verify(token, isOurs: false)

@@ -40,7 +40,7 @@ public struct ProjectSignIn: Sendable, Equatable {
 extension SignInRequest {
     /// What a funnel calls it: whose page it is, or what the person is reached by.
     func way(of account: Account) -> String {
-        guard let project, method != "anonymous", method != "session" else {
+        guard let project, !["anonymous", "session", "passkey"].contains(method) else {
             return account.project == nil ? account.provider : method
         }
         if let provider = project.oauthProvider { return provider.lowercased() }
@@ -50,6 +50,9 @@ extension SignInRequest {
 
     /// Done at once, without a flow, unless something has to be confirmed.
     var isDirect: Bool { ["password", "sign_up", "id_token", "anonymous", "session"].contains(method) }
+
+    /// It is on its way when it is asked for; a flow may follow.
+    var startsAtOnce: Bool { isDirect || method == "link" && project?.idToken != nil }
 
     /// The same without what was needed once: a pending flow keeps no password, and is found without it.
     var withoutSecrets: SignInRequest {

@@ -1,5 +1,6 @@
 internal import HTTPMessages
 internal import OAuth
+internal import SupabaseAuth
 
 /// What providers say about themselves: metadata and keys, fetched once for all who wait and kept for a while.
 actor ProviderDirectory {
@@ -182,7 +183,9 @@ actor ProviderDirectory {
     private static func fetchKeys(
         _ account: Account, _ address: String, _ http: any HTTPClient
     ) async -> Result<JSONWebKeySet, BrokerError> {
-        let request = HTTPRequest(url: address, limits: HTTPLimits(maxBody: JSONWebKeySet.maxLength))
+        // A project's gateway may want its API key for them, too.
+        var request = account.project?.project.keys() ?? HTTPRequest(url: address)
+        request.limits = HTTPLimits(maxBody: JSONWebKeySet.maxLength)
         do {
             return .success(try JSONWebKeySet(parsing: try await account.send(request, over: http)))
         } catch let error as OAuthError {

@@ -93,15 +93,25 @@ extension SessionBook {
 }
 
 extension Broker {
-    /// There is nothing to do: the configuration has signed the service in. Ways in that bring something along (a
-    /// password, a code) are refused, since it would be for nobody.
+    /// There is nothing to do: the configuration has signed the service in. Ways in that need a person (a code, a
+    /// password) are refused, and so is what would be asked of a provider's page: it would be taken in silence.
     func refuseSignIn(
         of account: Account, _ grant: ServiceGrant, _ request: SignInRequest
     ) async throws(BrokerError) {
-        guard ["browser", "device"].contains(request.method) else {
+        guard request.method == "browser" else {
             throw .methodUnsupported(
                 "\(account.name) is a service (\(grant.word)): it needs no sign-in, and has no method "
                     + "“\(request.method)”.")
+        }
+        let stated = [
+            ("scopes", request.scopes != nil), ("params", !request.parameters.isEmpty),
+            ("callback_port", request.callbackPort != nil),
+        ]
+        if let field = stated.first(where: \.1)?.0 {
+            throw .invalid(
+                field: field,
+                reason: "\(account.name) is a service (\(grant.word)): it needs no sign-in, and its configuration says "
+                    + "what it asks for")
         }
         try await book.admitsSession(account.name)
     }

@@ -60,6 +60,9 @@ actor SessionBook {
     /// What the vault would not take of accounts that are locked, removed or bound otherwise now: written again until
     /// it is kept, and taken up when the account is back. Served to nobody meanwhile.
     var unwritten: [VaultSlot: Session] = [:]
+    /// Sessions of accounts that are removed or bound otherwise now, and that no file is to have: taken up when the
+    /// account is back, ended with the daemon or by a lock.
+    var shelved: [VaultSlot: Closed] = [:]
     /// What apps know about their people, where they were asked.
     var profiles: [AccountName: ProjectProfile] = [:]
     /// The rows that are on their way.
@@ -152,8 +155,12 @@ actor SessionBook {
         for seconds in lane.account.sessionWarnings { agenda.remove(.warn(name, seconds: seconds)) }
         agenda.remove(.load(name))
         // What the vault does not have, or is not to have, is remembered here until the account is back.
-        if let session = lane.session, !session.isOfService, lane.isUnsaved || session.isEphemeral {
-            unwritten[lane.account.slot] = session
+        if let session = lane.session, !session.isOfService {
+            if session.isEphemeral {
+                shelved[lane.account.slot] = Closed(account: lane.account, session: session, retirement: nil)
+            } else if lane.isUnsaved {
+                unwritten[lane.account.slot] = session
+            }
         }
         unschedule(name)
         if let session = lane.session { post(.signedOut, name, session: session, state: .unauthenticated) }
@@ -170,6 +177,10 @@ actor SessionBook {
     /// again until it is kept, and the failure is shown.
     func save(_ session: Session, _ account: Account) async -> BrokerError? {
         let error = await write(session, in: account.slot)
+        // Another turn of its lane has set it aside meanwhile.
+        if session.isEphemeral, shelved[account.slot] != nil {
+            shelved[account.slot] = Closed(account: account, session: session, retirement: nil)
+        }
         if error != nil, lanes[account.name]?.account.slot != account.slot {
             // No lane remembers it any more.
             unwritten[account.slot] = session

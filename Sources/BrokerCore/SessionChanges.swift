@@ -42,12 +42,8 @@ extension SessionBook {
             book.hold(session, name)
             book.record(
                 .sessionOpened(name, subject: session.subject, replacing: lane.session.map(\.subject)))
-            if let held = lane.session, held.isSamePerson(as: session) {
-                book.noteIdentities(of: name, from: held.user, to: session.user)
-            } else if session.project != nil {
-                book.noteIdentities(of: name, signedInSince: session.signedInAt, session.user)
-            }
             book.post(kind ?? (session.isRecovery ? .passwordRecovery : .signedIn), name, session: session)
+            await book.noteIdentities(of: account, opening: session, over: lane.session, isAsked: kind != nil)
             return .success(())
         }
         return await opening.wait() ?? .failure(.cancelled)
@@ -84,6 +80,7 @@ extension SessionBook {
             var closed = Closed(account: lane.account, session: session, retirement: nil)
             // What the vault keeps until the provider has heard should be the newest, and say what is to be told.
             if lane.isUnsaved || session != lane.session { _ = await book.save(session, lane.account) }
+            await book.rememberIdentities(of: session, lane.account)
             do throws(VaultError) {
                 closed.retirement = try await book.vault.retire(lane.account.slot)?.id
             } catch {

@@ -30,7 +30,7 @@ extension SessionBook {
         // A provider that renews access tokens but no ID token must not be asked by every caller in turn.
         if query.kind == .accessToken || !hasJustRefreshed(name) {
             do {
-                try await join(name, query.key, waitingAtMost: max(end - .now, .zero))
+                try await join(name, query.key, query.allowance, waitingAtMost: max(end - .now, .zero))
             } catch {
                 // Read again: much may have happened, and what was alive before the wait may have died in it.
                 guard query.minValid == nil, error != .cancelled,
@@ -74,10 +74,13 @@ extension SessionBook {
         return (0..<joinWindow).contains(clock.boot() - last.endedAt)
     }
 
-    /// Joins the refresh in the lane or starts one, unless it is too early after a failure.
-    private func join(_ name: AccountName, _ key: TokenKey, waitingAtMost bound: Duration) async throws(BrokerError) {
-        if let lane = lanes[name], lane.refreshes[key] == nil, let error = lane.backoff.refusal(at: clock.boot()) {
-            throw error
+    /// Joins the refresh in the lane or starts one, unless it is too early after a failure, or one too many.
+    private func join(
+        _ name: AccountName, _ key: TokenKey, _ allowance: Allowance?, waitingAtMost bound: Duration
+    ) async throws(BrokerError) {
+        if let lane = lanes[name], lane.refreshes[key] == nil {
+            if let error = lane.backoff.refusal(at: clock.boot()) { throw error }
+            if let wait = allowance?.take(at: clock.boot()) { throw .tooManyAttempts(retryAfter: wait) }
         }
         try await settled(startRefresh(of: name, key, for: .needed), within: bound)
     }
@@ -104,7 +107,7 @@ extension SessionBook {
 
     /// Why there is no session.
     func absence(of name: AccountName) -> BrokerError {
-        if case .sessionExpired? = lanes[name]?.error { return .sessionExpired(name) }
+        if let error = lanes[name]?.error, case .sessionExpired = error { return error }
         return .signInRequired(name)
     }
 

@@ -61,15 +61,19 @@ enum SessionRecord {
     }
 
     /// What a record that does not become a session is.
-    enum Failure: Error {
+    enum Failure: Error, Equatable {
         case newer, damaged
-        /// It is ``ended``.
-        case ended
+        /// It is ``ended(_:)``, with the word that was given for it.
+        case ended(String?)
     }
 
     /// Stands in the slot of a session that its provider has proven dead, until somebody signs in or out: a daemon that
     /// is killed right after the proof must not leave its people without a word.
-    static let ended = Secret(bytes: (["version": .integer(version), "ended": true] as JSON).serialized())
+    static func ended(_ word: String?) -> Secret {
+        var object = JSONObject([.init("version", .integer(version)), .init("ended", true)])
+        object["word"] = word.map { .string($0) }
+        return Secret(bytes: JSON.object(object).serialized())
+    }
 
     /// Reads a record of this version or an older one.
     static func decode(_ text: Secret, by clock: BrokerClock) throws(Failure) -> Session {
@@ -78,7 +82,7 @@ enum SessionRecord {
             throw .damaged
         }
         guard found <= version else { throw .newer }
-        if object["ended"]?.bool == true { throw .ended }
+        if object["ended"]?.bool == true { throw .ended(object["word"]?.string) }
         guard let issuer = object["issuer"]?.string, let origin = object["token_endpoint_origin"]?.string,
             let signedInAt = object["signed_in_at"]?.integer
         else { throw .damaged }

@@ -83,8 +83,8 @@ extension SessionBook {
         lanes[name]?.isUnsaved = unsaved != nil
         lanes[name]?.error = unsaved
         record(.refreshSucceeded(name))
-        if session.project != nil { noteIdentities(of: name, from: lane.session?.user, to: session.user) }
         post(.tokenRefreshed, name, session: session)
+        if let former = lane.session { await noteIdentities(of: lane.account, from: former, to: session) }
         return .success(())
     }
 
@@ -121,7 +121,7 @@ extension SessionBook {
     ) async -> BrokerError {
         guard lanes[name]?.generation == lane.generation else { return .signInRequired(name) }
         if error.provesDeadGrant {
-            if key == .own { return await end(name, lane) }
+            if key == .own { return await end(name, lane, lane.account.project == nil ? nil : error.wordOfEnd) }
             // Some providers say so of a scope that nobody consented to: the session's own refresh tells which it is.
             lanes[name]?.isOverdue = true
         }
@@ -130,6 +130,11 @@ extension SessionBook {
         if error.provesUnchanged, lanes[name]?.isUnsaved == false { try? await vault.settle(lane.account.slot) }
         guard lanes[name]?.generation == lane.generation else { return .signInRequired(name) }
         guard error != .cancelled else { return error }
+        // It may have rotated though its answer was lost: how long it takes the older token, a project may count in
+        // seconds.
+        if lane.account.project != nil, key == .own, error.isTransient, !error.provesUnchanged {
+            lanes[name]?.isOverdue = true
+        }
         record(.refreshFailed(name, error))
         // A narrowed token that is refused says nothing about the session.
         if key == .own || error.isTransient {
@@ -141,21 +146,23 @@ extension SessionBook {
     }
 
     /// The provider has proven that the session is dead: it goes, and what took its place says so.
-    func end(_ name: AccountName, _ lane: Lane) async -> BrokerError {
+    ///
+    /// - Parameter word: a project's own for why; other providers have but one.
+    func end(_ name: AccountName, _ lane: Lane, _ word: String?) async -> BrokerError {
         let session = lanes[name]?.session
         do throws(VaultError) {
             // Of a session that was to leave nothing behind, not even its end is kept.
-            if session?.isEphemeral != true { try await vault.store(SessionRecord.ended, in: lane.account.slot) }
+            if session?.isEphemeral != true { try await vault.store(SessionRecord.ended(word), in: lane.account.slot) }
         } catch {
             try? await vault.remove(lane.account.slot)
         }
         unwritten[lane.account.slot] = nil
-        guard lanes[name]?.generation == lane.generation else { return .sessionExpired(name) }
+        guard lanes[name]?.generation == lane.generation else { return .sessionExpired(name, word: word) }
         lanes[name]?.session = nil
         lanes[name]?.backoff = Backoff()
         lanes[name]?.isUnsaved = false
         lanes[name]?.isOverdue = false
-        let error = BrokerError.sessionExpired(name)
+        let error = BrokerError.sessionExpired(name, word: word)
         lanes[name]?.error = error
         publish(name)
         schedule(name)

@@ -102,6 +102,7 @@ extension SessionBook {
                 book.enqueue(name) { await $0.forget(name) }
             }
             for turn in turns { await turn.settle() }
+            book.endShelved()
             do throws(VaultError) {
                 try await book.vault.close()
             } catch {
@@ -201,6 +202,8 @@ extension SessionBook {
             // Newer than what the vault could be made to take.
             lanes[name]?.isUnsaved = true
             takeUp(session, name, isNews: isNews)
+        } else if let closed = shelved.removeValue(forKey: lane.account.slot) {
+            takeUp(closed.session, name, isNews: isNews)
         } else {
             switch found {
             case .failure(let error): noteUnread(name, error)
@@ -235,7 +238,7 @@ extension SessionBook {
         } catch {
             noteLoaded(name)
             switch error {
-            case .ended: lanes[name]?.error = .sessionExpired(name)
+            case .ended(let word): lanes[name]?.error = .sessionExpired(name, word: word)
             case .damaged:
                 lanes[name]?.error = .vaultFailed("What the vault holds for \(name) cannot be read. Sign in again.")
             case .newer:

@@ -9,6 +9,7 @@ extension AccountReader {
         var authentication: ClientAuthentication?
         var secret = ClientSecretSource.none
         var keyFile: String?
+        var keyCredential: String?
         var keyID: String?
     }
 
@@ -35,7 +36,8 @@ extension AccountReader {
         for key in places.dropFirst() { refuse(key, "the secret has one place: \(places[0]) is there already") }
         client.secret = readSecret()
         client.keyID = readKeyID()
-        client.keyFile = readKeyFile(named: client.keyID)
+        client.keyCredential = readKeyCredential()
+        if client.keyCredential == nil { client.keyFile = readKeyFile(named: client.keyID) }
         client.authentication = readAuthentication(
             of: provider, hasSecret: places.contains { $0 != "client_key_file" }, hasKey: isWritten("client_key_file"))
         if table.boolean("client_secret_registered") == false {
@@ -112,8 +114,23 @@ extension AccountReader {
     }
 
     private mutating func readCredential(_ name: String, _ key: String) -> ClientSecretSource {
-        if !CredentialFile.isName(name) { refuse(key, "is the name of a credential: letters, digits and ._-") }
+        checkCredential(name, key)
         return .credential(name)
+    }
+
+    private mutating func readKeyCredential() -> String? {
+        let key = "client_key_file"
+        guard let name = table.string(key).flatMap(CredentialFile.name) else { return nil }
+        checkCredential(name, key)
+        return name
+    }
+
+    private mutating func checkCredential(_ name: String, _ key: String) {
+        if !CredentialFile.isName(name) {
+            refuse(key, "is the name of a credential: letters, digits and ._-")
+        } else if let reason = place.credentials?.mistake(of: name, user: place.user) {
+            refuse(key, reason)
+        }
     }
 
     /// An assertion may speak for itself (RFC 7521 section 4.1).

@@ -14,6 +14,8 @@ public struct AccountConfiguration: Sendable, Equatable {
     public let clientSecret: ClientSecretSource
     /// A path, to be read with ``readClientKey(user:)`` whenever it is needed; nil without `private_key_jwt`.
     public let clientKeyFile: String?
+    /// The credential that is the key, in place of a file: `$CREDENTIALS_DIRECTORY/NAME` was written for it.
+    public let clientKeyCredential: String?
     /// What the provider calls that key; nil if its file says it, or nobody needs it.
     public let clientKeyID: String?
     public let scopes: [String]
@@ -46,6 +48,8 @@ public struct AccountConfiguration: Sendable, Equatable {
     public let policy: AccountPolicy
     /// Where the account is written.
     public let source: ConfigurationSource
+    /// The line of each key that is written in it.
+    let lines: [String: Int]
 }
 
 /// Who may use an account.
@@ -117,6 +121,17 @@ public enum ClientSecretSource: Sendable, Equatable {
 }
 
 extension AccountConfiguration {
+    /// A mistake that shows only when a key's value is used: a file that went, a secret that was not given.
+    public func mistake(at key: String, _ message: String) -> ConfigurationError {
+        ConfigurationError(
+            file: source.file, line: lines[key] ?? source.line, key: "accounts.\(name).\(key)", message: message)
+    }
+
+    /// The key that names the credential of ``clientSecretCredential``.
+    public var clientCredentialKey: String {
+        lines["client_secret_credential"] == nil ? "client_secret_file" : "client_secret_credential"
+    }
+
     /// The extra parameters as ``AuthorizationRequest`` takes them.
     public var additionalParameters: [(String, String)] { authorizationParameters.map { ($0.name, $0.value) } }
 

@@ -1,5 +1,6 @@
 internal import HTTPMessages
 internal import OAuth
+internal import StrictJSON
 
 /// Which provider an account has: exactly one of `issuer`, `provider` and `endpoints` says it.
 extension AccountReader {

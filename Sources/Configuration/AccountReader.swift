@@ -45,8 +45,9 @@ struct AccountReader {
         let account = provider.map { provider in
             AccountConfiguration(
                 name: name, provider: provider, clientID: client.id, clientAuthentication: client.authentication,
-                clientSecret: client.secret, clientKeyFile: client.keyFile, clientKeyID: client.keyID, scopes: scopes,
-                service: service, redirect: redirect,
+                clientSecret: client.secret, clientKeyFile: client.keyFile,
+                clientKeyCredential: client.keyCredential, clientKeyID: client.keyID, scopes: scopes, service: service,
+                redirect: redirect,
                 redirectURI: table.string("redirect_uri"), postLogoutRedirectURI: readPostLogoutRedirect(),
                 responseMode: readResponseMode(redirect),
                 authorizationParameters: parameters,
@@ -54,7 +55,8 @@ struct AccountReader {
                 refreshMargin: table.integer("refresh_margin"), sessionWarnings: warnings,
                 callbackPeerUIDs: readPeers(), origins: readOrigins(), trust: trust, headers: readHeaders(),
                 policy: table.string("policy").flatMap(AccountPolicy.init) ?? .sameUID,
-                source: ConfigurationSource(file: check.file, line: node.line)
+                source: ConfigurationSource(file: check.file, line: node.line),
+                lines: Dictionary(table.members.map { ($0.key, $0.node.line) }, uniquingKeysWith: { first, _ in first })
             )
         }
         return check.errors.count == before ? account : nil

@@ -66,19 +66,19 @@ extension AccountReader {
 }
 
 extension AccountConfiguration {
-    /// What to register at the provider: redirect URIs, or for Supabase the entries of the project's allow list.
+    /// What to register at the provider: redirect URIs, or for Supabase the entries of the project's allow list, which
+    /// needs none for a loopback address.
     ///
     /// `{port}` stands for a port that is free at the time; providers that follow RFC 8252 ignore it. A Supabase flow
     /// adds its key, as the last path segment or in the query.
     public var redirectURIsToRegister: [String] {
         if service != nil { return [] }
         guard case .supabase(let project) = provider else { return [redirect.template] }
-        switch redirect {
-        case .loopback(let host, let port, let path):
-            return ["http://\(host):\(port.map(String.init) ?? "*")\(path.hasSuffix("/") ? path : path + "/")*"]
-        case .customScheme(let uri), .https(let uri):
-            let redirect = try? SupabaseRedirect(base: uri, key: "key", isKeyless: !project.callbackCarriesFlowKey)
-            return [redirect?.allowListEntry ?? uri]
-        }
+        var hasFreePort = false
+        if case .loopback(_, nil, _) = redirect { hasFreePort = true }
+        let entry = try? SupabaseRedirect(
+            base: redirect.uri(port: 1), key: "key", isKeyless: !project.callbackCarriesFlowKey,
+            hasFreePort: hasFreePort)
+        return [entry?.allowListEntry].compactMap(\.self)
     }
 }

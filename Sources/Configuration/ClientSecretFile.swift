@@ -25,19 +25,28 @@ enum ClientSecretFile {
 }
 
 extension AccountConfiguration {
+    /// The client's private key in a credential that was given to the daemon.
+    public func clientKey(in credential: Secret) throws(ConfigurationError) -> ClientKey {
+        do throws(OAuthError) {
+            return try ClientKey(parsing: credential, keyID: clientKeyID)
+        } catch {
+            throw mistake(
+                at: "client_key_file", "the credential \(clientKeyCredential ?? "") \(AccountReader.reason(error))")
+        }
+    }
+
     /// The client's private key; nil if it has none. Read and checked like ``readClientSecret(user:)``.
     public func readClientKey(user: UInt32) throws(ConfigurationError) -> ClientKey? {
         guard let path = clientKeyFile else { return nil }
-        let mistake: String
+        let reason: String
         do throws(FileTrust.Failure) {
             let content = try FileTrust(user: user).read(path, isSecret: true, maxSize: ClientSecretFile.maxSize)
             if let key = try? ClientKey(parsing: Secret(bytes: content.bytes), keyID: clientKeyID) { return key }
-            mistake = ClientSecretFile.mistake(inKey: content, named: clientKeyID) ?? "cannot be used"
+            reason = ClientSecretFile.mistake(inKey: content, named: clientKeyID) ?? "cannot be used"
         } catch {
-            mistake = AccountReader.sentence(error, path)
+            reason = AccountReader.sentence(error, path)
         }
-        throw ConfigurationError(
-            file: source.file, line: source.line, key: "accounts.\(name).client_key_file", message: mistake)
+        throw mistake(at: "client_key_file", reason)
     }
 
     /// The client's secret, where it is written or in a file; nil if there is none, if a command prints it (which
@@ -54,10 +63,7 @@ extension AccountConfiguration {
                 return ClientSecretFile.secret(
                     in: try trust.read(path, isSecret: true, maxSize: ClientSecretFile.maxSize))
             } catch {
-                throw ConfigurationError(
-                    file: source.file, line: source.line, key: "accounts.\(name).client_secret_file",
-                    message: AccountReader.sentence(error, path)
-                )
+                throw mistake(at: "client_secret_file", AccountReader.sentence(error, path))
             }
         }
     }

@@ -31,7 +31,7 @@ public struct ConfigurationErrors: Error, Sendable, Equatable, CustomStringConve
     /// In the order of the files, then of the lines. Never empty.
     public let errors: [ConfigurationError]
 
-    init(_ errors: [ConfigurationError]) {
+    public init(_ errors: [ConfigurationError]) {
         self.errors = errors
     }
 

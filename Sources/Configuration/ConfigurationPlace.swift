@@ -14,6 +14,9 @@ public struct ConfigurationPlace: Sendable, Equatable {
     public var home: String?
     /// The uid that files must belong to, if not to root.
     public var user: UInt32
+    /// What the daemon would be given at its start, where it is known: for a check alone, since a daemon that runs is to
+    /// go on without.
+    public var credentials: GivenCredentials?
     /// What holds without `[vault]`.
     public var usualVault = VaultConfiguration.standard
     /// What holds whatever `[vault]` says; nil if it has its say.

@@ -10,8 +10,19 @@ public struct ConfigurationReport: Sendable, Equatable {
         /// The word of the socket API.
         public let provider: String
         public let source: ConfigurationSource
-        /// What to register at the provider; empty for a service, which nobody signs in to.
+        /// What to register at the provider; empty where nothing is to be.
         public let redirectURI: String
+        /// What ``redirectURI`` is there, or why there is none.
+        let registration: String
+        /// What a person should know: one sentence each.
+        public let notes: [String]
+    }
+
+    /// A restricted socket.
+    public struct Expose: Sendable, Equatable {
+        public let name: String
+        public let accounts: [String]
+        public let source: ConfigurationSource
         /// What a person should know: one sentence each.
         public let notes: [String]
     }
@@ -20,6 +31,8 @@ public struct ConfigurationReport: Sendable, Equatable {
     public let accounts: [Account]
     /// Likewise.
     public let schemes: [SchemeConfiguration]
+    /// In the order of the file; empty if there are errors.
+    public let exposes: [Expose]
     public let errors: [ConfigurationError]
     /// The files that were read.
     public let files: [String]
@@ -28,11 +41,16 @@ public struct ConfigurationReport: Sendable, Equatable {
     public var isValid: Bool { errors.isEmpty }
 
     /// Reads the places and reports.
-    public init(of place: ConfigurationPlace) {
+    ///
+    /// - Parameter names: of the sockets that `ringback expose` made, as far as they are known.
+    public init(of place: ConfigurationPlace, exposedByHand names: Set<String> = []) {
         do throws(ConfigurationErrors) {
-            self.init(of: try DaemonConfiguration.load(place))
+            let configuration = try DaemonConfiguration.load(place)
+            let clashes = configuration.clashes(with: names)
+            guard clashes.isEmpty else { throw ConfigurationErrors(clashes) }
+            self.init(of: configuration)
         } catch {
-            self.init(accounts: [], schemes: [], errors: error.errors, files: [])
+            self.init(accounts: [], schemes: [], exposes: [], errors: error.errors, files: [])
         }
     }
 
@@ -41,17 +59,27 @@ public struct ConfigurationReport: Sendable, Equatable {
         let accounts = configuration.accounts.map { account in
             Account(
                 name: account.name, provider: account.provider.word, source: account.source,
-                redirectURI: account.redirectURIsToRegister.joined(separator: " "), notes: account.notes
+                redirectURI: account.redirectURIsToRegister.joined(separator: " "),
+                registration: account.registration, notes: account.notes
             )
         }
-        self.init(accounts: accounts, schemes: configuration.schemes, errors: [], files: configuration.files)
+        let exposes = configuration.exposes.map { expose in
+            Expose(
+                name: expose.name, accounts: expose.accounts, source: expose.source,
+                notes: expose.notes(configuration.accounts))
+        }
+        self.init(
+            accounts: accounts, schemes: configuration.schemes, exposes: exposes, errors: [],
+            files: configuration.files)
     }
 
     private init(
-        accounts: [Account], schemes: [SchemeConfiguration], errors: [ConfigurationError], files: [String]
+        accounts: [Account], schemes: [SchemeConfiguration], exposes: [Expose], errors: [ConfigurationError],
+        files: [String]
     ) {
         self.accounts = accounts
         self.schemes = schemes
+        self.exposes = exposes
         self.errors = errors
         self.files = files
     }
@@ -67,15 +95,18 @@ public struct ConfigurationReport: Sendable, Equatable {
             return schemes + "No accounts. Add one: ringback account add NAME --issuer URL --client-id ID\n"
         }
         return accounts.map { account in
-            let register =
-                account.redirectURI.isEmpty ? "no sign-in" : "redirect URI to register: \(account.redirectURI)"
-            let line = "\(account.name): \(account.provider), \(register)\n"
+            let line = "\(account.name): \(account.provider), \(account.registration)\n"
             return line + account.notes.map { "    \($0)\n" }.joined()
         }.joined() + schemes
+            + exposes.map { expose in
+                let line = "expose \(expose.name): tokens of \(expose.accounts.joined(separator: ", "))\n"
+                return line + expose.notes.map { "    \($0)\n" }.joined()
+            }.joined()
     }
 
     /// For programs: `{"valid","accounts":[{"name","provider","source","redirect_uri","notes"}],"errors":[…]}`, and the
-    /// tables of schemes as `"schemes":[{"name","source","command"?}]`.
+    /// tables of schemes as `"schemes":[{"name","source","command"?}]`, of restricted sockets as
+    /// `"exposes":[{"name","accounts","source","notes"}]`.
     public var json: String {
         let accounts = accounts.map { account -> JSON in
             [
@@ -91,8 +122,15 @@ public struct ConfigurationReport: Sendable, Equatable {
             object["command"] = scheme.command.map { .array($0.map { .string($0) }) }
             return .object(object)
         }
+        let exposes = exposes.map { expose -> JSON in
+            [
+                "name": .string(expose.name), "accounts": .array(expose.accounts.map { .string($0) }),
+                "source": .string(expose.source.description), "notes": .array(expose.notes.map { .string($0) }),
+            ]
+        }
         let document: JSON = [
             "valid": .bool(isValid), "accounts": .array(accounts), "schemes": .array(schemes),
+            "exposes": .array(exposes),
             "errors": .array(errors.map(\.json)),
         ]
         return document.text
@@ -111,6 +149,14 @@ extension ConfigurationError {
 }
 
 extension AccountConfiguration {
+    /// What the provider is to know before the first sign-in, in a few words.
+    fileprivate var registration: String {
+        let uris = redirectURIsToRegister.joined(separator: " ")
+        guard service == nil else { return "no sign-in" }
+        guard case .supabase = provider else { return "redirect URI to register: \(uris)" }
+        return uris.isEmpty ? "no redirect URL to add" : "redirect URL to add to the project: \(uris)"
+    }
+
     /// What a person should know before the first sign-in.
     var notes: [String] {
         var notes: [String] = []
@@ -143,6 +189,9 @@ extension AccountConfiguration {
         }
         if let name = clientSecretCredential {
             notes.append("The client's secret is the credential \(name), which the daemon is given at its start.")
+        }
+        if let name = clientKeyCredential {
+            notes.append("The client's key is the credential \(name), which the daemon is given at its start.")
         }
         if clientSecret == .registered { notes.append("The client's secret is in the vault, which was not opened.") }
         if case .command = clientSecret { notes.append("The client's secret comes from a command, which was not run.") }

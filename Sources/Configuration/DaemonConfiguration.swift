@@ -38,6 +38,21 @@ public struct DaemonConfiguration: Sendable, Equatable {
     }
 }
 
+extension DaemonConfiguration {
+    /// Reports the tables whose names are taken: what was exposed by hand must not become something else under those who
+    /// are connected to it. No mistake at a start, which leaves such a table out.
+    ///
+    /// - Parameter names: of the sockets that `ringback expose` made.
+    public func clashes(with names: Set<String>) -> [ConfigurationError] {
+        exposes.filter { names.contains($0.name) }.map { expose in
+            ConfigurationError(
+                file: expose.source.file, line: expose.source.line, key: "expose.\(expose.name)",
+                message: "ringback expose has made a socket of this name: choose another one, or run ringback expose "
+                    + "revoke \(expose.name) first")
+        }
+    }
+}
+
 /// Reads file after file, and keeps what the last one said.
 private struct ConfigurationLoader {
     let place: ConfigurationPlace

@@ -1,3 +1,6 @@
+internal import OAuth
+internal import StrictJSON
+
 /// `[[expose]]`: accounts shown through a restricted socket, for as long as the table stands in the configuration.
 public struct ExposeConfiguration: Sendable, Equatable {
     /// The socket's name.
@@ -38,6 +41,20 @@ extension ExposeConfiguration {
         }
     }
 
+    /// What a person should know of it: one sentence each.
+    func notes(_ accounts: [AccountConfiguration]) -> [String] {
+        guard let scopes else { return [] }
+        return accounts.filter { self.accounts.contains($0.name) }.compactMap { account in
+            if case .supabase = account.provider {
+                return "\(account.name) is at a Supabase project, whose tokens cannot be narrowed: none of it will be "
+                    + "served. Leave the scope out."
+            }
+            // A service asks for what it likes each time.
+            guard account.service == nil else { return nil }
+            return TokenNarrowing.remark(on: account.name, below: scopes, of: account.scopes)
+        }
+    }
+
     private struct Reader {
         let table: TOMLTableReader
         let node: TOMLDocument.Node
@@ -71,6 +88,10 @@ extension ExposeConfiguration {
         private mutating func readAccounts() -> [String] {
             var names = (table.strings("accounts") ?? []).map(\.text)
             if let one = table.string("account") { names.append(one) }
+            // Which of them was meant is not for us to say, and both is more than either.
+            if table.has("account"), table.has("accounts") {
+                refuse("account", "stands beside accounts: name all of them there, or one here")
+            }
             if names.isEmpty, !isMistaken("account"), !isMistaken("accounts") {
                 refuse(nil, "needs account or accounts: which to show")
             }

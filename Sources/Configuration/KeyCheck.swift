@@ -1,3 +1,5 @@
+internal import StrictJSON
+
 /// Walks a file's tree along the key table and collects what does not belong there.
 ///
 /// What comes out has only known keys with values of the right type: the readers behind need not look again.

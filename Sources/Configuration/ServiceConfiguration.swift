@@ -34,13 +34,10 @@ extension AccountConfiguration {
     /// `user` is the uid that the file must belong to, if not to root.
     public func readAssertion(user: UInt32) throws(ConfigurationError) -> Assertion? {
         guard let path = service?.assertionFile else { return nil }
-        let mistake: String
         switch AccountConfiguration.assertion(at: path, user: user) {
         case .success(let assertion): return assertion
-        case .failure(let failure): mistake = failure.message
+        case .failure(let failure): throw mistake(at: "assertion_file", failure.message)
         }
-        throw ConfigurationError(
-            file: source.file, line: source.line, key: "accounts.\(name).assertion_file", message: mistake)
     }
 
     /// Why a file is none to take an assertion from.
@@ -109,6 +106,30 @@ public enum CredentialFile {
         } catch {
             throw ConfigurationError(
                 file: path, line: nil, key: nil, message: AccountReader.sentence(error, path))
+        }
+    }
+}
+
+/// What a daemon started as this program was would be given.
+public struct GivenCredentials: Sendable, Equatable {
+    /// `$CREDENTIALS_DIRECTORY`
+    public let directory: String
+    /// What comes by a descriptor, and needs no file.
+    public let names: Set<String>
+
+    public init(directory: String, names: Set<String>) {
+        self.directory = directory
+        self.names = names
+    }
+
+    /// Why a credential would not be had; nil if it would.
+    func mistake(of name: String, user: UInt32) -> String? {
+        guard !names.contains(name) else { return nil }
+        do throws(ConfigurationError) {
+            let isEmpty = try CredentialFile.read(name, in: directory, user: user).isEmpty
+            return isEmpty ? "the credential \(FileTrust.quoted(name)) is empty" : nil
+        } catch {
+            return error.message
         }
     }
 }

@@ -103,6 +103,15 @@ public struct PublicKey: Sendable, Equatable {
         }
     }
 
+    /// The same for an ECDSA signature as certificates and authenticators write it: a DER sequence of r and s (RFC 3279
+    /// section 2.2.3), which libcrypto takes in its one spelling alone. False for keys of another kind.
+    public func verify(derSignature signature: [UInt8], message: [UInt8], algorithm: SignatureAlgorithm) -> Bool {
+        guard fits(algorithm), case .ellipticCurve(let curve, _, _) = parts,
+            signature.count <= 2 * curve.coordinateLength + 16
+        else { return false }
+        return handle.verify(signature: signature, message: message, algorithm: algorithm)
+    }
+
     public static func == (left: PublicKey, right: PublicKey) -> Bool { left.parts == right.parts }
 
     /// Object identifiers of key types and curves (RFC 3279, RFC 5480, RFC 8410), as DER writes their content.

@@ -26,6 +26,8 @@ enum RequestFields {
         var list: UnsafeMutablePointer<curl_slist>?
         // libcurl asks for leave to send larger bodies, and waits a second for servers that do not know the question.
         var lines = ["Expect:"]
+        // Of a request without a body libcurl says that it is a form, which it is not.
+        if request.body == nil, !request.fields.contains("content-type") { lines.append("Content-Type:") }
         for field in request.fields.lines {
             // "Name:" alone would remove the field instead of sending it empty.
             lines.append(field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)")

@@ -34,3 +34,26 @@ public enum TokenNarrowing {
         return isScheme && (0x61...0x7A).contains(first) && text.utf8.index(after: colon) != text.utf8.endIndex
     }
 }
+
+/// A bound on what tokens are good for, beside what was granted.
+extension TokenNarrowing {
+    /// What of a ceiling can be asked for: a refresh names no scope that was not granted (RFC 6749 section 6). The whole
+    /// ceiling where nothing is known of what was.
+    public static func reachable(_ ceiling: [String], of granted: some Collection<String>) -> [String] {
+        granted.isEmpty ? ceiling : ceiling.filter(granted.contains)
+    }
+
+    /// What a person should know of an account below a ceiling that does not fit it; nil if it fits.
+    public static func remark(on account: String, below ceiling: [String], of granted: some Collection<String>)
+        -> String?
+    {
+        let reachable = reachable(ceiling, of: granted)
+        let strangers = ceiling.filter { !reachable.contains($0) }
+        // A session that is good for less than the ceiling is served as it is.
+        guard !strangers.isEmpty, !granted.allSatisfy(ceiling.contains) else { return nil }
+        let words = "\(account) does not ask its provider for “\(strangers.joined(separator: " "))”"
+        return reachable.isEmpty
+            ? "\(words): no token of it is within the scope, so none will be served."
+            : "\(words): its tokens will be good for “\(reachable.joined(separator: " "))” at most."
+    }
+}

@@ -20,6 +20,7 @@ public struct Route: Sendable, Hashable {
         case deliverCallback, getSession, getSessionByIssuer, refresh, signOut, streamEvents, reload
         case verifyFlow, resendFlow, getUser, updateUser, listIdentities, linkIdentity, unlinkIdentity
         case listFactors, enrollFactor, challengeFactor, verifyFactor, removeFactor
+        case listPasskeys, beginPasskey, registerPasskey, renamePasskey, removePasskey
         case resetPassword, reauthenticate, callFunction, migrate, acknowledgeMigration
         case getAudit, getMetrics, lockVault, unlockVault, rekeyVault
         case register, deleteRegistration
@@ -48,6 +49,11 @@ public struct Route: Sendable, Hashable {
         Route("DELETE", "/v1/accounts/{account}/identities/{id}", .unlinkIdentity, .user),
         Route("DELETE", "/v1/accounts/{account}/migration", .acknowledgeMigration, .user),
         Route("POST", "/v1/accounts/{account}/migration", .migrate, .user),
+        Route("POST", "/v1/accounts/{account}/passkey-options", .beginPasskey, .user),
+        Route("GET", "/v1/accounts/{account}/passkeys", .listPasskeys, .user),
+        Route("POST", "/v1/accounts/{account}/passkeys", .registerPasskey, .user),
+        Route("DELETE", "/v1/accounts/{account}/passkeys/{id}", .removePasskey, .user),
+        Route("PATCH", "/v1/accounts/{account}/passkeys/{id}", .renamePasskey, .user),
         Route("POST", "/v1/accounts/{account}/password-reset", .resetPassword, .user),
         Route("POST", "/v1/accounts/{account}/reauthenticate", .reauthenticate, .user),
         Route("POST", "/v1/accounts/{account}/refresh", .refresh, .token),

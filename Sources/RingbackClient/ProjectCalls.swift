@@ -30,12 +30,14 @@ extension BrokerCalls {
         try flow(after: "verify", id, JSONObject([.init(name, .string(secret))]))
     }
 
-    /// Sends a flow's message once more.
-    package func resend(flow id: String) throws(RingbackError) -> (Flow, JSON) {
-        try flow(after: "resend", id, JSONObject())
+    /// Sends a flow's message once more; a project may ask for the proof of a CAPTCHA each time.
+    package func resend(flow id: String, captcha: String? = nil) throws(RingbackError) -> (Flow, JSON) {
+        var body = JSONObject()
+        body["captcha_token"] = captcha.map { .string($0) }
+        return try flow(after: "resend", id, body)
     }
 
-    private func flow(after deed: String, _ id: String, _ body: JSONObject) throws(RingbackError) -> (Flow, JSON) {
+    func flow(after deed: String, _ id: String, _ body: JSONObject) throws(RingbackError) -> (Flow, JSON) {
         let answer = try call(
             "POST", "/v1/flows/\(RequestTarget.escape(id))/\(deed)", body: .object(body), timeout: BrokerCalls.patience)
         guard let flow = Flow(reading: answer) else { throw .missing("id", in: "flow") }

@@ -31,16 +31,27 @@ extension BrokerClient {
     /// - Throws: `invalid_credentials` or another refusal of the project's; why else there is no session.
     @discardableResult
     public func verify(_ flow: Flow, code: String) async throws(RingbackError) -> Account {
+        try await verify(flow, "code", code)
+    }
+
+    /// The same with the hash that a mail's link carries, where the template of the project leads to the app.
+    @discardableResult
+    public func verify(_ flow: Flow, tokenHash: String) async throws(RingbackError) -> Account {
+        try await verify(flow, "token_hash", tokenHash)
+    }
+
+    private func verify(_ flow: Flow, _ name: String, _ secret: String) async throws(RingbackError) -> Account {
         try await run { calls throws(RingbackError) in
-            let ended = try calls.verify(flow: flow.id, "code", code).0
+            let ended = try calls.verify(flow: flow.id, name, secret).0
             if let failure = ended.failure { throw failure }
             return try Account(reading: try calls.account(flow.account))
         }
     }
 
-    /// Sends the flow's message again, not before ``Flow/resendAfter``.
-    public func resend(_ flow: Flow) async throws(RingbackError) -> Flow {
-        try await run { calls throws(RingbackError) in try calls.resend(flow: flow.id).0 }
+    /// Sends the flow's message again, not before ``Flow/resendAfter``. A project with CAPTCHA protection asks for
+    /// another proof.
+    public func resend(_ flow: Flow, captchaToken: String? = nil) async throws(RingbackError) -> Flow {
+        try await run { calls throws(RingbackError) in try calls.resend(flow: flow.id, captcha: captchaToken).0 }
     }
 
     /// Sends a mail to a person who forgot the password. Once the flow is completed, ``updateUser(_:_:)`` sets another.
@@ -204,7 +215,7 @@ extension BrokerClient {
         return user
     }
 
-    private static func list<Value>(
+    static func list<Value>(
         _ answer: JSON, _ name: String, _ read: (JSON) throws(RingbackError) -> Value
     ) throws(RingbackError) -> [Value] {
         guard let list = answer[name]?.array else { throw .missing(name, in: "answer") }

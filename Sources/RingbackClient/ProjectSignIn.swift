@@ -38,10 +38,21 @@ public struct ProjectSignIn: Sendable, CustomStringConvertible, CustomReflectabl
 
     /// In the browser, by a provider such as `google`; nil is the one that the configuration names.
     ///
-    /// - Parameter keepsProviderToken: the provider's own access token is handed out too, to who asks for it.
-    public static func browser(_ provider: String? = nil, keepsProviderToken: Bool = false) -> ProjectSignIn {
+    /// - Parameters:
+    ///   - scopes: beside the provider's usual ones; none are those of the account.
+    ///   - parameters: passed on to the provider, such as `prompt`.
+    ///   - keepsProviderToken: the provider's own access token is handed out too, to who asks for it.
+    public static func browser(
+        _ provider: String? = nil, scopes: [String] = [], parameters: [String: String] = [:],
+        keepsProviderToken: Bool = false
+    ) -> ProjectSignIn {
         var way = ProjectSignIn("browser")
         way.fields["oauth_provider"] = provider.map { .string($0) }
+        if !scopes.isEmpty { way.fields["scopes"] = .string(scopes.joined(separator: " ")) }
+        if !parameters.isEmpty {
+            let members = parameters.sorted { $0.key < $1.key }.map { JSONObject.Member($0.key, .string($0.value)) }
+            way.fields["params"] = .object(JSONObject(members))
+        }
         if keepsProviderToken { way.fields["provider_token"] = true }
         return way
     }
@@ -112,6 +123,10 @@ public struct ProjectSignIn: Sendable, CustomStringConvertible, CustomReflectabl
         way.fields["oauth_provider"] = provider.map { .string($0) }
         return way
     }
+
+    /// By a passkey: the flow has what an authenticator is to answer (``Flow/passkeyOptions``), and
+    /// ``BrokerClient/verify(_:credential:)`` takes its answer.
+    public static func passkey() -> ProjectSignIn { ProjectSignIn("passkey") }
 
     public static func anonymous(data: String? = nil) -> ProjectSignIn { ProjectSignIn("anonymous", data: data) }
 

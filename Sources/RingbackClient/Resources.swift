@@ -139,10 +139,13 @@ public struct Flow: Sendable, Equatable {
     public var account: String
     public var method: String
     public var status: Status
-    /// `callback`, `code`, `email_confirmation` or `device`.
+    /// `callback`, `code`, `email_confirmation`, `device` or `passkey`.
     public var waitingFor: String?
     /// What to open in a browser.
     public var authorizationURL: String?
+    /// What an app's authenticator is to answer, as JSON text: what `PublicKeyCredential.parseRequestOptionsFromJSON()`
+    /// and its like take. ``BrokerClient/verify(_:credential:)`` takes the answer.
+    public var passkeyOptions: String?
     /// What to enter on another device, and where.
     public var userCode: String?
     public var verificationURI: String?
@@ -168,6 +171,7 @@ public struct Flow: Sendable, Equatable {
         method = json["method"]?.string ?? ""
         waitingFor = json["waiting_for"]?.string
         authorizationURL = json["authorization_url"]?.string
+        passkeyOptions = waitingFor == "passkey" ? json["options"]?.visibleText : nil
         userCode = json["user_code"]?.string
         verificationURI = json["verification_uri"]?.string
         verificationURIComplete = json["verification_uri_complete"]?.string
@@ -195,7 +199,8 @@ public struct Flow: Sendable, Equatable {
 /// What the daemon says of itself.
 public struct DaemonStatus: Sendable, Equatable {
     public var version: String
-    public var pid: Int
+    /// Nil behind a restricted socket, which may be of another machine.
+    public var pid: Int?
     /// Seconds.
     public var uptime: Int
     /// True while no session is served: the vault has no key until the person unlocks it.
@@ -210,7 +215,7 @@ public struct DaemonStatus: Sendable, Equatable {
     package init(reading json: JSON) throws(RingbackError) {
         guard let version = json["version"]?.string else { throw .missing("version", in: "status") }
         self.version = version
-        pid = json["pid"]?.integer ?? 0
+        pid = json["pid"]?.integer
         uptime = json["uptime"]?.integer ?? 0
         isVaultLocked = json["vault"]?["locked"]?.bool ?? false
         vaultLockReason = json["vault"]?["reason"]?.string

@@ -29,6 +29,7 @@ enum Endpoint: String, CaseIterable, Sendable {
     case supabaseLogout = "supabase_logout"
     case supabaseIdentities = "supabase_identities"
     case supabaseFactors = "supabase_factors"
+    case supabasePasskeys = "supabase_passkeys"
     case supabaseSSO = "supabase_sso"
     case supabaseSettings = "supabase_settings"
     case supabaseHealth = "supabase_health"

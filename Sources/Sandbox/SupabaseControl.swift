@@ -5,7 +5,9 @@ internal import StrictJSON
 ///
 /// Deeds: `users` adds people (`email`, `phone`, `password`, `data`, `confirmed`), `ban`, `unban` and `delete_users`
 /// take addresses, `end_sessions` `true` or addresses, `tables` replaces tables
-/// (`{"profiles": {"key": "id", "rows": […]}}`).
+/// (`{"profiles": {"key": "id", "rows": […]}}`). `bind_sessions` (`true` or addresses) gives sessions to a client of the
+/// project's own OAuth server, `stray_sessions` leaves of them nothing but their tokens, `not_after` gives all of them so
+/// many seconds, and `rewind` sets all of them back by so many refreshes, as a database that was restored from a copy.
 struct SupabaseChange {
     typealias Mistake = ControlDocument.Mistake
 
@@ -48,12 +50,20 @@ extension SupabaseProject {
                 endSessions { $0.userID == id }
             }
         case "end_sessions":
-            if member.value.bool == true {
-                sessions = [:]
-            } else {
-                let ids = try ids(member)
-                endSessions { ids.contains($0.userID) }
+            for session in try picked(member) { sessions[session.id] = nil }
+        case "bind_sessions":
+            for session in try picked(member) { sessions[session.id]?.clientID = SupabaseText.uuid() }
+        case "stray_sessions":
+            for session in try picked(member) {
+                for row in session.rows { strayTokens[row.token] = session.userID }
+                sessions[session.id] = nil
             }
+        case "not_after":
+            let seconds = try member.integer()
+            for id in sessions.keys { sessions[id]?.endsAt = now + seconds }
+        case "rewind":
+            let count = try member.integer()
+            for id in sessions.keys { sessions[id]?.rewind(by: count) }
         case "tables":
             for table in try member.object().members {
                 try table.allow(["key", "rows"])
@@ -64,6 +74,13 @@ extension SupabaseProject {
         default: return false
         }
         return true
+    }
+
+    /// All sessions, or those of some people.
+    private func picked(_ member: JSONObject.Member) throws(ControlDocument.Mistake) -> [SupabaseSession] {
+        if member.value.bool == true { return Array(sessions.values) }
+        let ids = try ids(member)
+        return sessions.values.filter { ids.contains($0.userID) }
     }
 
     private func ids(_ member: JSONObject.Member) throws(ControlDocument.Mistake) -> [String] {

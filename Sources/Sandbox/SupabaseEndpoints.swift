@@ -19,6 +19,7 @@ extension Endpoint {
         }
         switch below.split(separator: "/", omittingEmptySubsequences: false).first {
         case "factors": self = .supabaseFactors
+        case "passkeys": self = .supabasePasskeys
         case "user": self = .supabaseIdentities
         default: self = .supabaseOther
         }

@@ -198,7 +198,7 @@ extension SupabaseProject {
         if session.isCounted {
             session.counter += 2
         } else {
-            session.swap(session.activeRow?.token, at: now)
+            session.swap(session.activeRow?.token, at: now, kind: settings.refreshTokens)
             rowOwners[session.currentToken] = session.id
         }
         sessions[session.id] = session

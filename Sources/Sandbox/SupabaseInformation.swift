@@ -19,7 +19,7 @@ extension SupabaseProject {
             "external": .object(members), "disable_signup": .bool(!settings.allowsSignUp),
             "mailer_autoconfirm": .bool(settings.autoconfirm), "phone_autoconfirm": .bool(settings.phoneAutoconfirm),
             "sms_provider": "twilio", "saml_enabled": .bool(!settings.ssoDomains.isEmpty),
-            "saml_private_key_next_configured": false, "passkeys_enabled": false,
+            "saml_private_key_next_configured": false, "passkeys_enabled": .bool(settings.allowsPasskeys),
         ])
     }
 

@@ -15,11 +15,14 @@ struct SupabaseProject {
     var sessions: [String: SupabaseSession] = [:]
     /// Which session a refresh token of the first kind belongs to; stays when the session is gone.
     var rowOwners: [String: String] = [:]
+    /// The users of tokens of the first kind that never had a session: servers of long ago had none.
+    var strayTokens: [String: String] = [:]
     /// In the order they began.
     var flows: [SupabaseFlow] = []
     /// What was mailed and messaged, in order.
     var letters: [SupabaseLetter] = []
     var challenges: [String: SupabaseFactorChallenge] = [:]
+    var passkeyChallenges: [String: SupabasePasskeyChallenge] = [:]
     var buckets: [String: SupabaseBucket] = [:]
     var tables = SupabaseTables()
     var keys = SupabaseKeys()

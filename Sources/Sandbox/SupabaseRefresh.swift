@@ -1,3 +1,4 @@
+internal import Cryptography
 internal import LocalHTTP
 internal import StrictJSON
 
@@ -14,19 +15,23 @@ extension SupabaseProject {
         let token = try call.body().text("refresh_token")
         guard !token.isEmpty else { throw .validation("refresh_token required") }
         if let counted = SupabaseCountedToken(parsing: token) { return try refresh(counted, token, call.now) }
-        guard token.utf8.count == 12, token.allSatisfy({ $0.isASCII && ($0.isLowercase || $0.isNumber) }) else {
-            throw .validation("Refresh token is not valid")
-        }
+        let isOld = settings.refreshTokens == .v0 && token.utf8.count == 22
+        let isRow = token.utf8.count == 12 && token.allSatisfy { $0.isASCII && ($0.isLowercase || $0.isNumber) }
+        guard isOld || isRow else { throw .validation("Refresh token is not valid") }
         return try refresh(row: token, call.now)
     }
 
     /// The first kind: a row for each token.
     private mutating func refresh(row token: String, _ now: Int) throws(SupabaseRefusal) -> ServerResponse {
+        if let user = strayTokens.removeValue(forKey: token).flatMap({ users[$0] }) {
+            try checkBan(user, at: now)
+            throw SupabaseProject.dead("session_not_found", "No Valid Session Found")
+        }
         guard let sessionID = rowOwners[token], var session = sessions[sessionID],
             let row = session.rows.first(where: { $0.token == token })
         else { throw SupabaseProject.unknown }
         try check(session, at: now)
-        if row.isRevoked, !settings.allowsReuse {
+        if row.isRevoked {
             // Whoever lost the answer to the last refresh asks with its parent; the active token is theirs already.
             if let active = session.activeRow, active.parent == token {
                 return try answer(sessionID, active.token, [("sb-auth-refresh-token-reuse", "true")], now)
@@ -39,11 +44,12 @@ extension SupabaseProject {
                 throw SupabaseProject.reused
             }
         }
-        session.swap(token, at: now)
+        session.swap(token, at: now, kind: settings.refreshTokens)
+        if settings.upgrades(session) { session.upgrade(at: now) }
         session.refreshedAt = now
         sessions[sessionID] = session
         if rowOwners.count > 200_000 { rowOwners = rowOwners.filter { sessions[$0.value] != nil } }
-        rowOwners[session.currentToken] = sessionID
+        if !session.isCounted { rowOwners[session.currentToken] = sessionID }
         return try answer(sessionID, session.currentToken, [("sb-auth-refresh-token-rotated", "true")], now)
     }
 
@@ -55,15 +61,20 @@ extension SupabaseProject {
         else { throw SupabaseProject.unknown }
         try check(session, at: now)
         let behind = session.counter - counted.counter
-        guard behind >= 0 else { throw .validation("Refresh token is not valid: Not Issued By This Server") }
+        guard behind >= 0 else { throw .validation("Invalid Refresh Token: Not Issued By This Server") }
         if behind > 0 {
             let isSoon = now - session.refreshedAt < settings.reuseInterval
             guard behind == 1 || isSoon || settings.allowsReuse else {
                 if settings.rotates { sessions[counted.session] = nil }
                 throw SupabaseProject.reused
             }
-            let cause = behind == 1 ? "fail-to-save" : isSoon ? "concurrent-refresh" : "always-allow"
-            let fields = [("sb-auth-refresh-token-reuse", "true"), ("sb-auth-refresh-token-reuse-cause", cause)]
+            var causes = isSoon ? ["concurrent-refresh"] : []
+            if behind == 1 { causes.append("fail-to-save") }
+            if settings.allowsReuse { causes.append("always-allow") }
+            let fields = [
+                ("sb-auth-refresh-token-reuse", "true"),
+                ("sb-auth-refresh-token-reuse-cause", causes.joined(separator: ",")),
+            ]
             return try answer(session.id, session.currentToken, fields, now)
         }
         session.counter += 1
@@ -88,10 +99,9 @@ extension SupabaseProject {
     /// Limits are looked at only here.
     private func check(_ session: SupabaseSession, at now: Int) throws(SupabaseRefusal) {
         guard let user = users[session.userID] else { throw SupabaseProject.unknown }
-        if user.isBanned(at: now) {
-            throw SupabaseRefusal(400, "user_banned", "Invalid Refresh Token: User Banned")
-        }
-        if let timebox = settings.timebox, now > session.createdAt + timebox {
+        try checkBan(user, at: now)
+        let limits = [session.endsAt, settings.timebox.map { session.createdAt + $0 }]
+        if limits.contains(where: { $0.map { now > $0 } ?? false }) {
             throw SupabaseProject.dead("session_expired", "Session Expired")
         }
         if let inactivity = settings.inactivity, now > session.refreshedAt + inactivity {
@@ -102,6 +112,9 @@ extension SupabaseProject {
         {
             throw SupabaseProject.dead("session_expired", "Session Expired (Low AAL: User Needs MFA Verification)")
         }
+        guard session.clientID == nil else {
+            throw .oauth("invalid_client", "Client authentication required for OAuth session")
+        }
         let isOutdone = sessions.values.contains {
             $0.userID == session.userID && $0.id != session.id
                 && ($0.createdAt, $0.refreshedAt) > (session.createdAt, session.refreshedAt)
@@ -109,5 +122,17 @@ extension SupabaseProject {
         if settings.singleSession, isOutdone {
             throw SupabaseProject.dead("session_expired", "Session Expired (Revoked by Newer Login)")
         }
+    }
+
+    private func checkBan(_ user: SupabaseUser, at now: Int) throws(SupabaseRefusal) {
+        if user.isBanned(at: now) { throw SupabaseProject.dead("user_banned", "User Banned") }
+    }
+}
+
+extension SupabaseSettings {
+    /// Whether a session is among those that get a counted token for a row: always the same ones.
+    fileprivate func upgrades(_ session: SupabaseSession) -> Bool {
+        guard refreshTokens == .v2, let digest = Digest.sha256(session.id).first else { return false }
+        return Int(digest) * 100 < upgradePercentage * 256
     }
 }

@@ -11,11 +11,14 @@ extension ProviderState {
         if endpoint == .supabaseREST { return supabase.rest(call) }
         guard let methods = SupabaseProject.methods(call.parts) else { return SupabaseAnswers.unknownPath() }
         guard methods.contains(call.method) else { return SupabaseAnswers.empty(405) }
+        let before = supabase.settings.tokenHook == nil ? nil : supabase
         do throws(SupabaseRefusal) {
             try supabase.throttle(call)
             try supabase.checkCaptcha(call)
             return try answer(call)
         } catch {
+            // What the hook was asked about is one transaction: it has not happened.
+            if let before, error == before.settings.tokenHook { supabase = before }
             return SupabaseAnswers.refusal(error, version: call.version)
         }
     }
@@ -56,7 +59,7 @@ extension ProviderState {
         case ("POST", "factors", 3):
             return call.parts[2] == "challenge"
                 ? try supabase.challengeFactor(call) : try supabase.verifyFactor(call)
-        case (_, "passkeys", _): throw SupabaseRefusal(404, "passkey_disabled", "Passkeys are disabled")
+        case (_, "passkeys", _): return try supabase.passkeys(call)
         case (_, "oauth", _): throw SupabaseRefusal(404, "feature_disabled", "OAuth server is disabled")
         default: return SupabaseAnswers.unknownPath()
         }
@@ -104,7 +107,13 @@ extension SupabaseProject {
         case ("user", 3): return parts[1] == "identities" ? ["DELETE"] : nil
         case ("factors", 2): return ["DELETE"]
         case ("factors", 3): return ["challenge", "verify"].contains(parts[2]) ? ["POST"] : nil
-        case ("passkeys", 2...), ("oauth", 2...): return ["GET", "POST", "PATCH", "DELETE"]
+        case ("passkeys", 1): return ["GET"]
+        case ("passkeys", 2): return parts[1].isEmpty ? ["GET"] : ["PATCH", "DELETE"]
+        case ("passkeys", 3):
+            let isThere =
+                ["authentication", "registration"].contains(parts[1]) && ["options", "verify"].contains(parts[2])
+            return isThere ? ["POST"] : nil
+        case ("oauth", 2...): return ["GET", "POST", "PATCH", "DELETE"]
         default: return nil
         }
     }
@@ -126,7 +135,10 @@ extension SupabaseProject {
         guard let limit = settings.requestLimit else { return }
         let path = call.parts.joined(separator: "/")
         let isFactor = call.parts.first == "factors" && call.parts.count == 3
-        let throttled = ["token", "signup", "otp", "magiclink", "recover", "resend", "verify", "sso"]
+        let throttled = [
+            "token", "signup", "otp", "magiclink", "recover", "resend", "verify", "sso",
+            "passkeys/authentication/options",
+        ]
         guard throttled.contains(path) || isFactor || (call.method == "PUT" && path == "user") else { return }
         let name = "\(isFactor ? call.parts[2] + " factor" : path) \(call.address)"
         guard take(name, limit: limit, seconds: 300, at: call.now) else {
@@ -137,7 +149,10 @@ extension SupabaseProject {
     func checkCaptcha(_ call: SupabaseCall) throws(SupabaseRefusal) {
         guard let right = settings.captcha, call.method == "POST" else { return }
         let path = call.parts.joined(separator: "/")
-        let isGuarded = ["signup", "recover", "resend", "magiclink", "otp", "sso"].contains(path)
+        let guarded = [
+            "signup", "recover", "resend", "magiclink", "otp", "sso", "passkeys/authentication/options",
+        ]
+        let isGuarded = guarded.contains(path)
         guard isGuarded || (path == "token" && ["password", "web3"].contains(call.query("grant_type"))) else { return }
         let token = try call.body().object("gotrue_meta_security")?["captcha_token"]?.string ?? ""
         guard token == right else {

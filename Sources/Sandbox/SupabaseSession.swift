@@ -37,7 +37,11 @@ struct SupabaseSession {
     /// The factor that raised it.
     var factorID: String?
     /// Counted tokens (v2) instead of rows (v1).
-    let isCounted: Bool
+    var isCounted: Bool
+    /// When it ends, whatever is done with it: the provider that the person came from may say so.
+    var endsAt: Int?
+    /// Of the server's own OAuth client: its tokens are good at another endpoint only.
+    var clientID: String?
     var rows: [Row] = []
     var counter = 0
     let key = RandomToken.bytes(32)
@@ -53,15 +57,33 @@ struct SupabaseSession {
     var activeRow: Row? { rows.last { !$0.isRevoked } }
 
     /// A new token takes the place of another.
-    mutating func swap(_ token: String?, at now: Int) {
+    mutating func swap(_ token: String?, at now: Int, kind: SupabaseSettings.RefreshTokens = .v1) {
         if let token, let index = rows.firstIndex(where: { $0.token == token }) {
             rows[index].isRevoked = true
             rows[index].updatedAt = now
         }
         // A session that is refreshed for days keeps its near past.
         if rows.count >= SupabaseSession.maxRows { rows.removeFirst(SupabaseSession.maxRows / 2) }
-        let fresh = SupabaseText.random(12, from: "abcdefghijklmnopqrstuvwxyz0123456789")
+        let fresh =
+            kind == .v0
+            ? Base64URL.encode(RandomToken.bytes(16))
+            : SupabaseText.random(12, from: "abcdefghijklmnopqrstuvwxyz0123456789")
         rows.append(Row(token: fresh, parent: token, updatedAt: now))
+    }
+
+    /// From now on it has counted tokens; the row that has just been added is given to nobody. Of what was refreshed
+    /// twice with a row, the second token counts on.
+    mutating func upgrade(at now: Int) {
+        if isCounted { counter += 1 }
+        isCounted = true
+        revokeFamily(at: now)
+    }
+
+    /// As it was so many refreshes ago: what a database says that was restored from a copy.
+    mutating func rewind(by count: Int) {
+        counter = max(counter - count, 0)
+        rows.removeLast(min(count, max(rows.count - 1, 0)))
+        if let last = rows.indices.last, !isCounted { rows[last].isRevoked = false }
     }
 
     /// Ends every token that is still good.

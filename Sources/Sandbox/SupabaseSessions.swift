@@ -13,7 +13,7 @@ extension SupabaseProject {
             proofs: [.init(method: method, at: now, provider: provider)],
             isCounted: settings.refreshTokens == .v2)
         if !session.isCounted {
-            session.swap(nil, at: now)
+            session.swap(nil, at: now, kind: settings.refreshTokens)
             rowOwners[session.currentToken] = session.id
         }
         sessions[session.id] = session
@@ -42,6 +42,7 @@ extension SupabaseProject {
         _ sessionID: String, refreshToken: String? = nil, at now: Int
     ) throws(SupabaseRefusal) -> JSONObject {
         guard let session = sessions[sessionID], let user = users[session.userID] else { throw .failure }
+        if let refusal = settings.tokenHook { throw refusal }
         var lifetime = settings.accessTokenLifetime
         if let limit = settings.lowLevelLifetime, session.level == "aal1", user.hasVerifiedFactor {
             lifetime = max(min(lifetime, session.createdAt + limit - now), 0)
@@ -56,6 +57,7 @@ extension SupabaseProject {
             .init("amr", .array(session.proofs.map(\.json))), .init("session_id", .string(session.id)),
             .init("is_anonymous", .bool(user.isAnonymous)),
         ]
+        if let clientID = session.clientID { claims["client_id"] = .string(clientID) }
         let token = try keys.sign(claims, with: settings.algorithm)
         return JSONObject([
             .init("access_token", .string(token)), .init("token_type", "bearer"),

@@ -2,7 +2,8 @@
 /// server has it, **B** as a strict project does.
 struct SupabaseSettings: Equatable {
     enum Configuration: String, CaseIterable { case a = "A", b = "B" }
-    enum RefreshTokens: String, CaseIterable { case v1, v2 }
+    /// `v0` are those of servers of long ago, which a server that gives others does not take any more.
+    enum RefreshTokens: String, CaseIterable { case v0, v1, v2 }
     enum Algorithm: String, CaseIterable { case hs256 = "HS256", es256 = "ES256" }
 
     var configuration = Configuration.a
@@ -11,9 +12,11 @@ struct SupabaseSettings: Equatable {
     var phoneAutoconfirm = false
     var algorithm = Algorithm.hs256
     var refreshTokens = RefreshTokens.v1
+    /// How many of a hundred sessions get a token of the second kind for one of the first, where those are given.
+    var upgradePercentage = 0
     var reuseInterval = 10
     var rotates = true
-    /// Replaced tokens are answered for ever.
+    /// Replaced tokens of the second kind are answered for ever.
     var allowsReuse = false
     var siteURL = "https://app.example.org"
     var allowList: [String] = ["**"]
@@ -30,6 +33,11 @@ struct SupabaseSettings: Equatable {
     var allowsAnonymous = true
     var allowsLinking = true
     var factors = ["phone", "totp"]
+    var allowsPasskeys = false
+    /// The domain that passkeys belong to, and the origins at which they are made and used.
+    var passkeyPartyID = "app.example.org"
+    var passkeyOrigins = ["https://app.example.org"]
+    var maxPasskeys = 10
     var ssoDomains = ["company.example": "5d0c2b1e-6c34-4b9e-9f5f-0f1a2b3c4d5e"]
     /// Both addresses confirm a change.
     var securesEmailChange = true
@@ -58,6 +66,8 @@ struct SupabaseSettings: Equatable {
     var mailLimit: Int?
     /// The only CAPTCHA token that is right; nil for no protection.
     var captcha: String?
+    /// What the function says that is asked before an access token is made; nil if there is none, or it agrees.
+    var tokenHook: SupabaseRefusal?
     /// Every new user gets a row in `profiles`.
     var profileTrigger = true
 

@@ -11,6 +11,7 @@ extension SupabaseSettings {
             ("secure_password_change", \.securesPasswordChange),
             ("require_current_password", \.requiresCurrentPassword), ("password_digit", \.requiresDigit),
             ("single_session", \.singleSession), ("profile_trigger", \.profileTrigger),
+            ("passkeys", \.allowsPasskeys),
         ]
     }
 
@@ -20,6 +21,7 @@ extension SupabaseSettings {
             ("password_min_length", \.minPasswordLength), ("otp_lifetime", \.otpLifetime),
             ("sms_lifetime", \.smsLifetime), ("mail_interval", \.mailInterval), ("sms_interval", \.smsInterval),
             ("flow_lifetime", \.flowLifetime), ("relay_lifetime", \.relayLifetime),
+            ("max_passkeys", \.maxPasskeys),
         ]
     }
 
@@ -33,7 +35,7 @@ extension SupabaseSettings {
     private static var lists: [(String, WritableKeyPath<SupabaseSettings, [String]>)] {
         [
             ("allow_list", \.allowList), ("api_keys", \.apiKeys), ("providers", \.providers), ("mfa", \.factors),
-            ("leaked_passwords", \.leakedPasswords),
+            ("leaked_passwords", \.leakedPasswords), ("passkey_origins", \.passkeyOrigins),
         ]
     }
 
@@ -66,6 +68,12 @@ extension SupabaseSettings {
             let length = try member.integer()
             guard (6...10).contains(length) else { throw member.mistake("a number from 6 to 10") }
             otpLength = length
+        case "upgrade":
+            let percentage = try member.integer()
+            guard percentage <= 100 else { throw member.mistake("a number from 0 to 100") }
+            upgradePercentage = percentage
+        case "token_hook": tokenHook = try member.isNull ? nil : SupabaseRefusal(hook: member)
+        case "passkey_rp_id": passkeyPartyID = try member.string()
         case "captcha": captcha = try member.isNull ? nil : member.string()
         case "sso_domains":
             ssoDomains = [:]
@@ -89,10 +97,36 @@ extension SupabaseSettings {
         members["algorithm"] = .string(algorithm.rawValue)
         members["refresh_tokens"] = .string(refreshTokens.rawValue)
         members["site_url"] = .string(siteURL)
+        members["upgrade"] = .integer(upgradePercentage)
+        members["token_hook"] = tokenHook?.hookJSON ?? .null
         members["otp_length"] = .integer(otpLength)
+        members["passkey_rp_id"] = .string(passkeyPartyID)
         members["captcha"] = captcha.map(JSON.string) ?? .null
         let domains = ssoDomains.sorted { $0.key < $1.key }.map { JSONObject.Member($0.key, .string($0.value)) }
         members["sso_domains"] = .object(JSONObject(domains))
         return .object(members)
+    }
+}
+
+extension SupabaseRefusal {
+    /// A hook's no: a status and words of its own, or a code of the server's for a hook that did not answer.
+    fileprivate init(hook member: JSONObject.Member) throws(ControlDocument.Mistake) {
+        try member.allow(["status", "code", "message"])
+        let code = try member.optional("code")?.string()
+        let usual =
+            switch code {
+            case nil: 500
+            case "hook_payload_invalid_content_type": 400
+            default: 422
+            }
+        let status = try member.optional("status")?.integer() ?? usual
+        guard (400...599).contains(status) else { throw member.mistake("a status from 400 to 599") }
+        self.init(
+            status, code ?? (status == 500 ? "unexpected_failure" : "unknown"),
+            try member.optional("message")?.string() ?? "The hook did not agree.")
+    }
+
+    fileprivate var hookJSON: JSON {
+        ["status": .integer(status), "code": .string(code), "message": .string(message)]
     }
 }

@@ -13,6 +13,7 @@ struct SupabaseUser {
     var userMetadata = JSONObject()
     var identities: [SupabaseIdentity] = []
     var factors: [SupabaseFactor] = []
+    var passkeys: [SupabasePasskey] = []
     var isAnonymous = false
     /// Signs in through a company's provider, which alone may change them.
     var isManaged = false

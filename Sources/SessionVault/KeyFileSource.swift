@@ -77,11 +77,17 @@ public struct KeyFileSource: KeySource {
         return Secret(bytes: bytes)
     }
 
-    public func remove(_ id: String, parameters: JSONObject) async {
-        guard VaultKeyFile.isKeyID(id), let place = try? SyncedDirectory(opening: directory),
-            (try? place.remove(id + KeyFileSource.suffix)) == true
-        else { return }
-        _ = try? place.sync()
+    public func remove(_ id: String, parameters: JSONObject) async -> Bool {
+        guard VaultKeyFile.isKeyID(id) else { return true }
+        do throws(FileFailure) {
+            let place = try SyncedDirectory(opening: directory)
+            let name = id + KeyFileSource.suffix
+            // What was being written when the process was killed holds a key as well.
+            for name in [name, name + SyncedDirectory.temporarySuffix] where try place.remove(name) { try place.sync() }
+            return true
+        } catch {
+            return error.code == ENOENT
+        }
     }
 
     // MARK: The directory

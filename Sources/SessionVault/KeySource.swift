@@ -21,8 +21,8 @@ public protocol KeySource: Sendable {
     func create(_ id: String, passphrase: Secret?) async throws(KeySourceError) -> (key: Secret, parameters: JSONObject)
     /// The key of that identifier.
     func fetch(_ id: String, parameters: JSONObject, passphrase: Secret?) async throws(KeySourceError) -> Secret
-    /// Lets a key go that is no longer used. One that is not there is not an error.
-    func remove(_ id: String, parameters: JSONObject) async
+    /// Lets a key go that is no longer used. True if it is not there any more, whoever removed it.
+    @discardableResult func remove(_ id: String, parameters: JSONObject) async -> Bool
     /// What it protects against and what not, in a sentence for people.
     var protects: String { get }
 }

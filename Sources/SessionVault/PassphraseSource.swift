@@ -51,7 +51,7 @@ public struct PassphraseSource: KeySource {
     }
 
     /// There is nothing to let go.
-    public func remove(_ id: String, parameters: JSONObject) async {}
+    public func remove(_ id: String, parameters: JSONObject) async -> Bool { true }
 
     private static func derive(
         _ passphrase: Secret, _ salt: [UInt8], _ cost: Scrypt.Cost

@@ -40,6 +40,7 @@ struct SealedFile: Sendable, Equatable {
     enum Kind: UInt8 {
         case session = 0x53
         case registration = 0x52
+        case people = 0x50
         case vaultKey = 0x4B
     }
 

@@ -3,7 +3,7 @@ internal import Cryptography
 extension SealedFileVault {
     /// Opens with a key that is certainly the one of `vault.key`: looks once at what is there, and cleans up after a
     /// process that was killed.
-    func enter(_ directory: SyncedDirectory, _ keyFile: VaultKeyFile, _ key: SealingKey) throws(VaultError) {
+    func enter(_ directory: SyncedDirectory, _ keyFile: VaultKeyFile, _ key: SealingKey) async throws(VaultError) {
         let opened = try onDisk { () throws(FileFailure) in
             try directory.subdirectory(Self.folder, isMade: true)
         }
@@ -23,6 +23,7 @@ extension SealedFileVault {
         let last = names.compactMap(SlotFiles.retiredNumber).max() ?? 0
         state = .open(OpenVault(key: key, directory: folder, keyFile: keyFile, nextRetired: last + 1))
         show(keyFile)
+        await finishKeyChanges(directory, keyFile)
     }
 
     /// A `vault.key` that opens none of the files is the wrong one, and new sessions under it would make it worse.
@@ -30,7 +31,7 @@ extension SealedFileVault {
         _ names: [String], _ folder: SyncedDirectory, _ key: SealingKey
     ) throws(VaultError) {
         var foreign = 0
-        for name in names where SlotFiles.isLive(name) || SlotFiles.isRetired(name) {
+        for name in names where SlotFiles.isPrecious(name) {
             guard let start = try? folder.read(name, atMost: SealedFile.checkEnd),
                 let check = SealedFile.check(of: start)
             else { continue }

@@ -19,7 +19,7 @@ extension SealedFileVault {
         show(lockedWith: keyFile.source)
         guard choice == .auto || choice == keyFile.source else { throw mismatch(keyFile.source) }
         let key = try await dataKey(keyFile, bytes, passphrase)
-        try enter(directory, keyFile, key)
+        try await enter(directory, keyFile, key)
     }
 
     // MARK: The recorded source
@@ -104,7 +104,7 @@ extension SealedFileVault {
             try directory.subdirectory(Self.folder, isMade: false)
         }
         let names = try onDisk { () throws(FileFailure) in try folder?.names() ?? [] }
-        let count = names.count { SlotFiles.isLive($0) || SlotFiles.isRetired($0) }
+        let count = names.count(where: SlotFiles.isPrecious)
         guard count == 0 else {
             throw .locked(
                 reason: "\(path)/\(VaultKeyFile.name) is missing, and \(path)/\(Self.folder) holds \(count) sealed "
@@ -158,40 +158,53 @@ extension SealedFileVault {
         do throws(CryptographyError) { dataKey = try SealingKey.random() } catch { throw VaultError(error) }
         // Made first: where it cannot be, the source is not asked for a key that nobody would use.
         _ = try onDisk { () throws(FileFailure) in try directory.subdirectory(Self.folder, isMade: true) }
-        let keyFile = try await writeKeyFile(directory, choice, dataKey, passphrase)
-        try enter(directory, keyFile, dataKey)
+        let written = try await writeKeyFile(directory, choice, dataKey, passphrase, replacing: nil)
+        try await enter(directory, written.keyFile, dataKey)
     }
 
     /// Has the source make a key, and writes `vault.key` with it. The source does not keep a key that is in no file.
+    /// Gives the name of the note of it as well, which is there until the old key is gone.
     func writeKeyFile(
-        _ directory: SyncedDirectory, _ choice: KeySourceChoice, _ dataKey: SealingKey, _ passphrase: Secret?
-    ) async throws(VaultError) -> VaultKeyFile {
+        _ directory: SyncedDirectory, _ choice: KeySourceChoice, _ dataKey: SealingKey, _ passphrase: Secret?,
+        replacing old: VaultKeyFile?
+    ) async throws(VaultError) -> (keyFile: VaultKeyFile, note: String) {
         guard let source = source(choice) else {
             throw .locked(reason: "\(choice.rawValue) is not available here to keep the vault's key.")
         }
         guard choice != .passphrase || passphrase?.isEmpty != true else {
             throw .refused(reason: "An empty passphrase protects nothing.")
         }
-        let keyID = VaultKeyFile.newKeyID()
-        let made = try await newKey(source, keyID, passphrase)
-        let keyFile = VaultKeyFile(source: choice, keyID: keyID, parameters: made.parameters)
+        var keyFile = VaultKeyFile(source: choice, keyID: VaultKeyFile.newKeyID(), parameters: JSONObject())
+        let change = KeyChange(made: keyFile, replaced: old)
+        let note = try onDisk { () throws(FileFailure) in try change.write(in: directory) }
+        let made: (key: Secret, parameters: JSONObject)
+        do throws(KeySourceError) {
+            made = try await source.create(keyFile.keyID, passphrase: passphrase)
+        } catch {
+            await unmake(keyFile, at: source, error, note, directory)
+            throw refusal(choice, error)
+        }
+        keyFile.parameters = made.parameters
         do throws(VaultError) {
             try write(keyFile, dataKey, made.key, directory)
         } catch {
-            if !mayBeWritten(keyFile, directory) { await source.remove(keyID, parameters: made.parameters) }
+            if !mayBeWritten(keyFile, directory),
+                await source.remove(keyFile.keyID, parameters: made.parameters)
+            {
+                forget(note, directory)
+            }
             throw error
         }
-        return keyFile
+        return (keyFile, note)
     }
 
-    private func newKey(
-        _ source: any KeySource, _ keyID: String, _ passphrase: Secret?
-    ) async throws(VaultError) -> (key: Secret, parameters: JSONObject) {
-        do throws(KeySourceError) {
-            return try await source.create(keyID, passphrase: passphrase)
-        } catch {
-            throw refusal(source.choice, error)
-        }
+    /// A source that failed may hold the key all the same; one that refused has made none.
+    private func unmake(
+        _ keyFile: VaultKeyFile, at source: any KeySource, _ error: KeySourceError, _ note: String,
+        _ directory: SyncedDirectory
+    ) async {
+        if case .failed = error, await !source.remove(keyFile.keyID, parameters: keyFile.parameters) { return }
+        forget(note, directory)
     }
 
     private func refusal(_ source: KeySourceChoice, _ error: KeySourceError) -> VaultError {

@@ -17,19 +17,21 @@ extension SealedFileVault {
         let directory = try onDisk { () throws(FileFailure) in try SyncedDirectory(opening: path) }
         let vault = try await current(directory)
         let target = choice == .auto ? await preferred() : choice
-        let keyFile: VaultKeyFile
+        let written: (keyFile: VaultKeyFile, note: String)
         do throws(VaultError) {
-            keyFile = try await writeKeyFile(directory, target, vault.key, passphrase)
+            written = try await writeKeyFile(directory, target, vault.key, passphrase, replacing: vault.keyFile)
         } catch {
             throw asRefusal(error)
         }
         // From here on the new file is durable, and nobody will ask for the old key again.
         if case .open(var vault) = state {
-            vault.keyFile = keyFile
+            vault.keyFile = written.keyFile
             state = .open(vault)
         }
-        show(keyFile)
-        await source(vault.keyFile.source)?.remove(vault.keyFile.keyID, parameters: vault.keyFile.parameters)
+        show(written.keyFile)
+        let old = vault.keyFile
+        let isGone = await source(old.source)?.remove(old.keyID, parameters: old.parameters) ?? false
+        if isGone { forget(written.note, directory) }
     }
 
     private func current(_ directory: SyncedDirectory) async throws(VaultError) -> OpenVault {
@@ -42,7 +44,7 @@ extension SealedFileVault {
         guard self.choice != .auto, self.choice != keyFile.source else { return try opened() }
         guard keyFile.source != .passphrase else { throw mismatch(.passphrase) }
         let key = try await dataKey(keyFile, bytes, nil)
-        try enter(directory, keyFile, key)
+        try await enter(directory, keyFile, key)
         return try opened()
     }
 

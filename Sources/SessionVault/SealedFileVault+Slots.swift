@@ -164,10 +164,15 @@ extension SealedFileVault {
         } catch {
             return .damaged(reason: "\(place) cannot be read: \(reason). \(error.reason)")
         }
+        let remedy =
+            switch files.kind {
+            case .registration: "register again."
+            case .people: "it is written again."
+            case .session, .vaultKey: "sign in again."
+            }
         return .damaged(
             reason: "\(place) cannot be read: \(reason). It was set aside as "
-                + "\(vault.directory.path)/\(files.damaged(number)); "
-                + (files.kind == .session ? "sign in again." : "register again."))
+                + "\(vault.directory.path)/\(files.damaged(number)); \(remedy)")
     }
 
     func onDisk<Value>(_ body: () throws(FileFailure) -> Value) throws(VaultError) -> Value {

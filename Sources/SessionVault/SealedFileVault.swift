@@ -8,7 +8,8 @@
 // - settle, remove, discard: one file's end. remove lets the session go before its mark.
 // - retire: one rename.
 // - open: `vault.key` is made before anything is sealed, the source's key before `vault.key`.
-// - rekey: the new source has its key, then `vault.key` is replaced, then the old source's key goes.
+// - rekey: the new source has its key, then `vault.key` is replaced, then the old source's key goes. A note of both is
+//   there meanwhile, and with the first key too.
 
 internal import Cryptography
 public import Secrets

@@ -8,18 +8,18 @@ public struct SecretServiceSource: KeySource {
     private let isAvailable: @Sendable () async -> Bool
     private let put: @Sendable (_ id: String, _ secret: Secret) async throws(KeySourceError) -> Void
     private let get: @Sendable (_ id: String) async throws(KeySourceError) -> Secret
-    private let delete: @Sendable (_ id: String) async -> Void
+    private let delete: @Sendable (_ id: String) async -> Bool
 
     /// - Parameters:
     ///   - available: a keyring is there and takes an item now, without a question to the person.
     ///   - create: puts a new item; throws `locked` if the person did not unlock the keyring.
     ///   - read: the item of that identifier; throws `absent` where there is none, or no keyring.
-    ///   - delete: one that is not there is not an error.
+    ///   - delete: true if the item is not there any more.
     public init(
         available: @escaping @Sendable () async -> Bool,
         create: @escaping @Sendable (_ id: String, _ secret: Secret) async throws(KeySourceError) -> Void,
         read: @escaping @Sendable (_ id: String) async throws(KeySourceError) -> Secret,
-        delete: @escaping @Sendable (_ id: String) async -> Void
+        delete: @escaping @Sendable (_ id: String) async -> Bool
     ) {
         isAvailable = available
         put = create
@@ -45,7 +45,7 @@ public struct SecretServiceSource: KeySource {
         // A keyring that forgets or mangles what it was given would take every session with it.
         let kept = try? await fetch(id, parameters: JSONObject(), passphrase: nil)
         guard kept == key else {
-            await delete(id)
+            _ = await delete(id)
             throw .failed(reason: "The keyring did not give the key back as it was given.")
         }
         return (key, JSONObject())
@@ -63,5 +63,5 @@ public struct SecretServiceSource: KeySource {
         return Secret(bytes: bytes)
     }
 
-    public func remove(_ id: String, parameters: JSONObject) async { await delete(id) }
+    public func remove(_ id: String, parameters: JSONObject) async -> Bool { await delete(id) }
 }

@@ -2,6 +2,7 @@
 //
 //     ACCOUNT+HASH.sealed                     a session
 //     ACCOUNT+HASH.registration               a client registration; with the same endings as a session
+//     ACCOUNT+HASH.people                     what was known of the people who signed in; likewise
 //     ACCOUNT+HASH.sealed.next                a change of it is announced, and here is room for it
 //     ACCOUNT+HASH.sealed.tmp                 being written
 //     ACCOUNT+HASH.sealed.damaged-N           set aside
@@ -17,7 +18,7 @@ struct SlotFiles: Equatable {
     var next: String { live + SlotFiles.nextSuffix }
 
     private static let suffixes: [(kind: SealedFile.Kind, text: String)] = [
-        (.session, sealedSuffix), (.registration, ".registration"),
+        (.session, sealedSuffix), (.registration, ".registration"), (.people, ".people"),
     ]
     private static let sealedSuffix = ".sealed"
     private static let nextSuffix = ".next"
@@ -60,12 +61,18 @@ struct SlotFiles: Equatable {
     /// The slot that a sealed file was written for.
     static func slot(_ header: JSONObject, _ kind: SealedFile.Kind = .session) -> VaultSlot? {
         guard let account = header["account"]?.string, let binding = header["binding"]?.string else { return nil }
-        return VaultSlot(account: account, binding: binding, kind: kind == .registration ? .registration : .session)
+        guard let kind = VaultSlot.Kind(kind) else { return nil }
+        return VaultSlot(account: account, binding: binding, kind: kind)
     }
 
     // MARK: Names found in the directory
 
     static func isLive(_ name: String) -> Bool { kind(ofLive: name) != nil }
+
+    /// True if nothing but the vault's key brings back what the file holds.
+    static func isPrecious(_ name: String) -> Bool {
+        isRetired(name) || kind(ofLive: name).map { $0 != .people } ?? false
+    }
 
     /// What a live file holds; nil for other files.
     static func kind(ofLive name: String) -> SealedFile.Kind? {
@@ -107,6 +114,19 @@ extension SealedFile.Kind {
         switch kind {
         case .session: self = .session
         case .registration: self = .registration
+        case .people: self = .people
+        }
+    }
+}
+
+extension VaultSlot.Kind {
+    /// Nil for what rests in no slot.
+    init?(_ kind: SealedFile.Kind) {
+        switch kind {
+        case .session: self = .session
+        case .registration: self = .registration
+        case .people: self = .people
+        case .vaultKey: return nil
         }
     }
 }

@@ -113,6 +113,12 @@ final class SyncedDirectory: Sendable {
         return unsafe fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? Int(status.st_size) : 0
     }
 
+    /// The file's inode number; 0 if there is none.
+    func inode(_ name: String) -> UInt64 {
+        var status = stat()
+        return unsafe fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? UInt64(status.st_ino) : 0
+    }
+
     /// True if what has that name (`.` is the directory itself) is ours, and others may do nothing with it.
     func isPrivate(_ name: String) -> Bool {
         var status = stat()

@@ -50,7 +50,7 @@ public struct SystemdCredentialSource: KeySource {
     }
 
     /// The credential is the unit's.
-    public func remove(_ id: String, parameters: JSONObject) async {}
+    public func remove(_ id: String, parameters: JSONObject) async -> Bool { true }
 
     private func read() throws(KeySourceError) -> Secret {
         let name = SystemdCredentialSource.credential

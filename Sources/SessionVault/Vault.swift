@@ -47,6 +47,9 @@ public struct VaultSlot: Hashable, Sendable {
         case session
         /// What the provider gave when it registered the account's client. It is never retired.
         case registration
+        /// What was known of the people who signed in. It is never retired, and nobody misses it for long: a vault
+        /// whose key is lost asks nobody to bring it back.
+        case people
     }
 
     public let account: String

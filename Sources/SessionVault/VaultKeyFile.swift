@@ -46,6 +46,10 @@ struct VaultKeyFile: Sendable, Equatable {
         guard let header = (try? JSON(parsing: parts.header))?.object else {
             throw .damaged(reason: "its header is no JSON object")
         }
+        try self.init(header: header)
+    }
+
+    init(header: JSONObject) throws(Failure) {
         guard let source = header["source"]?.string.flatMap(KeySourceChoice.init(rawValue:)),
             source != .auto, source != .memory
         else { throw .damaged(reason: "it names no key source") }
@@ -56,13 +60,16 @@ struct VaultKeyFile: Sendable, Equatable {
         self.init(source: source, keyID: keyID, parameters: parameters)
     }
 
-    /// The file's content.
-    func sealed(_ dataKey: SealingKey, with wrappingKey: Secret) throws(CryptographyError) -> [UInt8] {
-        let header = JSONObject([
+    var header: JSONObject {
+        JSONObject([
             JSONObject.Member("source", .string(source.rawValue)), JSONObject.Member("id", .string(keyID)),
             JSONObject.Member("parameters", .object(parameters)),
         ])
-        return try SealedFile(header: header, text: dataKey.secret).sealed(.vaultKey, with: SealingKey(wrappingKey))
+    }
+
+    /// The file's content.
+    func sealed(_ dataKey: SealingKey, with wrappingKey: Secret) throws(CryptographyError) -> [UInt8] {
+        try SealedFile(header: header, text: dataKey.secret).sealed(.vaultKey, with: SealingKey(wrappingKey))
     }
 
     /// The data key of a file.

@@ -1,4 +1,5 @@
 public import Cryptography
+internal import HTTPMessages
 public import OAuth
 public import Secrets
 public import StrictJSON
@@ -156,12 +157,17 @@ public enum AccessTokenCheck: Sendable, Equatable {
 }
 
 extension AccessTokenClaims {
+    /// The issuer, as it may be shown, of a token that is another project's; nil where it is this one's, or names none.
+    public func foreignIssuer(to project: SupabaseProject) -> String? {
+        guard let issuer, !issuer.utf8.elementsEqual(project.issuer.utf8) else { return nil }
+        guard issuer.utf8.count <= 255, (try? WebURL(parsing: issuer)) != nil else { return "none that is a URL" }
+        return issuer
+    }
+
     /// The first claim that does not hold.
     fileprivate func flaw(for project: SupabaseProject, now: Int?) -> AccessTokenCheck? {
         guard audience.contains("authenticated") else { return .refused(claim: "aud", reason: "not for users") }
-        if let issuer, !issuer.utf8.elementsEqual(project.issuer.utf8) {
-            return .refused(claim: "iss", reason: "another project")
-        }
+        if foreignIssuer(to: project) != nil { return .refused(claim: "iss", reason: "another project") }
         guard let expiresAt else { return .refused(claim: "exp", reason: "missing") }
         if let now, now >= expiresAt + AccessTokenCheck.leeway { return .refused(claim: "exp", reason: "expired") }
         return nil

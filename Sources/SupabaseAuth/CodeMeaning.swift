@@ -16,7 +16,9 @@ extension SupabaseCode {
         // A refresh token that is not one any more.
         case (.refresh, "validation_failed"), (.refresh, "invalid_grant"), (.refresh, "invalid_client"): ended
         // A provider that the project has not enabled.
-        case (.authorization, "validation_failed"): Meaning(.methodUnsupported, .fixConfiguration, .notOffered)
+        case (.authorization, "validation_failed"), (.identityPage, "validation_failed"):
+            Meaning(.methodUnsupported, .fixConfiguration, .notOffered)
+        case (.identityPage, _): exception(refusal, .account)
         // The link of a mail, where nobody typed a code.
         case (.callback, "otp_expired"): Meaning(.flowExpired, .signIn, .linkExpired)
         // The provider's no, which has no code: the person's own, mostly, so that there is nothing to tell.
@@ -26,6 +28,12 @@ extension SupabaseCode {
             Meaning(.providerError, .retry, .signInFailed)
         // An anonymous user's: it has a token, and may not do this.
         case (.account, "no_authorization") where refusal.status == 403: Meaning(.stateConflict, .none)
+        // What an identifier in the path names is not there.
+        case (.account, "validation_failed") where refusal.status == 404: Meaning(.notFound, .none)
+        // A passkey that was to be added: nobody is signing in.
+        case (.account, "webauthn_challenge_not_found"), (.account, "webauthn_challenge_expired"):
+            Meaning(.flowExpired, .retry)
+        case (.account, "webauthn_verification_failed"): Meaning(.invalidCredentials, .none)
         case (.passwordReset, "same_password"): Meaning(.passwordResetFailed, .none, .samePassword)
         case (.passwordReset, "reauthentication_needed"), (.passwordReset, "user_sso_managed"),
             (.passwordReset, "current_password_required"):

@@ -33,18 +33,40 @@ public struct Identity: Sendable, Equatable {
     public var json: JSONObject { document }
 }
 
+/// What is remembered of an identity: enough to know it again, and to name one that is gone.
+public struct KnownIdentity: Sendable, Equatable {
+    public let identityID: String
+    public let provider: String
+
+    public init(identityID: String, provider: String) {
+        self.identityID = identityID
+        self.provider = provider
+    }
+}
+
 /// What became of a user's identities. The server links an account with the same confirmed address in silence: only a
 /// comparison shows it.
 public struct IdentityChange: Sendable, Equatable {
     public let linked: [Identity]
-    public let unlinked: [Identity]
+    public let unlinked: [KnownIdentity]
 
     /// True if nothing changed.
     public var isEmpty: Bool { linked.isEmpty && unlinked.isEmpty }
 
+    private init() { (linked, unlinked) = ([], []) }
+
     /// The change between two documents of one user. Where one of them does not tell its identities, none is known.
     public init(from earlier: SupabaseUser, to later: SupabaseUser) {
-        guard earlier.id == later.id, let before = earlier.identities, let after = later.identities else {
+        guard earlier.id == later.id, let before = earlier.knownIdentities else {
+            self.init()
+            return
+        }
+        self.init(from: before, to: later)
+    }
+
+    /// The change since the user's identities were these.
+    public init(from before: [KnownIdentity], to later: SupabaseUser) {
+        guard let after = later.identities else {
             (linked, unlinked) = ([], [])
             return
         }
@@ -52,24 +74,42 @@ public struct IdentityChange: Sendable, Equatable {
         unlinked = before.filter { identity in !after.contains { $0.identityID == identity.identityID } }
     }
 
-    /// What a sign-in added to a user who was there before it: identities made since `start` (Unix seconds by our
-    /// clock, taken before the sign-in) of a user older than that. For the first sign-in here, when there is no
-    /// document to compare with. A clock that is more than a minute off sees nothing, or a link of the last minutes.
-    public init(bySignInOf user: SupabaseUser, since start: Int) {
-        let bound = start - IdentityChange.leeway
-        let made = user.json["created_at"]?.string.flatMap(ServerInstant.seconds)
+    /// What was linked to a user whom nobody here has seen before: the accounts at other providers that the server made
+    /// later than the user. A sign-up makes both in one breath, by one clock, which is not ours. An address or a number
+    /// of the user's own is no such account: the server adds its identity when it likes, to users of old too.
+    public init(onFirstSightOf user: SupabaseUser) {
         unlinked = []
-        guard let made, made < bound else {
+        guard let made = user.createdAt else {
             linked = []
             return
         }
         linked = (user.identities ?? []).filter { identity in
-            identity.createdAt.flatMap(ServerInstant.seconds).map { $0 >= bound } ?? false
+            !IdentityChange.own.contains(identity.provider)
+                && identity.createdAtSeconds.map { $0 > made + IdentityChange.breath } ?? false
         }
     }
 
-    /// Seconds that clocks may differ.
-    private static let leeway = 60
+    private static let own: Set<String> = ["email", "phone"]
+    /// Seconds that a server takes for a sign-up at most, with the hooks that it asks.
+    private static let breath = 10
+}
+
+extension Identity {
+    /// When the server made it, in Unix seconds.
+    public var createdAtSeconds: Int? { createdAt.flatMap(ServerInstant.seconds) }
+}
+
+extension SupabaseUser {
+    /// When the server made the user, in Unix seconds.
+    var createdAt: Int? { json["created_at"]?.string.flatMap(ServerInstant.seconds) }
+
+    /// When somebody last signed in as the user, in Unix seconds.
+    public var lastSignInAt: Int? { json["last_sign_in_at"]?.string.flatMap(ServerInstant.seconds) }
+
+    /// What is to be remembered of the identities; nil where the document does not tell them.
+    public var knownIdentities: [KnownIdentity]? {
+        identities?.map { KnownIdentity(identityID: $0.identityID, provider: $0.provider) }
+    }
 }
 
 /// Instants as the server writes them: RFC 3339 in UTC with up to nine digits of fraction, which are dropped.

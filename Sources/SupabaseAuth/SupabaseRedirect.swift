@@ -22,16 +22,19 @@ public struct SupabaseRedirect: Sendable, Equatable {
     public let keyPlace: KeyPlace
     /// The address without its key.
     let base: WebURL
-    /// What the project's allow list must have so that the address is accepted; nil where it needs no entry. The server
-    /// refuses in silence: the flow then never comes back.
+    /// What the project's allow list must have so that the address is accepted; nil where it needs no entry: the server
+    /// takes a loopback address, but not the name localhost. It refuses in silence: the flow then never comes back.
     public let allowListEntry: String?
 
     /// An address for a flow. `base` is without the key: `http://127.0.0.1:8400/callback/work` or
     /// `swisscoin://auth-callback`; `key` is of base64url, since `.` and `/` separate in the server's patterns. Where
-    /// `isKeyless`, the address is sent unchanged; on loopback the key is always in the path.
+    /// `isKeyless`, the address is sent unchanged; on loopback the key is always in the path. With `hasFreePort` the port
+    /// is one of many, and the entry has them all.
     ///
     /// Throws for `redirect_uri`: not a URL, or with a fragment, or with a parameter that the server uses itself.
-    public init(base text: String, key: String, isKeyless: Bool = false) throws(FieldError) {
+    public init(
+        base text: String, key: String, isKeyless: Bool = false, hasFreePort: Bool = false
+    ) throws(FieldError) {
         guard let base = try? WebURL(parsing: text), base.fragment == nil else {
             throw FieldError(field: "redirect_uri", reason: "not a URL, or one with a fragment")
         }
@@ -45,7 +48,8 @@ public struct SupabaseRedirect: Sendable, Equatable {
             let split = SupabaseRedirect.splitQuery(text)
             keyPlace = .path
             url = (split.path.hasSuffix("/") ? split.path : split.path + "/") + key + split.query
-            allowListEntry = base.host == "localhost" ? SupabaseRedirect.anyPath(split.path) : nil
+            let place = hasFreePort ? "\(base.scheme)://localhost:*\(base.path)" : split.path
+            allowListEntry = base.host == "localhost" ? SupabaseRedirect.anyPath(place) : nil
         } else if isKeyless {
             keyPlace = .none
             url = text

@@ -23,6 +23,8 @@ public struct SupabaseUser: Sendable, Equatable {
     public let identities: [Identity]?
     public let factors: [Factor]
     private let document: JSONObject
+    /// Each change of them is recorded, and nobody has so many: a project that says otherwise would fill the records.
+    static let mostIdentities = 64
 
     /// Reads a user document, the server's or one of ours (``json``); nil without an `id`.
     public init?(reading document: JSONObject) {
@@ -38,7 +40,9 @@ public struct SupabaseUser: Sendable, Equatable {
         isAnonymous = document["is_anonymous"]?.bool ?? false
         appMetadata = document["app_metadata"]?.object ?? JSONObject()
         userMetadata = document["user_metadata"]?.object ?? JSONObject()
-        identities = document["identities"]?.array?.compactMap { $0.object.flatMap(Identity.init(reading:)) }
+        identities = document["identities"]?.array?.prefix(SupabaseUser.mostIdentities).compactMap {
+            $0.object.flatMap(Identity.init(reading:))
+        }
         factors = document["factors"]?.array?.compactMap { $0.object.flatMap(Factor.init(reading:)) } ?? []
         self.document = document
     }

@@ -20,6 +20,11 @@ extension QRCode {
             return withoutColor(unsafe String(cString: stated))
         }
 
+        /// True if nothing told which one suits: without colours, on a terminal that does not say how it looks.
+        public static func isGuessed(for stream: Console.Stream) -> Bool {
+            unsafe !stream.hasColor && getenv("COLORFGBG") == nil
+        }
+
         /// By `COLORFGBG`: the numbers of text and background, and at times another between them.
         static func withoutColor(_ stated: String) -> Ink {
             // 7 and 15 are the two whites.

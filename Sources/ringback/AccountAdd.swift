@@ -115,7 +115,7 @@ struct AccountAdd: ParsableCommand {
     private func show(_ checked: JSON, _ registered: RegisteredAccount?, _ file: AccountFile) {
         let account = ConfigurationCheck.account(name, in: checked)
         let listed = account?["redirect_uris"]?.array?.compactMap(\.string)
-        let uris = listed ?? [account?["redirect_uri"]?.string].compactMap { $0 }
+        let uris = (listed ?? [account?["redirect_uri"]?.string].compactMap { $0 }).filter { !$0.isEmpty }
         let notes = account?["notes"]?.array?.compactMap(\.string) ?? []
         guard !json.isWanted else {
             var object = JSONObject([
@@ -132,7 +132,11 @@ struct AccountAdd: ParsableCommand {
             for note in notes { Output.note(Sanitizer.line(note, limit: 600)) }
             return Output.note("Then run: ringback login \(name)")
         }
-        if !uris.isEmpty { Output.line("Register at the provider, as redirect URI:") }
+        let isProject = account?["provider"]?.string == "supabase"
+        if !uris.isEmpty {
+            let place = isProject ? "Add to the project's redirect URLs:" : "Register at the provider, as redirect URI:"
+            Output.line(place)
+        }
         for uri in uris { Output.line("  " + Sanitizer.line(uri, limit: 2_000)) }
         if uris.contains(where: { $0.contains("{port}") }) {
             Output.note("({port} stands for any port. If the provider wants one, choose it with --redirect-uri.)")

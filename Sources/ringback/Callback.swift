@@ -9,6 +9,7 @@ enum Callback {
 
     /// Why a text cannot be a callback; nil if it can.
     static func mistake(_ url: String) -> String? {
+        if url.isEmpty { return "There is no URL. It is what the browser's address line shows in the end." }
         if url.utf8.count > maxLength { return "The URL is longer than \(maxLength) bytes." }
         if url.hasPrefix("-") { return "A URL does not begin with “-”." }
         if url.unicodeScalars.contains(where: { !Sanitizer.isVisible($0) || $0 == " " }) {
@@ -52,7 +53,7 @@ enum Callback {
             if !isJSON { Output.line("The sign-in is finished.") }
             return
         }
-        if let failure = flow.failure { throw failure }
+        if let failure = flow.failure { throw SignInAdvice.elsewhere(failure, of: flow) }
         guard !isJSON || wantsNotice else { return }
         let account = try calls.account(flow.account)
         let isChange = flow.method == "update_user"
@@ -67,8 +68,7 @@ enum Callback {
 
     /// The accounts whose pending sign-in waits for a callback at the URL's place.
     static func accounts(awaiting url: String, _ calls: BrokerCalls) throws(RingbackError) -> [String] {
-        let flows = try calls.call("GET", "/v1/flows")["flows"]?.array?.compactMap { Flow(reading: $0) } ?? []
-        let candidates = flows.filter { flow in
+        let candidates = try calls.flows().filter { flow in
             flow.status == .pending && flow.redirectURI.map { place(of: $0) == place(of: url) } == true
         }
         // Several may wait at one place: the state says which, where the page's address has it.

@@ -1,6 +1,5 @@
 import ArgumentParser
 import RingbackClient
-import StrictJSON
 import Terminal
 
 struct Cancel: ParsableCommand {
@@ -17,8 +16,7 @@ struct Cancel: ParsableCommand {
     func run() throws {
         try present { () throws(RingbackError) in
             let calls = try daemon.calls()
-            let list = try calls.call("GET", "/v1/flows")["flows"]?.array?.compactMap { Flow(reading: $0) } ?? []
-            let pending = list.filter { $0.status == .pending && ($0.id == name || $0.account == name) }
+            let pending = try calls.flows().filter { $0.status == .pending && ($0.id == name || $0.account == name) }
             guard !pending.isEmpty else {
                 throw RingbackError(.flowNotFound, "No sign-in of \(Sanitizer.line(name)) is pending.")
             }

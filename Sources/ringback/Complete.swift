@@ -23,6 +23,12 @@ struct Complete: ParsableCommand {
         var text = ""
         try present { () throws(RingbackError) in text = try read(isTerminal) }
         let callback = Callback.trimmed(text)
+        if callback.isEmpty, url == nil, !isTerminal {
+            Output.note(
+                "ringback: There is no callback URL on standard input. Give it there, or as an argument: "
+                    + "ringback complete 'URL'")
+            throw ExitCode(ExitStatus.usage)
+        }
         // What was read is no argument: how the verb is used would not help.
         if let mistake = Callback.mistake(callback) {
             Output.note("ringback: \(mistake)")

@@ -38,7 +38,9 @@ struct DoctorExamination {
     var report = DoctorReport()
     /// The configuration as its own check reports it; nil if it is not good.
     private var configuration: JSON?
-    private var calls: BrokerCalls?
+    private(set) var calls: BrokerCalls?
+    /// What the socket shows, if it is a restricted one: the daemon may be another machine's.
+    private var grant: JSON?
     /// There is a systemd user manager.
     private let hasManager: Bool
 
@@ -53,6 +55,7 @@ struct DoctorExamination {
 
     mutating func run() throws(RingbackError) {
         lookAtSocket()
+        if let grant { return try lookThrough(grant) }
         lookAtConfiguration()
         if let account, let configuration, ConfigurationCheck.account(account, in: configuration) == nil {
             throw RingbackError(.accountNotFound, "There is no account \(account).")
@@ -97,8 +100,12 @@ struct DoctorExamination {
         }
         let calls = BrokerCalls(socket: path, application: "ringback")
         do throws(RingbackError) {
-            let status = try DaemonStatus(reading: try calls.call("GET", "/v1/status", timeout: .seconds(5)))
-            report.add("socket", .ok, "The daemon answers at \(path), pid \(status.pid).")
+            let answer = try calls.call("GET", "/v1/status", timeout: .seconds(5))
+            let status = try DaemonStatus(reading: answer)
+            grant = answer["grant"]
+            let pid = status.pid.map { ", pid \($0)" } ?? ""
+            let what = Elsewhere.restriction(grant).map { "A restricted socket answers at \(path), \($0)." }
+            report.add("socket", .ok, what ?? "The daemon answers at \(path)\(pid).")
             self.calls = calls
             if status.version == Ringback.version {
                 report.add("version", .ok, "ringback and ringbackd are of version \(status.version).")
@@ -122,7 +129,9 @@ struct DoctorExamination {
         }
     }
 
-    private var restart: String? { hasManager ? "systemctl --user restart \(DoctorExamination.service)" : nil }
+    private var restart: String? {
+        grant != nil ? nil : hasManager ? "systemctl --user restart \(DoctorExamination.service)" : nil
+    }
 
     private mutating func askDaemon() -> JSON? {
         guard let calls else { return nil }
@@ -148,15 +157,10 @@ struct DoctorExamination {
         do throws(RingbackError) {
             configuration = try ConfigurationCheck.run(config: nil, candidate: nil)
         } catch {
-            let mistakes = error.problem?.extensions["errors"]?.array ?? []
-            guard let first = mistakes.first else {
-                return report.add("configuration", .wrong, error.detail, command: "ringback config check")
-            }
-            let line = first["line"]?.integer.map { ":\($0)" } ?? ""
+            let mistakes = Failure.mistakes(error.problem?.extensions["errors"])
             let more = mistakes.count > 1 ? ", and \(mistakes.count - 1) more" : ""
             return report.add(
-                "configuration", .wrong,
-                "\(first["file"]?.string ?? "The configuration")\(line): \(first["message"]?.string ?? "")\(more)",
+                "configuration", .wrong, mistakes.first.map { $0 + more } ?? error.detail,
                 command: "ringback config check")
         }
         let names = Set((configuration?["accounts"]?.array ?? []).compactMap { $0["name"]?.string })

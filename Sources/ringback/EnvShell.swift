@@ -18,10 +18,10 @@ enum Shell: String, CaseIterable, ExpressibleByArgument {
     }
 
     /// A word that no shell changes stands as it is.
-    private func quoted(_ value: String) -> String {
+    func quoted(_ value: String) -> String {
         let isPlain = value.utf8.allSatisfy { byte in
             (byte | 0x20 >= UInt8(ascii: "a") && byte | 0x20 <= UInt8(ascii: "z"))
-                || (byte >= UInt8(ascii: "-") && byte <= UInt8(ascii: "9")) || byte == UInt8(ascii: "_")
+                || (byte >= UInt8(ascii: "-") && byte <= UInt8(ascii: "9")) || "_@+".utf8.contains(byte)
         }
         guard !isPlain || value.isEmpty else { return value }
         switch self {

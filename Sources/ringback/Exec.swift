@@ -26,23 +26,7 @@ struct Exec: ParsableCommand {
         help: ArgumentHelp("The descriptor's number: 0, or 3 and more. Else the first free one.", valueName: "n"))
     var descriptor: Int32?
 
-    @Option(help: ArgumentHelp("Seconds the token must still be valid.", valueName: "seconds"))
-    var minValid: Int?
-
-    @Option(help: ArgumentHelp("Seconds to wait at most.", valueName: "seconds"))
-    var timeout: Int?
-
-    @Option(help: "A token narrowed to these scopes, space-separated.")
-    var scope: String?
-
-    @Option(help: "A token for this audience.")
-    var audience: String?
-
-    @Option(help: "A token for this resource (RFC 8707).")
-    var resource: String?
-
-    @Option(help: "Fail if the session is somebody else's.")
-    var subject: String?
+    @OptionGroup var choice: SessionOptions
 
     @Flag(help: "Sign in first, if need be.")
     var signIn = false
@@ -62,20 +46,11 @@ struct Exec: ParsableCommand {
         if let descriptor, descriptor != 0, !(3...1_023).contains(descriptor) {
             throw ValidationError("--fd is 0, or 3 to 1023: 1 and 2 are the command's output.")
         }
-        for seconds in [minValid, timeout] where (seconds ?? 0) < 0 {
-            throw ValidationError("Seconds are 0 or more.")
-        }
     }
 
     func run() throws {
         var options = TokenOptions()
-        options.request.account = account
-        options.request.minValid = minValid
-        options.request.timeout = timeout
-        options.request.scope = scope
-        options.request.audience = audience
-        options.request.resource = resource
-        options.request.subject = subject
+        options.request = choice.request(account)
         options.socket = daemon.socket
         options.signsIn = signIn
         try present(account: account) { () throws(RingbackError) in

@@ -1,4 +1,6 @@
+import RingbackAPI
 import RingbackClient
+import StrictJSON
 
 /// What a verb ends with (CONTRACT section 8). Codes of a newer daemon are failures like any other: 1.
 enum ExitStatus {
@@ -22,6 +24,9 @@ enum ExitStatus {
         case .providerUnreachable, .rateLimited, .invalidProviderResponse: 5
         case .timeout, .timedOut, .flowExpired: 6
         case .invalidConfiguration: badConfiguration
+        // What was typed cannot be, and only the daemon could tell; what a provider does not like is its own no.
+        case .validationFailed, "invalid_request":
+            error.problem?.extensions["provider_code"] == nil ? usage : failed
         default: failed
         }
     }

@@ -84,10 +84,11 @@ struct ExposeCreate: ParsableCommand {
         let end = grant["expires_at"]?.integer.map { ", until \(TimeText.dateAndTime($0))" } ?? ""
         var lines = ["It serves the access tokens of \(accounts)\(scope)\(end), and who is signed in: nothing else."]
         if let app = grant["flatpak"]?.string, let socket = grant["flatpak_socket"]?.string {
-            lines.append("For the app: flatpak override --user --env=RINGBACK_SOCK=\(socket) \(app)")
+            lines.append("For the app: flatpak override --user --env=RINGBACK_SOCK=\(Shell.sh.quoted(socket)) \(app)")
         } else if let directory = grant["directory"]?.string {
             lines.append("For a container: mount \(directory), and let RINGBACK_SOCK name the file “socket” in it.")
         }
-        return lines + ["To end it: ringback expose revoke \(name)"]
+        let remarks = (grant["notes"]?.array ?? []).compactMap(\.string).map { "Note: \($0)" }
+        return lines + remarks + ["To end it: ringback expose revoke \(name)"]
     }
 }

@@ -14,6 +14,8 @@ struct ExposeList: ParsableCommand {
             let answer = try daemon.calls().call("GET", "/v1/grants")
             guard !json.isWanted else { return Output.json(answer) }
             let grants = answer["grants"]?.array ?? []
+            let closed = answer["closed"]?.array ?? []
+            defer { for entry in closed { Output.note(ExposeList.line(closed: entry)) } }
             guard !grants.isEmpty else {
                 return Output.note("Nothing is exposed. Run: ringback expose NAME --account ACCOUNT")
             }
@@ -23,6 +25,11 @@ struct ExposeList: ParsableCommand {
                 Output.line(index == 0 ? Style.bold.apply(line, on: .output) : line)
             }
         }
+    }
+
+    /// One that is not there, and why.
+    private static func line(closed entry: JSON) -> String {
+        Sanitizer.line("Not exposed: \(entry["name"]?.string ?? ""). \(entry["detail"]?.string ?? "")", limit: 4_000)
     }
 
     private static func cells(_ grant: JSON) -> [String] {

@@ -21,6 +21,10 @@ struct ExposeRevoke: ParsableCommand {
                 Output.json(grant)
             } else {
                 Output.line("\(Sanitizer.line(grant["name"]?.string ?? name)) is no longer exposed.")
+                guard let place = grant["source"]?.string, place != "api" else { return }
+                Output.note(
+                    Sanitizer.line(
+                        "It stays closed until its table in the configuration is changed: \(place)", limit: 4_000))
             }
         }
     }

@@ -2,10 +2,17 @@ import RingbackClient
 import StrictJSON
 import Terminal
 
+extension BrokerCalls {
+    /// Every sign-in that the daemon remembers.
+    func flows() throws(RingbackError) -> [Flow] {
+        try call("GET", "/v1/flows")["flows"]?.array?.compactMap { Flow(reading: $0) } ?? []
+    }
+}
+
 /// Finds the flow that waits for a code, by its identifier or by its account's name.
 enum FlowChoice {
     static func find(_ name: String, _ calls: BrokerCalls) throws(RingbackError) -> Flow {
-        let list = try calls.call("GET", "/v1/flows")["flows"]?.array?.compactMap { Flow(reading: $0) } ?? []
+        let list = try calls.flows()
         // An ended one is found by its identifier, so that its own words tell what became of it.
         if let flow = list.first(where: { $0.id == name }) {
             if let failure = flow.failure { throw failure }

@@ -15,6 +15,9 @@ struct Login: ParsableCommand {
             not be seen is asked for on the terminal, without echo; else it is a line of standard input, or of the \
             descriptor that is named. Several are lines in the order in which --help names them; it is never an argument.
 
+            By a passkey (--method passkey) what the authenticator is asked is printed first, as JSON on one line, for an app \
+            or a web page; what it answers is read as JSON.
+
             Ctrl-C withdraws. Exit status 4: denied or cancelled; 6: not finished in time.
             """)
 
@@ -77,6 +80,7 @@ struct Login: ParsableCommand {
         var run = SignInRun(account: account, opensBrowser: !noBrowser)
         run.fields = try way.fields(SecretInput(interruption: interruption))
         run.codeDescriptor = way.codeDescriptor
+        run.credentialDescriptor = way.credentialDescriptor
         if switchSubject { run.fields["switch_subject"] = true }
         if let callbackPort { run.fields["callback_port"] = .integer(callbackPort) }
         run.mayChooseDevice = way.isLeftOpen && !noBrowser && callbackPort == nil
@@ -86,6 +90,8 @@ struct Login: ParsableCommand {
             if !noBrowser, let warning = SchemeDesktop.warning(flow.redirectURI) { Output.note(warning) }
             if json.isWanted {
                 Output.json(document)
+            } else if let options = flow.passkeyOptions {
+                Output.line(options)
             } else if noBrowser, let url = flow.authorizationURL {
                 Output.line(Sanitizer.line(url, limit: 16_384))
             }

@@ -12,8 +12,8 @@ enum Output {
         }
     }
 
-    /// A result as JSON, on one line.
-    static func json(_ json: JSON) { line(json.text) }
+    /// A result as JSON, on one line, whatever is in it.
+    static func json(_ json: JSON) { line(json.visibleText) }
 
     /// Anything that is no result. May hold several lines; what comes from outside must be sanitized in it.
     static func note(_ text: String) { _ = Console.write(text + "\n", to: .errors) }

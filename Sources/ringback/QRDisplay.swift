@@ -12,10 +12,13 @@ enum QRDisplay {
             return false
         }
         let lines = code.lines(.suiting(.errors))
+        // Light on dark where it should be dark on light: not every camera takes that.
+        let isGuessed = QRCode.Ink.isGuessed(for: .errors)
         // What is waited for stands below it.
-        guard lines.count + 2 <= Console.Stream.errors.rows ?? .max else { return false }
+        guard lines.count + (isGuessed ? 3 : 2) <= Console.Stream.errors.rows ?? .max else { return false }
         Output.note(introduction)
         Output.note(lines.joined(separator: "\n"))
+        if isGuessed { Output.note("(On a light background a camera may want it drawn for one: COLORFGBG=\"0;15\")") }
         return true
     }
 }

@@ -25,11 +25,13 @@ enum SSHForwarding {
             + (port == 22 ? "" : " -p \(port)")
     }
 
+    /// An address of IPv4 or IPv6, the latter perhaps with a zone. A server that was handed a pipe knows none, and says
+    /// `UNKNOWN`.
     private static func isAddress(_ text: Substring) -> Bool {
-        !text.isEmpty && !text.hasPrefix("-")
-            && text.utf8.allSatisfy { byte in
-                (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte & 0xDF) || ":.%-_".utf8.contains(byte)
-            }
+        guard text.contains(".") || text.contains(":"), !text.hasPrefix("-") else { return false }
+        return text.utf8.allSatisfy { byte in
+            (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte & 0xDF) || ":.%-_".utf8.contains(byte)
+        }
     }
 
     private static func isPlain(_ name: String) -> Bool {

@@ -61,7 +61,7 @@ struct SchemeRegister: ParsableCommand {
             }
             guard use?.accounts.contains(account) == true else {
                 throw RingbackError(
-                    .validationFailed,
+                    .stateConflict,
                     "The sign-ins of \(account) do not come back by \(scheme). Set in its configuration: "
                         + "redirect_uri = \"\(SchemeRegister.example(scheme))\"", recovery: .fixConfiguration)
             }

@@ -24,7 +24,10 @@ struct ShowAccounts: ParsableCommand {
                     "No account is configured. Run: ringback account add NAME --issuer URL --client-id ID")
             }
             var table = Table(columns: ["NAME", "PROVIDER", "STATE", "WHO", "TOKEN VALID", "PROBLEM"])
-            for document in documents { table.add(ShowAccounts.cells(try Account(reading: document))) }
+            for document in documents {
+                let account = try Account(reading: document)
+                table.add(ShowAccounts.cells(account, isService: document["grant"] != nil))
+            }
             for (index, line) in table.lines.enumerated() {
                 Output.line(index == 0 ? Style.bold.apply(line, on: .output) : line)
             }
@@ -40,11 +43,13 @@ struct ShowAccounts: ParsableCommand {
         return account.state.rawValue + (text.isEmpty ? "" : " (\(text))")
     }
 
-    private static func cells(_ account: Account) -> [String] {
-        [
+    private static func cells(_ account: Account, isService: Bool) -> [String] {
+        // A service has a session before it has a token: nobody may have asked for one yet.
+        let hasToken = account.state.hasSession && (!isService || account.expiresAt != nil)
+        return [
             account.name, account.provider, state(account),
             account.user?.email ?? account.user?.phone ?? account.subject ?? "-",
-            account.state.hasSession ? TimeText.validity(until: account.expiresAt, now: TimeText.now()) : "-",
+            hasToken ? TimeText.validity(until: account.expiresAt, now: TimeText.now()) : "-",
             account.error.map { $0.userMessage ?? $0.detail } ?? "",
         ]
     }

@@ -11,17 +11,7 @@ struct ShowSession: ParsableCommand {
     @Argument(help: "The account.")
     var account: String
 
-    @Option(help: ArgumentHelp("Seconds the token must still be valid.", valueName: "seconds"))
-    var minValid: Int?
-
-    @Option(help: "A token narrowed to these scopes, space-separated.")
-    var scope: String?
-
-    @Option(help: "A token for this audience.")
-    var audience: String?
-
-    @Option(help: "A token for this resource (RFC 8707).")
-    var resource: String?
+    @OptionGroup var choice: SessionOptions
 
     @Option(
         help: ArgumentHelp(
@@ -32,17 +22,9 @@ struct ShowSession: ParsableCommand {
     @OptionGroup var json: JSONOption
     @OptionGroup var daemon: DaemonOptions
 
-    func validate() throws {
-        if let minValid, minValid < 0 { throw ValidationError("Seconds are 0 or more.") }
-    }
-
     func run() throws {
         try present(account: account) { () throws(RingbackError) in
-            var request = SessionRequest(account: account)
-            request.minValid = minValid
-            request.scope = scope
-            request.audience = audience
-            request.resource = resource
+            var request = choice.request(account)
             request.include = "user" + (include.map { ",\($0)" } ?? "")
             let answer = try daemon.calls().session(request)
             guard !json.isWanted else { return Output.json(answer) }

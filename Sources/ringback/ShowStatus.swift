@@ -16,18 +16,20 @@ struct ShowStatus: ParsableCommand {
             guard !json.isWanted else { return Output.json(answer) }
             let status = try DaemonStatus(reading: answer)
             // A restricted socket tells less.
-            let pid = answer["pid"]?.integer.map { ", pid \($0)" } ?? ""
+            let pid = status.pid.map { ", pid \($0)" } ?? ""
             Output.field("Daemon", "ringbackd \(status.version)\(pid), up \(TimeText.span(status.uptime))")
             Output.field("Socket", calls.socket)
-            Output.field("Restricted", ShowStatus.restriction(answer["grant"]))
+            Output.field("Restricted", Elsewhere.restriction(answer["grant"]))
             Output.field("Vault", ShowStatus.vault(answer["vault"]))
             if status.isVaultLocked {
-                Output.field("Locked", status.vaultLockReason ?? "Run: ringback unlock")
+                let step = answer["grant"] == nil ? "Run: ringback unlock" : "\(Elsewhere.place) ringback unlock"
+                Output.field("Locked", status.vaultLockReason ?? step)
             }
             let counts = status.accounts.filter { $0.value > 0 }.sorted { $0.key.rawValue < $1.key.rawValue }
             let text = counts.map { "\($0.value) \($0.key.rawValue)" }.joined(separator: ", ")
             Output.field("Accounts", text.isEmpty ? "none" : text)
             try showWhatWaits(status, answer, calls)
+            for warning in (answer["warnings"]?.array ?? []).compactMap(\.string) { Output.field("Warning", warning) }
             guard let listeners = answer["listeners"]?.array?.compactMap(\.string) else { return }
             Output.field(
                 "Listeners", listeners.isEmpty ? "none (no sign-in is pending)" : listeners.joined(separator: ", "))
@@ -46,16 +48,6 @@ struct ShowStatus: ParsableCommand {
         let names = answer["pending_revocations_by_account"]?.object?.names ?? []
         let whose = names.isEmpty ? "" : " (\(names.joined(separator: ", ")))"
         Output.field("Sign-outs", "\(status.pendingRevocations) to be told to the provider\(whose)")
-    }
-
-    /// What a restricted socket is, and shows.
-    private static func restriction(_ grant: JSON?) -> String? {
-        guard let name = grant?["name"]?.string else { return nil }
-        let accounts = (grant?["accounts"]?.array ?? []).compactMap(\.string).joined(separator: ", ")
-        let scope = grant?["scope"]?.string.map { " for at most “\($0)”" } ?? ""
-        let end = grant?["expires_at"]?.integer
-        let validity = end.map { ", valid \(TimeText.validity(until: $0, now: TimeText.now()))" } ?? ""
-        return "\(name): tokens of \(accounts)\(scope)\(validity)"
     }
 
     private static func vault(_ vault: JSON?) -> String? {

@@ -10,19 +10,33 @@ enum SignInGuide {
         guard let url = flow.authorizationURL else { return }
         if hasQR { QRDisplay.show(url, after: "The sign-in page, for a camera:") }
         guard flow.waitingFor == "callback", let redirectURI = flow.redirectURI else { return }
-        guard redirectURI.hasPrefix("http://") else { return Output.note(pasting(takesPaste)) }
-        if let line = SSHForwarding.line(for: redirectURI) {
+        let scheme = Sanitizer.line(String(redirectURI.prefix { $0 != ":" }), limit: 100)
+        switch scheme {
+        case "http":
+            if let line = SSHForwarding.line(for: redirectURI) {
+                Output.note(
+                    """
+                    The browser comes back to this machine. To let one elsewhere in, run there first:
+                      \(line)
+                    """)
+            }
+            show(
+                "A browser on another machine ends at a page that does not load: its address is the callback URL.",
+                takesPaste)
+        case "https":
+            let place = Sanitizer.line(redirectURI, limit: 400)
+            show("The sign-in ends at a page whose address begins with \(place): it is the callback URL.", takesPaste)
+        default:
             Output.note(
-                """
-                The browser comes back to this machine. To let one elsewhere in, run there first:
-                  \(line)
-                """)
+                "A browser on this machine hands the callback over by itself, if the desktop knows \(scheme): "
+                    + "links (ringback scheme register \(scheme)).")
+            show(
+                "One elsewhere cannot open that link, which is the callback URL: Firefox shows it in the address line, "
+                    + "Chromium in the console of its developer tools (F12).", takesPaste)
         }
-        Output.note(pasting(takesPaste))
     }
 
-    private static func pasting(_ isPossibleHere: Bool) -> String {
-        "A browser on another machine ends at a page that does not load: its address is the callback URL. "
-            + (isPossibleHere ? "Paste it here, or give it to: ringback complete" : "Give it to: ringback complete")
+    private static func show(_ way: String, _ takesPaste: Bool) {
+        Output.note("\(way) " + (takesPaste ? "Paste it here, or give it to: " : "Give it to: ") + "ringback complete")
     }
 }

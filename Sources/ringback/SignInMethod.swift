@@ -10,6 +10,7 @@ enum SignInMethod: String, ExpressibleByArgument, CaseIterable {
     case otp
     case magicLink = "magic_link"
     case idToken = "id_token"
+    case passkey
     case anonymous
     case sso
     case session
@@ -34,6 +35,7 @@ enum SignInMethod: String, ExpressibleByArgument, CaseIterable {
             return all.union([
                 "with", "from", "data", "id-token-fd", "nonce-fd", "access-token-fd", "captcha-token-fd",
             ])
+        case .passkey: return all.union(["captcha-token-fd", "credential-fd"])
         case .anonymous: return all.union(["data", "captcha-token-fd"])
         case .sso: return all.union(["domain", "provider-id", "captcha-token-fd", "provider-token"])
         case .session: return all.union(["access-token-fd", "refresh-token-fd"])

@@ -83,6 +83,11 @@ struct SignInOptions: ParsableArguments {
     @Option(name: .customLong("code-fd"), help: SignInOptions.descriptor("the code that was sent"))
     var codeDescriptor: Int32?
 
+    @Option(
+        name: .customLong("credential-fd"),
+        help: SignInOptions.descriptor("passkey: what the authenticator answered, as JSON,"))
+    var credentialDescriptor: Int32?
+
     /// How a code reaches a phone.
     enum Channel: String, ExpressibleByArgument, CaseIterable { case sms, whatsapp }
 
@@ -110,7 +115,7 @@ struct SignInOptions: ParsableArguments {
             guard (domain == nil) != (providerID == nil) else {
                 throw ValidationError("Say which organization: --domain DOMAIN or --provider-id ID.")
             }
-        case .browser, .device, .anonymous, .session: break
+        case .browser, .device, .passkey, .anonymous, .session: break
         }
         guard channel == nil || phone != nil else { throw ValidationError("--channel belongs to --phone.") }
         try SignInOptions.check(parameters: parameters)
@@ -135,7 +140,7 @@ struct SignInOptions: ParsableArguments {
     private var descriptors: [Int32?] {
         [
             passwordDescriptor, idTokenDescriptor, nonceDescriptor, accessTokenDescriptor, refreshTokenDescriptor,
-            captchaDescriptor, codeDescriptor,
+            captchaDescriptor, codeDescriptor, credentialDescriptor,
         ]
     }
 
@@ -153,7 +158,7 @@ struct SignInOptions: ParsableArguments {
             ("password-fd", passwordDescriptor != nil), ("id-token-fd", idTokenDescriptor != nil),
             ("nonce-fd", nonceDescriptor != nil), ("access-token-fd", accessTokenDescriptor != nil),
             ("refresh-token-fd", refreshTokenDescriptor != nil), ("captcha-token-fd", captchaDescriptor != nil),
-            ("code-fd", codeDescriptor != nil),
+            ("code-fd", codeDescriptor != nil), ("credential-fd", credentialDescriptor != nil),
         ]
         return values.filter(\.1).map(\.0)
     }

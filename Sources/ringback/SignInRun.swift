@@ -21,6 +21,8 @@ struct SignInRun {
     var showsQR = true
     /// Where a code is read, if the flow wants one; nil for the terminal or standard input.
     var codeDescriptor: Int32?
+    /// The same for a passkey's answer.
+    var credentialDescriptor: Int32?
     /// Called with the flow once there is one.
     var began: (Flow, JSON) -> Void = { _, _ in }
 
@@ -35,23 +37,30 @@ struct SignInRun {
     func finish(_ calls: BrokerCalls) throws(RingbackError) -> JSON {
         let flow: Flow
         let document: JSON
+        let beginning: Beginning
         do throws(RingbackError) {
-            switch try begin(calls) {
+            beginning = try begin(calls)
+            switch beginning.started {
             case .done(let account): return account
             case .flow(let started, let json): (flow, document) = (started, json)
             }
         } catch {
-            throw isAnotherPerson(error, calls) ? hinted(error) : error
+            guard !isAnotherPerson(error, calls) else {
+                throw SignInAdvice.switching(error, account, projectAdvice.options)
+            }
+            throw projectAdvice.advised(error)
         }
         let ended: Flow
         do throws(RingbackError) {
             // What came while the flow began: nothing may be shown for a sign-in that nobody wants any more.
             if calls.interruption?.isInterrupted == true { throw RingbackError(.cancelled, "") }
             began(flow, document)
-            ended = try wait(for: flow, calls)
+            beginning.reason.map { Output.note($0) }
+            ended = try wait(for: flow, opensBrowser: beginning.opensBrowser, calls)
         } catch {
             // A wrong code, where nobody can be asked again, ends this run too; without a daemon there is no flow.
-            if CodeEntry.isAwaited(by: flow) || error.kind == .cancelled { try? calls.withdraw(flow: flow.id) }
+            let isAnswered = CodeEntry.isAwaited(by: flow) || PasskeyEntry.isAwaited(by: flow)
+            if isAnswered || error.kind == .cancelled { try? calls.withdraw(flow: flow.id) }
             guard error.kind == .cancelled else { throw error }
             throw RingbackError(.cancelled, "The sign-in to \(account) was withdrawn.")
         }
@@ -63,18 +72,15 @@ struct SignInRun {
                     + "before: others who wait for it may still finish it.")
         }
         if let failure = ended.failure {
-            throw failure.kind == .stateConflict && path == "/sign-in" ? hinted(failure) : failure
+            throw projectAdvice.advised(
+                path == "/sign-in" ? SignInAdvice.advised(failure, of: ended, projectAdvice.options) : failure)
         }
         var patient = calls
         patient.interruption = nil
         return try patient.account(account)
     }
 
-    private func hinted(_ error: RingbackError) -> RingbackError {
-        var error = error
-        error.detail += " To replace the held session, run: ringback login \(account) --switch"
-        return error
-    }
+    private var projectAdvice: ProjectAdvice { ProjectAdvice(account: account, fields: fields) }
 
     /// A conflict at the start may also be with another sign-in that is pending: then there is nothing to switch.
     private func isAnotherPerson(_ error: RingbackError, _ calls: BrokerCalls) -> Bool {
@@ -86,28 +92,47 @@ struct SignInRun {
 
     /// Starts or joins the flow. Without the answer there would be nothing to withdraw, so this is not interrupted:
     /// a signal takes effect when the flow is known.
-    private func begin(_ calls: BrokerCalls) throws(RingbackError) -> BrokerCalls.Started {
+    private func begin(_ calls: BrokerCalls) throws(RingbackError) -> Beginning {
         var patient = calls
         patient.interruption = nil
         var fields = fields
         if let timeout { fields["timeout"] = .integer(timeout) }
-        if mayChooseDevice, !Display.hasBrowser, !waitsForBrowser(patient) {
+        guard mayChooseDevice, !Display.hasBrowser, hasChoice(patient) else {
             do throws(RingbackError) {
-                var asked = fields
-                asked["method"] = "device"
-                return try begin(asked, patient, calls)
+                return Beginning(started: try begin(fields, patient, calls), opensBrowser: opensBrowser)
             } catch {
-                // The provider offers no such thing, or not to this client.
-                guard [.methodUnsupported, .providerError].contains(error.kind) else { throw error }
+                throw fields["method"]?.string == "device" ? SignInAdvice.withoutDevice(error, account) : error
             }
         }
-        return try begin(fields, patient, calls)
+        let refusal: RingbackError
+        do throws(RingbackError) {
+            var asked = fields
+            asked["method"] = "device"
+            return Beginning(
+                started: try begin(asked, patient, calls), opensBrowser: false, reason: SignInAdvice.deviceChosen)
+        } catch {
+            // The provider offers no such thing, or not to this client: the page can still be shown, and its answer
+            // pasted. Nothing is opened where nothing can be shown.
+            guard SignInAdvice.refusesDevice(error) else { throw error }
+            refusal = error
+        }
+        return Beginning(
+            started: try begin(fields, patient, calls), opensBrowser: false,
+            reason: SignInAdvice.deviceRefused(refusal))
     }
 
-    /// One that was begun with a browser is joined, not opposed.
-    private func waitsForBrowser(_ calls: BrokerCalls) -> Bool {
-        guard let flow = try? calls.account(account)["flow"] else { return false }
-        return flow["method"]?.string != "device"
+    /// What has begun, and how it is to be shown.
+    private struct Beginning {
+        let started: BrokerCalls.Started
+        let opensBrowser: Bool
+        /// Why this way was chosen, where the person did not.
+        var reason: String?
+    }
+
+    /// A sign-in that was begun with a browser is joined, not opposed; and a service has none.
+    private func hasChoice(_ calls: BrokerCalls) -> Bool {
+        guard let known = try? calls.account(account) else { return true }
+        return known["grant"] == nil && ["device", nil].contains(known["flow"]?["method"]?.string)
     }
 
     private func begin(
@@ -135,12 +160,14 @@ struct SignInRun {
         return "Signed in to \(name) as \(Sanitizer.line(who))"
     }
 
-    private func wait(for flow: Flow, _ calls: BrokerCalls) throws(RingbackError) -> Flow {
+    private func wait(
+        for flow: Flow, opensBrowser mayOpen: Bool, _ calls: BrokerCalls
+    ) throws(RingbackError) -> Flow {
         var browser: Int32?
         if flow.userCode != nil {
             DeviceDisplay.show(flow, hasQR: showsQR)
         } else if opensBrowser, let url = flow.authorizationURL {
-            browser = Browser.start(url)
+            if mayOpen { browser = Browser.start(url) }
             if browser == nil { showPage(url, flow, takesPaste: PasteEntry.isPossible) }
         } else if !opensBrowser {
             SignInGuide.show(for: flow, hasQR: showsQR, takesPaste: PasteEntry.isPossible)
@@ -163,6 +190,12 @@ struct SignInRun {
             entry.end = bound
             if !SecretInput.asksPerson(codeDescriptor) { show() }
             return try entry.finish(flow, onTick: show)
+        }
+        if PasskeyEntry.isAwaited(by: flow), let interruption = calls.interruption {
+            let entry = PasskeyEntry(
+                input: SecretInput(interruption: interruption), descriptor: credentialDescriptor)
+            if !SecretInput.asksPerson(credentialDescriptor) { show() }
+            return try entry.finish(flow, calls, until: bound)
         }
         if browser == nil, flow.waitingFor == "callback", let interruption = calls.interruption, PasteEntry.isPossible {
             var entry = PasteEntry(calls: calls, input: SecretInput(interruption: interruption))
@@ -194,6 +227,7 @@ struct SignInRun {
         return switch flow.waitingFor {
         case nil, "callback": "the sign-in to \(flow.account)\(place) in your browser"
         case "code": "the code that was sent for \(flow.account) (ringback verify takes it too)"
+        case "passkey": "the answer of a passkey for \(flow.account)"
         case "email_confirmation": "the confirmation by e-mail for \(flow.account)"
         // The code once more: what stands above may have scrolled away.
         case "device": "the code \(Sanitizer.line(flow.userCode ?? "")) to be entered, for \(flow.account)"

@@ -7,7 +7,8 @@ struct SupabaseVerbs: ParsableCommand {
         subcommands: [
             SupabaseUser.self, SupabaseUpdateUser.self, SupabaseResetPassword.self, SupabaseReauthenticate.self,
             SupabaseIdentities.self, SupabaseLink.self, SupabaseUnlink.self, SupabaseFactors.self,
-            SupabaseEnroll.self, SupabaseVerifyFactor.self, SupabaseRemoveFactor.self, SupabaseRPC.self,
+            SupabaseEnroll.self, SupabaseVerifyFactor.self, SupabaseRemoveFactor.self, SupabasePasskeys.self,
+            SupabaseRegisterPasskey.self, SupabaseRenamePasskey.self, SupabaseRemovePasskey.self, SupabaseRPC.self,
             SupabaseSQL.self,
         ])
 }

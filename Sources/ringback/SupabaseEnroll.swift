@@ -51,7 +51,9 @@ struct SupabaseEnroll: ParsableCommand {
             let enrolment = try FactorEnrolment(reading: document)
             if json.isWanted { Output.json(document) } else { show(enrolment) }
             let id = Sanitizer.line(enrolment.factor.id)
-            let later = "The factor counts once it is proved: ringback supabase verify-factor \(account) \(id)"
+            // The project's word, in a line for a shell.
+            let later =
+                "The factor counts once it is proved: ringback supabase verify-factor \(account) \(Shell.sh.quoted(id))"
             guard !noVerify else {
                 if !json.isWanted { Output.line("Added \(id) to \(account)") }
                 return Output.note(later)
@@ -78,11 +80,7 @@ struct SupabaseEnroll: ParsableCommand {
 
     private func show(_ enrolment: FactorEnrolment) {
         guard let uri = enrolment.uri else { return }
-        let code = QRCode(uri)
-        if !noQr, let code, let columns = Console.Stream.errors.columns, code.columns <= columns {
-            Output.note("Read this with the authenticator app:\n")
-            Output.note(code.lines(.suiting(.errors)).joined(separator: "\n") + "\n")
-        } else {
+        if noQr || !QRDisplay.show(uri, after: "Read this with the authenticator app:") {
             Output.note("For the authenticator app:  \(Sanitizer.line(uri, limit: 2_000))")
         }
         if let secret = enrolment.secret { Output.note("To type it instead:  \(Sanitizer.line(secret))") }

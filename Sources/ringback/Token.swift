@@ -50,26 +50,10 @@ struct Token: ParsableCommand {
     @Argument(help: "The account (or --issuer).")
     var account: String?
 
-    @Option(help: ArgumentHelp("Seconds the token must still be valid.", valueName: "seconds"))
-    var minValid: Int?
-
-    @Option(help: ArgumentHelp("Seconds to wait at most.", valueName: "seconds"))
-    var timeout: Int?
-
-    @Option(help: "A token narrowed to these scopes, space-separated.")
-    var scope: String?
-
-    @Option(help: "A token for this audience.")
-    var audience: String?
-
-    @Option(help: "A token for this resource (RFC 8707).")
-    var resource: String?
+    @OptionGroup var choice: SessionOptions
 
     @Option(help: ArgumentHelp("The account of this issuer, instead of a name.", valueName: "url"))
     var issuer: String?
-
-    @Option(help: "Fail if the session is somebody else's.")
-    var subject: String?
 
     @Option(help: "access_token or id_token.")
     var kind: String?
@@ -88,9 +72,6 @@ struct Token: ParsableCommand {
             throw ValidationError("Name an account, or an issuer by --issuer.")
         }
         if signIn, account == nil { throw ValidationError("--sign-in needs an account's name.") }
-        for seconds in [minValid, timeout] where (seconds ?? 0) < 0 {
-            throw ValidationError("Seconds are 0 or more.")
-        }
         guard [nil, "access_token", "id_token"].contains(kind) else {
             throw ValidationError("--kind is access_token or id_token.")
         }
@@ -98,14 +79,8 @@ struct Token: ParsableCommand {
 
     func run() throws {
         var options = TokenOptions()
-        options.request.account = account
+        options.request = choice.request(account)
         options.request.issuer = issuer
-        options.request.minValid = minValid
-        options.request.timeout = timeout
-        options.request.scope = scope
-        options.request.audience = audience
-        options.request.resource = resource
-        options.request.subject = subject
         options.request.kind = kind == "access_token" ? nil : kind
         options.socket = daemon.socket
         options.format = json.isWanted ? .json : format

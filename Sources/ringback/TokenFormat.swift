@@ -17,7 +17,7 @@ enum TokenFormat: String, CaseIterable, Sendable {
     /// - Throws: `bad_answer` for a token with characters that no token has: printed into a header or a line of a
     ///   protocol, they would be more than a token.
     func line(_ answer: JSON, kind: String?) throws(RingbackError) -> String {
-        if self == .json { return answer.text }
+        if self == .json { return answer.visibleText }
         let member = kind == "id_token" ? "id_token" : "access_token"
         guard let token = answer[member]?.string, !token.isEmpty else {
             throw RingbackError(.badAnswer, "The daemon's answer has no “\(member)”.")

@@ -38,7 +38,7 @@ struct Credentials: Sendable {
         do throws(ConfigurationError) {
             return try CredentialFile.read(name, in: directory, user: geteuid())
         } catch {
-            throw CredentialError(reason: error.message)
+            throw CredentialError(reason: "\(error.message) (a unit is given it by LoadCredential=\(name):PATH)")
         }
     }
 

@@ -10,11 +10,13 @@ struct ExposedPlaces: Sendable {
     /// `exposed/NAME.sock` is for whoever names a path; `mount/NAME/socket` is alone in a directory, for containers that
     /// must see no other.
     let base: String
-    /// Flatpak's directories of running apps; nil without `XDG_RUNTIME_DIR`.
+    /// Flatpak's directories of running apps; nil without `XDG_RUNTIME_DIR`, and for a daemon that leaves them alone.
     let apps: String?
+    private let isPrivate: Bool
 
     /// - Parameter isPrivate: the daemon has a directory of its own, and leaves the user's alone.
     init(socket: String, isPrivate: Bool) {
+        self.isPrivate = isPrivate
         if !isPrivate, let runtime = environment("XDG_RUNTIME_DIR"), runtime.hasPrefix("/") {
             base = "\(runtime)/ringback"
             apps = "\(runtime)/app"
@@ -50,7 +52,11 @@ struct ExposedPlaces: Sendable {
         try makeDirectory("\(base)/mount/\(exposure.name)", mode: isShared ? 0o711 : 0o700)
         guard let id = exposure.order.flatpak else { return }
         guard let apps else {
-            throw PlaceError(reason: "there is no place for a Flatpak app's socket: XDG_RUNTIME_DIR is not set")
+            throw PlaceError(
+                reason: "there is no place for a Flatpak app's socket: "
+                    + (isPrivate
+                        ? "this daemon is private (ringback agent, or --private) and keeps to its own directory. Ask "
+                            + "the user's own daemon" : "XDG_RUNTIME_DIR is not set"))
         }
         try makeDirectory(apps)
         try makeDirectory("\(apps)/\(id)")

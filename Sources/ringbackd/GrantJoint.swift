@@ -28,8 +28,8 @@ final class ExposedSockets: Service {
         self.api.set(api)
         self.book.set(book)
         places.sweep()
-        await book.configure(configuration)
         await book.restore()
+        await book.configure(configuration)
         places.tidy()
     }
 
@@ -98,6 +98,9 @@ final class ExposedSockets: Service {
     func tell(_ fact: ExposureBook.Fact) {
         switch fact {
         case .opened(let exposure): logger.info("Exposed: \(exposure.name)")
+        case .closed(let exposure, .accountChanged):
+            logger.warning(
+                "No longer exposed: \(exposure.name). An account that it showed has another provider or client now")
         case .closed(let exposure, let ending): logger.info("No longer exposed: \(exposure.name) (\(ending.rawValue))")
         case .failed(let name, let reason): logger.error("\(name) is not exposed. \(reason)")
         case .damaged(let reason): logger.error("What was exposed is not known any more. \(reason)")
@@ -107,12 +110,17 @@ final class ExposedSockets: Service {
 
 extension ExposureBook {
     /// The daemon's book, kept in the state directory.
-    init(_ sockets: ExposedSockets, state: String, records: RecordKeeper) {
-        self.init(door: sockets.door, file: StateFile(directory: state, name: "grants.json")) { fact in
-            records.note(fact)
-            sockets.tell(fact)
-        }
+    init(_ sockets: ExposedSockets, state: String, broker: Broker, records: RecordKeeper) {
+        self.init(
+            door: sockets.door, file: ExposureBook.file(in: state), binding: { await broker.binding(of: $0) },
+            record: { fact in
+                records.note(fact)
+                sockets.tell(fact)
+            })
     }
+
+    /// Where it is kept, below the state directory.
+    static func file(in state: String) -> StateFile { StateFile(directory: state, name: "grants.json") }
 
     /// Takes over what the configuration says.
     func configure(_ configuration: DaemonConfiguration) async {

@@ -68,7 +68,7 @@ enum Main {
 
         let exposed = ExposedSockets(
             ExposedPlaces(socket: places.socket, isPrivate: options.ownDirectory != nil), logger: logger)
-        let exposures = ExposureBook(exposed, state: places.state, records: records)
+        let exposures = ExposureBook(exposed, state: places.state, broker: broker, records: records)
         var daemon = SocketAPI.Daemon(version: version, certificates: readCertificates) { await reloader.reload() }
         daemon.places = [
             .init(name: "socket", path: places.socket), .init(name: "state", path: places.state),
@@ -168,15 +168,25 @@ enum Main {
     private static func checkConfiguration(_ place: ConfigurationPlace, _ options: Options) -> Int32 {
         var place = place
         place.candidate = options.candidate
-        let report = ConfigurationReport(of: place)
+        place.credentials = environment("CREDENTIALS_DIRECTORY").map {
+            GivenCredentials(directory: $0, names: Set(options.credentials.map(\.name)))
+        }
+        let report = ConfigurationReport(of: place, exposedByHand: exposedByHand(options))
         if options.isJSON {
             print(report.json)
         } else if report.isValid {
             print(report.text, terminator: "")
         } else {
-            complain(report.text)
+            complain(String(report.text.dropLast()))
         }
         return report.isValid ? 0 : ExitStatus.badConfiguration
+    }
+
+    /// The names of the sockets that calls made, where the state is known to be that of this configuration: a file that
+    /// is named may be meant for another daemon.
+    private static func exposedByHand(_ options: Options) -> Set<String> {
+        guard options.configuration == nil || options.state != nil, let state = Places.state(options) else { return [] }
+        return ExposureBook.namesOfCalls(in: ExposureBook.file(in: state))
     }
 
     private static func loadConfiguration(_ place: ConfigurationPlace) -> DaemonConfiguration {

@@ -21,13 +21,18 @@ struct Places {
                 reason: "there is no place for the socket: XDG_RUNTIME_DIR is not set. "
                     + "Log in through systemd-logind, or say where: --socket PATH or RINGBACK_SOCK=PATH")
         }
-        if let state = options.state ?? environment("RINGBACK_STATE") {
-            self.state = state
-        } else if let base = environment("XDG_STATE_HOME") ?? environment("HOME").map({ "\($0)/.local/state" }) {
-            state = "\(base)/ringback"
-        } else {
+        guard let state = Places.state(options) else {
             throw PlaceError(reason: "there is no place for the state: HOME is not set. Use --state DIRECTORY")
         }
+        self.state = state
+    }
+
+    /// Where the state is, of a daemon that is started with these options; nil if there is no place.
+    static func state(_ options: Options) -> String? {
+        if let directory = options.ownDirectory { return "\(directory)/state" }
+        if let state = options.state ?? environment("RINGBACK_STATE") { return state }
+        let base = environment("XDG_STATE_HOME") ?? environment("HOME").map { "\($0)/.local/state" }
+        return base.map { "\($0)/ringback" }
     }
 
     /// Makes the socket's directory if it is missing, and refuses one that is not the user's alone.

@@ -2,6 +2,7 @@ import BrokerCore
 import Configuration
 import Glibc
 import OAuth
+import Secrets
 
 extension ServiceGrant {
     /// Nil for an account that people sign in to.
@@ -34,6 +35,26 @@ extension ServiceGrant.AssertionSource {
     }
 }
 
+extension Account.KeySource {
+    /// Nil for a key that is no credential. One is read at every use, too: a service manager may exchange it.
+    init?(credentialOf account: AccountConfiguration, in credentials: Credentials) {
+        guard let name = account.clientKeyCredential else { return nil }
+        self.init { () throws(BrokerError) in
+            let secret: Secret
+            do throws(CredentialError) {
+                secret = try credentials.secret(named: name)
+            } catch {
+                throw .misconfigured(account.mistake(at: "client_key_file", error.reason).description)
+            }
+            do throws(ConfigurationError) {
+                return try account.clientKey(in: secret)
+            } catch {
+                throw .misconfigured(error.description)
+            }
+        }
+    }
+}
+
 extension Account.SecretSource {
     /// A secret that the daemon was given at its start.
     init(credential name: String, of account: AccountConfiguration, in credentials: Credentials) {
@@ -41,10 +62,7 @@ extension Account.SecretSource {
             do throws(CredentialError) {
                 return try credentials.secret(named: name)
             } catch {
-                let mistake = ConfigurationError(
-                    file: account.source.file, line: account.source.line,
-                    key: "accounts.\(account.name).client_secret_credential", message: error.reason)
-                throw .misconfigured(mistake.description)
+                throw .misconfigured(account.mistake(at: account.clientCredentialKey, error.reason).description)
             }
         }
     }

@@ -11,7 +11,6 @@ import Logging
 import Records
 import ServiceLifecycle
 import SessionVault
-import StrictJSON
 import Synchronization
 import UnixSignals
 
@@ -56,20 +55,15 @@ final class Reloader: Sendable {
         do throws(ConfigurationErrors) {
             let now = BrokerClock.system.now()
             let configuration = try DaemonConfiguration.load(place)
+            let clashes = configuration.clashes(with: await exposures.value?.namesOfCalls ?? [])
+            guard clashes.isEmpty else { throw ConfigurationErrors(clashes) }
             await apply(configuration)
             read.withLock { $0 = now }
             logger.info("Configuration reloaded")
             return SocketAPI.Reloaded(restartNeeded: ignored(of: configuration))
         } catch {
             logger.error("Configuration not reloaded: \(error)")
-            let mistakes = error.errors.map { (mistake) -> JSON in
-                var object = JSONObject([.init("file", .string(mistake.file))])
-                object["line"] = mistake.line.map { .integer($0) }
-                object["key"] = mistake.key.map { .string($0) }
-                object["message"] = .string(mistake.message)
-                return .object(object)
-            }
-            return SocketAPI.Reloaded(errors: mistakes)
+            return SocketAPI.Reloaded(errors: error.errors.map(\.json))
         }
     }
 

@@ -59,7 +59,7 @@ extension SecretServiceSource {
                 } catch {
                     throw KeySourceError(error)
                 }
-            }, delete: { id in try? await helper.deleteKey(id: id) })
+            }, delete: { id in (try? await helper.deleteKey(id: id)) != nil })
     }
 }
 

@@ -8,13 +8,6 @@ import Testing
 @testable import APIServer
 
 @Suite(.timeLimit(.minutes(5))) struct `Links for apps on the socket` {
-    /// One server-sent event.
-    private struct Event {
-        var name = ""
-        var id: String?
-        var data = JSON.null
-    }
-
     private func house() async throws -> House {
         let house = try await House()
         var account = try House.account("coin")
@@ -38,23 +31,6 @@ import Testing
         await house.ask("POST", "/v1/callbacks", JSON.object(JSONObject([.init("url", .string(url))])).text)
     }
 
-    private func events(_ piece: [UInt8]?) throws -> [Event] {
-        let text = String(decoding: try #require(piece), as: UTF8.self)
-        return try text.split(separator: "\n\n").map { block in
-            var event = Event()
-            for line in block.split(separator: "\n") {
-                let parts = line.split(separator: ": ", maxSplits: 1).map(String.init)
-                switch parts[0] {
-                case "event": event.name = parts[1]
-                case "id": event.id = parts[1]
-                case "data": event.data = try JSON(parsing: Array(parts[1].utf8))
-                default: Issue.record("a line \(line)")
-                }
-            }
-            return event
-        }
-    }
-
     @Test func `a link is accepted, told to the app, and acknowledged`() async throws {
         let house = try await house()
         var app = try await listen(house, "swisscoin")
@@ -62,7 +38,7 @@ import Testing
         #expect(accepted.status == 202)
         let id = try #require(accepted["deep_link"]?["id"]?.string)
         #expect(accepted["deep_link"] == ["id": .string(id), "scheme": "swisscoin", "heard": true])
-        let event = try #require(try events(await app.next()).first)
+        let event = try #require(try StreamEvent.all(in: await app.next()).first)
         #expect(event.name == "deep_link" && event.id == id)
         #expect(
             event.data == [
@@ -80,12 +56,12 @@ import Testing
         #expect(await deliver(house, "notes://one")["deep_link"]?["heard"] == false)
         #expect(await eventually { house.started.all == ["notes notes://one"] })
         var former = try await listen(house, "NOTES")
-        #expect(try events(await former.next()).map(\.data).map { $0["url"] } == ["notes://one"])
+        #expect(try StreamEvent.all(in: await former.next()).map(\.data).map { $0["url"] } == ["notes://one"])
         var next = try await listen(house, "notes")
-        let last = try events(await former.next())
+        let last = try StreamEvent.all(in: await former.next())
         #expect(last.map(\.name) == ["listener_replaced"] && last.first?.data["scheme"] == "notes")
         #expect(await former.next() == nil)
-        #expect(try events(await next.next()).map(\.data).map { $0["url"] } == ["notes://one"])
+        #expect(try StreamEvent.all(in: await next.next()).map(\.data).map { $0["url"] } == ["notes://one"])
         let audit = await house.ask("GET", "/v1/audit")["entries"]?.array ?? []
         let replaced = try #require(audit.first { $0["event"] == "listener_replaced" })
         #expect(replaced["scheme"] == "notes" && replaced["pid"] == 4_711 && replaced["former_pid"] == 4_711)
@@ -108,7 +84,10 @@ import Testing
         #expect(refused.status == 400 && refused.code == "invalid_callback")
         #expect(!refused.text.contains("canary"))
         #expect(await deliver(house, "\(url.prefix { $0 != ":" })://a-link").status == 202)
-        #expect(try events(await app.next()).map(\.data).map { $0["url"]?.string?.contains("a-link") } == [true])
+        #expect(
+            try StreamEvent.all(in: await app.next()).map(\.data).map { $0["url"]?.string?.contains("a-link") } == [
+                true
+            ])
     }
 
     @Test func `a callback of a scheme finishes its sign-in as before`() async throws {
@@ -127,7 +106,7 @@ import Testing
         _ = await deliver(house, "notes://canary?x=canary")
         let bytes = await pieces.next()
         #expect(!String(decoding: bytes ?? [], as: UTF8.self).contains("canary"))
-        let event = try #require(try events(bytes).first)
+        let event = try #require(try StreamEvent.all(in: bytes).first)
         #expect(event.name == "deep_link" && event.id != nil)
         #expect(event.data == ["scheme": "notes", "at": 1_800_000_000])
         for path in ["/v1/status", "/v1/metrics", "/v1/audit"] {
@@ -148,7 +127,7 @@ import Testing
         let house = try await house()
         var app = try await listen(house, "notes")
         await house.links.configure([])
-        #expect(try events(await app.next()).map(\.name) == ["dropped"])
+        #expect(try StreamEvent.all(in: await app.next()).map(\.name) == ["dropped"])
         #expect(await app.next() == nil)
         func leave() async throws { _ = try await listen(house, "swisscoin") }
         try await leave()

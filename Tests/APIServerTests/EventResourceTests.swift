@@ -7,13 +7,6 @@ import Testing
 @testable import BrokerCore
 
 @Suite(.timeLimit(.minutes(5))) struct `Events on the socket` {
-    /// One server-sent event.
-    private struct Event {
-        var name = ""
-        var id: String?
-        var data = JSON.null
-    }
-
     private func stream(_ house: House, _ query: String = "", last: String? = nil) async throws -> AsyncStream<[UInt8]>
     {
         let fields = last.map { [("Last-Event-ID", $0)] } ?? []
@@ -26,35 +19,16 @@ import Testing
     @Test func `a session's end is said with its time`() throws {
         let name = try #require(AccountName("work"))
         let event = BrokerEvent(kind: .sessionEnding, account: name, state: .authenticated, endsAt: 77, at: 5)
-        let found = try #require(try events(EventFeed.encode(9, event, .english)).first)
+        let found = try #require(try StreamEvent.all(in: EventFeed.encode(9, event, .english)).first)
         #expect(found.name == "session_ending" && found.id == "9")
         #expect(found.data == ["account": "work", "state": "authenticated", "ends_at": 77, "at": 5])
-    }
-
-    /// What a piece of the stream says; comments say nothing.
-    private func events(_ piece: [UInt8]?) throws -> [Event] {
-        let text = String(decoding: try #require(piece), as: UTF8.self)
-        #expect(text.hasSuffix("\n\n"))
-        return try text.split(separator: "\n\n").filter { !$0.hasPrefix(":") }.map { block in
-            var event = Event()
-            for line in block.split(separator: "\n") {
-                let parts = line.split(separator: ": ", maxSplits: 1).map(String.init)
-                switch parts[0] {
-                case "event": event.name = parts[1]
-                case "id": event.id = parts[1]
-                case "data": event.data = try JSON(parsing: Array(parts[1].utf8))
-                default: Issue.record("a line \(line)")
-                }
-            }
-            return event
-        }
     }
 
     @Test func `a stream tells the accounts, then what happens, without tokens`() async throws {
         let house = try await House()
         try await house.configure([try House.account("work"), try House.account("second")])
         var pieces = try await stream(house).makeAsyncIterator()
-        let initial = try events(await pieces.next())
+        let initial = try StreamEvent.all(in: await pieces.next())
         #expect(initial.map(\.name) == ["initial_session", "initial_session"])
         #expect(initial.map(\.id) == [nil, nil])
         #expect(initial.map { $0.data["account"] } == ["second", "work"])
@@ -63,7 +37,7 @@ import Testing
         house.provider.answerNext(.init(status: 503))
         await house.ask("POST", "/v1/accounts/work/refresh")
         let bytes = await pieces.next()
-        let lines = try events(bytes)
+        let lines = try StreamEvent.all(in: bytes)
         #expect(lines.map(\.name) == ["signed_in", "refresh_failed"])
         #expect(lines.allSatisfy { $0.id.flatMap(UInt64.init) != nil })
         #expect(lines[0].data["subject"] == "alice")
@@ -82,22 +56,22 @@ import Testing
         _ = await first.next()
         try await house.signIn("second")
         try await house.signIn()
-        let seen = try events(await first.next())
+        let seen = try StreamEvent.all(in: await first.next())
         #expect(seen.map { $0.data["account"] } == ["work"])
         await house.ask("POST", "/v1/accounts/work/refresh")
         var back = try await stream(house, "?account=work", last: seen[0].id).makeAsyncIterator()
-        #expect(try events(await back.next()).map(\.name) == ["initial_session"])
-        #expect(try events(await back.next()).map(\.name) == ["token_refreshed"])
+        #expect(try StreamEvent.all(in: await back.next()).map(\.name) == ["initial_session"])
+        #expect(try StreamEvent.all(in: await back.next()).map(\.name) == ["token_refreshed"])
         // An identifier that is none is as good as absent.
         var other = try await stream(house, last: "x").makeAsyncIterator()
-        #expect(try events(await other.next()).count == 2)
+        #expect(try StreamEvent.all(in: await other.next()).count == 2)
     }
 
     @Test func `without accounts the stream says at once that it stands`() async throws {
         let house = try await House()
         try await house.configure([])
         var pieces = try await stream(house).makeAsyncIterator()
-        #expect(try events(await pieces.next()).isEmpty)
+        #expect(try StreamEvent.all(in: await pieces.next()).isEmpty)
         #expect(await house.ask("GET", "/v1/events?account=work").code == "account_not_found")
     }
 
@@ -110,8 +84,8 @@ import Testing
                 BrokerEvent(kind: .userUpdated, account: name, state: .authenticated, at: number))
         }
         _ = await pieces.next()
-        #expect(try events(await pieces.next()).count == 512)
-        #expect(try events(await pieces.next()).map(\.name) == ["dropped"])
+        #expect(try StreamEvent.all(in: await pieces.next()).count == 512)
+        #expect(try StreamEvent.all(in: await pieces.next()).map(\.name) == ["dropped"])
         #expect(await pieces.next() == nil)
     }
 

@@ -1,46 +1,10 @@
 import HTTPMessages
 import LocalHTTP
-import RingbackAPI
 import StrictJSON
 import Testing
 
 @testable import APIServer
 @testable import BrokerCore
-
-/// A restricted socket in a house where alice is signed in to two accounts and shows one.
-private struct Narrow {
-    let house: House
-    let api: ExposedAPI
-    let exposure: Exposure
-
-    init(_ ceiling: [String]? = nil, lifetime: Int? = nil, signsIn: Bool = true) async throws {
-        house = try await House()
-        let hidden = try House.account("hidden")
-        try await house.configure([try House.account("work"), hidden])
-        if signsIn { try await house.signIn() }
-        exposure = try await house.exposures.add(
-            Exposure.Order(
-                name: "ci", accounts: [try #require(AccountName("work"))], ceiling: ceiling,
-                allowedUIDs: [100_999], lifetime: lifetime))
-        api = ExposedAPI(house.api, showing: exposure)
-    }
-
-    func ask(
-        _ method: String, _ target: String, _ body: String? = nil, fields: [(String, String)] = [],
-        uid: UInt32 = 1_000, memory: ConnectionMemory = ConnectionMemory()
-    ) async -> House.Answer {
-        var fields = HTTPFields(fields)
-        if body != nil { fields.append("Content-Type", "application/json") }
-        let response = await api.respond(
-            ServerRequest(
-                method: method, target: target, fields: fields, body: Array((body ?? "").utf8),
-                peer: .local(uid: uid, pid: 4_712), memory: memory))
-        var text = ""
-        if case .bytes(let bytes) = response.body { text = String(decoding: bytes, as: UTF8.self) }
-        for secret in house.provider.secrets where text.contains(secret) { Issue.record("\(target) shows \(secret)") }
-        return House.Answer(response: response, text: text, json: (try? JSON(parsing: Array(text.utf8))) ?? .null)
-    }
-}
 
 @Suite(.timeLimit(.minutes(1))) struct `A restricted socket` {
     private let session = "/v1/accounts/work/session"
@@ -81,37 +45,13 @@ private struct Narrow {
         let told = account["user"]?.object?.names ?? []
         #expect(told.contains("email") && told.allSatisfy(["sub", "id", "email"].contains))
         #expect(account["source"] == "grant ci" && account["flow"] == nil)
-    }
-
-    @Test func `every other route is refused, whatever comes with it`() async throws {
-        let narrow = try await Narrow()
-        let served: Set<Route.ID> = [.getStatus, .listAccounts, .getAccount, .getSession, .getSessionByIssuer]
-        for route in Route.all where !served.contains(route.id) {
-            let path = route.path.replacing("{account}", with: "work").split(separator: "/").map {
-                $0.hasPrefix("{") ? "x" : String($0)
-            }.joined(separator: "/")
-            for body in [nil, "{}", "no JSON"] as [String?] {
-                let answer = await narrow.ask(route.method, "/" + path, body)
-                #expect(answer.status == 403 && answer.code == "policy_denied", "\(route.method) \(path)")
-            }
-        }
-        for path in ["/", "/v2", "/v1/accounts/", "/v1/accounts/work/other", "/v1/accounts/work/session/"] {
-            #expect(await narrow.ask("GET", path).code == "policy_denied", "\(path)")
-        }
-        #expect(await narrow.ask("PUT", "/v1/status").code == "policy_denied")
-    }
-
-    @Test(arguments: [
-        "sign_in=wait", "include=user", "include=id_token", "include=provider_token", "include=profile", "include=",
-        "audience=x", "resource=https://x.example", "kind=id_token", "something=new", "sign_in=x",
-    ])
-    func `every other parameter is refused`(query: String) async throws {
-        let narrow = try await Narrow()
-        for target in [session, "/v1/session"] {
-            let answer = await narrow.ask("GET", "\(target)?\(query)")
-            #expect(answer.status == 403 && answer.code == "policy_denied", "\(target)?\(query)")
-        }
-        #expect(narrow.house.provider.tokenRequests == 1)
+        // Not whatever the daemon's own socket tells next.
+        #expect(
+            ExposedAPI.told == [
+                "name", "provider", "state", "source", "stale", "grant", "subject", "user", "aal", "next_aal",
+                "expires_at", "error",
+            ])
+        #expect(account.json.object?.names.allSatisfy(ExposedAPI.told.contains) == true)
     }
 
     @Test func `what it does not show is refused, whether it is there or not`() async throws {
@@ -169,6 +109,25 @@ private struct Narrow {
         #expect(narrow.house.provider.tokenRequests == 1)
     }
 
+    @Test func `of a ceiling, what the account never asks its provider for is not asked for`() async throws {
+        let narrow = try await Narrow(["openid", "calendar"])
+        narrow.house.provider.answerNext(Self.turn("narrow", "openid"))
+        #expect(await narrow.ask("GET", session)["access_token"] == "narrow")
+        #expect(narrow.house.provider.lastScope == "openid")
+    }
+
+    @Test func `an answer without a scope, and one with too much, are told apart`() async throws {
+        for (turn, words) in [
+            (Self.turn("silent", nil), "did not state the token's scope"),
+            (Self.turn("wide", "openid email"), "good for more than “openid”"),
+        ] {
+            let narrow = try await Narrow(["openid"])
+            narrow.house.provider.answerNext(turn)
+            let answer = await narrow.ask("GET", session)
+            #expect(answer["detail"]?.string?.contains(words) == true, "\(answer.text)")
+        }
+    }
+
     @Test func `a scope within the ceiling is asked for, one beyond it is refused unasked`() async throws {
         let narrow = try await Narrow(["openid", "email"])
         narrow.house.provider.answerNext(Self.turn("narrow", "email"))
@@ -199,6 +158,29 @@ private struct Narrow {
         try await narrow.house.configure([try House.account("hidden")])
         #expect(await narrow.ask("GET", "/v1/accounts")["accounts"] == [])
         #expect(await narrow.ask("GET", session).code == "account_not_found")
+    }
+
+    @Test func `an account that is another one now is not served, before the socket is closed for it`() async throws {
+        let narrow = try await Narrow()
+        var account = try House.account("work")
+        account.clientID = "another"
+        try await narrow.house.configure([account])
+        for target in [session, "/v1/accounts/work"] {
+            #expect(await narrow.ask("GET", target).code == "policy_denied", "\(target)")
+        }
+        #expect(await narrow.ask("GET", "/v1/session?issuer=https://id.example").code == "policy_denied")
+        #expect(await narrow.ask("GET", "/v1/accounts")["accounts"] == [])
+        #expect(await narrow.ask("GET", "/v1/status")["accounts"]?["unauthenticated"] == 0)
+        try await narrow.house.configure([try House.account("work")])
+        #expect(await narrow.ask("GET", session).status == 200)
+    }
+
+    @Test func `what only the daemon's own machine can mend is said to be for there`() async throws {
+        let narrow = try await Narrow(signsIn: false)
+        let answer = await narrow.ask("GET", session)
+        #expect(answer["detail"] == "work is not signed in. On the machine that runs the daemon: ringback login work")
+        #expect(answer["grant"] == "ci" && answer["recovery"] == "sign_in")
+        #expect(await narrow.ask("GET", "/v1/events")["grant"] == "ci")
     }
 
     @Test func `serves nothing from the instant in which its time is over`() async throws {
@@ -239,6 +221,28 @@ private struct Narrow {
         let narrow = try await Narrow()
         let answer = await narrow.ask("GET", session, fields: [("Origin", "https://evil.example")])
         #expect(answer.code == "policy_denied")
+    }
+
+    @Test func `makes the provider be asked so often and no more, and costs nobody else a token`() async throws {
+        let narrow = try await Narrow(["openid", "email"])
+        let refusal = FakeProvider.Turn(status: 400, body: #"{"error":"invalid_scope"}"#)
+        let before = narrow.house.provider.tokenRequests
+        for _ in 0..<30 {
+            narrow.house.provider.answerNext(refusal)
+            #expect(await narrow.ask("GET", session + "?scope=email").code == "provider_error")
+        }
+        let over = await narrow.ask("GET", session + "?scope=email")
+        #expect(over.status == 429 && over.code == "rate_limited", "\(over.text)")
+        #expect(over["retry_after"] == 60 && over["detail"]?.string?.contains("this socket") == true, "\(over.text)")
+        #expect(narrow.house.provider.tokenRequests == before + 30)
+        // What is held is served, here and to everybody; and the daemon's own socket asks.
+        #expect(await narrow.ask("GET", session)["access_token"] == "access-1")
+        narrow.house.provider.answerNext(Self.turn("narrow", "email"))
+        #expect(await narrow.house.ask("GET", session + "?scope=email")["access_token"] == "narrow")
+        #expect(await narrow.ask("GET", session + "?scope=email")["access_token"] == "narrow")
+        narrow.house.clock.advance(by: 60)
+        narrow.house.provider.answerNext(refusal)
+        #expect(await narrow.ask("GET", session + "?scope=openid").code == "provider_error")
     }
 
     private static func turn(_ token: String, _ scope: String?) -> FakeProvider.Turn {

@@ -43,6 +43,14 @@ final class FakeProject: HTTPClient {
         state.withLock { $0.answers[kind, default: []].append(response) }
     }
 
+    /// One more session.
+    func session() -> JSON {
+        state.withLock { state in
+            state.serial += 1
+            return FakeProject.session(state.serial, state.user)
+        }
+    }
+
     /// The next answer is a no.
     func refuse(_ kind: String, _ status: Int, _ code: String, _ message: String = "No.") {
         answer(kind, status, ["code": .string(code), "message": .string(message)])

@@ -19,6 +19,7 @@ final class FakeProvider: HTTPClient {
         var gate: Promise<Void>?
         var secrets: Set<String> = ["canary-client-secret"]
         var tokenRequests = 0
+        var lastScope: String?
         var subject = "alice"
         var isDown = false
         /// Further members of the metadata.
@@ -37,6 +38,8 @@ final class FakeProvider: HTTPClient {
     /// Every refresh token, verifier and client secret that this provider has given or seen.
     var secrets: Set<String> { state.withLock { $0.secrets } }
     var tokenRequests: Int { state.withLock { $0.tokenRequests } }
+    /// What the last token request asked for; nil if it named no scope.
+    var lastScope: String? { state.withLock { $0.lastScope } }
 
     func answerNext(_ turns: Turn...) { state.withLock { $0.turns += turns } }
     func goAway(_ isDown: Bool = true) { state.withLock { $0.isDown = isDown } }
@@ -109,6 +112,7 @@ final class FakeProvider: HTTPClient {
                 state.secrets.insert(pair.value)
             }
             state.tokenRequests += 1
+            state.lastScope = form.first { $0.name == "scope" }?.value
             return state.gate
         }
         _ = await gate?.wait()

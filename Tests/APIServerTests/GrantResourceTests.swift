@@ -77,13 +77,71 @@ import Testing
         #expect(await house.ask("POST", "/v1/grants", made).code == "state_conflict")
     }
 
-    @Test func `of the configuration end there`() async throws {
+    @Test func `of the configuration are ended too, until their table is changed`() async throws {
         let house = try await House()
+        let work = try #require(AccountName("work"))
+        let order = Exposure.Order(name: "ci", accounts: [work])
+        await house.exposures.configure([(order, "/etc/x.toml:3")])
+        #expect(await house.ask("GET", "/v1/grants/ci")["source"] == "/etc/x.toml:3")
+        let answer = await house.ask("DELETE", "/v1/grants/ci")
+        #expect(answer.status == 200 && answer["source"] == "/etc/x.toml:3")
+        let again = await house.ask("DELETE", "/v1/grants/ci")
+        #expect(again.code == "not_found" && again["detail"]?.string?.contains("/etc/x.toml:3") == true)
+        let list = await house.ask("GET", "/v1/grants")
+        #expect(list["grants"] == [])
+        let closed = list["closed"]?.array ?? []
+        #expect(closed.map { $0["name"] } == ["ci"] && closed.map { $0["reason"] } == ["revoked"])
+        // As it was meant: nobody is warned.
+        #expect(await house.ask("GET", "/v1/status")["warnings"] == [])
+        await house.exposures.configure([(order, "/etc/x.toml:3")])
+        #expect(await house.ask("GET", "/v1/grants")["grants"]?.array == [])
+    }
+
+    @Test func `that a table of the configuration would take the place of stay, and it is said`() async throws {
+        let house = try await House()
+        await house.ask("POST", "/v1/grants", made)
         let order = Exposure.Order(name: "ci", accounts: [try #require(AccountName("work"))])
         await house.exposures.configure([(order, "/etc/x.toml:3")])
-        let answer = await house.ask("DELETE", "/v1/grants/ci")
-        #expect(answer.code == "state_conflict" && answer["detail"]?.string?.contains("/etc/x.toml:3") == true)
-        #expect(await house.ask("GET", "/v1/grants/ci")["source"] == "/etc/x.toml:3")
+        #expect(await house.ask("GET", "/v1/grants/ci")["scope"] == "openid")
+        let closed = await house.ask("GET", "/v1/grants")["closed"]?.array ?? []
+        #expect(closed.map { $0["reason"] } == ["name_taken"])
+        let warnings = await house.ask("GET", "/v1/status")["warnings"]?.array?.compactMap(\.string) ?? []
+        #expect(warnings.count == 1 && warnings[0].contains("/etc/x.toml:3"))
+        let checks = await house.ask("GET", "/v1/diagnostics")["checks"]?.array ?? []
+        let check = try #require(checks.first { $0["check"] == "expose" })
+        #expect(check["level"] == "warning" && check["message"]?.string?.contains("/etc/x.toml:3") == true)
+        // An account's own examination is about that account.
+        let one = await house.ask("GET", "/v1/diagnostics?account=work")["checks"]?.array ?? []
+        #expect(!one.contains { $0["check"] == "expose" })
+    }
+
+    @Test func `end with the account that they were made for`() async throws {
+        let house = try await House()
+        await house.ask("POST", "/v1/grants", made)
+        var account = try House.account("work")
+        account.clientID = "another"
+        try await house.configure([account])
+        await house.exposures.configure([])
+        let list = await house.ask("GET", "/v1/grants")
+        #expect(list["grants"] == [] && list["closed"]?.array?.map { $0["reason"] } == ["account_changed"])
+        #expect(await house.ask("GET", "/v1/status")["warnings"]?.array?.count == 1)
+        let entries = await house.ask("GET", "/v1/audit")["entries"]?.array ?? []
+        #expect(entries.contains { $0["event"] == "grant_closed" && $0["reason"] == "account_changed" })
+    }
+
+    @Test func `of which nothing can be served are made, with a note`() async throws {
+        let house = try await House()
+        func notes(_ name: String, _ scope: String) async -> [String] {
+            let body = #"{"name":"\#(name)","account":"work","scope":"\#(scope)"}"#
+            return await house.ask("POST", "/v1/grants", body)["notes"]?.array?.compactMap(\.string) ?? []
+        }
+        let none = await notes("a", "calendar")
+        #expect(none.count == 1 && none[0].contains("“calendar”") && none[0].contains("none will be served"))
+        let some = await notes("b", "openid calendar")
+        #expect(some.count == 1 && some[0].contains("“openid” at most"))
+        #expect(await notes("c", "openid") == [])
+        // What is good for less is served as it is.
+        #expect(await notes("d", "openid email calendar") == [])
     }
 
     @Test func `the audit log knows of them`() async throws {

@@ -65,7 +65,7 @@ struct House: Sendable {
             }, reload: { mistakes.outcome })
         exposures = ExposureBook(
             door: ExposureBook.Door(open: { _ in }, close: { _ in }), file: nil, clock: clock.clock,
-            record: records.note)
+            binding: { [broker] in await broker.binding(of: $0) }, record: records.note)
         daemon.exposures = exposures
         daemon.tellOfCallback = told.tell
         daemon.exposedAt = {

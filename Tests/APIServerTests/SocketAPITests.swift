@@ -30,6 +30,18 @@ import Testing
         }
     }
 
+    @Test(arguments: Route.all) func `a query parameter that no route has is refused before anything is done`(
+        route: Route
+    ) async throws {
+        let house = try await House()
+        let path = route.path.split(separator: "/").map { $0.hasPrefix("{") ? "work" : String($0) }
+        let answer = await house.ask(route.method, "/" + path.joined(separator: "/") + "?scop=openid")
+        #expect(answer.status == 400 && answer.code == "invalid_request", "\(answer)")
+        let known = OpenAPIOperations.entry(of: route.id).parameters.compactMap { $0["name"]?.string }
+        let told = answer["detail"]?.string ?? ""
+        #expect(told.contains("“scop”") && known.allSatisfy { told.contains($0) }, "\(told)")
+    }
+
     @Test(arguments: ["Origin", "origin", "REFERER", "Sec-Fetch-Site", "sec-fetch-mode", "Sec-Fetch-Anything"])
     func `a web page's request is refused on every way`(field: String) async throws {
         let house = try await House()

@@ -56,6 +56,16 @@ import Testing
         #expect(told[3]["method"] == "apple")
     }
 
+    @Test func `tells of links, but not of those that were there before the person came`() async throws {
+        let name = try account()
+        let told = try await lines([
+            .identityLinked(name, provider: "apple", .asked), .identityLinked(name, provider: "github", .inferred),
+            .identityLinked(name, provider: "google", .former(at: 1)), .identityUnlinked(name, provider: "apple"),
+        ])
+        #expect(told.map { $0["method"]?.string } == ["apple", "github"])
+        #expect(told.allSatisfy { $0["event"] == "account_linked" })
+    }
+
     @Test func `tells a listener of its own account alone`() async throws {
         let facts = [
             BrokerFact.signInStarted(try account("home"), method: "browser"),

@@ -7,6 +7,11 @@ import Testing
 
 @testable import BrokerCore
 
+extension FlowDesk {
+    /// How many wait for a sign-in that is being begun.
+    fileprivate func interest(inStartOf name: AccountName) -> Int { starts[name]?.interest ?? 0 }
+}
+
 @Suite(.timeLimit(.minutes(1))) struct `Signing in at a project` {
     private let name = ProjectHouse.name
 
@@ -173,6 +178,20 @@ import Testing
         }
     }
 
+    @Test func `is told of when it begins, and once, whether a flow follows or not`() async throws {
+        let steps = ["vaultOpened", "signInStarted", "sessionOpened", "signInEnded"]
+        let direct = try await ProjectHouse()
+        try await direct.signIn()
+        #expect(direct.facts.names == steps)
+        let house = try await ProjectHouse()
+        house.project.behave { $0.confirmsItself = false }
+        let flow = try #require(try await signUp(house))
+        #expect(house.facts.names == Array(steps.prefix(2)))
+        let code = Secret(house.project.code(for: "new@example.org"))
+        _ = try await house.broker.verify(flow.id, code: code)
+        #expect(house.facts.names == steps)
+    }
+
     @Test func `with an address that is taken is told, though the server shows a stranger`() async throws {
         let house = try await ProjectHouse()
         house.project.behave { $0.confirmsItself = false }
@@ -230,6 +249,8 @@ import Testing
         #expect(await house.project.arrived("POST /token password"))
         let other = await error { () throws(BrokerError) in try await house.begin("anonymous") }
         guard case .conflict = other else { throw Unexpected() }
+        // Both are there before the first is done: who comes later signs in anew.
+        #expect(await eventually { await house.broker.desk.interest(inStartOf: name) == 2 })
         house.project.release("POST /token password")
         for task in both { #expect(try await task.value == nil) }
         #expect(house.project.count("POST /token password") == 1)

@@ -1,81 +1,22 @@
 import Glibc
 import SessionVault
-import Synchronization
 import Testing
 
 @testable import BrokerCore
 
-/// Sockets that nobody connects to.
-private final class Sockets: Sendable {
-    private struct State {
-        var open: Set<String> = []
-        var opened = 0
-        var refused: Set<String> = []
-    }
-    private let state = Mutex(State())
-    var open: Set<String> { state.withLock { $0.open } }
-    /// How often one was opened.
-    var opened: Int { state.withLock { $0.opened } }
-    func refuse(_ name: String) { state.withLock { $0.refused = [name] } }
-
-    var door: ExposureBook.Door {
-        ExposureBook.Door(
-            open: { exposure throws(BrokerError) in
-                let isRefused = self.state.withLock { state in
-                    guard !state.refused.contains(exposure.name) else { return true }
-                    state.open.insert(exposure.name)
-                    state.opened += 1
-                    return false
-                }
-                if isRefused { throw .conflict("somebody else answers there.") }
-            }, close: { exposure in _ = self.state.withLock { $0.open.remove(exposure.name) } })
-    }
-}
-
-private final class Told: Sendable {
-    private let state = Mutex<[String]>([])
-    var all: [String] { state.withLock { $0 } }
-    @Sendable func note(_ fact: ExposureBook.Fact) {
-        let text =
-            switch fact {
-            case .opened(let exposure): "opened \(exposure.name)"
-            case .closed(let exposure, let ending): "closed \(exposure.name) \(ending.rawValue)"
-            case .failed(let name, let reason): "failed \(name) \(reason)"
-            case .damaged: "damaged"
-            }
-        state.withLock { $0.append(text) }
-    }
-}
-
-/// A state directory that goes with its test.
-private final class Folder: Sendable {
-    let path: String
-    init() throws {
-        var template = Array("/tmp/exposures.XXXXXX".utf8CString)
-        try #require(unsafe mkdtemp(&template) != nil)
-        path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    }
-    deinit {
-        for name in ["grants.json", "grants.json.damaged"] { unsafe unlink("\(path)/\(name)") }
-        unsafe rmdir(path)
-    }
-    var file: StateFile { StateFile(directory: path, name: "grants.json") }
-}
-
 @Suite(.timeLimit(.minutes(1))) struct `The book of restricted sockets` {
-    private let clock = TestClock()
-    private let sockets = Sockets()
-    private let told = Told()
-    private let folder: Folder
+    private let house: ExposureHouse
+    private var clock: TestClock { house.clock }
+    private var sockets: ExposureSockets { house.sockets }
+    private var told: ExposureFacts { house.told }
+    private var folder: ExposureFolder { house.folder }
 
-    init() throws { folder = try Folder() }
+    init() throws { house = try ExposureHouse() }
 
-    private func book(_ clock: BrokerClock? = nil) -> ExposureBook {
-        ExposureBook(door: sockets.door, file: folder.file, clock: clock ?? self.clock.clock, record: told.note)
-    }
+    private func book(_ clock: BrokerClock? = nil) -> ExposureBook { house.book(clock) }
 
     private func order(_ name: String, _ lifetime: Int? = nil, _ ceiling: [String]? = ["openid"]) -> Exposure.Order {
-        Exposure.Order(name: name, accounts: [House.name], ceiling: ceiling, lifetime: lifetime)
+        house.order(name, lifetime, ceiling)
     }
 
     @Test func `what is made has a socket until it is revoked, by id or by name`() async throws {
@@ -125,7 +66,7 @@ private final class Folder: Sendable {
         defer { unsafe chmod(folder.path, 0o700) }
         let lost = ExposureBook(
             door: sockets.door, file: StateFile(directory: folder.path + "/nowhere", name: "grants.json"),
-            clock: clock.clock, record: told.note)
+            clock: clock.clock, binding: house.bindings.find, record: told.note)
         guard case .vaultFailed? = await error({ () throws(BrokerError) in try await lost.add(order("one")) }) else {
             throw Unexpected()
         }
@@ -184,50 +125,6 @@ private final class Folder: Sendable {
         await keeping.value
     }
 
-    @Test func `the configuration's come and go with it; what did not change keeps its connections`() async throws {
-        let book = book()
-        await book.configure([(order("one"), "f:1"), (order("two"), "f:2")])
-        #expect(sockets.open == ["one", "two"] && sockets.opened == 2)
-        await book.configure([(order("one"), "f:7"), (order("two", nil, ["openid", "email"]), "f:8")])
-        #expect(sockets.open == ["one", "two"] && sockets.opened == 3)
-        guard case .conflict(let reason)? = await error({ () throws(BrokerError) in try await book.revoke("one") })
-        else { throw Unexpected() }
-        #expect(reason.contains("f:1"))
-        guard case .conflict? = await error({ () throws(BrokerError) in try await book.add(order("one")) }) else {
-            throw Unexpected()
-        }
-        await book.configure([])
-        #expect(sockets.open.isEmpty)
-        // They are not what a restart brings back.
-        await self.book().restore()
-        #expect(sockets.open.isEmpty)
-    }
-
-    @Test func `the configuration takes a name from what a call made`() async throws {
-        let book = book()
-        try await book.add(order("one"))
-        await book.configure([(order("one", nil, ["email"]), "f:1")])
-        #expect(await book.find("one")?.ceiling == ["email"])
-        await book.closeAll()
-        await self.book().restore()
-        #expect(sockets.open.isEmpty)
-    }
-
-    @Test func `a reload does not bring back what has expired, a change does`() async throws {
-        let book = book()
-        let keeping = Task { await book.keep() }
-        await book.configure([(order("one", 60), "f:1")])
-        clock.advance(by: 60)
-        await book.configure([(order("one", 60), "f:1"), (order("two"), "f:2")])
-        #expect(await eventually { sockets.open == ["two"] })
-        await book.configure([(order("one", 60), "f:1"), (order("two"), "f:2")])
-        #expect(sockets.open == ["two"])
-        await book.configure([(order("one", 90), "f:1"), (order("two"), "f:2")])
-        #expect(sockets.open == ["one", "two"])
-        keeping.cancel()
-        await keeping.value
-    }
-
     @Test(arguments: [
         "", "{}", "[]", #"{"version":2,"grants":[]}"#, #"{"version":1,"grants":[{}]}"#,
         #"{"version":1,"grants":[{"id":"a","name":"../x","accounts":["work"],"created_at":1}]}"#,
@@ -235,6 +132,10 @@ private final class Folder: Sendable {
         #"{"version":1,"grants":[{"id":"a","name":"x","accounts":["work"],"ttl":5,"created_at":1}]}"#,
         #"{"version":1,"grants":[{"id":"a","name":"x","accounts":["work","/"],"created_at":1}]}"#,
         #"{"version":1,"grants":[{"id":"a","name":"x","accounts":["work"],"allow_uids":[-1],"created_at":1}]}"#,
+        #"{"version":1,"grants":[{"id":"a","name":"x","accounts":["work"],"bindings":[],"created_at":1}]}"#,
+        #"{"version":1,"grants":[],"configured":{}}"#, #"{"version":1,"grants":[],"configured":[{"name":"x"}]}"#,
+        #"{"version":1,"grants":[],"configured":[{"name":"x","digest":"d","ending":"later"}]}"#,
+        #"{"version":1,"grants":[],"configured":[{"name":"x","digest":"d","ttl":5}]}"#,
     ])
     func `a file that makes no sense opens nothing, and is not lost`(text: String) async throws {
         try folder.file.write(Array(text.utf8))

@@ -89,6 +89,8 @@ import Testing
         for name in names.dropLast() { _ = try await house.broker.signIn(name, SignInRequest()) }
         let reason = try #require(await conflict(house, names[16], SignInRequest()))
         #expect(reason.contains("16"))
+        // In their order, though no clock tells them apart.
+        #expect(await house.broker.flows().map(\.account) == Array(names.dropLast()))
         let first = try #require(await house.broker.flows().first)
         _ = try await house.broker.withdraw(first.id, isForAll: true)
         #expect(try await house.broker.signIn(names[16], SignInRequest()).isNew)

@@ -1,7 +1,9 @@
 import HTTPMessages
 import OAuth
 import Secrets
+import SessionVault
 import Synchronization
+import Testing
 
 @testable import BrokerCore
 
@@ -60,6 +62,18 @@ struct House: Sendable {
         let house = try await House()
         try await house.signIn()
         house.clock.advance(by: 3_600)
+        return house
+    }
+
+    /// The same once the token was refreshed, while the vault did not take what came: its disk is full, and stays so.
+    static func unsaved() async throws -> House {
+        let house = try await House.expired()
+        house.provider.hold(.token)
+        let reading = Task { try await house.token() }
+        #expect(await house.provider.arrived(.token, 2))
+        await house.vault.fail(with: .unwritable(reason: "No space left on device."))
+        house.provider.release(.token)
+        #expect(try await reading.value == "access-3")
         return house
     }
 

@@ -85,12 +85,12 @@ import Testing
         house.project.script("GET /user", no(403, code))
         let events = try await house.events {
             let failure = await user(house)
-            #expect(failure == .sessionExpired(name))
+            #expect(failure == .sessionExpired(name, word: code))
         }
         #expect(events == [.refreshFailed, .signedOut])
         #expect(try await house.view.state == .unauthenticated)
         #expect(await house.vault.sessions.isEmpty)
-        #expect(await user(house) == .sessionExpired(name))
+        #expect(await user(house) == .sessionExpired(name, word: code))
     }
 
     @Test func `keeps the session in all other trouble`() async throws {

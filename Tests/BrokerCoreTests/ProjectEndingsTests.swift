@@ -55,6 +55,24 @@ import Testing
         }
     }
 
+    @Test func `is ended by a lock and with the daemon, if its account is gone meanwhile`() async throws {
+        for isLocked in [true, false] {
+            let house = try await ProjectHouse()
+            let account = try await house.broker.book.account(name)
+            try await house.signIn(isPersistent: false)
+            await house.broker.configure([])
+            // As long as it may come back, nobody is told anything.
+            #expect(house.project.count("POST /logout local") == 0)
+            if isLocked { try await house.broker.lockVault() } else { await house.broker.drain(atMost: .seconds(5)) }
+            #expect(await eventually { house.project.sessions.isEmpty })
+            #expect(await house.broker.book.shelved.isEmpty)
+            guard isLocked else { continue }
+            try await house.broker.unlockVault(passphrase: nil)
+            try await house.configure(account)
+            #expect(await eventually { (try? await house.view.state) == .unauthenticated })
+        }
+    }
+
     @Test func `is ended with the daemon, if it was to leave nothing behind`() async throws {
         let house = try await ProjectHouse()
         try await house.signIn(isPersistent: false)
@@ -79,7 +97,7 @@ import Testing
             "GET /user",
             .answer(403, #"{"code":"user_not_found","message":"No."}"#, [("X-Supabase-Api-Version", "2024-01-01")]))
         let failure = await error { () throws(BrokerError) in try await house.broker.user(name) }
-        #expect(failure == .sessionExpired(name))
+        #expect(failure == .sessionExpired(name, word: "user_not_found"))
         #expect(try await house.view.state == .unauthenticated)
         #expect(house.project.presented.isEmpty)
     }

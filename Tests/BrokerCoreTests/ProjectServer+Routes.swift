@@ -23,6 +23,13 @@ extension ProjectServer {
         case FakeProject.exchange: return exchange(request.body, at: now)
         case "POST /token password": return password(request.body, at: now)
         case "POST /token id_token": return idToken(request.body, nil, at: now)
+        case "POST /passkeys/authentication/options":
+            let id = uuid()
+            challenges[id] = "passkey"
+            return ProjectReply(body: [
+                "challenge_id": .string(id), "options": ["challenge": "YQ"], "expires_at": .integer(now + 300),
+            ])
+        case "POST /passkeys/authentication/verify": return passkey(request.body, at: now)
         case "POST /signup": return signUp(request, at: now)
         case "POST /resend" where request.body["type"]?.string?.hasSuffix("_change") == true:
             return resendChange(request, at: now)
@@ -94,6 +101,17 @@ extension ProjectServer {
         guard found.isConfirmed else { return .no(400, "email_not_confirmed") }
         let reply = open(found.id, "password", at: now)
         return ProjectReply(body: reply.body.setting("weak_password", .null))
+    }
+
+    /// A credential of this world is named by the person's address.
+    private mutating func passkey(_ body: JSON, at now: Int) -> ProjectReply {
+        guard challenges.removeValue(forKey: body["challenge_id"]?.string ?? "") == "passkey" else {
+            return .no(400, "webauthn_challenge_not_found")
+        }
+        guard let user = user(email: body["credential"]?["id"]?.string ?? "") else {
+            return .no(400, "webauthn_verification_failed")
+        }
+        return open(user.id, "passkey", at: now)
     }
 
     /// An ID token of this world is `EMAIL;SHA-256-OF-NONCE`.
@@ -273,7 +291,10 @@ extension ProjectServer {
 
     func json(_ user: User) -> JSON {
         let identities = user.identities.map { identity -> JSON in
-            ["identity_id": .string(identity.id), "id": .string(user.id), "provider": .string(identity.provider)]
+            [
+                "identity_id": .string(identity.id), "id": .string(user.id), "provider": .string(identity.provider),
+                "created_at": .string(identity.createdAt),
+            ]
         }
         let factors = user.factors.map { factor -> JSON in
             [
@@ -287,7 +308,8 @@ extension ProjectServer {
             "identities": .array(identities), "factors": .array(factors),
             "is_anonymous": .bool(user.isAnonymous), "created_at": "2026-03-02T08:14:55Z",
         ]
-        return json.setting("new_email", user.newEmail.map { .string($0) })
+        return json.setting("last_sign_in_at", user.lastSignInAt.map { .string($0) })
+            .setting("new_email", user.newEmail.map { .string($0) })
             .setting("new_phone", user.newPhone.map { .string($0) })
     }
 }

@@ -9,6 +9,8 @@ struct ProjectServer: Sendable {
     struct Identity: Sendable {
         let id: String
         let provider: String
+        /// As the server writes it.
+        var createdAt = "2026-03-02T08:14:55.1Z"
     }
     struct Factor: Sendable {
         let id: String
@@ -28,6 +30,8 @@ struct ProjectServer: Sendable {
         var hasConfirmedOne = false
         var data = JSONObject()
         var identities: [Identity] = []
+        /// As the server writes it.
+        var lastSignInAt: String?
         var factors: [Factor] = []
     }
     struct Session: Sendable {
@@ -242,6 +246,11 @@ struct ProjectServer: Sendable {
             user = linking
         } else {
             user = (self.user(email: email) ?? addUser(email: email, provider: flow.method)).id
+            // Whoever has the same confirmed address: in silence.
+            if users[user]?.identities.contains(where: { $0.provider == flow.method }) == false {
+                let identity = Identity(id: uuid(), provider: flow.method)
+                users[user]?.identities.append(identity)
+            }
         }
         return callback(flow, user)
     }

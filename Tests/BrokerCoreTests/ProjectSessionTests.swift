@@ -58,7 +58,7 @@ import Testing
         #expect(try await reborn.account(name).state == .unauthenticated)
         // Not even that it has ended.
         house.project.behave { $0.sessions = [:] }
-        #expect(await house.refresh() == .sessionExpired(name))
+        #expect(await house.refresh() == .sessionExpired(name, word: "refresh_token_not_found"))
         #expect(await house.vault.stores.isEmpty)
         #expect(await !house.vault.isAnnounced)
 

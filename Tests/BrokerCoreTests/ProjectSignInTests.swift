@@ -136,7 +136,7 @@ import Testing
         }
         #expect(house.project.presented.isEmpty)
         let dead = await error { () throws(BrokerError) in try await handIn(house, access, Secret("s99-0")) }
-        #expect(dead == .sessionExpired(name))
+        #expect(dead == .sessionExpired(name, word: "refresh_token_not_found"))
         #expect(try await house.view.state == .unauthenticated)
         #expect(await house.vault.log.isEmpty)
     }

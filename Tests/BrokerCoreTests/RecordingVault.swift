@@ -69,7 +69,8 @@ actor RecordingVault: Vault {
     func store(_ text: Secret, in slot: VaultSlot) async throws(VaultError) {
         let session = try? SessionRecord.decode(text, by: .system)
         let tokens = [session?.refreshToken, session?.successor].compactMap { $0?.revealed() }
-        log.append("store \(tokens.joined(separator: " > "))")
+        // What is known of people is no session: the log is of sessions.
+        if slot.kind != .people { log.append("store \(tokens.joined(separator: " > "))") }
         try await enter()
         texts[slot] = text
         announced.remove(slot)

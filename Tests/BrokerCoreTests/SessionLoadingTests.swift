@@ -155,13 +155,7 @@ import Testing
     }
 
     @Test func `what is signed out during a reload does not come back, though the vault never held it`() async throws {
-        let house = try await House.expired()
-        house.provider.hold(.token)
-        let reading = Task { try await house.token() }
-        #expect(await house.provider.arrived(.token, 2))
-        await house.vault.fail(with: .unwritable(reason: "No space left on device."))
-        house.provider.release(.token)
-        _ = try await reading.value
+        let house = try await House.unsaved()
         await house.vault.fail(with: nil)
         await house.vault.hold()
         let closing = Task { try? await house.broker.signOut(House.name) }
@@ -177,13 +171,7 @@ import Testing
 
     @Test(arguments: ["removed", "rebound"])
     func `what the vault would not take outlives a reload`(change: String) async throws {
-        let house = try await House.expired()
-        house.provider.hold(.token)
-        let reading = Task { try await house.token() }
-        #expect(await house.provider.arrived(.token, 2))
-        await house.vault.fail(with: .unwritable(reason: "No space left on device."))
-        house.provider.release(.token)
-        _ = try await reading.value
+        let house = try await House.unsaved()
         await house.broker.configure(change == "removed" ? [] : [House.account(clientID: "another")])
         await house.vault.fail(with: nil)
         await house.live(12)

@@ -175,13 +175,7 @@ import Testing
     }
 
     @Test func `what could not be saved is saved when the vault can write again`() async throws {
-        let house = try await House.expired()
-        house.provider.hold(.token)
-        let reading = Task { try await house.token() }
-        #expect(await house.provider.arrived(.token, 2))
-        await house.vault.fail(with: .unwritable(reason: "No space left on device."))
-        house.provider.release(.token)
-        #expect(try await reading.value == "access-3")
+        let house = try await House.unsaved()
         #expect(try await house.view.error == .vaultFailed("No space left on device."))
         #expect(await house.vault.sessions.first?.refreshToken == Secret("refresh-2"))
         await house.vault.fail(with: nil)

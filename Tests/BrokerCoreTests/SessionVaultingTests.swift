@@ -149,13 +149,7 @@ import Testing
     }
 
     @Test func `what the vault would not take outlives lock and unlock`() async throws {
-        let house = try await House.expired()
-        house.provider.hold(.token)
-        let reading = Task { try await house.token() }
-        #expect(await house.provider.arrived(.token, 2))
-        await house.vault.fail(with: .unwritable(reason: "No space left on device."))
-        house.provider.release(.token)
-        _ = try await reading.value
+        let house = try await House.unsaved()
         try await house.broker.lockVault()
         #expect(house.broker.board.current("work") == nil)
         #expect(isLocked(await house.failure()))

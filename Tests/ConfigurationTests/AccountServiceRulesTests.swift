@@ -136,6 +136,36 @@ import Testing
         }
     }
 
+    @Test func `whose credential would not be had is told so by a check that knows what is given`() throws {
+        let lines = Self.oidc + "grant = \"client_credentials\"\nclient_secret_credential = \"ci-secret\"\n"
+        let folder = try Folder()
+        try folder.write("[accounts.mail]\n" + lines)
+        var place = folder.place()
+        #expect(ConfigurationReport(of: place).isValid)
+        place.credentials = GivenCredentials(directory: folder.path, names: [])
+        for (content, word) in [(nil, "does not exist"), ("\n", "is empty")] {
+            if let content { try folder.write(content, to: "ci-secret") }
+            let errors = ConfigurationReport(of: place).errors
+            #expect(errors.count == 1 && errors[0].key == "accounts.mail.client_secret_credential", "\(errors)")
+            #expect(errors.first?.message.contains(word) == true && errors.first?.line ?? 0 > 1, "\(errors)")
+        }
+        try folder.write("hush\n", to: "ci-secret")
+        #expect(ConfigurationReport(of: place).isValid)
+        place.credentials = GivenCredentials(directory: "\(folder.path)/none", names: ["ci-secret"])
+        #expect(ConfigurationReport(of: place).isValid)
+    }
+
+    @Test func `names the line of the key whose file went, not of the account`() throws {
+        let folder = try Folder()
+        try folder.write("one", to: "token")
+        let text = "[accounts.mail]\nissuer = \"https://id.example.org\"\ngrant = \"jwt_bearer\"\n"
+        try folder.write(text + "assertion_file = \"\(folder.path)/token\"\n")
+        let account = try folder.load()["mail"]
+        #expect(unsafe unlink("\(folder.path)/token") == 0)
+        let error = #expect(throws: ConfigurationError.self) { try account?.readAssertion(user: Folder.user) }
+        #expect(error?.line == 4 && error?.key == "accounts.mail.assertion_file")
+    }
+
     @Test func `is shown without anything to register`() throws {
         let folder = try Folder()
         try folder.write("[accounts.mail]\n" + Self.oidc + Self.secret + "grant = \"client_credentials\"\n")

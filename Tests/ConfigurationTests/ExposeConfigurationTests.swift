@@ -69,6 +69,7 @@ import Testing
         ("name = \"../x\"\naccount = \"mail\"", "9 expose.1.name: begins with"),
         ("name = \"a\"\naccount = \"mial\"", "8 expose.a: there is no account"),
         ("name = \"a\"\naccounts = [\"mail\", \"mail\"]", "10 expose.1.accounts: the same account"),
+        ("name = \"a\"\naccount = \"mail\"\naccounts = [\"work\"]", "10 expose.1.account: stands beside accounts"),
         ("name = \"a\"\naccount = \"mail\"\nscope = \"\"", "11 expose.1.scope: is 1 to 64 scopes"),
         ("name = \"a\"\naccount = \"mail\"\nscope = \"ä\"", "11 expose.1.scope: a scope is printable"),
         ("name = \"a\"\naccount = \"mail\"\nscope = [\"x\"]", "11 expose.1.scope: must be a string"),
@@ -87,6 +88,50 @@ import Testing
         #expect(try mistakes(one + one) == ["11 expose.a: another [[expose]] has this name"])
         let many = (0..<33).map { "[[expose]]\nname = \"n\($0)\"\naccount = \"mail\"\n" }.joined()
         #expect(try mistakes(many).first?.contains("one more than 32") == true)
+    }
+
+    @Test func `must not have the name of one that was made by hand`() throws {
+        let folder = try Folder()
+        try folder.write(Self.account + "[[expose]]\nname = \"a\"\naccount = \"mail\"\n")
+        let configuration = try folder.load()
+        #expect(configuration.clashes(with: ["b"]).isEmpty)
+        let errors = configuration.clashes(with: ["a", "b"])
+        #expect(errors.map(\.line) == [8] && errors.map(\.key) == ["expose.a"])
+        #expect(errors.first?.message.contains("ringback expose revoke a") == true)
+        let report = ConfigurationReport(of: folder.place(), exposedByHand: ["a"])
+        #expect(!report.isValid && report.errors == errors)
+    }
+
+    @Test func `are reported, with a note where nothing would be served`() throws {
+        let folder = try Folder()
+        try folder.write(
+            """
+            [accounts.mail]
+            issuer = "https://id.example.org"
+            client_id = "c"
+            scopes = ["openid", "email"]
+
+            [accounts.app]
+            provider = "supabase"
+            url = "https://abcdefgh.supabase.co"
+            api_key = "sb_publishable_x"
+
+            [[expose]]
+            name = "none"
+            account = "mail"
+            scope = "calendar"
+
+            [[expose]]
+            name = "one"
+            accounts = ["mail", "app"]
+            scope = "openid"
+            """)
+        let report = folder.report()
+        #expect(report.exposes.map(\.name) == ["none", "one"])
+        #expect(report.exposes[0].notes.count == 1 && report.exposes[0].notes[0].contains("none will be served"))
+        #expect(report.exposes[1].notes.count == 1 && report.exposes[1].notes[0].contains("Supabase"))
+        #expect(report.text.contains("expose none: tokens of mail\n    mail does not ask"))
+        #expect(report.json.contains("\"exposes\":[{\"name\":\"none\""))
     }
 
     @Test func `are a list, and not for drop-ins`() throws {

@@ -180,12 +180,33 @@ import Testing
     // MARK: What to register
 
     @Test(arguments: [
-        ("", "http://127.0.0.1:*/callback/mail/*"), ("redirect_uri = \"app://cb\"", "app://cb?*"),
+        ("redirect_uri = \"http://localhost:{port}/cb\"", "http://localhost:*/cb/**"),
+        ("redirect_uri = \"http://localhost:{port}\"", "http://localhost:*/**"),
+        ("redirect_uri = \"http://localhost:8400/cb/\"", "http://localhost:8400/cb/**"),
+        ("redirect_uri = \"app://cb\"", "app://cb?*"),
         ("redirect_uri = \"app://cb?x=1\"", "app://cb?*"), ("redirect_uri = \"app://cb?x=a.b\"", "app://cb?**"),
         ("redirect_uri = \"app://cb\"\nredirect_flow_key = \"none\"", "app://cb"),
-        ("redirect_uri = \"http://127.0.0.1:8400/cb\"", "http://127.0.0.1:8400/cb/*"),
+        ("redirect_uri = \"https://app.example/cb\"", "https://app.example/cb?*"),
     ])
     func `says what its allow list must have`(lines: String, entry: String) throws {
         #expect(try account(Self.lines + Self.url + lines)?.redirectURIsToRegister == [entry])
+        let folder = try Folder()
+        try folder.write("[accounts.mail]\n\(Self.lines + Self.url + lines)\n")
+        let first = try #require(folder.report().text.split(separator: "\n").first)
+        #expect(first == "mail: supabase, redirect URL to add to the project: \(entry)")
+    }
+
+    /// The server takes loopback addresses of itself, with any port and path; the name localhost it does not know.
+    @Test(arguments: [
+        "", "redirect_uri = \"http://127.0.0.1:8400/cb\"", "redirect_uri = \"http://127.0.0.1:{port}/cb\"",
+        "redirect_uri = \"http://[::1]:8400/cb\"",
+    ])
+    func `needs no entry for a loopback address`(lines: String) throws {
+        #expect(try account(Self.lines + Self.url + lines)?.redirectURIsToRegister == [])
+        let folder = try Folder()
+        try folder.write("[accounts.mail]\n\(Self.lines + Self.url + lines)\n")
+        let report = folder.report()
+        #expect(report.text.hasPrefix("mail: supabase, no redirect URL to add\n"), "\(report.text)")
+        #expect(report.json.contains(#""redirect_uri":"""#))
     }
 }

@@ -1,35 +1,8 @@
+import FoundationEssentials
+
 /// Keys for tests and for nothing else: everybody has them.
 enum TestKey {
-    static let rsa = """
-        -----BEGIN PRIVATE KEY-----
-        MIIEvgIBADANBgkqhkiG9w0BAQEFAASCBKgwggSkAgEAAoIBAQCU/hSg44VAHoGM
-        icXw8KFrM65cCGKRpqJ+NNTq/6R4KR/mjhVrL67a2kBV/YN2QR4VHk1fa2MrqIzZ
-        8bfUBx1FkXi71BhSFjJpBjK4vKFpLM3Htu9CMssOp6AXfvKYT4WDrMgPGqoEW09R
-        urRMzMI9eDOrR/Zm101FNKPxhuWcke6ZwJHOgG8KJ/zZM0mN3c90ta782PjCa3uP
-        qw5xTVazyjtgazHY1ipJYTnNvL/N0PKkWcOSN3WouXJUx0AlS+AtMPR2AY4GZlbP
-        TjMZIlIhIDebqzBgg+wKM87zJk87rGrUduitqtyLvQpbMqYJ2lh4A5MraScLHbaL
-        Dt/fnyVxAgMBAAECggEAAvSaZscKnlxt42fQfDnUFDkAdCkzANqvCfKSTRYnU7Of
-        ozp7F+mode/gQ2BpycggsKiC/lyA9AAmKUowDwR5hvxb2nB6hMbVpvNkC6R2GHdb
-        6Tfikuk9vEzp5ODBmdDn2BZED+zOdciJ/X1cUh1vRopBI/cOXwkAb99GN65eX8V2
-        IsPl49upvbM+3Z7VXckJu0RmpJ4D1bNb2rCQJDNufWgRAFKhgbWKRszlvj2X2mIt
-        cqwJoSq03y2wF9JpZOAR+rfpis6dh59L+agycanI73oJWjtuV5dmhlbpsRq4r7rJ
-        LXMIdQ9UxfxaeYCQe1/x/3imO+ihNIqcFU+J3r3SAQKBgQDGYiQlLrHQ0ds7bH00
-        5J3raJIW6a9bQlx9hjb8pXj2IolowGaKP1vE4IiTilesKITJej9ODmcNQ/u1lSxy
-        wjFQ3JTofHyRW7en7LSrXVkZMty2a/r7RnhsIeejGkQTiB6P4xhzpFPg4ulrUUvg
-        Sd18BugJhDD6OP6Cfsg929QLcQKBgQDAQ7cG82nsWJsErLEHboqITwygG6ol0ydJ
-        8KQwKxmPpIL1/F4805r7IgcLVHCsJwdlJNauAc86FBUe0RavFkVfl1M81l3xW8v3
-        1SNpZPTqQkjF508+GBboBLtgKbhTi+m8lleg5Pe5GYSPxNYfoI1kf0G9owdmB3yY
-        xIUNv6u6AQKBgEwSmD+13zPvNT1dRcoBnNkHuXWV2MuK8AKmc/F/1pmz9rM3jFqZ
-        Hyyo2VaSZzo6M2k7OolJFpVMq3ofIPNEqjqSy3s3OWFYJV38c+9+lUsHaQF++Lhg
-        do8olTXDPbWrreSJNfgqXIvRF6cyfoEcchU8ZMA5c7qQHnCWA11NLcvRAoGBAIgB
-        Xr+0AQIHy+EKqFAxih3SjYPVDg+jxu8vI3ZPhs1t+pY36BHvPnrYH1OMcAfXtAuA
-        e7yr2wOioS4jioBgqMJuMZufqOTLowW16E7t87KjIQeeERhDwjBu6H2mBZZUKwwU
-        7fgLAJIX0wZAn5fP4zVsL/0ODnXGZgVLPzPymnABAoGBALfMFKvGjSQKRBhhyfuB
-        IAVe9fT4EsJs/QSOla0PHAC81eH8y8dq4bDIxx8tVLnQAwEebLhW3UNhPJNJTwQU
-        UzE3ijm1UCNrCWm63S9vVeIefYVn0KaBIqnNd+v1nsYY2bZCXocguEXCSqGjJWmX
-        QHvQas9hj03EH7vm1A2cvToR
-        -----END PRIVATE KEY-----
-        """
+    static let rsa = file("rsa")
     static let rsaOlder = """
         -----BEGIN RSA PRIVATE KEY-----
         MIIEpAIBAAKCAQEAlP4UoOOFQB6BjInF8PChazOuXAhikaaifjTU6v+keCkf5o4V
@@ -59,13 +32,7 @@ enum TestKey {
         zXfr9Z7GGNm2Ql6HILhFwkqhoyVpl0B70GrPYY9NxB+75tQNnL06EQ==
         -----END RSA PRIVATE KEY-----
         """
-    static let p256 = """
-        -----BEGIN PRIVATE KEY-----
-        MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgZcmJxVY/3gZUq4RZ
-        /fvlePIPCCCIDaMG6CZ5y+r2HbehRANCAATPWPkqlincnoPM1bbFBQOuQX3I0J99
-        CW4FdyDKIsiJFQy5bE0vDTff97T3diMSFDpRX5gwkYYK2zmouMSHp+3w
-        -----END PRIVATE KEY-----
-        """
+    static let p256 = file("p256")
     static let p384Older = """
         -----BEGIN EC PARAMETERS-----
         BgUrgQQAIg==
@@ -98,4 +65,11 @@ enum TestKey {
         o9+BcdEBhNHs2I9gpZGzG3kHPmGwk5VKW08Zv+KEFRnhdyzJRzEi
         -----END PRIVATE KEY-----
         """
+
+    /// A key of Tests/Vectors/keys, which several targets use; empty if it is not there, which the tests notice.
+    private static func file(_ name: String) -> String {
+        let path = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .appending(path: "Vectors/keys/\(name).pem")
+        return (try? String(contentsOf: path, encoding: .utf8)) ?? ""
+    }
 }

@@ -103,6 +103,18 @@ private struct Answer: CustomTestStringConvertible, Sendable {
         #expect(try await client.send(HTTPRequest(method: method, url: server.url())).fields["x-method"] == method)
     }
 
+    @Test(arguments: ["POST", "PUT", "DELETE"])
+    func `says no type of a body that there is not`(method: String) async throws {
+        let seen = Mutex("")
+        let server = TestServer { connection in
+            let request = connection.readRequest() ?? ""
+            seen.withLock { $0 = request.lowercased() }
+            connection.answer()
+        }
+        _ = try await client.send(HTTPRequest(method: method, url: server.url()))
+        #expect(seen.withLock { !$0.contains("content-type") && $0.contains("\r\ncontent-length: 0\r\n") })
+    }
+
     @Test(arguments: [
         "file:///etc/hostname", "ftp://127.0.0.1/", "http://example.com/", "http://127.0.0.1.example.com/",
         "http://10.0.0.1/", "gopher://127.0.0.1/", "https://user:word@example.com/", "https:///x", "", "localhost",

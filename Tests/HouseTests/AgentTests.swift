@@ -95,6 +95,53 @@ import Testing
         }
     }
 
+    @Test func `leaves standard input to the command, and nothing of its sessions on any disk`() async throws {
+        try await play { stage, environment in
+            try stage.write("robot-hush\n", to: "\(stage.directory)/secret")
+            let piped = try await agent(stage, environment, ["--", "cat"], stdin: "for the command\n").end()
+            #expect(piped.status == 0 && piped.out == "for the command\n" && piped.err.isEmpty, "\(piped)")
+            let script = """
+                exec ringback agent --config \(stage.configuration) --credential-fd robot-secret=3 -- sh -c '
+                ringback token build >/dev/null && find "${RINGBACK_SOCK%/*}" -type f' 3<\(stage.directory)/secret
+                """
+            let files = try await Program("/bin/sh", ["-c", script], environment: environment).end()
+            // The lock and the audit log, which hold no secret; no session, no key.
+            #expect(files.status == 0 && !files.out.isEmpty, "\(files)")
+            #expect(!files.lines.contains { $0.contains("session") || $0.contains("key") }, "\(files)")
+            #expect(leftovers(stage) == [])
+        }
+    }
+
+    @Test func `has one of its own in another one`() async throws {
+        try await play { stage, environment in
+            let script = "ringback status --json; ringback agent -- ringback status --json; ringback status --json"
+            let ended = try await agent(stage, environment, ["--", "sh", "-c", script]).end()
+            #expect(ended.status == 0 && ended.lines.count == 3, "\(ended)")
+            let daemons = try ended.lines.map { try JSON(parsing: Array($0.utf8))["pid"]?.integer }
+            #expect(daemons[0] == daemons[2] && daemons[0] != daemons[1], "\(ended)")
+            // The inner one was told of the same configuration.
+            let accounts = try ended.lines.map { try JSON(parsing: Array($0.utf8))["accounts"] }
+            #expect(accounts[0] != nil && accounts[0]?["authenticated"] == accounts[1]?["authenticated"], "\(ended)")
+            #expect(leftovers(stage) == [])
+        }
+    }
+
+    @Test func `shows accounts by restricted sockets in its own directory, and to no Flatpak app`() async throws {
+        try await play { stage, environment in
+            var environment = environment
+            environment["XDG_RUNTIME_DIR"] = "\(stage.directory)/run"
+            let script = """
+                ringback expose ci --account work && RINGBACK_SOCK="${RINGBACK_SOCK%/*}/exposed/ci.sock" ringback accounts
+                ringback expose app --account work --flatpak org.example.App
+                """
+            let ended = try await agent(stage, environment, ["--", "sh", "-c", script]).end()
+            #expect(ended.status != 0 && ended.lines[0].hasPrefix("\(stage.directory)/tmp/"), "\(ended)")
+            #expect(ended.out.contains("work") && ended.err.contains("this daemon is private"), "\(ended)")
+            #expect(!ended.err.contains("XDG_RUNTIME_DIR is not set"), "\(ended)")
+            #expect(leftovers(stage) == [] && FileTree.names(in: "\(stage.directory)/run") == [])
+        }
+    }
+
     @Test(arguments: [SIGTERM, SIGINT, SIGHUP, SIGUSR1])
     func `hands signals on to the command`(signal: Int32) async throws {
         try await play { stage, environment in

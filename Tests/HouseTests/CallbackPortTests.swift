@@ -63,6 +63,31 @@ private struct Trick: Sendable, CustomTestStringConvertible {
         try await expectAllRefused(tricks)
     }
 
+    /// The inodes of the sockets that listen at a port of 127.0.0.1, as proc(5) writes them.
+    private func listeners(at port: Int) -> [String] {
+        let digits = String(port, radix: 16, uppercase: true)
+        let local = "0100007F:" + String(repeating: "0", count: 4 - digits.count) + digits
+        return (FileTree.text(of: "/proc/net/tcp") ?? "").split(separator: "\n").compactMap { line in
+            let words = line.split(separator: " ")
+            return words.count > 9 && words[1] == local && words[3] == "0A" ? String(words[9]) : nil
+        }
+    }
+
+    @Test func `LB-08: is held by one socket from before its address is known until after the callback`() async throws {
+        try await Stage.play { stage in
+            let flow = try await stage.begin()
+            let port = try LocalURL(flow.redirectURI).port
+            let first = listeners(at: port)
+            #expect(first.count == 1, "\(first)")
+            let home = try await stage.begin("home")
+            #expect(try LocalURL(home.redirectURI).port == port)
+            #expect(try await stage.tcp(port, "GET / HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\r\n").status == 404)
+            let (answer, _) = try await Browser.deliver(Browser.signIn(at: flow.authorizationURL))
+            #expect(answer.location == "/done", "\(answer)")
+            #expect(listeners(at: port) == first)
+        }
+    }
+
     @Test func `LB-28: is asked by GET alone`() async throws {
         let methods = ["POST", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH", "TRACE", "CONNECT", "get", "PROPFIND"]
         try await expectAllRefused(

@@ -38,12 +38,15 @@ private struct Forgery: Sendable, CustomTestStringConvertible {
                 .text
         },
         Forgery("tokens (implicit flow)") { $0.text + "&access_token=at-from-the-front" },
+        Forgery("an answer in a JWT, which nobody asked for (JARM)") {
+            try $0.with([("response", "eyJhbGciOiJub25lIn0.eyJjb2RlIjoieCJ9."), ("state", $0["state"] ?? "")]).text
+        },
         Forgery("a broken escape") { $0.text + "&more=%zz" },
     ]
 }
 
 @Suite struct `A callback` {
-    @Test func `LB-03, LB-04: that is not the genuine one changes nothing, by either way`() async throws {
+    @Test func `LB-03, LB-04, JARM-01: that is not the genuine one changes nothing, by either way`() async throws {
         try await Stage.play { stage in
             let flow = try await stage.begin()
             let genuine = try await Browser.signIn(at: flow.authorizationURL)
@@ -104,6 +107,32 @@ private struct Forgery: Sendable, CustomTestStringConvertible {
             #expect(try await stage.api("POST", "/v1/callbacks", ["url": .string(genuine.text)]).status == 410)
             #expect(try await stage.sandbox.counters().requests("token") == 0)
             try await stage.expectNothingHeld(error: code)
+        }
+    }
+
+    @Test func `NAT-13: a provider that refuses S256 is not asked again without it`() async throws {
+        try await Stage.play { stage in
+            // Where the sign-in begins, and where the code is redeemed.
+            let first = try await stage.begin()
+            let refusal = try await Browser.signIn(at: first.authorizationURL)
+                .setting("code", to: nil).setting("error", to: "invalid_request")
+                .setting("error_description", to: "code_challenge_method")
+            #expect(try await Browser.deliver(refusal).answer.location == "/failed")
+            #expect(try await stage.sandbox.counters().requests("token") == 0)
+            try await stage.sandbox.control([
+                "faults": [["endpoint": "token", "kind": "error", "error": "invalid_request", "count": 1]]
+            ])
+            let second = try await stage.begin()
+            let callback = try await Browser.signIn(at: second.authorizationURL)
+            #expect(try await Browser.deliver(callback).answer.location == "/failed")
+            let requests = try await stage.sandbox.log().filter { $0["endpoint"]?.string == "token" }
+            #expect(requests.count == 1, "\(requests)")
+            #expect(requests.first?["parameters"]?["code_verifier"] != nil, "\(requests)")
+            let third = try await stage.begin()
+            for flow in [first, second, third] {
+                let url = try LocalURL(flow.authorizationURL)
+                #expect(url["code_challenge_method"] == "S256" && url["code_challenge"]?.count == 43, "\(url)")
+            }
         }
     }
 

@@ -190,6 +190,26 @@ import Testing
         }
     }
 
+    @Test func `without colours it is drawn as the terminal tells, or says what to do where it tells nothing`()
+        async throws
+    {
+        try await Stage.play { stage in
+            let expected: [([String: String], Bool)] = [
+                (["NO_COLOR": "1"], true), (["TERM": "dumb"], true), (["NO_COLOR": "1", "COLORFGBG": "0;15"], false),
+            ]
+            for (variables, isGuessed) in expected {
+                let environment = stage.environment.merging(variables) { _, new in new }
+                let login = try TerminalProgram(["login", "work"], environment: environment)
+                try await login.shows("Or scan this")
+                try await login.shows("to be entered, for work")
+                login.send(SIGINT)
+                let (status, text) = try await login.end()
+                #expect(status == 4 && text.contains("▀") && !text.contains("38;5;16"), "\(text)")
+                #expect(text.contains("COLORFGBG=\"0;15\"") == isGuessed, "\(text)")
+            }
+        }
+    }
+
     @Test func `options that do not belong together are told`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             for arguments in [["--no-browser"], ["--callback-port", "8400"], ["--email", "a@example.org"]] {

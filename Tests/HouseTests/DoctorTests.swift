@@ -121,6 +121,8 @@ extension [JSON] {
             let bad = try await stage.doctor()
             #expect(bad.checks.wrong == ["socket", "configuration"], "\(bad.output)")
             #expect(bad.checks.named("configuration")?["command"] == "ringback config check")
+            let told = bad.checks.named("configuration")?["message"]?.string ?? ""
+            #expect(told.hasPrefix("\(stage.configuration):2: accounts.work.isuer: "), "\(bad.output)")
         }
     }
 

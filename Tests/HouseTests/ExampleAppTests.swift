@@ -28,6 +28,24 @@ import Testing
         #expect(try await stage.ringback("logout", "app").status == 0)
     }
 
+    @Test(arguments: [["python3", "Examples/python/profile.py"], ["node", "Examples/node/profile.mjs"]])
+    func `ends with an error where there is no such account, and when the daemon goes`(command: [String]) async throws {
+        try await Stage.playProject { stage in
+            let environment = [
+                "RINGBACK_SOCK": stage.socket, "PATH": Programs.variable("PATH") ?? "/usr/bin:/bin",
+                "PYTHONDONTWRITEBYTECODE": "1",
+            ]
+            let program = [command[0], "\(Document.root)/\(command[1])"]
+            let nobody = try await stage.run("/usr/bin/env", program + ["nobody"], environment: environment)
+            #expect(nobody.status == 1 && nobody.out.isEmpty && nobody.err.contains("nobody"), "\(nobody)")
+            let app = try stage.start("/usr/bin/env", program + ["app"], environment: environment)
+            _ = try await app.line("the start") { $0 == "nobody is signed in" }
+            try await stage.stopDaemon()
+            let ended = try await app.end()
+            #expect(ended.status == 1, "\(ended)")
+        }
+    }
+
     @Test func `in JavaScript names the page where nothing can open it`() async throws {
         try await Stage.playProject { stage in
             let node = String(try await stage.run("/bin/sh", ["-c", "command -v node"]).out.prefix { $0 != "\n" })

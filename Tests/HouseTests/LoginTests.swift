@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test func `of another person changes nothing without --switch`() async throws {
+    @Test func `LB-14: of another person changes nothing without --switch`() async throws {
         try await Stage.play { stage in
             try await stage.signIn(as: "alice")
             let token = try await stage.token()

@@ -53,15 +53,20 @@ import Testing
         }
     }
 
-    @Test func `every option of every verb is in it`() async throws {
-        let text = try Document(path: "man/ringback.1").text.replacing("\\-", with: "-")
-        let known = Manual.options(in: text)
+    @Test func `every option of every verb stands where the verb is explained`() async throws {
+        let entries = try Manual.entries(of: "ringback.1")
         try await Stage.play("", startsDaemon: false) { stage in
             let dump = try await stage.ringback("--experimental-dump-help")
             let help = try JSON(parsing: dump.out.utf8)
-            for option in CommandLineWords.all(in: try #require(help["command"])).options {
-                let isThere = known.contains("--\(option)")
-                #expect(isThere, "--\(option)")
+            let verbs = CommandLineWords.leaves(in: try #require(help["command"]))
+            #expect(verbs.count > 40)
+            for (verb, options) in verbs {
+                let entry = try #require(Manual.entry(of: verb, in: entries), "\(verb)")
+                let known = Manual.options(in: entry.joined(separator: "\n"))
+                // These are explained once, for all verbs.
+                let own = options.subtracting(["json", "socket", "help", "version"])
+                let missing = own.filter { !known.contains("--\($0)") }.sorted()
+                #expect(missing.isEmpty, "\(verb): \(missing)")
             }
         }
     }
@@ -153,9 +158,45 @@ private enum Manual {
         return text.split { !($0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_" || $0 == "-")) }.map(String.init)
     }
 
+    /// What the page says of each verb, or group of verbs: the paragraphs below `VERBS` that are not inside another one.
+    static func entries(of page: String) throws -> [[String]] {
+        let lines = try Document(path: "man/\(page)").lines.map { String($0).replacing("\\-", with: "-") }
+        var entries: [[String]] = []
+        var depth = 0
+        for line in lines.drop(while: { $0 != ".SH VERBS" }).dropFirst().prefix(while: { !$0.hasPrefix(".SH ") }) {
+            if line == ".RS" { depth += 1 }
+            if line == ".RE" { depth -= 1 }
+            if line == ".TP", depth == 0 {
+                entries.append([])
+            } else if let last = entries.indices.last {
+                entries[last].append(line)
+            }
+        }
+        return entries
+    }
+
+    /// The one whose head is the verb; else the one that has it in bold further down.
+    static func entry(of verb: String, in entries: [[String]]) -> [String]? {
+        func names(_ line: String) -> Bool {
+            guard line.hasPrefix(".B"), let space = line.firstIndex(of: " ") else { return false }
+            let text = line[space...].dropFirst().replacing("\"", with: "").replacing("\\fR", with: "")
+            return text == verb || text.hasPrefix(verb + " ")
+        }
+        return entries.first { $0.first.map(names) == true } ?? entries.first { $0.contains(where: names) }
+    }
+
     /// Every `--option` in a text.
     static func options(in text: String) -> Set<String> {
         let words = text.split { !($0.isASCII && ($0.isLetter || $0 == "-" || $0 == "_")) }
         return Set(words.filter { $0.hasPrefix("--") && $0.count > 2 }.map(String.init))
+    }
+}
+
+extension CommandLineWords {
+    /// Each verb that does something, as it is typed, with its long options.
+    static func leaves(in command: JSON, below path: [String] = []) -> [(verb: String, options: Set<String>)] {
+        let verbs = (command["subcommands"]?.array ?? []).filter { $0["commandName"]?.string != "help" }
+        guard !verbs.isEmpty else { return [(path.joined(separator: " "), all(in: command).options)] }
+        return verbs.flatMap { leaves(in: $0, below: path + [$0["commandName"]?.string ?? ""]) }
     }
 }

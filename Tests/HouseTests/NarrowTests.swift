@@ -89,7 +89,26 @@ import Testing
         try await Stage.play(Self.account) { stage in
             try await stage.signIn()
             let output = try await stage.run("ringback", ["token", "work"] + arguments)
-            #expect(output.status == 1 && output.out.isEmpty, "\(output)")
+            #expect(output.status == 64 && output.out.isEmpty, "\(output)")
+            #expect(try await refreshes(stage).isEmpty)
+        }
+    }
+
+    @Test func `is not wider than it was meant, for a slip of the pen`() async throws {
+        try await Stage.play(Self.account) { stage in
+            try await stage.signIn()
+            for query in ["scop=email", "Scope=email", "scope=email&audienc=x", "scopes=email", "=", "min-valid=300"] {
+                for path in ["accounts/work/session?", "session?issuer=\(stage.sandbox.origin)&"] {
+                    let answer = try await stage.api("GET", "/v1/\(path)\(query)")
+                    #expect(answer.status == 400 && answer.code == "invalid_request", "\(query): \(answer)")
+                    #expect(answer["access_token"] == nil && answer["detail"]?.string?.contains("scope") == true)
+                }
+            }
+            // A parameter of one route is none of another.
+            #expect(try await stage.api("GET", "/v1/accounts/work/session?issuer=x").status == 400)
+            #expect(try await stage.api("DELETE", "/v1/accounts/work/session?scop=others").status == 400)
+            #expect(try await stage.api("GET", "/v1/status?verbose=1").status == 400)
+            #expect(try await stage.account()["state"]?.string == "authenticated")
             #expect(try await refreshes(stage).isEmpty)
         }
     }
@@ -141,6 +160,22 @@ import Testing
         }
     }
 
+    @Test func `is shown by ringback session as ringback token gets it`() async throws {
+        try await Stage.play(Self.account) { stage in
+            try await stage.signIn()
+            for options in [["--scope", "email"], ["--audience", "a"], ["--resource", "urn:example:b"]] {
+                let token = try await stage.run("ringback", ["token", "work"] + options)
+                let shown = try await stage.run("ringback", ["session", "work", "--json"] + options)
+                let session = try JSON(parsing: Array(shown.out.utf8))
+                #expect(token.status == 0 && token.out == "\(session["access_token"]?.string ?? "")\n", "\(shown)")
+            }
+            let text = try await stage.ringback("session", "work", "--scope", "email")
+            #expect(text.status == 0 && text.out.contains("email") && !text.out.contains("openid"), "\(text)")
+            let other = try await stage.ringback("session", "work", "--subject", "somebody")
+            #expect(other.status == 1 && other.err.contains("somebody else"), "\(other)")
+        }
+    }
+
     @Test func `is had by issuer as by name`() async throws {
         try await Stage.play(Self.account) { stage in
             try await stage.signIn()
@@ -149,6 +184,13 @@ import Testing
             #expect(found["access_token"] == named["access_token"] && found["account"] == "work")
             let unknown = try await stage.ringback("token", "--issuer", "https://nobody.example")
             #expect(unknown.status == 1 && unknown.out.isEmpty)
+            // The route itself, with everything that may stand beside it.
+            let route = "/v1/session?issuer=\(stage.sandbox.origin)"
+            let narrow = try await stage.api("GET", "\(route)&scope=email&min_valid=30")
+            #expect(narrow.status == 200 && narrow["access_token"] == named["access_token"], "\(narrow)")
+            let identity = try await stage.api("GET", "\(route)&kind=id_token")
+            #expect(identity["id_token"] != nil && identity["access_token"] == nil, "\(identity)")
+            #expect(try await stage.api("GET", "/v1/session").status == 400)
         }
     }
 }

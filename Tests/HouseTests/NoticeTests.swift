@@ -45,17 +45,8 @@ import Testing
         let server: FakeService
         let opened: Mailbox
 
-        /// Every notice so far, oldest first.
-        var notices: [JSON] {
-            server.program.output.value.lines.filter { $0.hasPrefix("shown ") }
-                .compactMap { try? JSON(parsing: Array($0.utf8.dropFirst(6))) }
-        }
-
-        /// The n-th notice, once it is there.
-        func notice(_ number: Int) async throws -> JSON {
-            try await server.program.output.first("notice \(number)") { _ in notices.dropFirst(number - 1).first }
-        }
-
+        var notices: [JSON] { server.notices }
+        func notice(_ number: Int) async throws -> JSON { try await server.notice(number) }
         func id(_ number: Int) async throws -> Int { try #require(try await notice(number)["id"]?.integer) }
 
         func awaitClosing(_ id: Int) async throws {

@@ -98,6 +98,89 @@ import Testing
         }
     }
 
+    @Test func `that changes nothing says what does, in lines that work`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            let flow = try await stage.begin()
+            let other = try await Browser.signIn(at: flow.authorizationURL, as: "bob")
+            let refused = try await stage.ringback("complete", other.text)
+            #expect(refused.status == 1 && refused.out.isEmpty, "\(refused)")
+            #expect(refused.err.contains("ringback login work --switch"), "\(refused)")
+            let login = try stage.start("ringback", ["login", "work", "--switch", "--no-browser"])
+            _ = try await Browser.deliver(Browser.signIn(at: try await login.line(), as: "bob"))
+            let switched = try await login.end()
+            #expect(switched.status == 0 && switched.out.hasSuffix("as bob@example.org\n"), "\(switched)")
+            let denied = try await Browser.deny(at: try await stage.begin("home").authorizationURL)
+            let no = try await stage.ringback("complete", denied.text)
+            #expect(no.status == 4 && no.err.contains("run: ringback login home\n"), "\(no)")
+        }
+    }
+
+    @Test func `that is not there is missed, and the ways to give it are said`() async throws {
+        try await Stage.play { stage in
+            for input in ["", "\n", "  \n"] {
+                let complete = try await stage.ringback("complete", stdin: input)
+                #expect(complete.status == 64 && complete.out.isEmpty, "\(complete)")
+                #expect(complete.err.contains("no callback URL on standard input"), "\(complete)")
+            }
+            let empty = try await stage.ringback("complete", "")
+            #expect(empty.status == 64 && empty.err.contains("There is no URL"), "\(empty)")
+        }
+    }
+
+    @Test func `of a custom scheme is a link that a browser elsewhere cannot open: where it is seen is said`()
+        async throws
+    {
+        let place = "org.example.app://callback"
+        let configuration = """
+            [accounts.work]
+            issuer = "{sandbox}"
+            client_id = "ringback-app"
+            scopes = ["openid"]
+            redirect_uri = "\(place)"
+
+            """
+        try await Stage.play(configuration) { stage in
+            try await stage.sandbox.control(["clients": [["id": "ringback-app", "redirect_uris": [.string(place)]]]])
+            let login = try TerminalProgram(
+                ["login", "work", "--no-browser"], environment: stage.environment, columns: 400)
+            try await login.shows("ringback scheme register org.example.app)")
+            try await login.shows("Firefox shows it in the address line")
+            try await login.shows("Paste it here, or give it to: ringback complete")
+            #expect(!login.text.contains("does not load"))
+            try await login.shows("Paste the callback URL")
+            let flow = try #require(try await stage.api("GET", "/v1/flows")["flows"]?.array?.first)
+            login.type(
+                try await Browser.location(
+                    after: "user=alice&decision=allow", at: flow["authorization_url"]?.string ?? ""))
+            #expect(try await login.end().status == 0)
+        }
+    }
+
+    @Test func `of a page on the web is that page's address`() async throws {
+        let configuration = """
+            [accounts.work]
+            issuer = "{sandbox}"
+            client_id = "ringback-app"
+            scopes = ["openid"]
+            redirect_uri = "https://app.example.org/back"
+
+            """
+        try await Stage.play(configuration) { stage in
+            let place: JSON = "https://app.example.org/back"
+            try await stage.sandbox.control(["clients": [["id": "ringback-app", "redirect_uris": [place]]]])
+            let login = try stage.start("ringback", ["login", "work", "--no-browser"])
+            let address = try await login.line()
+            _ = try await login.errorLine("the way back") { line in
+                line.contains("begins with https://app.example.org/back") && line.hasSuffix("ringback complete")
+            }
+            let url = try await Browser.location(after: "user=alice&decision=allow", at: address)
+            let complete = try await stage.ringback("complete", stdin: url + "\n")
+            #expect(complete.status == 0 && complete.out.contains("Signed in to work as alice"), "\(complete)")
+            #expect(try await login.end().status == 0)
+        }
+    }
+
     @Test func `is told apart from another account's at the same place`() async throws {
         let place = "org.example.app://callback"
         let account = { (name: String) in

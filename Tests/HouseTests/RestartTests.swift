@@ -61,6 +61,20 @@ import Testing
         }
     }
 
+    @Test func `REV-06: a sign-out lets go of everything here, also where the provider is away`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            _ = await stage.sandbox.stop()
+            let logout = try await stage.ringback("logout", "work")
+            #expect(logout.status == 0 && logout.out == "Signed out of work\n", "\(logout)")
+            try await stage.expectNothingHeld(error: nil)
+            #expect(try await stage.ringback("token", "work").status == 3)
+            // What is still to be told is said where one asks how things stand.
+            #expect(try await stage.api("GET", "/v1/status")["pending_revocations"]?.integer == 1)
+            #expect(SecretSearch.files(in: stage.directory) == [])
+        }
+    }
+
     @Test func `REV-04: a sign-out that the provider could not hear of is told after it`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()

@@ -44,6 +44,168 @@ import Testing
         }
     }
 
+    private static let lines = """
+        [accounts.build]
+        issuer = "{sandbox}"
+        client_id = "robot"
+        grant = "client_credentials"
+
+        """
+
+    @Test(arguments: [
+        ("client_secret_credential", "robot-secret"), ("client_secret_file", "$CREDENTIALS_DIRECTORY/robot-secret"),
+    ])
+    func `that is missing is named where it is written, and found by a check that can know of it`(
+        key: String, value: String
+    ) async throws {
+        try await Stage.play(Self.lines + "\(key) = \"\(value)\"\n", startsDaemon: false) { stage in
+            try await stage.sandbox.control(["clients": [["id": "robot", "secret": "robot-hush"]]])
+            let place = "\(stage.configuration):5: accounts.build.\(key): "
+            let directory = "\(stage.directory)/credentials"
+            let file = "\(directory)/robot-secret"
+            FileTree.makeDirectory(directory)
+            func token() async throws -> Output {
+                let token = try await stage.ringback("token", "build")
+                try await stage.stopDaemon()
+                return token
+            }
+            func check() async throws -> Output {
+                try await stage.run("ringback", ["config", "check"], environment: ["CREDENTIALS_DIRECTORY": directory])
+            }
+            // Nobody gave the daemon anything; and no check from elsewhere could find out.
+            try await stage.startDaemon()
+            let nothing = try await token()
+            #expect(nothing.status == 78 && nothing.out.isEmpty && nothing.err.contains(place), "\(nothing)")
+            #expect(nothing.err.contains("the credential robot-secret was not given to the daemon"), "\(nothing)")
+            #expect(nothing.err.contains("LoadCredential=robot-secret:PATH"), "\(nothing)")
+            #expect(!nothing.err.contains("ringback config check"), "\(nothing)")
+            let elsewhere = try await stage.ringback("config", "check")
+            #expect(elsewhere.status == 0 && elsewhere.out.contains("the credential robot-secret"), "\(elsewhere)")
+            // The directory is there, the file is not, or can be written by others.
+            for mode in [nil, mode_t(0o622)] {
+                if let mode {
+                    try stage.write("robot-hush\n", to: file)
+                    FileTree.setMode(mode, of: file)
+                }
+                try await stage.startDaemon(environment: ["CREDENTIALS_DIRECTORY": directory])
+                let missing = try await token()
+                #expect(missing.status == 78 && missing.err.contains(place), "\(missing)")
+                #expect(missing.err.contains(file), "\(missing)")
+                let found = try await check()
+                #expect(found.status == 78 && found.err.contains(place) && found.err.contains(file), "\(found)")
+            }
+            FileTree.setMode(0o400, of: file)
+            #expect(try await check().status == 0)
+            try await stage.startDaemon(environment: ["CREDENTIALS_DIRECTORY": directory])
+            #expect(try await token().status == 0)
+        }
+    }
+
+    @Test func `has its secret from a descriptor, which nothing else gets`() async throws {
+        let configuration = Self.lines + "client_secret_credential = \"robot-secret\"\n"
+        try await Stage.play(configuration, startsDaemon: false) { stage in
+            try await stage.sandbox.control(["clients": [["id": "robot", "secret": "robot-hush"]]])
+            try stage.write("robot-hush\n", to: "\(stage.directory)/secret")
+            let script = #"exec "$0" --config "$1" --socket "$2" --state "$3" --credential-fd robot-secret=7 7<"$4""#
+            let daemon = try stage.start(
+                "/bin/sh",
+                [
+                    "-c", script, Programs.path("ringbackd"), stage.configuration, stage.socket, stage.state,
+                    "\(stage.directory)/secret",
+                ])
+            _ = try await Connection.first(to: .unix(stage.socket))
+            for program in [daemon.pid] + Processes.descendants(of: daemon.pid) {
+                let open = "/proc/\(program)/fd"
+                let targets = FileTree.names(in: open).map { FileTree.target(of: "\(open)/\($0)") }
+                #expect(!targets.contains("\(stage.directory)/secret"), "\(targets)")
+            }
+            // Read once: the file may go.
+            unsafe unlink("\(stage.directory)/secret")
+            for _ in 0..<2 { #expect(try await stage.ringback("refresh", "build", "--force").status == 0) }
+            #expect(try await stage.ringback("token", "build").status == 0)
+            daemon.send(SIGTERM)
+            #expect(try await daemon.end().status == 0)
+        }
+    }
+
+    /// What Kubernetes and podman mount: readable by everybody, and nobody can write there.
+    @Test(.enabled(if: canMount)) func `has its secret, and what it trades, from there too`() async throws {
+        let configuration = """
+            [accounts.build]
+            issuer = "{sandbox}"
+            client_id = "robot"
+            client_secret_file = "{stage}/volume/robot-secret"
+            grant = "client_credentials"
+
+            [accounts.pod]
+            issuer = "{sandbox}"
+            grant = "token_exchange"
+            assertion_file = "{stage}/volume/token"
+
+            [accounts.given]
+            issuer = "{sandbox}"
+            client_id = "robot"
+            client_secret_credential = "robot-secret"
+            grant = "client_credentials"
+
+            """
+        try await Stage.play(configuration, startsDaemon: false) { stage in
+            try await stage.sandbox.control(["clients": [["id": "robot", "secret": "robot-hush"]]])
+            FileTree.makeDirectory("\(stage.directory)/volume")
+            try stage.write(try await makeAssertion(stage), to: "\(stage.directory)/assertion")
+            let script = """
+                set -e
+                mount -t tmpfs -o mode=1777 none "$1/volume"
+                echo robot-hush > "$1/volume/robot-secret"
+                cp "$1/assertion" "$1/volume/token"
+                chmod 644 "$1/volume/"*
+                mount -o remount,ro "$1/volume"
+                export CREDENTIALS_DIRECTORY="$1/volume"
+                "$0" config check
+                exec "$0" agent --config "$1/config/config.toml" -- \
+                    sh -c 'for one in build pod given; do "$0" token "$one" || exit; done' "$0"
+                """
+            let ended = try await stage.run(
+                "/usr/bin/unshare", ["-rm", "sh", "-c", script, Programs.path("ringback"), stage.directory])
+            #expect(ended.status == 0 && ended.lines.count { $0.hasPrefix("at-") } == 3, "\(ended)")
+        }
+    }
+
+    @Test func `may be a key that the daemon is given, too`() async throws {
+        let configuration = """
+            [accounts.build]
+            issuer = "{sandbox}"
+            client_id = "signs"
+            grant = "client_credentials"
+            client_key_file = "$CREDENTIALS_DIRECTORY/key"
+
+            """
+        let half = #""kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo""#
+        let key = "{\(half),\"d\":\"nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A\"}\n"
+        try await Stage.play(configuration, startsDaemon: false) { stage in
+            let keys = try JSON(parsing: Array("{\(half)}".utf8))
+            try await stage.sandbox.control(["clients": [["id": "signs", "jwks": ["keys": [keys]]]]])
+            let directory = "\(stage.directory)/credentials"
+            FileTree.makeDirectory(directory)
+            let place = "\(stage.configuration):5: accounts.build.client_key_file: "
+            try await stage.startDaemon(environment: ["CREDENTIALS_DIRECTORY": directory])
+            let missing = try await stage.ringback("token", "build")
+            #expect(missing.status == 78 && missing.err.contains("\(place)the file \(directory)/key"), "\(missing)")
+            let check = try await stage.run(
+                "ringback", ["config", "check"], environment: ["CREDENTIALS_DIRECTORY": directory])
+            #expect(check.status == 78 && check.err.contains(place), "\(check)")
+            try stage.write("no key\n", to: "\(directory)/key", mode: 0o400)
+            let wrong = try await stage.ringback("refresh", "build", "--force")
+            #expect(wrong.status == 78 && wrong.err.contains("\(place)the credential key "), "\(wrong)")
+            unsafe unlink("\(directory)/key")
+            try stage.write(key, to: "\(directory)/key", mode: 0o400)
+            #expect(try await stage.ringback("refresh", "build", "--force").status == 0)
+            #expect(try await stage.token("build") != nil)
+            let form = try #require(try await stage.tokenForms().last)
+            #expect(form["client_assertion"] != nil && form["client_secret"] == nil, "\(form)")
+        }
+    }
+
     @Test func `has its secret from systemd's credentials directory`() async throws {
         let configuration = """
             [accounts.build]

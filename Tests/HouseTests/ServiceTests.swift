@@ -79,9 +79,15 @@ extension Stage {
             #expect(try await stage.api("GET", "/v1/flows")["flows"]?.array == [])
             let login = try await stage.ringback("login", "build")
             #expect(login.status == 0 && login.out == "Signed in to build as a service\n", "\(login)")
+            // Nothing was fetched yet: there is no end to state, nor to leave out.
+            let accounts = try await stage.ringback("accounts", "build")
+            #expect(accounts.lines.last?.split(separator: " ") == ["build", "oidc", "authenticated", "-", "-"])
             let refused = try await stage.api("POST", "/v1/accounts/build/sign-in", ["method": "password"])
             #expect(refused.status == 400 && refused.code == "method_unsupported", "\(refused)")
             #expect(try await stage.tokenForms().isEmpty)
+            // Nor does anybody come back to it.
+            let doctor = try await stage.ringback("doctor", "build")
+            #expect(doctor.out.contains("discovery build") && !doctor.out.contains("redirect"), "\(doctor)")
         }
     }
 

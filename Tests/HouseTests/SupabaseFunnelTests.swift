@@ -143,7 +143,7 @@ import Testing
             for (verb, list) in [("unlink", "identities"), ("remove-factor", "factors")] {
                 let refused = try await stage.ringback("supabase", verb, "app", "x")
                 #expect(
-                    refused.status == 1 && refused.err.contains("See: ringback supabase \(list) app"), "\(refused)")
+                    refused.status == 64 && refused.err.contains("See: ringback supabase \(list) app"), "\(refused)")
             }
             let factor = try await stage.api("POST", "/v1/accounts/app/factors", ["factor_type": "totp"])
             let path = "/v1/accounts/app/factors/\(factor["id"]?.string ?? "")"

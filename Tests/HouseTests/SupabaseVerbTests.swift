@@ -24,6 +24,27 @@ import Testing
         }
     }
 
+    @Test func `SK-27: prints no sign that a terminal obeys, in JSON neither, and loses none`() async throws {
+        try await Stage.playProject { stage in
+            try await stage.signUp()
+            let name = "A\u{9B}31mB\u{202E}C\u{85}D\u{200B}Я"
+            let data = (["name": .string(name)] as JSON).text
+            let verbs = [
+                ["supabase", "update-user", "app", "--data", data, "--json"], ["supabase", "user", "app", "--json"],
+                ["session", "app", "--json"], ["supabase", "user", "app"],
+                ["token", "app", "--format", "json"], ["accounts", "--json"],
+            ]
+            for verb in verbs {
+                let shown = try await stage.run("ringback", verb, stdin: nil)
+                #expect(shown.status == 0, "\(shown)")
+                let obeyed: Set<Unicode.Scalar> = ["\u{9B}", "\u{202E}", "\u{85}", "\u{200B}"]
+                #expect(obeyed.isDisjoint(with: shown.out.unicodeScalars), "\(verb)")
+            }
+            let user = try JSON(parsing: try await stage.ringback("supabase", "user", "app", "--json").out.utf8)
+            #expect(user["user"]?["user_metadata"]?["name"]?.string == name)
+        }
+    }
+
     @Test func `changes a password with a code, where the project wants one`() async throws {
         try await Stage.playProject { stage in
             try await stage.signUp()
@@ -154,7 +175,7 @@ import Testing
             let piped = try await stage.ringback("supabase", "rpc", "app", "echo", "-", "--json", stdin: #"{"b":[2]}"#)
             #expect(piped.out == "{\"result\":{\"b\":[2]}}\n", "\(piped)")
             let stranger = try await stage.ringback("supabase", "rpc", "app", "drop_everything")
-            #expect(stranger.status == 1 && stranger.err.contains("rpc = [echo]"), "\(stranger)")
+            #expect(stranger.status == 64 && stranger.err.contains("rpc = [echo]"), "\(stranger)")
             try await stage.ringback("logout", "app", "--scope", "others")
             #expect(try await stage.account("app")["state"] == "authenticated")
         }
@@ -172,7 +193,7 @@ import Testing
             let subject = try await stage.account("app")["subject"]?.string
             #expect(try JSON(parsing: json.out.utf8)["profile"]?["id"]?.string == subject, "\(json)")
             let unknown = try await stage.ringback("session", "app", "--include", "refresh_token")
-            #expect(unknown.status == 1 && unknown.err.contains("include"), "\(unknown)")
+            #expect(unknown.status == 64 && unknown.err.contains("include"), "\(unknown)")
         }
     }
 

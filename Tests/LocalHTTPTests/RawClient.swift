@@ -158,6 +158,9 @@ final class RawClient: Sendable {
         guard hasEvent(0, within: 60_000) else { throw Failure(call: "poll", code: ETIMEDOUT) }
     }
 
+    /// True once something has come, an answer or the end.
+    func hasAnswer(within milliseconds: Int32) -> Bool { hasEvent(POLLIN, within: milliseconds) }
+
     private func hasEvent(_ events: Int32, within milliseconds: Int32) -> Bool {
         var entry = pollfd(fd: descriptor, events: Int16(events), revents: 0)
         return unsafe poll(&entry, 1, milliseconds) > 0

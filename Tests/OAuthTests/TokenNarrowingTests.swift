@@ -24,4 +24,22 @@ import Testing
             #expect(!TokenNarrowing.isAudience(text))
         }
     }
+
+    /// RFC 6749 section 6: what was not granted is not asked for.
+    @Test func `of a ceiling, what was granted can be had; all of it where nobody knows`() {
+        #expect(TokenNarrowing.reachable(["a", "b"], of: ["b", "c"]) == ["b"])
+        #expect(TokenNarrowing.reachable(["a"], of: ["b"]) == [])
+        #expect(TokenNarrowing.reachable(["a", "b"], of: [String]()) == ["a", "b"])
+    }
+
+    @Test func `a ceiling that does not fit an account is remarked on`() {
+        func remark(_ ceiling: [String], _ granted: [String]) -> String? {
+            TokenNarrowing.remark(on: "mail", below: ceiling, of: granted)
+        }
+        #expect(remark(["a"], ["a", "b"]) == nil && remark(["a"], []) == nil)
+        // What is good for less than the ceiling is within it.
+        #expect(remark(["a", "b"], ["a"]) == nil)
+        #expect(remark(["x"], ["a"])?.contains("“x”: no token of it is within the scope") == true)
+        #expect(remark(["a", "x"], ["a", "b"])?.contains("“x”: its tokens will be good for “a” at most") == true)
+    }
 }

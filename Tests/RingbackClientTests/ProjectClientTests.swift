@@ -31,12 +31,36 @@ import Testing
             ])
     }
 
+    @Test func `redeems a code or the hash of a link, and asks for another message`() async throws {
+        let daemon = try FakeDaemon { request in
+            if request.hasPrefix("GET ") { return .json(200, Self.account) }
+            guard request.hasPrefix("POST /v1/flows/f1/verify") else { return .json(200, Self.flow) }
+            return .json(200, Self.flow.replacing("pending", with: "completed"))
+        }
+        let broker = BrokerClient(application: "test", socket: daemon.path)
+        let flow = try #require(Flow(reading: try JSON(parsing: Self.flow.utf8)))
+        #expect(try await broker.verify(flow, code: "123456").name == "app")
+        #expect(try await broker.verify(flow, tokenHash: "pkce_0a").name == "app")
+        #expect(try await broker.resend(flow).resendAfter == 77)
+        #expect(try await broker.resend(flow, captchaToken: "c").resendAfter == 77)
+        #expect(
+            daemon.requests.filter { $0.hasPrefix("POST ") }
+                .compactMap { $0.split(separator: "\r\n\r\n").last.map(String.init) } == [
+                    #"{"code":"123456"}"#, #"{"token_hash":"pkce_0a"}"#, "{}", #"{"captcha_token":"c"}"#,
+                ])
+    }
+
     @Test(arguments: [
         (
             ProjectSignIn.browser("google", keepsProviderToken: true),
             #"{"method":"browser","oauth_provider":"google","provider_token":true}"#
         ),
         (.browser(), #"{"method":"browser"}"#),
+        (
+            .browser("azure", scopes: ["email", "profile"], parameters: ["prompt": "consent", "hd": "example.org"]),
+            #"{"method":"browser","oauth_provider":"azure","scopes":"email profile","#
+                + #""params":{"hd":"example.org","prompt":"consent"}}"#
+        ),
         (
             .signUp(.email("a@b"), password: "p", data: #"{"x":1}"#),
             #"{"method":"sign_up","email":"a@b","password":"p","data":{"x":1}}"#
@@ -46,7 +70,7 @@ import Testing
             .idToken("t", of: "apple", nonce: "n", accessToken: "x"),
             #"{"method":"id_token","oauth_provider":"apple","id_token":"t","nonce":"n","access_token":"x"}"#
         ),
-        (.anonymous(), #"{"method":"anonymous"}"#),
+        (.anonymous(), #"{"method":"anonymous"}"#), (.passkey(), #"{"method":"passkey"}"#),
         (.singleSignOn(domain: "d"), #"{"method":"sso","domain":"d"}"#),
         (.singleSignOn(providerID: "p"), #"{"method":"sso","provider_id":"p"}"#),
         (

@@ -28,7 +28,8 @@ import Testing
         #"{"supabase":{"nothing":true}}"#, #"{"supabase":{"site_url":"nowhere"}}"#,
         #"{"supabase":{"sso_domains":{"a.example":"x"}}}"#, #"{"supabase":{"users":[{"name":"x"}]}}"#,
         #"{"supabase":{"otp_length":5}}"#, #"{"supabase":{"autoconfirm":false,"tables":[]}}"#,
-        #"{"supabase":{"allow_list":"**"}}"#,
+        #"{"supabase":{"allow_list":"**"}}"#, #"{"supabase":{"upgrade":101}}"#,
+        #"{"supabase":{"token_hook":{"status":200}}}"#, #"{"supabase":{"token_hook":{"why":"x"}}}"#,
     ]) func `a mistake changes nothing`(document: String) async throws {
         let before = await visitor.get("/sandbox/control").json["supabase"]
         let answer = await visitor.send("POST", "/supabase/sandbox/control", body: Array(document.utf8))

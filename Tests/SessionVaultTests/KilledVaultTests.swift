@@ -125,16 +125,20 @@ import Testing
         #expect(try await vault.load(slot) == VaultEntry(text: old))
     }
 
-    @Test func `a store that cannot be finished keeps session and mark`() async throws {
-        let (place, _) = try await prepared(announced: true)
-        let vault = try await house.opened()
-        // The rename meets a directory.
+    /// Writes all bytes of "new" for an announced store; the rename meets a directory.
+    private func failToStore(at place: String, _ vault: SealedFileVault) async throws {
         house.move(place, place + ".away")
         unsafe mkdir(place, 0o700)
         #expect(await failure { try await vault.store(Secret("new"), in: slot) }?.isUnwritable == true)
         house.remove(place)
         house.move(place + ".away", place)
         #expect(try await vault.load(slot) == VaultEntry(text: old, isInterrupted: true))
+    }
+
+    @Test func `a store that cannot be finished keeps session and mark`() async throws {
+        let (place, _) = try await prepared(announced: true)
+        let vault = try await house.opened()
+        try await failToStore(at: place, vault)
         try await vault.store(Secret("again, and longer than before"), in: slot)
         #expect(try await vault.load(slot) == VaultEntry(text: Secret("again, and longer than before")))
     }
@@ -142,12 +146,7 @@ import Testing
     @Test func `a store that failed with all its bytes written is finished before the next change`() async throws {
         let (place, _) = try await prepared(announced: true)
         let vault = try await house.opened()
-        house.move(place, place + ".away")
-        unsafe mkdir(place, 0o700)
-        #expect(await failure { try await vault.store(Secret("new"), in: slot) }?.isUnwritable == true)
-        house.remove(place)
-        house.move(place + ".away", place)
-        #expect(try await vault.load(slot) == VaultEntry(text: old, isInterrupted: true))
+        try await failToStore(at: place, vault)
         try await vault.announce(slot)
         #expect(try await vault.load(slot) == VaultEntry(text: Secret("new"), isInterrupted: true))
         #expect(try await house.opened().load(slot) == VaultEntry(text: Secret("new"), isInterrupted: true))

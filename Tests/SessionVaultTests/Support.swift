@@ -141,7 +141,13 @@ final class FakeSource: KeySource {
         return key
     }
 
-    func remove(_ id: String, parameters: JSONObject) async { state.withLock { $0.keys[id] = nil } }
+    func remove(_ id: String, parameters: JSONObject) async -> Bool {
+        state.withLock { state in
+            guard state.mood == .ready else { return false }
+            state.keys[id] = nil
+            return true
+        }
+    }
 
     private func refuse() throws(KeySourceError) {
         switch state.withLock({ $0.mood }) {

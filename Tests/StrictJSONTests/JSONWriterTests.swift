@@ -25,6 +25,19 @@ import Testing
         #expect(try JSON(parsing: value.serialized()) == value)
     }
 
+    @Test(arguments: [
+        ("\u{9B}31m", #"\u009b31m"#), ("a\u{85}b", #"a\u0085b"#), ("\u{202E}txt.exe", #"\u202etxt.exe"#),
+        ("\u{2028}\u{2029}", #"\u2028\u2029"#), ("\u{200B}\u{FEFF}\u{FE0F}", #"\u200b\ufeff\ufe0f"#),
+        ("\u{E0041}", #"\udb40\udc41"#), ("\u{A0}", #"\u00a0"#), ("\u{10FFFF}", #"\udbff\udfff"#),
+        ("Zürich, Привет, 日本 \u{1F600}", "Zürich, Привет, 日本 \u{1F600}"), ("\u{1B}\u{7F}", #"\u001b\u007f"#),
+    ]) func `SK-27: for a terminal, escapes what moves, turns, hides or ends a line as well`(
+        text: String, written: String
+    ) throws {
+        let value = JSON.object(JSONObject([.init(text, .array([.string(text)]))]))
+        #expect(value.visibleText == "{\"\(written)\":[\"\(written)\"]}")
+        #expect(try JSON(parsing: value.visibleText.utf8) == value)
+    }
+
     @Test func `writes no number that is none`() {
         #expect(JSON.double(.infinity).text == "null")
         #expect(JSON.double(.nan).text == "null")

@@ -107,6 +107,24 @@ enum AnswerReadings {
             #expect(challenge.webAuthnType == expected["webauthn_type"]?.string)
             #expect(challenge.webAuthnOptions == expected["webauthn_options"]?.object)
         },
+        "passkey_challenge": Reading(occasion: .signIn) { response, expected in
+            let challenge = try PasskeyChallenge(reading: response)
+            #expect(challenge.id == expected["id"]?.string)
+            #expect(challenge.options == expected["options"]?.object)
+            #expect(challenge.expiresAt == expected["expires_at"]?.integer)
+        },
+        "passkey": Reading(occasion: .account) { response, expected in
+            let passkey = try Passkey(reading: response)
+            #expect(passkey.id == expected["id"]?.string)
+            #expect(passkey.name == expected["name"]?.string)
+            #expect(passkey.createdAt == expected["created_at"]?.string)
+            #expect(passkey.lastUsedAt == expected["last_used_at"]?.string)
+            #expect(Passkey(reading: passkey.json) == passkey)
+        },
+        "passkeys": Reading(occasion: .account) { response, expected in
+            let list = try PasskeyList(reading: response)
+            #expect(list.passkeys.map(\.id) == expected["ids"]?.array?.compactMap(\.string))
+        },
         "removal": Reading(occasion: .account) { response, _ in _ = try RemovalAnswer(reading: response) },
         "settings": Reading(occasion: .account) { response, expected in
             let settings = try ProjectSettings(reading: response)

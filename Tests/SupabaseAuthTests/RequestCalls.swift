@@ -17,6 +17,9 @@ enum RequestCalls {
         func member(_ name: String) -> JSONObject? { object[name]?.object }
         func contact() throws -> Contact { try Contact(email: text("email"), phone: text("phone")) }
         func email() throws -> EmailAddress { try EmailAddress(parsing: text("email") ?? "") }
+        func credential() throws -> PasskeyCredential {
+            try PasskeyCredential(parsing: member("credential") ?? JSONObject())
+        }
         func code() throws -> OneTimeCode { try OneTimeCode(parsing: need("code")) }
 
         var bearer: Secret { need("bearer") }
@@ -35,9 +38,22 @@ enum RequestCalls {
         }
     }
 
-    static let table: [String: Call] = signIn.merging(people) { first, _ in first }.merging(account) { first, _ in
-        first
+    static let table: [String: Call] = [people, account, passkeys].reduce(into: signIn) { table, part in
+        table.merge(part) { first, _ in first }
     }
+
+    private static let passkeys: [String: Call] = [
+        "passkey_sign_in": { $0.passkeySignIn(captcha: $1.captcha) },
+        "passkey_grant": { try $0.passkeyGrant(challenge: $1.text("challenge_id") ?? "", credential: $1.credential()) },
+        "passkey_registration": { $0.passkeyRegistration(bearer: $1.bearer) },
+        "register_passkey": {
+            try $0.registerPasskey(
+                challenge: $1.text("challenge_id") ?? "", credential: $1.credential(), bearer: $1.bearer)
+        },
+        "passkeys": { $0.passkeys(bearer: $1.bearer) },
+        "rename_passkey": { try $0.renamePasskey($1.id, to: $1.text("name") ?? "", bearer: $1.bearer) },
+        "remove_passkey": { try $0.removePasskey($1.id, bearer: $1.bearer) },
+    ]
 
     private static let signIn: [String: Call] = [
         "authorize": { try $0.authorization($1.browser) },

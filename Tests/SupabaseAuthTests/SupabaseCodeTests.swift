@@ -89,6 +89,9 @@ private let rows = SupabaseVector.rows(of: "codes.txt")
             (.signIn, "validation_failed", 400, .validationFailed),
             (.authorization, "validation_failed", 400, .methodUnsupported), (.signIn, "never_seen", 429, .rateLimited),
             (.signIn, "never_seen", 418, .providerError),
+            (.identityPage, "validation_failed", 400, .methodUnsupported),
+            (.identityPage, "user_not_found", 403, .sessionExpired),
+            (.identityPage, "manual_linking_disabled", 404, .methodUnsupported),
         ] as [(SupabaseProblem.Occasion, String, Int, SupabaseProblem.Code)])
     func `a word means another thing in another place`(
         occasion: SupabaseProblem.Occasion, code: String, status: Int, expected: SupabaseProblem.Code

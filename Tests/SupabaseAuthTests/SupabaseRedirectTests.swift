@@ -24,6 +24,16 @@ private let key = "8f3aK_x-1"
         }
     }
 
+    @Test func `of a free port the entry has every port`() throws {
+        for (base, entry) in [
+            ("http://localhost:43117/cb", "http://localhost:*/cb/**"),
+            ("http://localhost:43117", "http://localhost:*/**"),
+            ("http://127.0.0.1:43117/cb", nil),
+        ] {
+            #expect(try SupabaseRedirect(base: base, key: key, hasFreePort: true).allowListEntry == entry)
+        }
+    }
+
     @Test(
         arguments: [
             ("swisscoin://auth-callback", "swisscoin://auth-callback?flow=8f3aK_x-1", "swisscoin://auth-callback?*"),

@@ -55,6 +55,15 @@ private func identity(_ id: String, _ provider: String = "google", createdAt: St
         ])
     func `is not lost for an odd member`(text: String) throws { #expect(try user(text).id == "u") }
 
+    @Test func `has no more identities than the records can tell of`() throws {
+        let many = (0..<1_000).map { identity("i\($0)") }.joined(separator: ",")
+        let crowd = try user("{\"id\":\"u\",\"identities\":[\(many)]}")
+        #expect(crowd.identities?.count == SupabaseUser.mostIdentities)
+        let change = IdentityChange(from: [KnownIdentity(identityID: "i0", provider: "google")], to: crowd)
+        #expect(change.linked.count == SupabaseUser.mostIdentities - 1 && change.unlinked.isEmpty)
+        #expect(crowd.knownIdentities?.count == SupabaseUser.mostIdentities)
+    }
+
     @Test(arguments: ["{}", #"{"id":""}"#, #"{"id":1}"#, #"{"id":"a b"}"#, #"{"id":"a\u0000"}"#])
     func `without an id is none`(text: String) throws { #expect(SupabaseUser(reading: try object(text)) == nil) }
 
@@ -110,17 +119,31 @@ private func identity(_ id: String, _ provider: String = "google", createdAt: St
         #expect(IdentityChange(from: try user(#"{"id":"v","identities":[]}"#), to: told).isEmpty)
     }
 
-    @Test func `a sign-in that added an identity to an old user is a silent link`() throws {
-        let start = try #require(ServerInstant.seconds("2026-08-22T06:40:00Z"))
-        let old = identity("old", createdAt: "2026-03-02T08:14:55.1Z")
-        let new = identity("new", createdAt: "2026-08-22T06:40:03.018294975Z")
-        let linked = try user(#"{"id":"u","created_at":"2026-03-02T08:14:55Z","identities":[\#(old),\#(new)]}"#)
-        #expect(IdentityChange(bySignInOf: linked, since: start).linked.map(\.identityID) == ["new"])
-        let fresh = try user(#"{"id":"u","created_at":"2026-08-22T06:40:02Z","identities":[\#(new)]}"#)
-        #expect(IdentityChange(bySignInOf: fresh, since: start).isEmpty)
-        let plain = try user(#"{"id":"u","created_at":"2026-03-02T08:14:55Z","identities":[\#(old)]}"#)
-        #expect(IdentityChange(bySignInOf: plain, since: start).isEmpty)
-        #expect(IdentityChange(bySignInOf: try user(#"{"id":"u"}"#), since: start).isEmpty)
+    @Test func `what is remembered is enough to see them`() throws {
+        let now = try user(#"{"id":"u","identities":[\#(identity("b")),\#(identity("c", "apple"))]}"#)
+        let change = IdentityChange(from: [KnownIdentity(identityID: "a", provider: "github")], to: now)
+        #expect(change.linked.map(\.identityID) == ["b", "c"])
+        #expect(change.unlinked == [KnownIdentity(identityID: "a", provider: "github")])
+        #expect(IdentityChange(from: now.knownIdentities ?? [], to: now).isEmpty)
+    }
+
+    @Test func `one made later than its user was linked, and a sign-up is no link`() throws {
+        func linked(_ made: String, _ provider: String = "google") throws -> [String] {
+            let first = identity("first", "github", createdAt: "2026-03-02T08:14:55.1Z")
+            let other = identity("other", provider, createdAt: made)
+            let user = try user(#"{"id":"u","created_at":"2026-03-02T08:14:55.9Z","identities":[\#(first),\#(other)]}"#)
+            return IdentityChange(onFirstSightOf: user).linked.map(\.identityID)
+        }
+        #expect(try linked("2026-08-22T06:40:03.018294975Z") == ["other"])
+        #expect(try linked("2026-03-02T08:15:06Z") == ["other"])
+        // In one breath, be it in either order.
+        #expect(try linked("2026-03-02T08:15:05Z") == [])
+        #expect(try linked("2026-03-02T08:14:54Z") == [])
+        // The server's own work for users of old, and what nobody knows.
+        #expect(try linked("2026-08-22T06:40:03Z", "email") == [])
+        #expect(try linked("2026-08-22T06:40:03Z", "phone") == [])
+        #expect(try linked("some day") == [])
+        #expect(IdentityChange(onFirstSightOf: try user(#"{"id":"u"}"#)).isEmpty)
     }
 
     @Test(

@@ -53,6 +53,13 @@ enum FileTree {
         return unsafe lstat(path, &status) == 0 ? status.st_mode & 0o7777 : nil
     }
 
+    /// Where a symbolic link leads; nil if it is none.
+    static func target(of path: String) -> String? {
+        var buffer = [CChar](repeating: 0, count: 4_096)
+        let count = unsafe readlink(path, &buffer, buffer.count)
+        return count < 0 ? nil : String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
     static func setMode(_ mode: mode_t, of path: String) { unsafe chmod(path, mode) }
 
     static func makeDirectory(_ path: String) { unsafe mkdir(path, 0o700) }

@@ -1,6 +1,7 @@
 // A message bus of the stage's own, and who is on it. Nobody's real bus or keyring is touched.
 
 import Glibc
+import StrictJSON
 import Testing
 
 struct PrivateBus: Sendable {
@@ -99,5 +100,19 @@ final class FakeService: Sendable {
     /// Waits for a line that it writes, from its beginning on.
     func wait(for line: String) async throws {
         _ = try await program.line(line) { $0 == line }
+    }
+}
+
+/// What a notification server (`fake("notifications")`) has shown.
+extension FakeService {
+    /// Every notice so far, oldest first.
+    var notices: [JSON] {
+        program.output.value.lines.filter { $0.hasPrefix("shown ") }
+            .compactMap { try? JSON(parsing: Array($0.utf8.dropFirst(6))) }
+    }
+
+    /// The n-th notice, once it is there.
+    func notice(_ number: Int) async throws -> JSON {
+        try await program.output.first("notice \(number)") { _ in self.notices.dropFirst(number - 1).first }
     }
 }

@@ -1,7 +1,6 @@
 // A child process: an argument vector, a clean environment, three descriptors, and an end that is always collected.
 
 import Glibc
-import Synchronization
 
 struct SystemError: Error, CustomStringConvertible {
     let call: String
@@ -31,9 +30,7 @@ final class Program: Sendable {
     /// - Parameter stdin: what it reads; nil is `/dev/null`. At most a pipe's worth (64 KiB).
     init(_ name: String, _ arguments: [String] = [], environment: [String: String], stdin: String? = nil) throws {
         self.name = name
-        let child = try Program.starting.withLock { _ in
-            try Program.begin([Programs.path(name)] + arguments, environment.map { "\($0)=\($1)" }, stdin)
-        }
+        let child = try Program.begin([Programs.path(name)] + arguments, environment.map { "\($0)=\($1)" }, stdin)
         pid = child.pid
         Program.read(child.output, into: output)
         Program.read(child.errors, into: errors)
@@ -90,9 +87,6 @@ final class Program: Sendable {
         "\(name) (status \(status.value.map(String.init) ?? "none yet"))\n--- out\n\(output.value.text)"
             + "--- err\n\(errors.value.text)---"
     }
-
-    /// One start at a time: a pipe that is not yet close-on-exec must not reach another test's child.
-    static let starting = Mutex(())
 
     /// Starts a process; gives its pid and the pipes to read from.
     private static func begin(
@@ -160,6 +154,13 @@ final class Program: Sendable {
         for (number, descriptor) in descriptors.enumerated() {
             unsafe posix_spawn_file_actions_adddup2(&actions, descriptor, Int32(number))
         }
+        // Whatever else is open here is no business of a child's: not every library marks what it opens, and a pipe is
+        // not close-on-exec from its first instant. Swift does not see this call.
+        guard let symbol = unsafe dlsym(nil, "posix_spawn_file_actions_addclosefrom_np") else {
+            throw SystemError(call: "posix_spawn_file_actions_addclosefrom_np", code: ENOSYS)
+        }
+        typealias ClosesFrom = @convention(c) (UnsafeMutableRawPointer, Int32) -> Int32
+        _ = unsafe unsafeBitCast(symbol, to: ClosesFrom.self)(&actions, Int32(descriptors.count))
         var attributes = posix_spawnattr_t()
         unsafe posix_spawnattr_init(&attributes)
         defer { unsafe posix_spawnattr_destroy(&attributes) }

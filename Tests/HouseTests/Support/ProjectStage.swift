@@ -25,7 +25,7 @@ extension Stage {
     /// A project's refresh tokens have no mark of their own: those that were presented are looked for by their text.
     private func expectNoRefreshToken() async throws {
         let log = try await sandbox.log(issuer: "/supabase")
-        let tokens = Set(log.compactMap { $0["parameters"]?["refresh_token"]?.string }.filter { $0.utf8.count >= 12 })
+        let tokens = Set(log.compactMap { $0["document"]?["refresh_token"]?.string }.filter { $0.utf8.count >= 12 })
         guard !tokens.isEmpty else { return }
         let said = daemon?.errors.value.text ?? ""
         let places =

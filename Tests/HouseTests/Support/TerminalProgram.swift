@@ -37,9 +37,7 @@ final class TerminalProgram: Sendable {
         defer { close(slave) }
         let variables = environment.merging(["TERM": "xterm-256color"]) { own, _ in own }.map { "\($0)=\($1)" }
         let vector = [Programs.path("ringback")] + arguments
-        let pid = try Program.starting.withLock { _ in
-            try Program.spawn(vector, variables, [slave, slave, slave])
-        }
+        let pid = try Program.spawn(vector, variables, [slave, slave, slave])
         (self.master, self.pid) = (master, pid)
         startThread { [screen] in
             var buffer = [UInt8](repeating: 0, count: 4_096)

@@ -1,9 +1,12 @@
 import Testing
 
-@testable import Configuration
+@testable import StrictJSON
 
 @Suite struct `The nearest word` {
-    private let keys = Key.allowed(in: .account).keys
+    private let keys = [
+        "api_key", "authorization_params", "client_id", "flow_timeout", "issuer", "origins", "pinned_public_keys",
+        "policy", "provider", "redirect_uri", "rpc", "scopes", "url",
+    ]
 
     @Test(arguments: [
         ("isuer", "issuer"), ("Issuer", "issuer"), ("clientid", "client_id"), ("client-id", "client_id"),

@@ -1,7 +1,8 @@
-/// The word that somebody meant: the nearest one, if it is near enough to say so.
-enum NearestWord {
+/// The name that somebody meant: the nearest one, if it is near enough to say so. Who refuses names that nobody knows
+/// owes them this.
+public enum NearestWord {
     /// Nil if more than a third of the letters (at least two) would have to change.
-    static func find(for written: String, among words: some Sequence<String>) -> String? {
+    public static func find(for written: String, among words: some Sequence<String>) -> String? {
         // Nobody means a key that is twice as long as any.
         guard written.utf8.count <= 64 else { return nil }
         let bound = max(2, written.utf8.count / 3)

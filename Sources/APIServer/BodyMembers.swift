@@ -1,0 +1,43 @@
+internal import RingbackAPI
+internal import Secrets
+internal import StrictJSON
+
+/// Which members the body of a request may have: those that the OpenAPI document lists for its route, and no others. One
+/// that nobody reads would be taken in silence: a misspelt password would not be changed, and a misspelt bound not kept.
+extension Call {
+    /// By route; none for a route without a body. A route that is not here takes any: the arguments of a function.
+    private static let membersOfRoutes: [Route.ID: [String]] = Route.all.reduce(into: [:]) { table, route in
+        switch OpenAPIOperations.entry(of: route.id).body {
+        case nil: table[route.id] = []
+        case let body?: table[route.id] = body["properties"]?.object?.names.sorted()
+        }
+    }
+
+    /// Refuses what the route does not read, also where it is null, and names what was meant.
+    func refuseUnknownMembers() throws(Problem) {
+        guard !wholeBody.names.isEmpty, let known = Call.membersOfRoutes[route.id],
+            let stranger = wholeBody.names.first(where: { !known.contains($0) })
+        else { return }
+        let meant = NearestWord.find(for: stranger, among: known).map { "; did you mean \($0)?" } ?? "."
+        let list = known.isEmpty ? "It has none." : "It has: \(known.joined(separator: ", "))."
+        throw Problem(
+            .validationFailed, "\(Call.shown(stranger)): this request has no such member\(meant) \(list)")
+    }
+
+    /// A name of the caller's, for a sentence that somebody may read on a terminal.
+    private static func shown(_ name: String) -> String {
+        let letters = name.unicodeScalars.filter { $0.properties.generalCategory != .control }
+        let start = String(String.UnicodeScalarView(letters.prefix(64)))
+        return letters.count > 64 ? start + "…" : start
+    }
+
+    /// A password that is chosen; where it is said twice, both must be the same.
+    func newPassword() throws(Problem) -> Secret? {
+        let password = try secret("password")
+        guard let again = try secret("password_confirmation") else { return password }
+        guard password == again else {
+            throw invalid("password_confirmation", "it is not the same as password")
+        }
+        return password
+    }
+}

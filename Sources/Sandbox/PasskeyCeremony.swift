@@ -1,0 +1,153 @@
+internal import Cryptography
+internal import StrictJSON
+
+/// What an authenticator answered, checked as a relying party has to (Web Authentication level 3, sections 7.1 and
+/// 7.2): what was done, for which question, at which origin, for whom, by whom, and signed. Keys are P-256, and nothing
+/// attests them: that is all that the options ask for.
+struct PasskeyCeremony {
+    /// Who asks.
+    struct Party: Equatable {
+        let id: String
+        let origins: [String]
+    }
+
+    /// A key that was made.
+    struct Creation {
+        let credentialID: [UInt8]
+        let key: PublicKey
+        let signCount: Int
+        let isBackupEligible: Bool
+    }
+
+    let party: Party
+    /// As it was asked.
+    let challenge: [UInt8]
+
+    /// The algorithm's name in COSE (RFC 9053 section 2.1).
+    static let es256 = -7
+    private static let maxCredentialID = 1_023
+
+    // MARK: Making a key
+
+    /// Nil if anything is wrong with it.
+    func creation(_ credential: JSONObject) -> Creation? {
+        guard let id = PasskeyCeremony.identifier(credential), let response = credential["response"]?.object,
+            clientData(response, type: "webauthn.create") != nil,
+            let object = PasskeyCeremony.bytes(response["attestationObject"]).flatMap({ PasskeyCBOR(parsing: $0) }),
+            object[.text("fmt")] == .text("none"), object[.text("attStmt")]?.isEmptyMap == true,
+            let data = object[.text("authData")]?.bytes.flatMap({ AuthenticatorData(parsing: $0) }),
+            isGood(data), let attested = data.attested, attested.credentialID == id,
+            let key = PasskeyCeremony.key(attested.key)
+        else { return nil }
+        return Creation(
+            credentialID: id, key: key, signCount: data.signCount, isBackupEligible: data.flags.isBackupEligible)
+    }
+
+    /// A P-256 key (RFC 9053 section 7.1).
+    private static func key(_ key: PasskeyCBOR) -> PublicKey? {
+        guard key[.integer(1)] == .integer(2), key[.integer(3)] == .integer(es256), key[.integer(-1)] == .integer(1),
+            let x = key[.integer(-2)]?.bytes, let y = key[.integer(-3)]?.bytes
+        else { return nil }
+        return try? PublicKey(curve: .p256, x: x, y: y)
+    }
+
+    // MARK: Using a key
+
+    /// Whose key it says to be, before anything is proved: the credential and the user's handle.
+    static func claim(_ credential: JSONObject) -> (credentialID: [UInt8], handle: String)? {
+        guard let id = identifier(credential), let handle = bytes(credential["response"]?["userHandle"]),
+            let text = String(validating: handle, as: UTF8.self)
+        else { return nil }
+        return (id, text)
+    }
+
+    /// The key's new count; nil if anything is wrong with the assertion. A count that does not grow tells of a copy.
+    func assertion(_ credential: JSONObject, by passkey: SupabasePasskey) -> Int? {
+        guard let response = credential["response"]?.object,
+            let clientData = clientData(response, type: "webauthn.get"),
+            let bytes = PasskeyCeremony.bytes(response["authenticatorData"]),
+            let data = AuthenticatorData(parsing: bytes), isGood(data),
+            data.flags.isBackupEligible == passkey.isBackupEligible,
+            let signature = PasskeyCeremony.bytes(response["signature"]),
+            passkey.key.verify(
+                derSignature: signature, message: bytes + Digest.sha256(clientData), algorithm: .es256)
+        else { return nil }
+        let isCounting = data.signCount != 0 || passkey.signCount != 0
+        return !isCounting || data.signCount > passkey.signCount ? data.signCount : nil
+    }
+
+    // MARK: What both have
+
+    /// The client's own words, as bytes, if they are about this question.
+    private func clientData(_ response: JSONObject, type: String) -> [UInt8]? {
+        guard let bytes = PasskeyCeremony.bytes(response["clientDataJSON"]),
+            let data = try? JSON(parsing: bytes), data["type"]?.string == type,
+            data["challenge"]?.string == Base64URL.encode(challenge),
+            let origin = data["origin"]?.string, party.origins.contains(origin)
+        else { return nil }
+        return bytes
+    }
+
+    private func isGood(_ data: AuthenticatorData) -> Bool {
+        data.partyHash == Digest.sha256(Array(party.id.utf8)) && data.flags.isPersonPresent
+            && (data.flags.isBackupEligible || !data.flags.isBackedUp)
+    }
+
+    /// The credential's name, which it has twice.
+    private static func identifier(_ credential: JSONObject) -> [UInt8]? {
+        guard credential["type"] == "public-key", let id = bytes(credential["id"]),
+            (1...maxCredentialID).contains(id.count)
+        else { return nil }
+        if let raw = credential["rawId"], bytes(raw) != id { return nil }
+        return id
+    }
+
+    private static func bytes(_ value: JSON?) -> [UInt8]? { value?.string.flatMap { Base64URL.decode($0) } }
+}
+
+/// What an authenticator says of itself and signs (Web Authentication level 3, section 6.1).
+struct AuthenticatorData {
+    struct Flags {
+        let byte: UInt8
+        var isPersonPresent: Bool { byte & 0x01 != 0 }
+        var isBackupEligible: Bool { byte & 0x08 != 0 }
+        var isBackedUp: Bool { byte & 0x10 != 0 }
+        var hasCredential: Bool { byte & 0x40 != 0 }
+        var hasExtensions: Bool { byte & 0x80 != 0 }
+    }
+
+    let partyHash: [UInt8]
+    let flags: Flags
+    let signCount: Int
+    /// A credential that was just made, and its key in COSE's form.
+    let attested: (credentialID: [UInt8], key: PasskeyCBOR)?
+
+    /// Nil unless every byte is accounted for.
+    init?(parsing bytes: [UInt8]) {
+        var rest = bytes[...]
+        func take(_ count: Int) -> [UInt8]? {
+            guard rest.count >= count else { return nil }
+            defer { rest = rest.dropFirst(count) }
+            return Array(rest.prefix(count))
+        }
+        guard let partyHash = take(32), let flags = take(1).map({ Flags(byte: $0[0]) }), let count = take(4) else {
+            return nil
+        }
+        self.partyHash = partyHash
+        self.flags = flags
+        signCount = count.reduce(0) { $0 << 8 | Int($1) }
+        if flags.hasCredential {
+            // The first 16 name the kind of authenticator: nothing depends on it.
+            guard take(16) != nil, let length = take(2), let id = take(Int(length[0]) << 8 | Int(length[1])),
+                let key = PasskeyCBOR.take(from: &rest)
+            else { return nil }
+            attested = (id, key)
+        } else {
+            attested = nil
+        }
+        if flags.hasExtensions {
+            guard case .map? = PasskeyCBOR.take(from: &rest) else { return nil }
+        }
+        guard rest.isEmpty else { return nil }
+    }
+}

@@ -1,0 +1,228 @@
+internal import Cryptography
+internal import LocalHTTP
+internal import StrictJSON
+
+/// A passkey of a user's.
+struct SupabasePasskey {
+    let id: String
+    let credentialID: [UInt8]
+    let key: PublicKey
+    let isBackupEligible: Bool
+    var name = ""
+    var signCount: Int
+    let createdAt: SupabaseInstant
+    var lastUsedAt: SupabaseInstant?
+
+    var json: JSON {
+        var members = JSONObject([.init("id", .string(id))])
+        if !name.isEmpty { members["friendly_name"] = .string(name) }
+        members["created_at"] = .string(createdAt.text)
+        members["last_used_at"] = lastUsedAt.map { .string($0.text) }
+        return .object(members)
+    }
+}
+
+/// A question put to an authenticator: taken once, within five minutes.
+struct SupabasePasskeyChallenge {
+    let bytes = RandomToken.bytes(32)
+    /// Who adds a passkey; nil for a sign-in.
+    let userID: String?
+    let expiresAt: Int
+}
+
+/// `/passkeys`: signing in by one, adding, listing, naming and removing them.
+extension SupabaseProject {
+    private static let challengeLifetime = 300
+    /// Bytes.
+    private static let maxName = 120
+
+    mutating func passkeys(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+        guard settings.allowsPasskeys else {
+            throw SupabaseRefusal(404, "passkey_disabled", "Passkeys are disabled")
+        }
+        switch (call.method, call.parts.dropFirst().joined(separator: "/")) {
+        case ("POST", "authentication/options"): return askForPasskey(call)
+        case ("POST", "authentication/verify"): return try signInByPasskey(call)
+        case ("POST", "registration/options"): return try askForNewPasskey(call)
+        case ("POST", "registration/verify"): return try addPasskey(call)
+        case ("GET", ""):
+            return SupabaseAnswers.json(.array(try authenticate(call).user.passkeys.map(\.json)))
+        case ("PATCH", _): return try renamePasskey(call)
+        case ("DELETE", _): return try removePasskey(call)
+        default: return SupabaseAnswers.empty(405)
+        }
+    }
+
+    private func ceremony(_ challenge: SupabasePasskeyChallenge) -> PasskeyCeremony {
+        PasskeyCeremony(
+            party: .init(id: settings.passkeyPartyID, origins: settings.passkeyOrigins), challenge: challenge.bytes)
+    }
+
+    // MARK: Challenges
+
+    private mutating func newChallenge(
+        for userID: String?, _ call: SupabaseCall
+    ) -> (id: String, challenge: SupabasePasskeyChallenge) {
+        let limit = call.now - SupabaseProject.challengeLifetime
+        passkeyChallenges = passkeyChallenges.filter { $0.value.expiresAt > limit }
+        let challenge = SupabasePasskeyChallenge(
+            userID: userID, expiresAt: call.now + SupabaseProject.challengeLifetime)
+        let id = SupabaseText.uuid()
+        passkeyChallenges[id] = challenge
+        return (id, challenge)
+    }
+
+    /// Takes the challenge, whatever comes of it, and the credential that answers it.
+    private mutating func consume(
+        of userID: String?, _ call: SupabaseCall
+    ) throws(SupabaseRefusal) -> (challenge: SupabasePasskeyChallenge, credential: JSONObject) {
+        let body = try call.body()
+        let id = try body.text("challenge_id")
+        guard !id.isEmpty else { throw .validation("challenge_id is required") }
+        guard let credential = try body.object("credential") else { throw .validation("credential is required") }
+        guard SupabaseText.isUUID(id) else { throw .validation("challenge_id must be a valid UUID") }
+        guard let challenge = passkeyChallenges[id], challenge.userID == userID else {
+            throw SupabaseRefusal(400, "webauthn_challenge_not_found", "Challenge not found or already used")
+        }
+        passkeyChallenges[id] = nil
+        guard call.now <= challenge.expiresAt else {
+            throw SupabaseRefusal(400, "webauthn_challenge_expired", "Challenge has expired")
+        }
+        return (challenge, credential)
+    }
+
+    private static let unverified = SupabaseRefusal(
+        400, "webauthn_verification_failed", "Credential verification failed")
+
+    private static func answer(_ id: String, _ options: JSON, _ challenge: SupabasePasskeyChallenge) -> ServerResponse {
+        SupabaseAnswers.json([
+            "challenge_id": .string(id), "options": options, "expires_at": .integer(challenge.expiresAt),
+        ])
+    }
+
+    // MARK: Signing in
+
+    private mutating func askForPasskey(_ call: SupabaseCall) -> ServerResponse {
+        let (id, challenge) = newChallenge(for: nil, call)
+        return SupabaseProject.answer(
+            id,
+            [
+                "challenge": .string(Base64URL.encode(challenge.bytes)), "timeout": 300_000,
+                "rpId": .string(settings.passkeyPartyID), "userVerification": "preferred",
+            ], challenge)
+    }
+
+    private mutating func signInByPasskey(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+        let (challenge, credential) = try consume(of: nil, call)
+        guard let claim = PasskeyCeremony.claim(credential), var user = users[claim.handle],
+            let index = user.passkeys.firstIndex(where: { $0.credentialID == claim.credentialID }),
+            let count = ceremony(challenge).assertion(credential, by: user.passkeys[index])
+        else { throw SupabaseProject.unverified }
+        if !user.email.isEmpty, user.emailConfirmedAt == nil {
+            throw SupabaseRefusal(403, "email_not_confirmed", "Email not confirmed")
+        }
+        if !user.phone.isEmpty, user.phoneConfirmedAt == nil {
+            throw SupabaseRefusal(403, "phone_not_confirmed", "Phone not confirmed")
+        }
+        if user.isBanned(at: call.now) { throw SupabaseRefusal(403, "user_banned", "User is banned") }
+        user.passkeys[index].signCount = count
+        user.passkeys[index].lastUsedAt = instant(call.now)
+        save(user, at: call.now)
+        return try tokenAnswer(open(user.id, by: "passkey", at: call.now), at: call.now)
+    }
+
+    // MARK: Adding
+
+    private func authenticateForAdding(_ call: SupabaseCall) throws(SupabaseRefusal) -> SupabaseUser {
+        let (user, session) = try authenticate(call)
+        guard !user.isAnonymous else {
+            throw SupabaseRefusal(403, "no_authorization", "Anonymous user not allowed to perform these actions")
+        }
+        guard !user.isManaged else { throw .validation("SSO users cannot register passkeys", status: 422) }
+        try SupabaseProject.checkLevel(user, session)
+        return user
+    }
+
+    private static func checkLevel(_ user: SupabaseUser, _ session: SupabaseSession) throws(SupabaseRefusal) {
+        guard !user.hasVerifiedFactor || session.level == "aal2" else {
+            throw SupabaseRefusal(403, "insufficient_aal", "AAL2 session is required to manage passkeys")
+        }
+    }
+
+    private mutating func askForNewPasskey(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+        let user = try authenticateForAdding(call)
+        guard user.passkeys.count < settings.maxPasskeys else {
+            throw SupabaseRefusal(422, "too_many_passkeys", "Maximum number of passkeys reached")
+        }
+        let (id, challenge) = newChallenge(for: user.id, call)
+        let name = JSON.string(user.email.isEmpty ? user.phone : user.email)
+        var options: JSONObject = JSONObject([
+            .init("rp", ["name": .string(settings.passkeyPartyID), "id": .string(settings.passkeyPartyID)]),
+            .init(
+                "user",
+                ["id": .string(Base64URL.encode(Array(user.id.utf8))), "name": name, "displayName": name]),
+            .init("challenge", .string(Base64URL.encode(challenge.bytes))),
+            .init("pubKeyCredParams", [["type": "public-key", "alg": .integer(PasskeyCeremony.es256)]]),
+            .init("timeout", 300_000),
+            .init(
+                "authenticatorSelection",
+                ["residentKey": "required", "requireResidentKey": true, "userVerification": "preferred"]),
+            .init("attestation", "none"),
+        ])
+        if !user.passkeys.isEmpty {
+            options["excludeCredentials"] = .array(
+                user.passkeys.map {
+                    ["type": "public-key", "id": .string(Base64URL.encode($0.credentialID))]
+                })
+        }
+        return SupabaseProject.answer(id, .object(options), challenge)
+    }
+
+    private mutating func addPasskey(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+        var user = try authenticateForAdding(call)
+        let (challenge, credential) = try consume(of: user.id, call)
+        guard let creation = ceremony(challenge).creation(credential) else { throw SupabaseProject.unverified }
+        let isKnown = users.values.contains { user in
+            user.passkeys.contains { $0.credentialID == creation.credentialID }
+        }
+        guard !isKnown else {
+            throw SupabaseRefusal(422, "webauthn_credential_exists", "This credential is already registered")
+        }
+        let passkey = SupabasePasskey(
+            id: SupabaseText.uuid(), credentialID: creation.credentialID, key: creation.key,
+            isBackupEligible: creation.isBackupEligible, signCount: creation.signCount, createdAt: instant(call.now))
+        user.passkeys.append(passkey)
+        save(user, at: call.now)
+        return SupabaseAnswers.json(passkey.json)
+    }
+
+    // MARK: Managing
+
+    private func passkey(_ id: String, of user: SupabaseUser) throws(SupabaseRefusal) -> Int {
+        guard SupabaseText.isUUID(id), let index = user.passkeys.firstIndex(where: { $0.id == id.lowercased() }) else {
+            throw .validation("Passkey not found", status: 404)
+        }
+        return index
+    }
+
+    private mutating func renamePasskey(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+        var user = try authenticate(call).user
+        let name = try call.body().text("friendly_name")
+        guard !name.isEmpty else { throw .validation("friendly_name is required") }
+        guard name.utf8.count <= SupabaseProject.maxName else {
+            throw .validation("friendly_name must be 120 characters or less")
+        }
+        let index = try passkey(call.parts[1], of: user)
+        user.passkeys[index].name = name
+        save(user, at: call.now)
+        return SupabaseAnswers.json(user.passkeys[index].json)
+    }
+
+    private mutating func removePasskey(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+        var (user, session) = try authenticate(call)
+        try SupabaseProject.checkLevel(user, session)
+        user.passkeys.remove(at: try passkey(call.parts[1], of: user))
+        save(user, at: call.now)
+        return SupabaseAnswers.empty(204)
+    }
+}

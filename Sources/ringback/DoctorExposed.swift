@@ -1,0 +1,45 @@
+import RingbackClient
+import StrictJSON
+
+/// The doctor behind a restricted socket: what it serves, and nothing of the machine that it is asked on. The files, units
+/// and browsers here are not the daemon's.
+extension DoctorExamination {
+    /// - Throws: `account_not_found` for an account that the socket does not show, and what the socket itself refuses.
+    mutating func lookThrough(_ grant: JSON) throws(RingbackError) {
+        guard let calls else { return }
+        // The other end is not this machine: what it calls an account becomes part of a line to type.
+        let shown = (grant["accounts"]?.array ?? []).compactMap(\.string).filter(RequestTarget.isAccountName)
+        if let account, !shown.contains(account) {
+            throw RingbackError(
+                .accountNotFound,
+                "This restricted socket does not show \(account), only \(shown.joined(separator: ", ")).")
+        }
+        let status = try calls.call("GET", "/v1/status", timeout: .seconds(5))
+        if status["vault"]?["locked"]?.bool == true {
+            report.add(
+                "vault", .warning, "The vault is locked: no session is served. \(Elsewhere.place) ringback unlock")
+        }
+        let known = try calls.call("GET", "/v1/accounts", timeout: .seconds(5))["accounts"]?.array ?? []
+        for name in shown where account.map({ $0 == name }) ?? true {
+            report.add(DoctorExamination.line(name, known.first { $0["name"]?.string == name }))
+        }
+        report.add("elsewhere", .ok, "For all else: \(Elsewhere.place) ringback doctor")
+    }
+
+    private static func line(_ name: String, _ account: JSON?) -> DoctorReport.Line {
+        func line(_ level: DoctorReport.Level, _ message: String) -> DoctorReport.Line {
+            DoctorReport.Line(check: "session", subject: ("account", name), level: level, message: message)
+        }
+        guard let account, let state = account["state"]?.string else {
+            return line(.warning, "The account is not configured any more where the daemon runs.")
+        }
+        if let detail = account["error"]?["detail"]?.string { return line(.warning, detail) }
+        if account["stale"]?.bool == true {
+            return line(.warning, "The access token has expired, and the provider is away.")
+        }
+        guard ["authenticated", "refreshing"].contains(state) else {
+            return line(.warning, "The account is \(state). \(Elsewhere.place) ringback login \(name)")
+        }
+        return line(.ok, "The account is \(state).")
+    }
+}

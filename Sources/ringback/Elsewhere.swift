@@ -1,0 +1,19 @@
+import RingbackClient
+import StrictJSON
+import Terminal
+
+/// Words for whoever uses a restricted socket: in a container, or at the far end of a connection.
+enum Elsewhere {
+    /// Before a command that does nothing here.
+    static let place = "On the machine that runs the daemon:"
+
+    /// What a restricted socket is, and shows: the `grant` of its status.
+    static func restriction(_ grant: JSON?) -> String? {
+        guard let name = grant?["name"]?.string else { return nil }
+        let accounts = (grant?["accounts"]?.array ?? []).compactMap(\.string).joined(separator: ", ")
+        let scope = grant?["scope"]?.string.map { " for at most “\($0)”" } ?? ""
+        let end = grant?["expires_at"]?.integer
+        let validity = end.map { ", valid \(TimeText.validity(until: $0, now: TimeText.now()))" } ?? ""
+        return "\(name): tokens of \(accounts)\(scope)\(validity)"
+    }
+}

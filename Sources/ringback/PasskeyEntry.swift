@@ -1,0 +1,76 @@
+import RingbackClient
+import StrictJSON
+import Terminal
+
+/// Takes what an authenticator answered, as JSON: this program has no authenticator, so that an app or a web page holds
+/// the ceremony and passes its result on. What is no object at all never reaches the project, which would count it as
+/// the one answer that it takes.
+struct PasskeyEntry {
+    let input: SecretInput
+    /// Where it is read; nil for the terminal or standard input.
+    let descriptor: Int32?
+
+    /// The socket's own bound on a request.
+    private static let maxLength = 60_000
+
+    /// True for a flow that a passkey ends.
+    static func isAwaited(by flow: Flow) -> Bool { flow.waitingFor == "passkey" }
+
+    /// The flow once it is over.
+    ///
+    /// - Parameter end: the caller's own bound.
+    /// - Throws: `cancelled` after a signal, or where no credential was read.
+    func finish(
+        _ flow: Flow, _ calls: BrokerCalls, until end: ContinuousClock.Instant?
+    ) throws(RingbackError) -> Flow {
+        let watch = try FlowWatch(calls, flow: flow.id, until: end)
+        defer { watch.stop() }
+        let credential = try read("navigator.credentials.get()", orEndedBy: watch.descriptor)
+        if let (ended, _) = try watch.outcome { return ended }
+        guard let credential else { throw PasskeyEntry.nothing }
+        // What is being sent is not cut short: its answer says what became of it.
+        var patient = calls
+        patient.interruption = nil
+        return try patient.verify(flow: flow.id, credential: credential).0
+    }
+
+    /// The credential; nil when `other` became readable first, or where there is none.
+    ///
+    /// - Parameter ceremony: what a page calls with the options.
+    func read(_ ceremony: String, orEndedBy other: Int32 = -1) throws(RingbackError) -> JSONObject? {
+        let isPerson = SecretInput.asksPerson(descriptor)
+        if isPerson { Output.note(PasskeyEntry.introduction(ceremony)) }
+        var text = ""
+        while true {
+            let question = text.isEmpty ? "Credential (it is not shown; empty gives up): " : ""
+            guard let line = try input.line(question, from: descriptor, orEndedBy: other) else {
+                if !text.isEmpty { throw PasskeyEntry.malformed }
+                return nil
+            }
+            if isPerson, text.isEmpty, line.isEmpty { return nil }
+            text += line
+            let first = text.utf8.first { ![0x20, 0x09].contains($0) }
+            if let first, first != UInt8(ascii: "{") {
+                guard isPerson else { throw PasskeyEntry.malformed }
+                Output.note("ringback: \(PasskeyEntry.malformed.detail)")
+                text = ""
+            } else if let object = JSONInput.object(text) {
+                return object
+            }
+            guard text.utf8.count <= PasskeyEntry.maxLength else { throw PasskeyEntry.malformed }
+        }
+    }
+
+    private static func introduction(_ ceremony: String) -> String {
+        """
+        A passkey is used by an app, or by a page in a browser, at an address that the project has listed: it gives the \
+        options above to \(ceremony) and hands its credential over here, as JSON. Who has no such app or page signs in \
+        another way.
+        """
+    }
+
+    static let nothing = RingbackError(.cancelled, "No credential was read. Nothing was sent.")
+    private static let malformed = RingbackError(
+        "validation_failed", "What was read is no JSON object. A credential is what PublicKeyCredential.toJSON() gives."
+    )
+}

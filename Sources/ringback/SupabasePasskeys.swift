@@ -1,0 +1,34 @@
+import ArgumentParser
+import RingbackClient
+import StrictJSON
+import Terminal
+
+struct SupabasePasskeys: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "passkeys", abstract: "List the person's passkeys.")
+
+    @Argument(help: "The account.")
+    var account: String
+
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        try present(account: account) { () throws(RingbackError) in
+            let answer = try daemon.calls().passkeys(account)
+            guard !json.isWanted else { return Output.json(answer) }
+            let entries = answer["passkeys"]?.array ?? []
+            guard !entries.isEmpty else {
+                return Output.note("There is no passkey. To add one: ringback supabase register-passkey \(account)")
+            }
+            var table = Table(columns: ["NAME", "SINCE", "LAST USED", "ID"])
+            for entry in entries {
+                let passkey = try Passkey(reading: entry)
+                table.add([passkey.name ?? "-", passkey.createdAt ?? "-", passkey.lastUsedAt ?? "-", passkey.id])
+            }
+            for (index, line) in table.lines.enumerated() {
+                Output.line(index == 0 ? Style.bold.apply(line, on: .output) : line)
+            }
+        }
+    }
+}

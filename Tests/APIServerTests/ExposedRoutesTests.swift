@@ -1,0 +1,110 @@
+import RingbackAPI
+import StrictJSON
+import Testing
+
+@testable import APIServer
+@testable import BrokerCore
+
+/// Every request that could be made of a restricted socket: each path of the route table with every method that a route
+/// has, and each query member that any route reads. A route or a member that comes later is in these tables by itself, and
+/// has to be refused.
+@Suite(.timeLimit(.minutes(1))) struct `Of all routes, a restricted socket` {
+    /// What the issue promises, written down here once more: the tests do not believe the code's own list.
+    private static let served = [
+        "GET /v1/status": [], "GET /v1/accounts": [], "GET /v1/accounts/{account}": [],
+        "GET /v1/accounts/{account}/session": ["min_valid", "timeout", "scope", "subject", "kind"],
+        "GET /v1/session": ["min_valid", "timeout", "scope", "subject", "kind", "issuer"],
+    ]
+
+    /// With an account that is shown, and a thing of everything else.
+    private static func path(_ pattern: String) -> String {
+        "/"
+            + pattern.split(separator: "/").map { part in
+                part == "{account}" ? "work" : part.hasPrefix("{") ? "x" : String(part)
+            }.joined(separator: "/")
+    }
+
+    private static let methods =
+        Set(Route.all.map(\.method)).union(["HEAD", "PUT", "PATCH", "OPTIONS", "TRACE", "CONNECT", "get", "NEW"])
+        .sorted()
+    private static let paths = Set(Route.all.map(\.path)).sorted()
+
+    @Test func `serves five, and no other method of any path`() async throws {
+        let narrow = try await Narrow()
+        var answered: Set<String> = []
+        for pattern in Self.paths {
+            for method in Self.methods {
+                let target = Self.path(pattern) + (pattern == "/v1/session" ? "?issuer=https://id.example" : "")
+                let bodies = Self.served["\(method) \(pattern)"] == nil ? [nil, "{}", "no JSON"] as [String?] : [nil]
+                for body in bodies {
+                    let answer = await narrow.ask(method, target, body)
+                    guard answer.status != 200 else {
+                        answered.insert("\(method) \(pattern)")
+                        continue
+                    }
+                    #expect(answer.status == 403 && answer.code == "policy_denied", "\(method) \(pattern)")
+                    #expect(answer["grant"] == "ci")
+                }
+            }
+        }
+        #expect(answered == Set(Self.served.keys))
+        #expect(narrow.house.provider.tokenRequests == 1)
+    }
+
+    @Test func `takes no query member but its own`() async throws {
+        let narrow = try await Narrow()
+        // Of all routes: what one of them reads, another may begin to read.
+        let members = OpenAPIOperations.queryNames.values.reduce(into: Set(["include", "x", ""])) { $0.formUnion($1) }
+        #expect(members.isSuperset(of: ["sign_in", "audience", "resource", "include", "wait", "all", "end_session"]))
+        for (route, own) in Self.served {
+            let path = Self.path(String(route.dropFirst(4)))
+            for member in members.sorted() where !own.contains(member) {
+                for value in ["", "x", "true"] {
+                    let answer = await narrow.ask("GET", "\(path)?\(member)=\(value)")
+                    #expect(answer.status == 403 && answer.code == "policy_denied", "\(route)?\(member)=\(value)")
+                }
+            }
+            for member in own {
+                let value = ["scope": "openid", "issuer": "https://id.example", "subject": "alice"][member]
+                let kind = member == "kind" ? "access_token" : "5"
+                let issuer = route == "GET /v1/session" && member != "issuer" ? "&issuer=https://id.example" : ""
+                let answer = await narrow.ask("GET", "\(path)?\(member)=\(value ?? kind)\(issuer)")
+                #expect(answer.status == 200, "\(route)?\(member): \(answer.text)")
+            }
+        }
+    }
+
+    @Test(arguments: [
+        "sign_in=wait", "include=user", "include=id_token", "include=provider_token", "include=profile", "include=",
+        "audience=x", "resource=https://x.example", "kind=id_token", "something=new", "sign_in=x",
+    ])
+    func `refuses what asks for more than a narrow access token`(query: String) async throws {
+        let narrow = try await Narrow()
+        for target in ["/v1/accounts/work/session", "/v1/session"] {
+            let answer = await narrow.ask("GET", "\(target)?\(query)")
+            #expect(answer.status == 403 && answer.code == "policy_denied", "\(target)?\(query)")
+        }
+        #expect(narrow.house.provider.tokenRequests == 1)
+    }
+
+    @Test func `serves no path that is none`() async throws {
+        let narrow = try await Narrow()
+        for path in ["/", "/v2", "/v1/accounts/", "/v1/accounts/work/other", "/v1/accounts/work/session/"] {
+            #expect(await narrow.ask("GET", path).code == "policy_denied", "\(path)")
+        }
+    }
+
+    @Test func `allows by policy, too, the operations of those routes alone`() {
+        let own = ExposedAPI.served.keys.compactMap { id in Route.all.first { $0.id == id }?.operation }
+        let allowed = Operation.allCases.filter { operation in
+            Policy(owner: 1, showing: .some(Self.exposure)).decide(
+                PolicyPeer(uid: 1, pid: 1), account: "work", operation: operation.rawValue
+            ).isAllowed
+        }
+        #expect(Set(allowed) == Set(own))
+    }
+
+    private static let exposure = Exposure(
+        id: "x", order: Exposure.Order(name: "ci", accounts: [AccountName("work")].compactMap { $0 }), origin: .call,
+        createdAt: 0, expiry: nil)
+}

@@ -1,0 +1,42 @@
+import HTTPMessages
+import LocalHTTP
+import StrictJSON
+import Testing
+
+@testable import APIServer
+@testable import BrokerCore
+
+/// A restricted socket in a house where alice is signed in to two accounts and shows one.
+struct Narrow {
+    let house: House
+    let api: ExposedAPI
+    let exposure: Exposure
+
+    init(_ ceiling: [String]? = nil, lifetime: Int? = nil, signsIn: Bool = true) async throws {
+        house = try await House()
+        let hidden = try House.account("hidden")
+        try await house.configure([try House.account("work"), hidden])
+        if signsIn { try await house.signIn() }
+        exposure = try await house.exposures.add(
+            Exposure.Order(
+                name: "ci", accounts: [try #require(AccountName("work"))], ceiling: ceiling,
+                allowedUIDs: [100_999], lifetime: lifetime))
+        api = ExposedAPI(house.api, showing: exposure)
+    }
+
+    func ask(
+        _ method: String, _ target: String, _ body: String? = nil, fields: [(String, String)] = [],
+        uid: UInt32 = 1_000, memory: ConnectionMemory = ConnectionMemory()
+    ) async -> House.Answer {
+        var fields = HTTPFields(fields)
+        if body != nil { fields.append("Content-Type", "application/json") }
+        let response = await api.respond(
+            ServerRequest(
+                method: method, target: target, fields: fields, body: Array((body ?? "").utf8),
+                peer: .local(uid: uid, pid: 4_712), memory: memory))
+        var text = ""
+        if case .bytes(let bytes) = response.body { text = String(decoding: bytes, as: UTF8.self) }
+        for secret in house.provider.secrets where text.contains(secret) { Issue.record("\(target) shows \(secret)") }
+        return House.Answer(response: response, text: text, json: (try? JSON(parsing: Array(text.utf8))) ?? .null)
+    }
+}

@@ -1,0 +1,134 @@
+// When a code for another device is the way, when it is not, and what a person is told.
+
+import Glibc
+import StrictJSON
+import Testing
+
+@Suite struct `Choosing another device` {
+    private static let reason = "There is no display here and no BROWSER"
+
+    private func refuse(_ stage: Stage, _ code: String, status: Int = 400, count: Int = 1) async throws {
+        try await stage.sandbox.control([
+            "faults": [
+                [
+                    "endpoint": "device_authorization", "kind": "error", "error": .string(code),
+                    "status": .integer(status), "count": .integer(count),
+                ]
+            ]
+        ])
+    }
+
+    @Test(arguments: [("unauthorized_client", 400), ("unsupported_grant_type", 400), ("invalid_client", 401)])
+    func `a provider that refuses this client codes is no end: the other way is said`(code: String, status: Int)
+        async throws
+    {
+        try await Stage.play { stage in
+            try await refuse(stage, code, status: status)
+            let refused = try await stage.ringback("login", "work", "--method", "device")
+            #expect(refused.status == 1 && refused.out.isEmpty && refused.err.contains(code), "\(refused)")
+            #expect(refused.err.contains("ringback login work --no-browser"), "\(refused)")
+            // Nobody chose anything for the person, so that nothing is to be explained.
+            #expect(!refused.err.contains(Self.reason), "\(refused)")
+            // The line that it names works.
+            let login = try stage.start("ringback", ["login", "work", "--no-browser"])
+            _ = try await Browser.deliver(Browser.signIn(at: try await login.line()))
+            #expect(try await login.end().status == 0)
+        }
+    }
+
+    @Test func `so it is with an address that leads nowhere, and with codes that are refused later`() async throws {
+        try await Stage.play { stage in
+            try await stage.sandbox.control([
+                "faults": [["endpoint": "device_authorization", "kind": "status", "status": 404, "count": 1]]
+            ])
+            let nowhere = try await stage.ringback("login", "work", "--method", "device")
+            #expect(nowhere.status == 5 && nowhere.err.contains("ringback login work --no-browser"), "\(nowhere)")
+            let grant = "urn:ietf:params:oauth:grant-type:device_code"
+            try await stage.sandbox.control([
+                "faults": [
+                    [
+                        "endpoint": "token", "grant_type": .string(grant), "kind": "error",
+                        "error": "unauthorized_client", "count": 1,
+                    ]
+                ]
+            ])
+            let late = try await stage.ringback("login", "work", "--method", "device")
+            #expect(late.status == 1 && late.err.contains("unauthorized_client"), "\(late)")
+            #expect(late.err.contains("ringback login work --no-browser"), "\(late)")
+        }
+    }
+
+    @Test func `says why a code is shown where nobody asked for one`() async throws {
+        try await Stage.play { stage in
+            let login = try stage.start("ringback", ["login", "work"])
+            _ = try await login.errorLine("the reason") { $0.hasPrefix(Self.reason) }
+            _ = try await login.errorLine("the code") { $0.hasPrefix("and enter the code:  ") }
+            login.send(SIGINT)
+            let ended = try await login.end()
+            #expect(ended.status == 4 && ended.out.isEmpty, "\(ended)")
+            let asked = try stage.start("ringback", ["login", "work", "--method", "device"])
+            _ = try await asked.errorLine("the code") { $0.hasPrefix("and enter the code:  ") }
+            asked.send(SIGINT)
+            #expect(try await asked.end().err.contains(Self.reason) == false)
+        }
+    }
+
+    @Test func `goes on with the page and a paste where codes are refused, and opens nothing`() async throws {
+        try await Stage.play { stage in
+            try stage.write("#!/bin/sh\necho opened >&2\n", to: "\(stage.directory)/bin/xdg-open", mode: 0o700)
+            try await refuse(stage, "unauthorized_client")
+            let login = try TerminalProgram(["login", "work"], environment: stage.environment, columns: 200)
+            try await login.shows(Self.reason)
+            try await login.shows("the provider gives no codes (unauthorized_client)")
+            try await login.shows("Open this page in a browser:")
+            try await login.shows("Paste the callback URL")
+            let flow = try #require(try await stage.api("GET", "/v1/flows")["flows"]?.array?.first)
+            #expect(flow["method"] == "browser")
+            login.type(try await Browser.signIn(at: flow["authorization_url"]?.string ?? "").text)
+            let (status, text) = try await login.end()
+            #expect(status == 0 && text.contains("Signed in to work as alice@example.org"), "\(text)")
+            #expect(!text.contains("opened"), "\(text)")
+        }
+    }
+
+    @Test func `that the provider does not offer goes on the same way, without a terminal too`() async throws {
+        try await Stage.play { stage in
+            try await stage.sandbox.control(["device_grant": false])
+            let login = try stage.start("ringback", ["login", "work", "--json"])
+            let flow = try JSON(parsing: Array(try await login.line().utf8))
+            _ = try await login.errorLine("the reason") { $0.contains("the provider offers no codes") }
+            _ = try await Browser.deliver(Browser.signIn(at: flow["authorization_url"]?.string ?? ""))
+            let ended = try await login.end()
+            #expect(ended.status == 0 && ended.lines.count == 2, "\(ended)")
+        }
+    }
+
+    @Test func `a provider that cannot be reached is asked no second time`() async throws {
+        try await Stage.play { stage in
+            try await stage.sandbox.control([
+                "faults": [["endpoint": "device_authorization", "kind": "status", "status": 503]]
+            ])
+            let login = try await stage.ringback("login", "work")
+            #expect(login.status == 5 && !login.err.contains("Open this page"), "\(login)")
+        }
+    }
+
+    @Test func `is nothing for a service, which says so`() async throws {
+        try await Stage.playService("grant = \"client_credentials\"") { stage in
+            let device = try await stage.ringback("login", "build", "--method", "device")
+            #expect(device.status == 1 && device.out.isEmpty, "\(device)")
+            #expect(device.err.contains("needs no sign-in") && !device.err.contains("--no-browser"), "\(device)")
+            let answer = try await stage.api("POST", "/v1/accounts/build/sign-in", ["method": "device"])
+            #expect(answer.status == 400 && answer.code == "method_unsupported", "\(answer)")
+            // Nothing that was asked for is taken in silence.
+            for (option, value) in [("--scopes", "wide"), ("--param", "prompt=consent"), ("--callback-port", "8400")] {
+                let login = try await stage.ringback("login", "build", option, value)
+                #expect(login.status != 0 && login.out.isEmpty && login.err.contains("is a service"), "\(login)")
+            }
+            // Without a word about displays: there is nothing to show.
+            let plain = try await stage.ringback("login", "build")
+            #expect(plain.status == 0 && plain.out == "Signed in to build as a service\n", "\(plain)")
+            #expect(!plain.err.contains(Self.reason), "\(plain)")
+        }
+    }
+}

@@ -1,0 +1,147 @@
+// What a refused sign-in says to run: the line as it stands leads on.
+
+import StrictJSON
+import Testing
+
+@Suite struct `What to run after a project has refused a sign-in` {
+    private func play(_ settings: [(String, JSON)] = [], _ test: (Stage) async throws -> Void) async throws {
+        let people: JSON = [
+            ["email": "mira@example.org", "password": "secret12"],
+            ["email": "new+1@example.org", "password": "secret12", "confirmed": false],
+            ["phone": "+4915112345678", "password": "secret12"],
+            ["phone": "+4915112345679", "password": "secret12", "confirmed": false],
+        ]
+        let members = settings + [("autoconfirm", false), ("users", people)]
+        try await Stage.playProject(.object(JSONObject(members.map { JSONObject.Member($0.0, $0.1) })), test)
+    }
+
+    /// The line that a refusal names.
+    private func line(_ stage: Stage, after arguments: [String], stdin: String = "secret12\n") async throws -> String {
+        let refused = try await stage.run("ringback", arguments, stdin: stdin)
+        #expect(refused.status == 1 && refused.out.isEmpty, "\(refused)")
+        // One line alone: a second, shorter one would lead astray.
+        #expect(!refused.err.contains("Run: ringback"), "\(refused)")
+        let line = try #require(refused.err.split(separator: "run: ", maxSplits: 1).dropFirst().first, "\(refused)")
+        return String(line.prefix { $0 != "\n" })
+    }
+
+    /// Runs a line as a person's shell does.
+    private func run(_ line: String, _ stage: Stage, stdin: String? = nil) async throws -> Output {
+        try await stage.run(
+            "/bin/sh", ["-c", line], stdin: stdin, environment: ["PATH": "\(Programs.directory):/usr/bin:/bin"])
+    }
+
+    /// Begins what the line says, takes the code of the message, and ends.
+    private func confirm(_ line: String, _ stage: Stage, _ box: String = "mailbox") async throws -> Output {
+        let login = try stage.start(
+            "/bin/sh", ["-c", line], environment: ["PATH": "\(Programs.directory):/usr/bin:/bin"])
+        try await stage.awaitCode()
+        let code = try await stage.code(box)
+        let verified = try await stage.ringback("verify", "app", stdin: "\(code)\n")
+        #expect(verified.status == 0, "\(verified)")
+        return try await login.end()
+    }
+
+    @Test func `confirms an address or a number that is not confirmed`() async throws {
+        try await play { stage in
+            let line = try await line(
+                stage, after: ["login", "app", "--method", "password", "--email", "new+1@example.org"])
+            #expect(line == "ringback login app --method otp --email new+1@example.org")
+            let mail = try await confirm(line, stage)
+            #expect(mail.status == 0 && mail.out == "Signed in to app as new+1@example.org\n", "\(mail)")
+            #expect(try await stage.ringback("logout", "app").status == 0)
+            let right = try await stage.ringback(
+                "login", "app", "--method", "password", "--email", "new+1@example.org", stdin: "secret12\n")
+            #expect(right.status == 0, "\(right)")
+            #expect(try await stage.ringback("logout", "app").status == 0)
+            let other = try await self.line(
+                stage, after: ["login", "app", "--method", "password", "--phone", "+4915112345679"])
+            #expect(other == "ringback login app --method otp --phone +4915112345679")
+            let message = try await confirm(other, stage, "messages")
+            #expect(message.status == 0, "\(message)")
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `signs in who has signed up before, whether the project says so or not`(saysSo: Bool) async throws {
+        try await play([("phone_autoconfirm", .bool(saysSo))]) { stage in
+            if saysSo { try await stage.setProject(["autoconfirm": true]) }
+            for who in [["--email", "mira@example.org"], ["--phone", "+4915112345678"]] {
+                let line = try await line(stage, after: ["login", "app", "--method", "sign_up"] + who)
+                #expect(line == "ringback login app --method password \(who.joined(separator: " "))")
+                let login = try await run(line, stage, stdin: "secret12\n")
+                #expect(login.status == 0 && login.out == "Signed in to app as \(who[1])\n", "\(login)")
+                #expect(try await stage.ringback("logout", "app").status == 0)
+            }
+        }
+    }
+
+    @Test func `chooses another password for a forgotten one, and signs up who is unknown`() async throws {
+        try await play { stage in
+            let forgotten = try await line(
+                stage, after: ["login", "app", "--method", "password", "--email", "mira@example.org"],
+                stdin: "wrong123\n")
+            #expect(forgotten == "ringback supabase reset-password app --email mira@example.org")
+            let reset = try stage.terminal(
+                "supabase", "reset-password", "app", "--email", "mira@example.org")
+            try await reset.shows("sends another): ")
+            reset.type(try await stage.code())
+            try await reset.shows("empty to choose it later): ")
+            reset.type("")
+            #expect(try await reset.end().status == 0)
+            #expect(try await stage.ringback("logout", "app").status == 0)
+            try await stage.setProject(["autoconfirm": true])
+            let unknown = try await line(
+                stage, after: ["login", "app", "--method", "otp", "--email", "eve@example.org", "--no-create-user"])
+            #expect(unknown == "ringback login app --method sign_up --email eve@example.org")
+            let login = try await run(unknown, stage, stdin: "secret12\n")
+            #expect(login.status == 0 && login.out == "Signed in to app as eve@example.org\n", "\(login)")
+        }
+    }
+
+    @Test func `signs in with an identity that is another user's`() async throws {
+        try await play { stage in
+            let browser = ["BROWSER": "curl -sSL -o /dev/null"]
+            let first = try await stage.run("ringback", ["login", "app", "--with", "github"], environment: browser)
+            #expect(first.status == 0, "\(first)")
+            #expect(try await stage.ringback("logout", "app").status == 0)
+            let login = try await stage.ringback(
+                "login", "app", "--method", "password", "--email", "mira@example.org", stdin: "secret12\n")
+            #expect(login.status == 0, "\(login)")
+            let refused = try await stage.run(
+                "ringback", ["supabase", "link", "app", "--with", "github"], environment: browser)
+            #expect(refused.err.contains("run: ringback login app --with github --switch\n"), "\(refused)")
+            let other = try await stage.run(
+                "ringback", ["login", "app", "--with", "github", "--switch"], environment: browser)
+            #expect(other.status == 0 && other.out == "Signed in to app as alice@example.org\n", "\(other)")
+        }
+    }
+
+    @Test func `begins again, or as somebody else, in the way that was chosen`() async throws {
+        try await play { stage in
+            // Nobody comes from a page that nobody opens.
+            let late = try await stage.run(
+                "ringback", ["login", "app", "--with", "github", "--timeout", "1", "--no-persist"],
+                environment: ["BROWSER": "true"])
+            #expect(late.status == 6, "\(late)")
+            #expect(
+                late.err.hasSuffix(
+                    "To begin again, run: ringback login app --with github --no-persist\n"
+                        + "Sign in failed. Please try again.\n"), "\(late)")
+            #expect(
+                try await stage.ringback(
+                    "login", "app", "--method", "password", "--email", "mira@example.org", stdin: "secret12\n"
+                ).status == 0)
+            let browser = ["BROWSER": "curl -sSL -o /dev/null"]
+            let other = try await stage.run("ringback", ["login", "app", "--with", "github"], environment: browser)
+            #expect(other.status == 1, "\(other)")
+            let line = try #require(
+                other.err.split(separator: "To replace the held session, run: ").dropFirst().first, "\(other)")
+            #expect(line.hasPrefix("ringback login app --with github --switch\n"), "\(other)")
+            let login = try await stage.run(
+                "/bin/sh", ["-c", String(line.prefix { $0 != "\n" })],
+                environment: browser.merging(["PATH": "\(Programs.directory):/usr/bin:/bin"]) { $1 })
+            #expect(login.status == 0 && login.out == "Signed in to app as alice@example.org\n", "\(login)")
+        }
+    }
+}

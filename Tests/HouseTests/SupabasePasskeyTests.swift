@@ -1,0 +1,287 @@
+// Passkeys at a Supabase project: an app holds the ceremony, with a key of its own here, and the project checks every
+// byte of it.
+
+import StrictJSON
+import Testing
+
+@Suite struct `A passkey` {
+    private static let on: JSON = ["passkeys": true]
+
+    @Test func `is added by an app, and signs the person in`() async throws {
+        try await Stage.playProject(Self.on) { stage in
+            let key = try SecurityKey()
+            try await stage.signUp()
+            let id = try await stage.addPasskey(key)
+            try await stage.ringback("logout", "app")
+            let events = try stage.start("ringback", ["events", "app", "--json"])
+            _ = try await events.line("a start") { $0.contains(#""event":"initial_session""#) }
+
+            let flow = try await stage.api("POST", "/v1/accounts/app/sign-in", ["method": "passkey"])
+            #expect(flow.status == 201 && flow["waiting_for"] == "passkey", "\(flow)")
+            #expect(try await stage.account("app")["state"] == "authenticating")
+            let credential = try key.get(try #require(flow["options"]))
+            let path = "/v1/flows/\(flow["id"]?.string ?? "")/verify"
+            let ended = try await stage.api("POST", path, ["credential": credential])
+            #expect(ended.status == 200 && ended["status"] == "completed", "\(ended)")
+            let account = try await stage.account("app")
+            #expect(account["state"] == "authenticated" && account["user"]?["email"] == "mira@example.org")
+            _ = try await events.line("the sign-in") { $0.contains(#""event":"signed_in""#) }
+            let session = try await stage.api("GET", "/v1/accounts/app/session")
+            #expect(session.status == 200 && session["aal"] == "aal1")
+
+            let list = try await stage.api("GET", "/v1/accounts/app/passkeys")
+            let entry = try #require(list["passkeys"]?.array?.first)
+            #expect(entry["id"]?.string == id && entry["last_used_at"] != nil && list["passkeys"]?.array?.count == 1)
+            try await stage.eventually("the lines of the audit log") {
+                let audit = try await stage.ringback("audit", "--json").out
+                return audit.contains(#""method":"passkey","outcome":"completed""#)
+                    && audit.contains(#""passkey_registered""#) && audit.contains(id)
+            }
+        }
+    }
+
+    @Test func `tells an app's funnel its name`() async throws {
+        try await Stage.playProject(Self.on) { stage in
+            let key = try SecurityKey()
+            try await stage.signUp()
+            _ = try await stage.addPasskey(key)
+            try await stage.ringback("logout", "app")
+            let funnel = try stage.start("ringback", ["events", "--telemetry"])
+            // Telemetry has no first line: its listener is known by what it gets.
+            try await stage.eventually("a first line") {
+                let flow = try await stage.api("POST", "/v1/accounts/app/sign-in", ["method": "passkey"])
+                _ = try await stage.api("DELETE", "/v1/flows/\(flow["id"]?.string ?? "")?all=true")
+                return !funnel.output.value.lines.isEmpty
+            }
+            let flow = try await stage.api("POST", "/v1/accounts/app/sign-in", ["method": "passkey"])
+            let credential = try key.get(try #require(flow["options"]))
+            _ = try await stage.api(
+                "POST", "/v1/flows/\(flow["id"]?.string ?? "")/verify", ["credential": credential])
+            let line = try await funnel.line("the end") { $0.contains(#""event":"auth_completed""#) }
+            #expect(try JSON(parsing: line.utf8)["method"] == "passkey")
+        }
+    }
+
+    @Test func `is not believed from elsewhere, twice, or as a copy`() async throws {
+        try await Stage.playProject(Self.on) { stage in
+            let key = try SecurityKey()
+            try await stage.signUp()
+            _ = try await stage.addPasskey(key)
+            try await stage.ringback("logout", "app")
+            func answer(_ make: (JSON) throws -> JSON) async throws -> Answer {
+                let flow = try await stage.api("POST", "/v1/accounts/app/sign-in", ["method": "passkey"])
+                let credential = try make(try #require(flow["options"]))
+                return try await stage.api(
+                    "POST", "/v1/flows/\(flow["id"]?.string ?? "")/verify", ["credential": credential])
+            }
+            var kept: JSON?
+            let right = try await answer { options in
+                let credential = try key.get(options)
+                kept = credential
+                return credential
+            }
+            #expect(right["status"] == "completed", "\(right)")
+            try await stage.ringback("logout", "app")
+            let repeated = try await answer { _ in try #require(kept) }
+            let stranger = try await answer { try SecurityKey().withHandle(of: key).get($0) }
+            let copied = try await answer { options in
+                key.copy()
+                return try key.get(options)
+            }
+            for refused in [repeated, stranger, copied] {
+                #expect(refused.status == 200 && refused["status"] == "failed", "\(refused)")
+                #expect(refused["error"]?["provider_code"] == "webauthn_verification_failed", "\(refused)")
+                #expect(refused["user_message"] == "Sign in failed. Please try again.")
+            }
+            #expect(try await stage.account("app")["state"] == "unauthenticated")
+            try await stage.setProject(["passkey_origins": ["https://other.example"]])
+            let elsewhere = try await answer { try key.get($0) }
+            #expect(elsewhere["error"]?["code"] == "invalid_credentials", "\(elsewhere)")
+        }
+    }
+
+    @Test func `survives a project that is away for a moment`() async throws {
+        try await Stage.playProject(Self.on) { stage in
+            let key = try SecurityKey()
+            try await stage.signUp()
+            _ = try await stage.addPasskey(key)
+            try await stage.ringback("logout", "app")
+            let flow = try await stage.api("POST", "/v1/accounts/app/sign-in", ["method": "passkey"])
+            let path = "/v1/flows/\(flow["id"]?.string ?? "")/verify"
+            let credential = try key.get(try #require(flow["options"]))
+            try await stage.sandbox.control(
+                ["faults": [["endpoint": "supabase_passkeys", "kind": "status", "status": 503, "count": 1]]],
+                issuer: "/supabase")
+            let away = try await stage.api("POST", path, ["credential": credential])
+            #expect(away["code"] == "provider_unreachable", "\(away)")
+            let back = try await stage.api("POST", path, ["credential": credential])
+            #expect(back["status"] == "completed", "\(back)")
+        }
+    }
+
+    @Test func `is asked about once, however often its answer is sent`() async throws {
+        try await Stage.playProject(Self.on) { stage in
+            let key = try SecurityKey()
+            try await stage.signUp()
+            _ = try await stage.addPasskey(key)
+            try await stage.ringback("logout", "app")
+            let flow = try await stage.api("POST", "/v1/accounts/app/sign-in", ["method": "passkey"])
+            let path = "/v1/flows/\(flow["id"]?.string ?? "")/verify"
+            let options = try #require(flow["options"])
+            let credential = try key.get(options)
+            try await stage.sandbox.control(
+                ["faults": [["endpoint": "supabase_passkeys", "kind": "gate", "count": 1]]], issuer: "/supabase")
+            async let first = stage.api("POST", path, ["credential": credential])
+            try await stage.sandbox.wait("supabase_passkeys", issuer: "/supabase")
+            let other = try await stage.api("POST", path, ["credential": try key.get(options)])
+            #expect(other.status == 409, "\(other)")
+            try await stage.sandbox.control(["release": true], issuer: "/supabase")
+            let ended = try await first
+            #expect(ended["status"] == "completed", "\(ended)")
+            let asked = try await stage.sandbox.log(issuer: "/supabase").filter {
+                $0["path"]?.string?.hasSuffix("/passkeys/authentication/verify") == true
+            }
+            #expect(asked.count == 1)
+        }
+    }
+
+    @Test func `needs the second factor where there is one`() async throws {
+        try await Stage.playProject(Self.on) { stage in
+            let key = try SecurityKey()
+            try await stage.signUp()
+            let id = try await stage.addPasskey(key)
+            let enrolment = try await stage.api("POST", "/v1/accounts/app/factors", ["friendly_name": "app"])
+            let secret = try #require(enrolment["totp"]?["secret"]?.string)
+            let factor = try #require(enrolment["id"]?.string)
+            let verified = try await stage.api(
+                "POST", "/v1/accounts/app/factors/\(factor)/verify", ["code": .string(Authenticator.code(secret))])
+            #expect(verified["aal"] == "aal2", "\(verified)")
+            try await stage.ringback("logout", "app")
+            let flow = try await stage.api("POST", "/v1/accounts/app/sign-in", ["method": "passkey"])
+            let credential = try key.get(try #require(flow["options"]))
+            _ = try await stage.api(
+                "POST", "/v1/flows/\(flow["id"]?.string ?? "")/verify", ["credential": credential])
+            let account = try await stage.account("app")
+            #expect(account["aal"] == "aal1" && account["next_aal"] == "aal2")
+            let removed = try await stage.ringback("supabase", "remove-passkey", "app", id)
+            #expect(removed.status == 1 && removed.err.contains("second factor first"), "\(removed)")
+            let asked = try await stage.api("POST", "/v1/accounts/app/passkey-options", [:])
+            #expect(asked["code"] == "state_conflict" && asked["provider_code"] == "insufficient_aal", "\(asked)")
+        }
+    }
+}
+
+@Suite struct `ringback with a passkey` {
+    private static let on: JSON = ["passkeys": true]
+
+    @Test func `adds one, names it, signs in by it and removes it`() async throws {
+        try await Stage.playProject(Self.on) { stage in
+            let key = try SecurityKey()
+            try await stage.signUp()
+            let none = try await stage.ringback("supabase", "passkeys", "app")
+            #expect(none.status == 0 && none.out.isEmpty && none.err.contains("register-passkey app"), "\(none)")
+            let adding = try await stage.startWithPipe(
+                "ringback", ["supabase", "register-passkey", "app", "--credential-fd", "3"])
+            let options = try JSON(parsing: try await adding.line("the options").utf8)
+            #expect(options["attestation"] == "none")
+            // As a person's editor would lay it out.
+            try await stage.answer(with: try key.create(options).text.replacing(",\"", with: ",\n  \"") + "\n")
+            let added = try await adding.end()
+            let id = added.out.split(separator: "Added ").last?.prefix { $0 != "\n" } ?? ""
+            #expect(added.status == 0 && id.utf8.count == 36, "\(added)")
+            #expect(added.err.contains("ringback supabase rename-passkey app \(id) NAME"), "\(added)")
+            let named = try await stage.ringback("supabase", "rename-passkey", "app", String(id), "My key")
+            #expect(named.status == 0 && named.out == "\(id) is My key now.\n", "\(named)")
+
+            try await stage.ringback("logout", "app")
+            let login = try await stage.startWithPipe(
+                "ringback", ["login", "app", "--method", "passkey", "--credential-fd", "3"])
+            let asked = try JSON(parsing: try await login.line("the options").utf8)
+            try await stage.answer(with: try key.get(asked).text + "\n")
+            let ended = try await login.end()
+            #expect(ended.status == 0 && ended.lines.last == "Signed in to app as mira@example.org", "\(ended)")
+
+            let list = try await stage.ringback("supabase", "passkeys", "app")
+            #expect(list.status == 0 && list.out.hasPrefix("NAME") && list.out.contains("My key"), "\(list)")
+            #expect(list.out.contains(id))
+            let wrong = try await stage.ringback("supabase", "remove-passkey", "app", "x")
+            #expect(wrong.status == 64 && wrong.err.contains("See: ringback supabase passkeys app"), "\(wrong)")
+            let removed = try await stage.ringback("supabase", "remove-passkey", "app", String(id))
+            #expect(removed.status == 0 && removed.out == "Removed \(id)\n", "\(removed)")
+            let again = try await stage.ringback("supabase", "remove-passkey", "app", String(id))
+            #expect(again.status == 1 && again.err.contains("Passkey not found"), "\(again)")
+        }
+    }
+
+    @Test func `says where it does not go on`() async throws {
+        try await Stage.playProject { stage in
+            let off = try await stage.ringback("login", "app", "--method", "passkey", stdin: "{}\n")
+            #expect(off.status == 1 && off.out.isEmpty && off.err.contains("passkey_disabled"), "\(off)")
+            try await stage.setProject(["passkeys": true])
+            let nothing = try await stage.ringback("login", "app", "--method", "passkey")
+            #expect(nothing.status == 4 && nothing.out.hasPrefix(#"{"challenge":"#), "\(nothing)")
+            let garbage = try await stage.ringback("login", "app", "--method", "passkey", stdin: "hello\n")
+            #expect(garbage.status == 64 && garbage.err.contains("is no JSON object"), "\(garbage)")
+            let empty = try await stage.ringback("login", "app", "--method", "passkey", stdin: "{}\n")
+            #expect(empty.status == 64 && empty.err.contains("not a credential"), "\(empty)")
+            // Whoever gave up left nothing behind.
+            #expect(try await stage.account("app")["flow"] == nil)
+            let stranger = try await stage.ringback("supabase", "register-passkey", "app", stdin: "{}\n")
+            #expect(stranger.status == 3 && stranger.out.isEmpty, "\(stranger)")
+        }
+    }
+
+    @Test func `tells mistakes before anything is asked, and that there is no daemon`() async throws {
+        let mistakes: [([String], String)] = [
+            (
+                ["login", "app", "--method", "password", "--email", "a@b", "--credential-fd", "3"],
+                "--credential-fd does not"
+            ),
+            (["login", "app", "--method", "passkey", "--email", "a@b"], "--email does not belong"),
+            (["login", "app", "--method", "passkey", "--no-browser"], "--no-browser does not belong"),
+            (["login", "app", "--method", "passkey", "--credential-fd=-1"], "A descriptor is a number from 0 on."),
+            (["supabase", "register-passkey", "app", "--credential-fd=-1"], "A descriptor is a number from 0 on."),
+            (["supabase", "rename-passkey", "app", "x", ""], "1 to 120 bytes"),
+            (["supabase", "rename-passkey", "app", "x", String(repeating: "k", count: 121)], "1 to 120 bytes"),
+        ]
+        let verbs: [[String]] = [
+            ["login", "app", "--method", "passkey"], ["supabase", "passkeys", "app"],
+            ["supabase", "register-passkey", "app"], ["supabase", "rename-passkey", "app", "x", "y"],
+            ["supabase", "remove-passkey", "app", "x"],
+        ]
+        try await Stage.play("", startsDaemon: false) { stage in
+            for (arguments, words) in mistakes {
+                let output = try await stage.run("ringback", arguments)
+                #expect(output.status == 64 && output.out.isEmpty && output.err.contains(words), "\(output)")
+            }
+            for verb in verbs {
+                let output = try await stage.run("ringback", verb)
+                #expect(output.status == 2 && output.out.isEmpty, "\(verb): \(output)")
+            }
+        }
+    }
+
+    @Test func `tells a person who has no such app what to do`() async throws {
+        try await Stage.playProject(Self.on) { stage in
+            let login = try stage.terminal("login", "app", "--method", "passkey")
+            try await login.shows(#"{"challenge":"#)
+            try await login.shows("signs in another way.")
+            try await login.shows("Credential (it is not shown; empty gives up): ")
+            login.type("a code perhaps")
+            try await login.shows("is no JSON object")
+            try await login.shows("empty gives up): ")
+            login.type("")
+            let ended = try await login.end()
+            #expect(ended.status == 4 && ended.text.contains("withdrawn"), "\(ended)")
+            #expect(!ended.text.contains("a code perhaps"))
+        }
+    }
+}
+
+extension SecurityKey {
+    /// Another key that says to be the same person's.
+    fileprivate func withHandle(of other: SecurityKey) -> SecurityKey {
+        handle = other.handle
+        return self
+    }
+}

@@ -1,0 +1,59 @@
+// What is to be registered at a project: `account add`, `config check` and the project itself agree. A loopback address
+// needs nothing; whatever is printed for another one is enough, and nothing less is.
+
+import StrictJSON
+import Testing
+
+@Suite struct `The redirect URLs of a project` {
+    /// Where a browser ends that a project is to send to `address`.
+    private func landing(_ stage: Stage, _ address: String) async throws -> String {
+        var escaped = address.replacing(":", with: "%3A").replacing("/", with: "%2F")
+        escaped = escaped.replacing("[", with: "%5B").replacing("]", with: "%5D")
+        let query =
+            "provider=github&code_challenge_method=s256&code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+        let url = "\(stage.sandbox.origin)/supabase/auth/v1/authorize?\(query)&redirect_to=\(escaped)"
+        // Nobody listens at the end of the way.
+        let walk = try await stage.run(
+            "/usr/bin/curl", ["-sgL", "--max-redirs", "9", "-o", "/dev/null", "-w", "%{url_effective}", url])
+        return String(walk.out.prefix { $0 != "?" })
+    }
+
+    @Test(
+        arguments: [
+            (nil, nil, "http://127.0.0.1:9/callback/shop/KEY"),
+            ("http://127.0.0.1:9/cb", nil, "http://127.0.0.1:9/cb/KEY"),
+            ("http://[::1]:{port}/cb", nil, "http://[::1]:9/cb/KEY"),
+            ("http://localhost:9/cb", "http://localhost:9/cb/**", "http://localhost:9/cb/KEY"),
+            ("http://localhost:{port}/cb", "http://localhost:*/cb/**", "http://localhost:9/cb/KEY"),
+        ] as [(String?, String?, String)])
+    func `are what account add and config check print, and enough`(
+        redirect: String?, entry: String?, callback: String
+    ) async throws {
+        let site = "http://127.0.0.1:9/site"
+        try await Stage.playProject(["site_url": .string(site), "allow_list": []]) { stage in
+            let arguments = [
+                "account", "add", "shop", "--provider", "supabase", "--url", "\(stage.sandbox.origin)/supabase",
+                "--api-key", "sb_publishable_sandbox",
+            ]
+            let added = try await stage.run(
+                "ringback", arguments + (redirect.map { ["--redirect-uri", $0] } ?? []))
+            #expect(added.status == 0, "\(added)")
+            let list = entry.map { ["Add to the project's redirect URLs:", "  \($0)"] } ?? []
+            #expect(Array(added.lines.dropFirst()) == list, "\(added)")
+            let check = try await stage.ringback("config", "check", "--json")
+            let shop = try JSON(parsing: check.out.utf8)["accounts"]?.array?.first { $0["name"] == "shop" }
+            #expect(shop?["redirect_uri"]?.string == entry ?? "", "\(check)")
+            let text = try await stage.ringback("config", "check")
+            let words = entry.map { "redirect URL to add to the project: \($0)" } ?? "no redirect URL to add"
+            #expect(text.out.contains("shop: supabase, \(words)\n"), "\(text)")
+
+            let first = try await landing(stage, callback)
+            #expect(first == (entry == nil ? callback : site))
+            if let entry {
+                try await stage.setProject(["allow_list": [.string(entry)]])
+                let then = try await landing(stage, callback)
+                #expect(then == callback)
+            }
+        }
+    }
+}

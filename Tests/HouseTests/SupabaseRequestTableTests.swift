@@ -1,0 +1,209 @@
+// The reference page's table of requests (F.1, A.2 to A.10), replayed: each way in by the command line, and what the
+// project gets of it, to the last parameter and header field.
+
+import StrictJSON
+import Testing
+
+@Suite struct `What a project is asked for a way in` {
+    private static let browser = ["BROWSER": "curl -sSL -o /dev/null"]
+    private static let captcha: JSON = ["captcha_token": "right"]
+
+    /// Logs in, and holds the project's requests to the rows.
+    private func expect(
+        _ stage: Stage, _ rows: [Wire], of arguments: [String], stdin: String = "",
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws {
+        let name = arguments.joined(separator: " ")
+        try await stage.expect(rows, of: name, sourceLocation: sourceLocation) {
+            let login = try await stage.run(
+                "ringback", ["login", "app"] + arguments, stdin: stdin, environment: Self.browser)
+            #expect(login.status == 0, "\(login)", sourceLocation: sourceLocation)
+        }
+        try await stage.expect(
+            [Wire("POST logout", query: ["scope": "local"], signedIn: true)], of: "signOut",
+            sourceLocation: sourceLocation
+        ) {
+            let output = try await stage.ringback("logout", "app")
+            #expect(output.status == 0, "\(output)")
+        }
+    }
+
+    @Test func `A.5, A.4: sign-up, password and anonymous`() async throws {
+        let settings: JSON = ["captcha": "right", "phone_autoconfirm": true]
+        try await Stage.playProject(settings) { stage in
+            let mail = ["--email", " Mira@Example.org ", "--captcha-token-fd", "0"]
+            try await expect(
+                stage,
+                [
+                    Wire(
+                        "POST signup",
+                        body: [
+                            "email": "mira@example.org", "password": "secret12", "data": ["plan": "free"],
+                            "gotrue_meta_security": Self.captcha,
+                        ], link: true)
+                ], of: ["--method", "sign_up"] + mail + ["--data", #"{"plan":"free"}"#], stdin: "secret12\nright\n")
+            try await expect(
+                stage,
+                [
+                    Wire(
+                        "POST token", query: ["grant_type": "password"],
+                        body: [
+                            "email": "mira@example.org", "password": "secret12",
+                            "gotrue_meta_security": Self.captcha,
+                        ])
+                ], of: ["--method", "password"] + mail, stdin: "secret12\nright\n")
+            let phone = ["--phone", "+49 1511 2345678", "--captcha-token-fd", "0"]
+            try await expect(
+                stage,
+                [
+                    Wire(
+                        "POST signup",
+                        body: [
+                            "phone": "4915112345678", "password": "secret12", "channel": "whatsapp",
+                            "gotrue_meta_security": Self.captcha,
+                        ])
+                ], of: ["--method", "sign_up", "--channel", "whatsapp"] + phone, stdin: "secret12\nright\n")
+            try await expect(
+                stage,
+                [
+                    Wire(
+                        "POST token", query: ["grant_type": "password"],
+                        body: [
+                            "phone": "4915112345678", "password": "secret12", "gotrue_meta_security": Self.captcha,
+                        ])
+                ], of: ["--method", "password"] + phone, stdin: "secret12\nright\n")
+            try await expect(
+                stage,
+                [Wire("POST signup", body: ["data": ["plan": "free"], "gotrue_meta_security": Self.captcha])],
+                of: ["--method", "anonymous", "--data", #"{"plan":"free"}"#, "--captcha-token-fd", "0"],
+                stdin: "right\n")
+        }
+    }
+
+    @Test func `A.5, A.6: codes and links in messages`() async throws {
+        let settings: JSON = ["configuration": "B", "captcha": "right", "mail_interval": 0, "sms_interval": 0]
+        try await Stage.playProject(settings) { stage in
+            let person: JSON = [
+                "email": "mira@example.org", "create_user": true, "gotrue_meta_security": Self.captcha,
+            ]
+            try await expectCode(
+                stage, Wire("POST otp", body: person), of: ["--method", "otp", "--email", "mira@example.org"],
+                then: [Wire("GET .well-known/jwks.json")]
+            ) { ["type": "email", "token": .string($0), "email": "mira@example.org"] }
+            try await expectCode(
+                stage, Wire("POST otp", body: person, link: true),
+                of: ["--method", "magic_link", "--email", "mira@example.org"]
+            ) { ["type": "email", "token": .string($0), "email": "mira@example.org"] }
+            let number: JSON = [
+                "phone": "4915112345678", "create_user": true, "channel": "whatsapp",
+                "gotrue_meta_security": Self.captcha,
+            ]
+            try await expectCode(
+                stage, Wire("POST otp", body: number),
+                of: ["--method", "otp", "--phone", "+4915112345678", "--channel", "whatsapp"], box: "messages"
+            ) { ["type": "sms", "token": .string($0), "phone": "4915112345678"] }
+            try await expectCode(
+                stage,
+                Wire(
+                    "POST signup",
+                    body: [
+                        "email": "new@example.org", "password": "secret12", "gotrue_meta_security": Self.captcha,
+                    ], link: true),
+                of: ["--method", "sign_up", "--email", "new@example.org"], stdin: "secret12\n"
+            ) { ["type": "email", "token": .string($0), "email": "new@example.org"] }
+        }
+    }
+
+    /// Asks for a message, types its code in another terminal, and holds both requests to the table.
+    private func expectCode(
+        _ stage: Stage, _ row: Wire, of arguments: [String], box: String = "mailbox", stdin: String = "",
+        then: [Wire] = [], sourceLocation: SourceLocation = #_sourceLocation, proof: (String) -> JSON
+    ) async throws {
+        let name = arguments.joined(separator: " ")
+        let command = ["login", "app", "--captcha-token-fd", "0"] + arguments
+        try await stage.expect([row], of: name, sourceLocation: sourceLocation) {
+            let login = try stage.start("ringback", command, stdin: "\(stdin)right\n")
+            _ = try await login.errorLine("what it waits for") { $0.hasPrefix("Waiting for the ") }
+        }
+        let code = try await stage.code(box)
+        let rows = [Wire("POST verify", body: proof(code))] + then
+        try await stage.expect(rows, of: "verifyOTP", sourceLocation: sourceLocation) {
+            let output = try await stage.ringback("verify", "app", stdin: "\(code)\n")
+            #expect(output.status == 0, "\(output)")
+        }
+        #expect(try await stage.ringback("logout", "app").status == 0)
+    }
+
+    @Test func `A.2, A.4, A.10: pages, ID tokens, and sessions from elsewhere`() async throws {
+        try await Stage.playProject { stage in
+            let code = Wire(
+                "POST token", query: ["grant_type": "pkce"],
+                body: ["auth_code": "<uuid>", "code_verifier": "<verifier>"])
+            let page: JSON = ["provider": "github", "scopes": "repo gist", "prompt": "consent"]
+            try await expect(
+                stage,
+                [Wire("GET authorize", query: Self.withChallenge(page), link: true), code],
+                of: ["--with", "github", "--scopes", "repo gist", "--param", "prompt=consent"])
+            let organization: JSON = ["redirect_to": "<callback>", "skip_http_redirect": true]
+            for (option, name, value) in [
+                ("--domain", "domain", "company.example"),
+                ("--provider-id", "provider_id", "5d0c2b1e-6c34-4b9e-9f5f-0f1a2b3c4d5e"),
+            ] {
+                var body = organization.object ?? JSONObject()
+                body[name] = .string(value)
+                try await expect(
+                    stage, [Wire("POST sso", body: Self.withChallenge(.object(body))), code],
+                    of: ["--method", "sso", option, value])
+            }
+            let token = try await stage.idToken()
+            let native: JSON = ["provider": "google", "id_token": .string(token), "nonce": "a raw nonce"]
+            try await expect(
+                stage, [Wire("POST token", query: ["grant_type": "id_token"], body: native)],
+                of: ["--method", "id_token", "--with", "google"], stdin: "\(token)\na raw nonce\n")
+        }
+    }
+
+    private static func withChallenge(_ members: JSON) -> JSON {
+        var object = members.object ?? JSONObject()
+        object["code_challenge"] = "<challenge>"
+        object["code_challenge_method"] = "s256"
+        return .object(object)
+    }
+
+    @Test func `A.4, A.7: a session from elsewhere, refreshes and sign-outs`() async throws {
+        try await Stage.playProject { stage in
+            try await stage.signUp()
+            try await stage.ringback("logout", "app")
+            let answer = try await stage.sandbox.request(
+                "POST", "/supabase/auth/v1/token?grant_type=password",
+                ["email": "mira@example.org", "password": "secret12"], fields: [("apikey", "sb_publishable_sandbox")])
+            let access = try #require(answer["access_token"]?.string)
+            let first = try #require(answer["refresh_token"]?.string)
+            try await stage.expect(
+                [
+                    Wire("GET user", signedIn: true),
+                    Wire("POST token", query: ["grant_type": "refresh_token"], body: ["refresh_token": "<token>"]),
+                ], of: "setSession"
+            ) {
+                let login = try await stage.ringback(
+                    "login", "app", "--method", "session", "--access-token-fd", "0", "--refresh-token-fd", "0",
+                    stdin: "\(access)\n\(first)\n")
+                #expect(login.status == 0, "\(login)")
+            }
+            try await stage.expect(
+                [Wire("POST logout", query: ["scope": "others"], signedIn: true)], of: "signOut(scope: others)"
+            ) {
+                let output = try await stage.ringback("logout", "app", "--scope", "others")
+                #expect(output.status == 0, "\(output)")
+            }
+            #expect(try await stage.account("app")["state"] == "authenticated")
+            try await stage.expect(
+                [Wire("POST logout", query: ["scope": "global"], signedIn: true)], of: "signOut(scope: global)"
+            ) {
+                let output = try await stage.ringback("logout", "app", "--scope", "global")
+                #expect(output.status == 0, "\(output)")
+            }
+            #expect(try await stage.account("app")["state"] == "unauthenticated")
+        }
+    }
+}

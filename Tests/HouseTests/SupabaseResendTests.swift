@@ -1,0 +1,75 @@
+// A message is sent again when the project's minute is over, for each kind of message, by the request that its kind
+// wants. The minute is the daemon's own: it is waited for once, by a question that is held for as long.
+
+import StrictJSON
+import Testing
+
+@Suite struct `A message that did not come` {
+    /// Accounts at the same project, each with a message under way; what is asked again for it.
+    private static let accounts = ["mail", "number", "start", "forgotten", "address", "phone"]
+
+    private static func configuration() -> String {
+        accounts.map { name in
+            """
+            [accounts.\(name)]
+            provider = "supabase"
+            url = "{sandbox}/supabase"
+            api_key = "sb_publishable_sandbox"
+
+            """
+        }.joined()
+    }
+
+    private func begin(_ stage: Stage, _ account: String, _ path: String, _ body: JSON) async throws -> String {
+        let method = path == "user" ? "PATCH" : "POST"
+        let answer = try await stage.api(method, "/v1/accounts/\(account)/\(path)", body)
+        let flow = answer["flow"] ?? answer.json
+        #expect(flow["waiting_for"] != nil && flow["resend_after"]?.integer != nil, "\(answer)")
+        return flow["id"]?.string ?? ""
+    }
+
+    @Test func `is sent again after a minute, by the request of its kind`() async throws {
+        try await Stage.play(Self.configuration()) { stage in
+            let settings: JSON = ["configuration": "B", "mail_interval": 0, "sms_interval": 0]
+            try await stage.setProject(settings)
+            let person: JSON = ["email": "mira@example.org", "password": "secret12"]
+            try await stage.setProject(["users": [person], "phone_autoconfirm": true])
+            for (name, method, contact) in [
+                ("address", "password", ["--email", "mira@example.org"]),
+                ("phone", "sign_up", ["--phone", "+4915100000001"]),
+            ] {
+                let login = try await stage.run(
+                    "ringback", ["login", name, "--method", method] + contact, stdin: "secret12\n")
+                #expect(login.status == 0, "\(login)")
+            }
+            try await stage.setProject(["phone_autoconfirm": false])
+            _ = try await begin(stage, "mail", "sign-in", ["method": "otp", "email": "a@example.org"])
+            _ = try await begin(stage, "number", "sign-in", ["method": "otp", "phone": "+4915100000002"])
+            _ = try await begin(
+                stage, "start", "sign-in", ["method": "sign_up", "email": "b@example.org", "password": "secret12"])
+            _ = try await begin(stage, "forgotten", "password-reset", ["email": "mira@example.org"])
+            _ = try await begin(stage, "address", "user", ["email": "new@example.org"])
+            let last = try await begin(stage, "phone", "user", ["phone": "+4915100000003"])
+
+            let early = try await stage.ringback("resend", "mail")
+            #expect(early.status == 5, "\(early)")
+            let waited = try await stage.api("GET", "/v1/flows/\(last)?wait=61", within: Bound.seconds(120))
+            #expect(waited["status"] == "pending", "\(waited)")
+            for (account, row) in Self.rows {
+                try await stage.expect([row], of: account) {
+                    let again = try await stage.ringback("resend", account)
+                    #expect(again.status == 0, "\(again)")
+                }
+            }
+        }
+    }
+
+    private static let rows: [(String, Wire)] = [
+        ("mail", Wire("POST otp", body: ["email": "a@example.org", "create_user": true])),
+        ("number", Wire("POST otp", body: ["phone": "4915100000002", "create_user": true])),
+        ("start", Wire("POST resend", body: ["type": "signup", "email": "b@example.org"], link: true)),
+        ("forgotten", Wire("POST recover", body: ["email": "mira@example.org"], link: true)),
+        ("address", Wire("POST resend", body: ["type": "email_change", "email": "mira@example.org"], link: true)),
+        ("phone", Wire("POST resend", body: ["type": "phone_change", "phone": "4915100000001"])),
+    ]
+}

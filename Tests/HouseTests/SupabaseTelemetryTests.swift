@@ -1,0 +1,167 @@
+// The funnel of an app at a project: a line for each step of each way in, with what the way is called, how long it took
+// and why it ended; and not a word about who it was.
+
+import StrictJSON
+import Testing
+
+@Suite struct `The funnel of an app at a project` {
+    private static let browser = ["BROWSER": "curl -sSL -o /dev/null"]
+
+    /// A listener that is known to listen, and what it had got by then.
+    private func listen(_ stage: Stage) async throws -> Funnel {
+        let program = try stage.start("ringback", ["events", "--telemetry"])
+        try await stage.eventually("a first line") {
+            _ = try await stage.ringback(
+                "login", "app", "--method", "password", "--email", "nobody@example.org", stdin: "wrong123\n")
+            return program.output.value.lines.contains { $0.contains(#""auth_failed""#) }
+        }
+        return Funnel(program: program, seen: program.output.value.lines.count)
+    }
+
+    private struct Funnel {
+        let program: Program
+        var seen: Int
+
+        /// The lines from the last call up to the next one of this kind.
+        mutating func upTo(_ event: String) async throws -> [JSON] {
+            let from = seen
+            let lines = try await program.output.first("\(event), from the funnel", within: Bound.usual) { transcript in
+                let fresh = transcript.lines.dropFirst(from)
+                return fresh.firstIndex { $0.contains(#""event":"\#(event)""#) }.map { Array(fresh[...$0]) }
+            }
+            seen += lines.count
+            return try lines.map { try JSON(parsing: $0.utf8) }
+        }
+    }
+
+    /// The lines of a way in that is gone to its end.
+    private func expectWalk(_ funnel: inout Funnel, _ way: String, links: Bool = false) async throws {
+        let lines = try await funnel.upTo("auth_completed")
+        #expect(
+            lines.map { $0["event"]?.string }
+                == ["auth_method_selected", "auth_started"] + (links ? ["account_linked"] : []) + ["auth_completed"],
+            "\(lines)")
+        for line in lines {
+            #expect(line["method"]?.string == way && line["account"] == "app", "\(way): \(line)")
+            #expect((line["at"]?.integer ?? 0) > 1_700_000_000, "\(line)")
+        }
+        #expect((lines.last?["duration_ms"]?.integer ?? -1) >= 0, "\(lines)")
+        #expect(lines.allSatisfy { $0["error_type"] == nil }, "\(lines)")
+    }
+
+    @Test func `calls each way in by its name, from the choice to the end`() async throws {
+        try await Stage.playProject(["mail_interval": 0, "sms_interval": 0]) { stage in
+            var funnel = try await listen(stage)
+            try await stage.signUp()
+            try await expectWalk(&funnel, "email")
+            try await stage.ringback("logout", "app")
+            let password = ["login", "app", "--method", "password", "--email", "mira@example.org"]
+            #expect(try await stage.run("ringback", password, stdin: "secret12\n").status == 0)
+            try await expectWalk(&funnel, "email")
+            for (arguments, way, links) in [
+                (["--with", "github"], "github", false), (["--with", "apple"], "apple", true),
+                (["--method", "sso", "--domain", "company.example"], "sso", false),
+            ] {
+                try await stage.ringback("logout", "app")
+                let login = try await stage.run("ringback", ["login", "app"] + arguments, environment: Self.browser)
+                #expect(login.status == 0, "\(login)")
+                try await expectWalk(&funnel, way, links: links)
+            }
+            try await stage.ringback("logout", "app")
+            #expect(try await stage.ringback("login", "app", "--method", "anonymous").status == 0)
+            try await expectWalk(&funnel, "anonymous")
+            try await stage.ringback("logout", "app")
+            let token = try await stage.idToken()
+            let native = try await stage.ringback(
+                "login", "app", "--method", "id_token", "--with", "google", stdin: "\(token)\na raw nonce\n")
+            #expect(native.status == 0, "\(native)")
+            try await expectWalk(&funnel, "google", links: true)
+            try await stage.ringback("logout", "app")
+            try await expectCodes(stage, &funnel)
+            let text = funnel.program.output.value.text
+            for secret in ["example.org", "+49", "secret12", "nonce"] { #expect(!text.contains(secret), "\(secret)") }
+        }
+    }
+
+    private func expectCodes(_ stage: Stage, _ funnel: inout Funnel) async throws {
+        for (arguments, box, way) in [
+            (["--method", "otp", "--phone", "+4915112345678"], "messages", "phone"),
+            (["--method", "otp", "--email", "mira@example.org"], "mailbox", "email"),
+            (["--method", "magic_link", "--email", "mira@example.org"], "mailbox", "email"),
+        ] {
+            let login = try stage.start("ringback", ["login", "app"] + arguments)
+            _ = try await login.errorLine("what it waits for") { $0.contains("Waiting for the code") }
+            let verified = try await stage.ringback("verify", "app", stdin: "\(try await stage.code(box))\n")
+            #expect(verified.status == 0, "\(verified)")
+            #expect(try await login.end().status == 0)
+            try await expectWalk(&funnel, way)
+            try await stage.ringback("logout", "app")
+        }
+    }
+
+    @Test func `tells who went away and who was turned away, and why`() async throws {
+        try await Stage.playProject { stage in
+            var funnel = try await listen(stage)
+            let login = try stage.start("ringback", ["login", "app", "--with", "github", "--no-browser"])
+            _ = try await login.line("the address")
+            #expect(try await stage.ringback("cancel", "app").status == 0)
+            let cancelled = try await funnel.upTo("auth_cancelled")
+            #expect(cancelled.last?["method"] == "github", "\(cancelled)")
+            #expect((cancelled.last?["duration_ms"]?.integer ?? -1) >= 0, "\(cancelled)")
+
+            let off = try await stage.ringback("login", "app", "--with", "gitlab", "--no-browser")
+            #expect(off.status == 1, "\(off)")
+            let disabled = try #require(try await funnel.upTo("auth_failed").last)
+            #expect(disabled["method"] == "gitlab" && disabled["error_type"]?.string?.isEmpty == false, "\(disabled)")
+
+            let wrong = try await stage.ringback(
+                "login", "app", "--method", "password", "--email", "mira@example.org", stdin: "secret12\n")
+            #expect(wrong.status == 1, "\(wrong)")
+            let refused = try #require(try await funnel.upTo("auth_failed").last)
+            #expect(refused["method"] == "email" && refused["error_type"] == "invalid_credentials", "\(refused)")
+
+            let flow = try await stage.api(
+                "POST", "/v1/accounts/app/sign-in", ["oauth_provider": "github", "timeout": 1])
+            #expect(flow.status == 201, "\(flow)")
+            let late = try #require(try await funnel.upTo("auth_failed").last)
+            #expect(late["method"] == "github" && late["error_type"] == "flow_expired", "\(late)")
+            #expect((late["duration_ms"]?.integer ?? 0) >= 1_000, "\(late)")
+        }
+    }
+
+    @Test func `tells of each refresh why it was made, and why it failed`() async throws {
+        try await Stage.playProject { stage in
+            var funnel = try await listen(stage)
+            try await stage.signUp()
+            #expect(try await stage.ringback("refresh", "app", "--force").status == 0)
+            let asked = try await funnel.upTo("token_refresh_attempted")
+            #expect(asked.last?["reason"] == "requested" && asked.last?["account"] == "app", "\(asked)")
+            // A caller who needs more life than there is left, a second after the token came.
+            try await stage.setProject(["access_token_lifetime": 601])
+            #expect(try await stage.ringback("refresh", "app", "--force").status == 0)
+            _ = try await funnel.upTo("token_refresh_attempted")
+            try await stage.eventually("a refresh that was needed") {
+                _ = try await stage.ringback("token", "app", "--min-valid", "600")
+                return funnel.program.output.value.text.contains(#""reason":"needed""#)
+            }
+            let needed = try await funnel.upTo("token_refresh_attempted")
+            #expect(needed.last?["reason"] == "needed", "\(needed)")
+            // The project finds the token expired that it is asked with.
+            try await stage.sandbox.control(["advance_clock": 4_000], issuer: "/supabase")
+            #expect(try await stage.ringback("supabase", "user", "app").status == 0)
+            let change = try await funnel.upTo("token_refresh_attempted")
+            #expect(change.last?["reason"] == "change", "\(change)")
+
+            let fault: JSON = ["endpoint": "supabase_token", "kind": "status", "status": 503, "count": 1]
+            try await stage.sandbox.control(["faults": .array([fault])], issuer: "/supabase")
+            #expect(try await stage.ringback("refresh", "app", "--force").status == 5)
+            let failed = try #require(try await funnel.upTo("token_refresh_failed").last)
+            #expect(failed["error_type"] == "provider_unreachable" && failed["account"] == "app", "\(failed)")
+
+            try await stage.setProject(["end_sessions": true])
+            #expect(try await stage.ringback("refresh", "app", "--force").status == 3)
+            let dead = try #require(try await funnel.upTo("token_refresh_failed").last)
+            #expect(dead["error_type"] == "session_expired", "\(dead)")
+        }
+    }
+}
