@@ -39,7 +39,7 @@ struct AccountReader {
         let service = readService(of: client, at: provider)
         let redirect = readRedirect(of: provider)
         let trust = readTrust()
-        let scopes = readScopes() ?? (isService ? [] : AccountReader.usualScopes(of: provider))
+        let scopes = readScopes(of: provider) ?? (isService ? [] : AccountReader.usualScopes(of: provider))
         let parameters = readParameters(of: provider)
         let warnings = table.integers("session_warnings")?.map(\.number).sorted(by: >)
         let account = provider.map { provider in
@@ -104,9 +104,10 @@ struct AccountReader {
         provider?.issuer == nil ? [] : ["openid"]
     }
 
-    private mutating func readScopes() -> [String]? {
+    private mutating func readScopes(of provider: AccountProvider?) -> [String]? {
         guard let scopes = table.strings("scopes") else { return nil }
         var seen: Set<String> = []
+        let hasIDTokens = provider.map { $0.issuer != nil || $0.word == "supabase" || isService } ?? true
         for (scope, node) in scopes {
             if scope.isEmpty || !scope.utf8.allSatisfy(AccountReader.isScopeByte) {
                 refuse(
@@ -114,6 +115,12 @@ struct AccountReader {
                 )
             } else if !seen.insert(scope).inserted {
                 refuse("scopes", node, "the same scope stands here twice")
+            } else if scope == "openid", !hasIDTokens {
+                // Every sign-in would end before it began.
+                refuse(
+                    "scopes", node,
+                    "openid asks for an ID token, which is checked with the provider's issuer and keys: this provider "
+                        + "has none; leave openid out, or name the provider by issuer alone")
             }
         }
         return scopes.map(\.text)

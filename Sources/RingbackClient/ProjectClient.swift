@@ -113,7 +113,15 @@ extension BrokerClient {
 
     /// Adds a provider's account to the person, in the browser.
     public func link(_ account: String, provider: String) async throws(RingbackError) -> Beginning {
-        try await begin(account, "/identities", JSONObject([.init("oauth_provider", .string(provider))]))
+        try await link(account, with: .browser(provider))
+    }
+
+    /// The same with scopes and parameters, or by an ID token that the app has: `.browser(…)` and `.idToken(…)`; every
+    /// other way is refused as `validation_failed`.
+    public func link(_ account: String, with way: ProjectSignIn) async throws(RingbackError) -> Beginning {
+        // The route says what it is.
+        let members = try way.body().members.filter { $0.name != "method" }
+        return try await begin(account, "/identities", JSONObject(members))
     }
 
     /// Takes a provider's account from the person; gives those that are left.

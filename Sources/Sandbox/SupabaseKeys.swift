@@ -6,6 +6,7 @@ struct SupabaseKeys {
     private struct Key {
         let id: String
         let key: PrivateKey
+        let algorithm: SupabaseSettings.Algorithm
     }
 
     private let secret = RandomToken.bytes(32)
@@ -20,27 +21,26 @@ struct SupabaseKeys {
     mutating func sign(
         _ claims: JSONObject, with algorithm: SupabaseSettings.Algorithm
     ) throws(SupabaseRefusal) -> String {
-        switch algorithm {
-        case .hs256:
+        guard algorithm != .hs256 else {
             let input = SupabaseKeys.input(["alg": "HS256", "typ": "JWT"], claims)
             return input + "." + Base64URL.encode(HMAC.sha256(Array(input.utf8), key: secret))
-        case .es256:
-            guard let key = currentKey() else { throw .failure }
-            let input = SupabaseKeys.input(["alg": "ES256", "kid": .string(key.id), "typ": "JWT"], claims)
-            guard let signature = try? key.key.sign(message: Array(input.utf8), algorithm: .es256) else {
-                throw .failure
-            }
-            return input + "." + Base64URL.encode(signature)
         }
+        guard let key = currentKey(for: algorithm), let kind = algorithm.signature else { throw .failure }
+        let header: JSON = ["alg": .string(algorithm.rawValue), "kid": .string(key.id), "typ": "JWT"]
+        let input = SupabaseKeys.input(header, claims)
+        guard let signature = try? key.key.sign(message: Array(input.utf8), algorithm: kind) else { throw .failure }
+        return input + "." + Base64URL.encode(signature)
     }
 
     private static func input(_ header: JSON, _ claims: JSONObject) -> String {
         Base64URL.encode(header.serialized()) + "." + Base64URL.encode(JSON.object(claims).serialized())
     }
 
-    private mutating func currentKey() -> Key? {
-        if current == nil, let key = try? PrivateKey.generate(.p256) {
-            current = Key(id: SupabaseText.uuid(), key: key)
+    /// Of another algorithm than the last one, that one stays published.
+    private mutating func currentKey(for algorithm: SupabaseSettings.Algorithm) -> Key? {
+        if let current, current.algorithm != algorithm { rotate(keepsPublished: true) }
+        if current == nil, let family = algorithm.family, let key = try? PrivateKey.generate(family) {
+            current = Key(id: SupabaseText.uuid(), key: key, algorithm: algorithm)
         }
         return current
     }
@@ -66,14 +66,14 @@ struct SupabaseKeys {
     }
 
     private func isGood(_ signature: [UInt8], of message: [UInt8], _ header: JSONObject) -> Bool {
-        switch header["alg"]?.string {
-        case "HS256": return signature == HMAC.sha256(message, key: secret)
-        case "ES256":
-            let keys = ([current].compactMap(\.self) + former).filter { $0.id == header["kid"]?.string }
-            return keys.contains {
-                $0.key.publicKey.verify(signature: signature, message: message, algorithm: .es256)
-            }
-        default: return false
+        if header["alg"] == "HS256" { return signature == HMAC.sha256(message, key: secret) }
+        let keys = ([current].compactMap(\.self) + former).filter {
+            $0.id == header["kid"]?.string && $0.algorithm.rawValue == header["alg"]?.string
+        }
+        return keys.contains { key in
+            key.algorithm.signature.map {
+                key.key.publicKey.verify(signature: signature, message: message, algorithm: $0)
+            } ?? false
         }
     }
 
@@ -83,16 +83,53 @@ struct SupabaseKeys {
 
     /// The key set: a shared secret is never shown.
     mutating func published(for algorithm: SupabaseSettings.Algorithm) -> JSON {
-        guard algorithm == .es256, let current = currentKey() else { return ["keys": []] }
-        return ["keys": .array(([current] + former).compactMap(SupabaseKeys.webKey))]
+        guard algorithm != .hs256, let current = currentKey(for: algorithm) else { return ["keys": []] }
+        return ["keys": .array(([current] + former).map(SupabaseKeys.webKey))]
     }
 
-    private static func webKey(_ key: Key) -> JSON? {
-        guard case .ellipticCurve(let curve, let x, let y) = key.key.publicKey.parts else { return nil }
-        return [
-            "alg": "ES256", "crv": .string(curve.rawValue), "ext": true, "key_ops": ["verify"],
-            "kid": .string(key.id), "kty": "EC", "use": "sig", "x": .string(Base64URL.encode(x)),
-            "y": .string(Base64URL.encode(y)),
-        ]
+    /// RFC 7518 section 6, RFC 8037 section 2.
+    private static func webKey(_ key: Key) -> JSON {
+        let encode = { (bytes: [UInt8]) in JSON.string(Base64URL.encode(bytes)) }
+        var members = JSONObject([
+            .init("alg", .string(key.algorithm.rawValue)), .init("ext", true), .init("key_ops", ["verify"]),
+            .init("kid", .string(key.id)), .init("use", "sig"),
+        ])
+        switch key.key.publicKey.parts {
+        case .ellipticCurve(let curve, let x, let y):
+            members["kty"] = "EC"
+            members["crv"] = .string(curve.rawValue)
+            members["x"] = encode(x)
+            members["y"] = encode(y)
+        case .rsa(let modulus, let exponent):
+            members["kty"] = "RSA"
+            members["n"] = encode(modulus)
+            members["e"] = encode(exponent)
+        case .ed25519(let bytes):
+            members["kty"] = "OKP"
+            members["crv"] = "Ed25519"
+            members["x"] = encode(bytes)
+        }
+        return .object(members)
+    }
+}
+
+extension SupabaseSettings.Algorithm {
+    /// Nil for the shared secret.
+    fileprivate var signature: SignatureAlgorithm? {
+        switch self {
+        case .hs256: nil
+        case .es256: .es256
+        case .rs256: .rs256
+        case .edDSA: .edDSA
+        }
+    }
+
+    fileprivate var family: PrivateKey.Family? {
+        switch self {
+        case .hs256: nil
+        case .es256: .p256
+        case .rs256: .rsa2048
+        case .edDSA: .ed25519
+        }
     }
 }

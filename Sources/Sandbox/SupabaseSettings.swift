@@ -4,7 +4,7 @@ struct SupabaseSettings: Equatable {
     enum Configuration: String, CaseIterable { case a = "A", b = "B" }
     /// `v0` are those of servers of long ago, which a server that gives others does not take any more.
     enum RefreshTokens: String, CaseIterable { case v0, v1, v2 }
-    enum Algorithm: String, CaseIterable { case hs256 = "HS256", es256 = "ES256" }
+    enum Algorithm: String, CaseIterable { case hs256 = "HS256", es256 = "ES256", rs256 = "RS256", edDSA = "EdDSA" }
 
     var configuration = Configuration.a
     /// New addresses count as confirmed.

@@ -1,13 +1,13 @@
 import RingbackClient
 import StrictJSON
 
-/// An identifier that is none: where the right ones are to be seen.
+/// An identifier that is none, or nobody's: where the right ones are to be seen.
 enum IdentifierHint {
     /// - Parameter verb: what shows them.
     static func explained(_ error: RingbackError, see verb: String) -> RingbackError {
-        guard [.validationFailed, "invalid_request"].contains(error.kind) else { return error }
+        guard [.validationFailed, "invalid_request", .notFound].contains(error.kind) else { return error }
         var error = error
-        error.detail += " See: \(verb)"
+        error.detail += (error.detail.hasSuffix(".") ? "" : ".") + " See: \(verb)"
         return error
     }
 }

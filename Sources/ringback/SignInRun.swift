@@ -157,7 +157,7 @@ struct SignInRun {
         let user = User(reading: account["user"])
         let nobody = account["grant"] == nil ? "an unnamed subject" : "a service"
         let who = user?.email ?? user?.phone ?? account["subject"]?.string ?? nobody
-        return "Signed in to \(name) as \(Sanitizer.line(who))"
+        return "Signed in to \(Sanitizer.line(name)) as \(Sanitizer.line(who))"
     }
 
     private func wait(
@@ -224,14 +224,15 @@ struct SignInRun {
 
     private static func describe(_ flow: Flow) -> String {
         let place = flow.authorizationURL.map { " at " + Sanitizer.line(host(of: $0)) } ?? ""
+        let name = Sanitizer.line(flow.account)
         return switch flow.waitingFor {
-        case nil, "callback": "the sign-in to \(flow.account)\(place) in your browser"
-        case "code": "the code that was sent for \(flow.account) (ringback verify takes it too)"
-        case "passkey": "the answer of a passkey for \(flow.account)"
-        case "email_confirmation": "the confirmation by e-mail for \(flow.account)"
+        case nil, "callback": "the sign-in to \(name)\(place) in your browser"
+        case "code": "the code that was sent for \(name) (ringback verify takes it too)"
+        case "passkey": "the answer of a passkey for \(name)"
+        case "email_confirmation": "the confirmation by e-mail for \(name)"
         // The code once more: what stands above may have scrolled away.
-        case "device": "the code \(Sanitizer.line(flow.userCode ?? "")) to be entered, for \(flow.account)"
-        case let other?: "\(Sanitizer.line(other)) for \(flow.account)"
+        case "device": "the code \(Sanitizer.line(flow.userCode ?? "")) to be entered, for \(name)"
+        case let other?: "\(Sanitizer.line(other)) for \(name)"
         }
     }
 

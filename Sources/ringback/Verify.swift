@@ -42,7 +42,7 @@ struct Verify: ParsableCommand {
             let account = try calls.account(flow.account)
             guard !json.isWanted else { return Output.json(account) }
             guard ended.status != .pending else {
-                Output.line("Confirmed in part: \(flow.account)")
+                Output.line("Confirmed in part: \(Sanitizer.line(flow.account))")
                 return CodeEntry.show(ended)
             }
             let isChange = flow.method == "update_user"
@@ -75,6 +75,6 @@ struct Verify: ParsableCommand {
     /// `Confirmed: ACCOUNT is EMAIL-or-number`
     static func confirmed(_ name: String, _ account: JSON) -> String {
         let user = User(reading: account["user"])
-        return "Confirmed: \(name) is \(Sanitizer.line(user?.email ?? user?.phone ?? "as it was"))"
+        return "Confirmed: \(Sanitizer.line(name)) is \(Sanitizer.line(user?.email ?? user?.phone ?? "as it was"))"
     }
 }

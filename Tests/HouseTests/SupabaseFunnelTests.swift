@@ -143,8 +143,13 @@ import Testing
             for (verb, list) in [("unlink", "identities"), ("remove-factor", "factors")] {
                 let refused = try await stage.ringback("supabase", verb, "app", "x")
                 #expect(
-                    refused.status == 64 && refused.err.contains("See: ringback supabase \(list) app"), "\(refused)")
+                    refused.status == 64 && refused.err.contains(". See: ringback supabase \(list) app"),
+                    "\(refused)")
             }
+            let nobodys = try await stage.ringback(
+                "supabase", "remove-factor", "app", "5d0c2b1e-6c34-4b9e-9f5f-0f1a2b3c4d5e")
+            #expect(
+                nobodys.status == 1 && nobodys.err.contains(". See: ringback supabase factors app"), "\(nobodys)")
             let factor = try await stage.api("POST", "/v1/accounts/app/factors", ["factor_type": "totp"])
             let path = "/v1/accounts/app/factors/\(factor["id"]?.string ?? "")"
             let challenge = try await stage.api("POST", "\(path)/challenge", [:])

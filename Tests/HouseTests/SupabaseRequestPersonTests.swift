@@ -91,7 +91,7 @@ import Testing
     @Test func `A.5, A.6: a forgotten password`() async throws {
         try await Stage.playProject { stage in
             try await stage.signUp()
-            try await stage.ringback("logout", "app")
+            try await stage.expectSignOut()
             try await stage.expect(
                 [Wire("POST recover", body: ["email": "mira@example.org"], link: true)], of: "resetPasswordForEmail"
             ) {
@@ -236,7 +236,7 @@ import Testing
             try await expect(
                 stage, [Wire("PATCH passkeys/<uuid>", body: ["friendly_name": "desk"], signedIn: true)],
                 of: ["rename-passkey", id, "desk"])
-            try await stage.ringback("logout", "app")
+            try await stage.expectSignOut()
             var flow = Answer.nothing
             try await stage.expect(
                 [Wire("POST passkeys/authentication/options", body: [:])], of: "getPasskeyAuthentication"

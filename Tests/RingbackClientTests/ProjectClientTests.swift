@@ -50,6 +50,20 @@ import Testing
                 ])
     }
 
+    @Test func `links in the browser, or by an ID token`() async throws {
+        let daemon = try FakeDaemon { _ in .json(201, Self.flow) }
+        let broker = BrokerClient(application: "test", socket: daemon.path)
+        _ = try await broker.link("app", provider: "github")
+        _ = try await broker.link("app", with: .browser("github", scopes: ["repo"]))
+        _ = try await broker.link("app", with: .idToken("t", of: "google", nonce: "n"))
+        #expect(daemon.requests.allSatisfy { $0.hasPrefix("POST /v1/accounts/app/identities ") })
+        #expect(
+            daemon.requests.compactMap { $0.split(separator: "\r\n\r\n").last.map(String.init) } == [
+                #"{"oauth_provider":"github"}"#, #"{"oauth_provider":"github","scopes":"repo"}"#,
+                #"{"oauth_provider":"google","id_token":"t","nonce":"n"}"#,
+            ])
+    }
+
     @Test(arguments: [
         (
             ProjectSignIn.browser("google", keepsProviderToken: true),

@@ -125,6 +125,15 @@ extension Stage {
         }
     }
 
+    /// Signs out, and waits until the project was told.
+    func expectSignOut(sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        let told = Wire("POST logout", query: ["scope": "local"], signedIn: true)
+        try await expect([told], of: "signOut", sourceLocation: sourceLocation) {
+            let output = try await ringback("logout", "app")
+            #expect(output.status == 0, "\(output)", sourceLocation: sourceLocation)
+        }
+    }
+
     /// The daemon's requests to the project; a browser's are none.
     private func requests(after number: Int = 0) async throws -> [JSON] {
         try await sandbox.log(issuer: "/supabase").filter { entry in
