@@ -127,16 +127,15 @@ enum SessionRecord {
 }
 
 /// Instants of an earlier life. In the same boot the time since boot still holds, whatever became of the wall clock;
-/// after another boot only the wall's word is left, and a wall clock that was set back must not make a token live longer
-/// than its provider said.
+/// after another boot only the wall's word is left. Neither a wall clock that was set back nor a file that somebody
+/// else wrote makes anything live longer, from now, than its whole life.
 struct DeadlineReader {
     let clock: BrokerClock
     let isSameBoot: Bool
 
     func read(_ json: JSON?, lifetime: Int?) -> Deadline? {
         guard let at = json?["at"]?.integer, let boot = json?["boot"]?.integer else { return nil }
-        if isSameBoot { return Deadline(at: at, boot: boot) }
-        let stated = Deadline(at: at, by: clock)
+        let stated = isSameBoot ? Deadline(at: at, boot: boot) : Deadline(at: at, by: clock)
         guard let lifetime else { return stated }
         let longest = Deadline(in: lifetime, by: clock)
         return stated.boot > longest.boot ? longest : stated

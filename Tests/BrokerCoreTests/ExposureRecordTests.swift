@@ -27,6 +27,17 @@ import Testing
         #expect(ExposureRecord(reading: bytes, by: clock.clock) == record)
     }
 
+    @Test(arguments: [true, false]) func `none lives longer than its whole life`(isSameBoot: Bool) throws {
+        let clock = TestClock()
+        let far = Deadline(in: 1_000_000, by: clock.clock)
+        let exposure = Exposure(
+            id: "a", order: Exposure.Order(name: "one", accounts: [House.name], lifetime: 60), origin: .call,
+            createdAt: 5, expiry: far, bindings: [House.name: Self.binding])
+        let bytes = ExposureRecord(exposures: [exposure]).encode(bootID: isSameBoot ? clock.clock.bootID : "another")
+        let record = try #require(ExposureRecord(reading: bytes, by: clock.clock))
+        #expect(record.exposures.map(\.expiry) == [Deadline(in: 60, by: clock.clock)])
+    }
+
     @Test func `a table of which nothing is to be remembered is not written`() {
         let clock = TestClock()
         let plain = ExposureTable(Exposure.Order(name: "one", accounts: [House.name]), by: clock.clock)

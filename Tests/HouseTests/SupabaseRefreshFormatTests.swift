@@ -53,6 +53,10 @@ import Testing
             try await stage.eventually("another refresh") {
                 try await stage.sandbox.counters(issuer: "/supabase")["refreshes"] >= before + 2
             }
+            // The server has counted it; the daemon must have read the answer, or the next one joins it.
+            try await stage.eventually("what it answered") {
+                try await stage.account("app")["state"]?.string == "authenticated"
+            }
             // The row is nobody's parent: its time is over. What the daemon holds now is good at any time.
             try await stage.advance(1_800)
             try await stage.expectAlive()

@@ -168,8 +168,11 @@ import Testing
             try stage.write("no longer what it was", to: "\(folder)/\(name)")
             try await stage.startDaemon()
             #expect(try await stage.token("home") == token)
+            // Each account is loaded by itself: that one has been does not say that the other has.
+            try await stage.eventually("what was loaded") {
+                try await stage.account("work")["state"]?.string == "unauthenticated"
+            }
             let account = try await stage.account("work")
-            #expect(account["state"]?.string == "unauthenticated")
             #expect(account["error"]?["detail"]?.string?.contains("damaged") == true, "\(account.text)")
             #expect(FileTree.names(in: folder).contains { $0.hasPrefix(name) && $0.contains("damaged") })
             try await stage.signIn("work")
