@@ -12,7 +12,7 @@ import Glibc
             var taken: [Double] = []
             for _ in 0..<rounds {
                 let keys = (0..<size).map { "account-\($0)" }
-                var agenda = Agenda<String>()
+                var agenda = Scheduler<String>()
                 placed.append(
                     microseconds(size) { for key in keys { agenda.set(key, at: .random(in: 0..<3_600_000)) } })
                 moved.append(

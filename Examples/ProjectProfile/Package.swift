@@ -2,10 +2,10 @@
 import PackageDescription
 
 let package = Package(
-    name: "ProjectProfile",
+    name: "SupabaseProfile",
     dependencies: [.package(name: "ringback", path: "../..")],
     targets: [
         .executableTarget(
-            name: "ProjectProfile", dependencies: [.product(name: "RingbackClient", package: "ringback")])
+            name: "SupabaseProfile", dependencies: [.product(name: "RingbackClient", package: "ringback")])
     ]
 )

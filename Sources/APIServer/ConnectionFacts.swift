@@ -9,7 +9,7 @@ struct ConnectionFacts: Sendable {
     let decision: Policy.Decision
     let caller: AuditCaller?
     /// The restricted socket that it came over; nil for the daemon's own.
-    var exposure: String?
+    var exposedSocket: String?
 }
 
 extension SocketAPI {
@@ -31,16 +31,16 @@ extension SocketAPI {
 
     /// A token leaves the daemon: counted, and told to the audit log with what it is good for. On the way of every
     /// request.
-    func noteHandOut(
-        _ facts: ConnectionFacts, _ handOut: HandOut, _ key: TokenKey, _ operation: RingbackAPI.Operation
+    func noteIssuedToken(
+        _ facts: ConnectionFacts, _ issuedToken: IssuedToken, _ key: TokenKey, _ operation: RingbackAPI.Operation
     ) {
         guard let records else { return }
-        let account = handOut.account.rawValue
+        let account = issuedToken.account.rawValue
         records.metrics.handedOut(account)
         guard let caller = facts.caller else { return }
-        var use = AuditUse(.handOut, account: account, operation: operation.rawValue)
-        use.grant = facts.exposure
-        use.scope = handOut.scope.map(RecordKeeper.bounded)
+        var use = AuditUse(.issuedToken, account: account, operation: operation.rawValue)
+        use.grant = facts.exposedSocket
+        use.scope = issuedToken.scope.map(RecordKeeper.bounded)
         if key != .own {
             use.audience = key.audience.map(RecordKeeper.bounded)
             use.resource = key.resource.map(RecordKeeper.bounded)

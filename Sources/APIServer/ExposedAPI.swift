@@ -12,17 +12,17 @@ internal import Synchronization
 /// ceiling. Everything else, whatever it is, is 403 `policy_denied`: what is allowed is listed here, not what is not.
 public struct ExposedAPI: Sendable {
     let api: SocketAPI
-    let exposure: Exposure
+    let exposedSocket: ExposedSocket
     let policy: Policy
     /// Whom the records have been told of.
     private let refused = Refused()
     private let allowance = Allowance()
 
     /// - Parameter api: the whole of what is served a part of.
-    public init(_ api: SocketAPI, showing exposure: Exposure) {
+    public init(_ api: SocketAPI, showing exposedSocket: ExposedSocket) {
         self.api = api
-        self.exposure = exposure
-        policy = Policy(owner: api.owner, showing: exposure)
+        self.exposedSocket = exposedSocket
+        policy = Policy(owner: api.owner, showing: exposedSocket)
     }
 
     /// More programs than one container runs.
@@ -40,7 +40,7 @@ public struct ExposedAPI: Sendable {
         guard case .local(let uid, _) = peer else { return false }
         if policy.admits(uid: uid) { return true }
         // Whoever set it up needs to know which uid a container's user has out here.
-        if refused.isNew(uid) { api.records?.noteRefused(uid: uid, at: exposure) }
+        if refused.isNew(uid) { api.records?.noteRefused(uid: uid, at: exposedSocket) }
         return false
     }
 
@@ -52,13 +52,13 @@ public struct ExposedAPI: Sendable {
                 ExposedAPI.served[route.id] != nil
             else { throw denied("only status, accounts and access tokens are served") }
             // The timer that closes the socket may be a little late.
-            guard !api.broker.isOver(exposure) else { throw denied("its time is over, and nothing is served") }
+            guard !api.broker.isOver(exposedSocket) else { throw denied("its time is over, and nothing is served") }
             let facts = try facts(of: request, route, parameters["account"])
             let call = try Call(request, route, parameters, facts)
             try checkParameters(call)
             return try await answer(call)
         } catch {
-            return error.told(by: exposure).response
+            return error.told(by: exposedSocket).response
         }
     }
 
@@ -83,7 +83,7 @@ public struct ExposedAPI: Sendable {
     }
 
     private func denied(_ what: String) -> Problem {
-        Problem(.policyDenied, "This is the restricted socket “\(exposure.name)”: \(what) here.")
+        Problem(.policyDenied, "This is the restricted socket “\(exposedSocket.name)”: \(what) here.")
     }
 
     /// The policy's word on the request; and who asks, once for a connection.
@@ -97,7 +97,7 @@ public struct ExposedAPI: Sendable {
         let facts = ConnectionFacts(
             decision: decision,
             caller: known?.caller ?? api.records?.audit.caller(uid: uid, pid: pid, at: api.broker.now),
-            exposure: exposure.name)
+            exposedSocket: exposedSocket.name)
         request.memory.value = facts
         guard decision.isAllowed else {
             throw denied(account.map { _ in "this account is not shown" } ?? "nothing is served to you")
@@ -113,11 +113,11 @@ public struct ExposedAPI: Sendable {
             JSONObject.Member(state.rawValue, .integer(views.count { $0.state == state }))
         }
         var grant = JSONObject([
-            .init("name", .string(exposure.name)),
-            .init("accounts", .array(exposure.accounts.map { .string($0.rawValue) })),
+            .init("name", .string(exposedSocket.name)),
+            .init("accounts", .array(exposedSocket.accounts.map { .string($0.rawValue) })),
         ])
-        grant["scope"] = exposure.ceiling.map { .string($0.joined(separator: " ")) }
-        grant["expires_at"] = exposure.expiry.map { .integer(api.broker.instant(of: $0).at) }
+        grant["scope"] = exposedSocket.ceiling.map { .string($0.joined(separator: " ")) }
+        grant["expires_at"] = exposedSocket.expiry.map { .integer(api.broker.instant(of: $0).at) }
         return ServerResponse(json: [
             "version": .string(api.daemon.version), "uptime": .integer(api.uptime),
             "vault": ["locked": .bool(api.broker.vault.status.isLocked)],
@@ -127,7 +127,7 @@ public struct ExposedAPI: Sendable {
 
     private func shown() async -> [AccountView] {
         var views: [AccountView] = []
-        for view in await api.broker.accounts() where exposure.shows(view.name.rawValue) {
+        for view in await api.broker.accounts() where exposedSocket.shows(view.name.rawValue) {
             if await isBound(view.name) { views.append(view) }
         }
         return views
@@ -136,7 +136,7 @@ public struct ExposedAPI: Sendable {
     /// False for an account that became another one under its name: the socket is about to be closed.
     private func isBound(_ name: AccountName) async -> Bool {
         guard let binding = await api.broker.binding(of: name) else { return true }
-        return exposure.isBound(name, to: binding)
+        return exposedSocket.isBound(name, to: binding)
     }
 
     private func refuseAnother(_ name: AccountName) async throws(Problem) {
@@ -178,8 +178,8 @@ public struct ExposedAPI: Sendable {
     private func account(_ view: AccountView, _ language: Language) -> JSON {
         let members = api.account(view, language).object?.members ?? []
         var object = JSONObject(members.filter { ExposedAPI.told.contains($0.name) })
-        object["source"] = .string("grant \(exposure.name)")
-        object["error"] = view.error.map { Problem(elsewhere: $0, language: language).told(by: exposure).json }
+        object["source"] = .string("grant \(exposedSocket.name)")
+        object["error"] = view.error.map { Problem(elsewhere: $0, language: language).told(by: exposedSocket).json }
         // Who is signed in, for a program that shows it or logs in to a mail server; what else the provider tells of the
         // person is not for a narrow token's holder.
         if let user = object["user"]?.object {
@@ -194,7 +194,7 @@ public struct ExposedAPI: Sendable {
     private func account(_ call: Call) async throws(Problem) -> AccountName {
         guard let issuer = call.query("issuer") else { throw call.invalid("issuer", "it is required here") }
         return try await ask(call) { () throws(BrokerError) in
-            try await api.broker.account(issuer: issuer, among: exposure.accounts)
+            try await api.broker.account(issuer: issuer, among: exposedSocket.accounts)
         }
     }
 
@@ -219,13 +219,13 @@ public struct ExposedAPI: Sendable {
         query.key = try await key(of: name, call)
         let wanted = query
         try await refuseWider(wanted, than: name, call)
-        let handOut = try await ask(call) { () throws(BrokerError) in try await api.broker.session(name, wanted) }
+        let issuedToken = try await ask(call) { () throws(BrokerError) in try await api.broker.session(name, wanted) }
         // Once more: the configuration may have changed on the way.
         try await refuseAnother(name)
-        guard exposure.permits(handOut.token) else { throw denied(whyNotServed(handOut.token, of: name)) }
-        api.noteHandOut(call.facts, handOut, wanted.key, .token)
-        var object = EncodedHandOuts.members(of: handOut, isIDToken: false)
-        if let (expiresAt, remaining) = api.broker.expiry(of: handOut.token) {
+        guard exposedSocket.permits(issuedToken.token) else { throw denied(whyNotServed(issuedToken.token, of: name)) }
+        api.noteIssuedToken(call.facts, issuedToken, wanted.key, .token)
+        var object = EncodedTokens.members(of: issuedToken, isIDToken: false)
+        if let (expiresAt, remaining) = api.broker.expiry(of: issuedToken.token) {
             object["expires_at"] = .integer(expiresAt)
             object["expires_in"] = .integer(remaining)
         }
@@ -233,7 +233,7 @@ public struct ExposedAPI: Sendable {
     }
 
     private func whyNotServed(_ token: AccessToken, of name: AccountName) -> String {
-        let ceiling = "“\(exposure.ceiling?.joined(separator: " ") ?? "")”"
+        let ceiling = "“\(exposedSocket.ceiling?.joined(separator: " ") ?? "")”"
         guard token.isScopeStated, token.scope?.isEmpty == false else {
             return
                 "the provider of \(name) did not state the token's scope. RFC 6749 lets it leave that out of an answer, "
@@ -244,13 +244,13 @@ public struct ExposedAPI: Sendable {
 
     /// Without a ceiling the session's own token is one: a service's provider might give more to whoever asks for it.
     private func refuseWider(_ query: SessionQuery, than name: AccountName, _ call: Call) async throws(Problem) {
-        guard exposure.ceiling == nil, let asked = query.key.scopes else { return }
+        guard exposedSocket.ceiling == nil, let asked = query.key.scopes else { return }
         var own = query
         own.key = .own
         own.minValid = nil
         let usual = own
-        let handOut = try await ask(call) { () throws(BrokerError) in try await api.broker.session(name, usual) }
-        let scopes = Set((handOut.scope ?? "").split(separator: " ").map(String.init))
+        let issuedToken = try await ask(call) { () throws(BrokerError) in try await api.broker.session(name, usual) }
+        let scopes = Set((issuedToken.scope ?? "").split(separator: " ").map(String.init))
         guard scopes.isSuperset(of: asked) else { throw denied("a scope beyond the session's own is not served") }
     }
 
@@ -258,8 +258,9 @@ public struct ExposedAPI: Sendable {
     private func key(of name: AccountName, _ call: Call) async throws(Problem) -> TokenKey {
         let key = try call.tokenKey()
         guard key != .own else {
-            guard let ceiling = exposure.ceiling else { return .own }
-            if let own = api.broker.board.current(name.rawValue)?.entry.handOut.token, exposure.permits(own) {
+            guard let ceiling = exposedSocket.ceiling else { return .own }
+            if let own = api.broker.snapshot.current(name.rawValue)?.entry.issuedToken.token, exposedSocket.permits(own)
+            {
                 return .own
             }
             return TokenKey(scopes: await api.broker.reachable(ceiling, of: name))
@@ -269,7 +270,7 @@ public struct ExposedAPI: Sendable {
                 PolicyPeer(uid: uid, pid: pid), account: name.rawValue, operation: call.route.operation.rawValue,
                 token: key
             ).isAllowed
-        else { throw denied("a scope beyond “\(exposure.ceiling?.joined(separator: " ") ?? "")” is not served") }
+        else { throw denied("a scope beyond “\(exposedSocket.ceiling?.joined(separator: " ") ?? "")” is not served") }
         return key
     }
 

@@ -8,8 +8,8 @@ internal import SupabaseAuth
 /// be a pretence.
 extension Call {
     /// What only sign-ins at a Supabase project have.
-    func projectSignIn() throws(Problem) -> ProjectSignIn {
-        var fields = ProjectSignIn()
+    func projectSignIn() throws(Problem) -> SupabaseSignInFields {
+        var fields = SupabaseSignInFields()
         fields.oauthProvider = try text("oauth_provider")
         fields.email = try text("email")
         fields.phone = try text("phone")

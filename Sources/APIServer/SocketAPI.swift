@@ -29,8 +29,8 @@ public struct SocketAPI: Sendable {
         /// Reads a file of certificates that an account to come is to believe, as the configuration would.
         public var certificates: @Sendable (_ path: String) throws(UntrustedFile) -> ServerTrust
         /// The restricted sockets, and where they are. Without them there are none.
-        public var exposures: ExposureBook?
-        public var exposedAt: @Sendable (Exposure) -> ExposedPlace? = { _ in nil }
+        public var exposedSockets: ExposedSocketRegistry?
+        public var exposedAt: @Sendable (ExposedSocket) -> ExposedPlace? = { _ in nil }
         /// Tells the person on their desktop what came of a callback; true if a notice says it.
         public var tellOfCallback: CallbackTeller = { _, _, _ in false }
 
@@ -65,16 +65,16 @@ public struct SocketAPI: Sendable {
     let daemon: Daemon
     let records: RecordKeeper?
     /// Without one, every URL from outside is taken for a callback.
-    let deepLinks: DeepLinkDesk?
+    let deepLinks: DeepLinkRegistry?
     /// The daemon's own user: with root, all who connect.
     let owner: UInt32
-    let encoded = EncodedHandOuts()
+    let encoded = EncodedTokens()
     let diagnosticLinks: DiagnosticLinks
 
     /// - Parameter records: the same that the broker tells its facts to. Without them there is no audit and no metrics.
     public init(
         broker: Broker, policy: Policy, daemon: Daemon, records: RecordKeeper? = nil, owner: UInt32? = nil,
-        deepLinks: DeepLinkDesk? = nil
+        deepLinks: DeepLinkRegistry? = nil
     ) {
         self.owner = owner ?? getuid()
         self.broker = broker

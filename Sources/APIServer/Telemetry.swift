@@ -84,7 +84,7 @@ final class Telemetry: Sendable {
 final class TelemetryFeed: Sendable {
     private struct State {
         var lines: [JSONObject] = []
-        var bell = Promise<Void>()
+        var signal = Promise<Void>()
         var isOver = false
     }
     private let state = Mutex(State())
@@ -102,47 +102,47 @@ final class TelemetryFeed: Sendable {
 
     func append(_ line: JSONObject) {
         if let account, line["account"]?.string != account { return }
-        let bell = state.withLock { state in
+        let signal = state.withLock { state in
             state.lines.append(line)
             if state.lines.count > TelemetryFeed.capacity { state.lines.removeFirst() }
-            defer { state.bell = Promise() }
-            return state.bell
+            defer { state.signal = Promise() }
+            return state.signal
         }
-        bell.fulfil(())
+        signal.fulfil(())
     }
 
     /// The next bytes; nil at the end.
     func next() async -> [UInt8]? {
-        let (ready, bell) = take()
+        let (ready, signal) = take()
         if let ready { return ready }
-        _ = await bell.wait(atMost: TelemetryFeed.heartbeat)
+        _ = await signal.wait(atMost: TelemetryFeed.heartbeat)
         if Task.isCancelled { stop() }
         let isOver = state.withLock { $0.isOver }
         return isOver ? nil : take().ready ?? Array(": still here\n\n".utf8)
     }
 
-    private func take() -> (ready: [UInt8]?, bell: Promise<Void>) {
+    private func take() -> (ready: [UInt8]?, signal: Promise<Void>) {
         state.withLock { state in
             defer { state.lines = [] }
-            guard !state.lines.isEmpty else { return (nil, state.bell) }
+            guard !state.lines.isEmpty else { return (nil, state.signal) }
             var text: [UInt8] = []
             for line in state.lines {
                 text += Array("event: \(line["event"]?.string ?? "")\ndata: ".utf8)
                 JSON.object(line).write(to: &text)
                 text += Array("\n\n".utf8)
             }
-            return (text, state.bell)
+            return (text, state.signal)
         }
     }
 
     deinit { onStop(ObjectIdentifier(self)) }
 
     func stop() {
-        let bell = state.withLock { state in
+        let signal = state.withLock { state in
             state.isOver = true
-            return state.bell
+            return state.signal
         }
         onStop(ObjectIdentifier(self))
-        bell.fulfil(())
+        signal.fulfil(())
     }
 }

@@ -6,9 +6,9 @@ public import SessionVault
 public struct Broker: Sendable {
     public let bus: EventBus
     public let vault: any Vault
-    public let door: CallbackDoor
-    let book: SessionBook
-    let desk: FlowDesk
+    public let callbackReceiver: CallbackReceiver
+    let sessionManager: SessionManager
+    let flowRegistry: FlowRegistry
     let revocations: Revocations
     let http: any HTTPClient
     let directory: ProviderDirectory
@@ -18,61 +18,64 @@ public struct Broker: Sendable {
     let registrationTurns = RegistrationTurns()
 
     public init(
-        vault: any Vault, http: any HTTPClient, door: CallbackDoor, work: Work = Work(), clock: BrokerClock = .system,
+        vault: any Vault, http: any HTTPClient, callbackReceiver: CallbackReceiver, work: Work = Work(),
+        clock: BrokerClock = .system,
         firstEvent: UInt64? = nil, record: @escaping @Sendable (BrokerFact) -> Void = { _ in }
     ) {
         let bus = EventBus(from: firstEvent)
         let directory = ProviderDirectory(http: http, work: work, clock: clock)
-        let book = SessionBook(
+        let sessionManager = SessionManager(
             vault: vault, http: http, directory: directory, bus: bus, work: work, clock: clock,
             record: record)
         self.bus = bus
         self.vault = vault
-        self.door = door
-        self.book = book
+        self.callbackReceiver = callbackReceiver
+        self.sessionManager = sessionManager
         self.http = http
         self.directory = directory
         self.work = work
         self.record = record
         self.clock = clock
         revocations = Revocations(
-            book: book, vault: vault, http: http, directory: directory, clock: clock, record: record)
-        desk = FlowDesk(door: door, clock: clock, work: work, record: record) { account, error in
-            await book.note(error, account, as: .signInFailed)
+            sessionManager: sessionManager, vault: vault, http: http, directory: directory, clock: clock, record: record
+        )
+        flowRegistry = FlowRegistry(callbackReceiver: callbackReceiver, clock: clock, work: work, record: record) {
+            account, error in
+            await sessionManager.note(error, account, as: .signInFailed)
         }
     }
 
     /// What readers who must not wait look at.
-    public var board: SessionBoard { book.board }
+    public var snapshot: SessionSnapshot { sessionManager.snapshot }
 
     // MARK: Life
 
     /// Takes over the configuration's accounts, at start and at every reload.
     public func configure(_ accounts: [Account]) async {
-        for name in await book.configure(accounts) { await desk.cancel(name) }
+        for name in await sessionManager.configure(accounts) { await flowRegistry.cancel(name) }
         await revocations.lookAgain()
     }
 
     /// Refreshes sessions before they expire and does everything else that nobody asks for, until it is cancelled.
     public func keepFresh() async {
-        _ = await book.firstOpening.wait()
+        _ = await sessionManager.firstOpening.wait()
         while !Task.isCancelled {
-            let (pause, bell) = await book.runErrands()
+            let (pause, signal) = await sessionManager.runDueTasks()
             let rest = await revocations.runDue()
-            _ = await bell.wait(atMost: min(pause, rest))
+            _ = await signal.wait(atMost: min(pause, rest))
         }
     }
 
     /// The network is back: what failed for want of it is tried at once.
-    public func networkReturned() async { await book.networkReturned() }
+    public func networkReturned() async { await sessionManager.networkReturned() }
 
     /// The place of the vault's key may open now, where it did not before.
-    public func keySourceChanged() async { await book.keySourceChanged() }
+    public func keySourceChanged() async { await sessionManager.keySourceChanged() }
 
     /// Lets changes under way finish, so that no rotated refresh token is lost.
     public func drain(atMost bound: Duration) async {
-        await book.saveEverything()
-        for closed in await book.endEphemeral() { work.start { await revocations.tellOnce(closed) } }
+        await sessionManager.saveEverything()
+        for closed in await sessionManager.endEphemeral() { work.start { await revocations.tellOnce(closed) } }
         await work.drain(atMost: bound)
     }
 
@@ -89,7 +92,7 @@ public struct Broker: Sendable {
     /// Every account, sorted by name.
     public func accounts() async -> [AccountView] {
         var views: [AccountView] = []
-        for name in await book.names {
+        for name in await sessionManager.names {
             if let view = try? await account(name) { views.append(view) }
         }
         return views
@@ -97,22 +100,23 @@ public struct Broker: Sendable {
 
     /// One account.
     public func account(_ name: AccountName) async throws(BrokerError) -> AccountView {
-        try await book.view(name, flow: await desk.pending(name))
+        try await sessionManager.view(name, flow: await flowRegistry.pending(name))
     }
 
     // MARK: Sessions
 
     /// A token.
-    public func session(_ name: AccountName, _ query: SessionQuery) async throws(BrokerError) -> HandOut {
-        try await book.handOut(name, query)
+    public func session(_ name: AccountName, _ query: SessionQuery) async throws(BrokerError) -> IssuedToken {
+        try await sessionManager.issuedToken(name, query)
     }
 
     /// A token; if the account is signed out, a sign-in is started or joined and waited for. Nothing is opened here:
     /// whoever shows the flow to the person does. A person who has just said no is not asked again (CONTRACT section 5).
-    public func sessionAfterSignIn(_ name: AccountName, _ query: SessionQuery) async throws(BrokerError) -> HandOut {
+    public func sessionAfterSignIn(_ name: AccountName, _ query: SessionQuery) async throws(BrokerError) -> IssuedToken
+    {
         let end = ContinuousClock.now + query.timeout
         do {
-            return try await book.handOut(name, query)
+            return try await sessionManager.issuedToken(name, query)
         } catch {
             switch error {
             case .signInRequired, .sessionRanOut, .sessionExpired: break
@@ -120,21 +124,21 @@ public struct Broker: Sendable {
             }
         }
         let flow: FlowView
-        if let pending = await desk.pending(name), !pending.changesUser {
+        if let pending = await flowRegistry.pending(name), !pending.changesUser {
             flow = pending
-        } else if await desk.wasRefused(name) {
+        } else if await flowRegistry.wasRefused(name) {
             throw .signInRequired(name)
         } else {
             flow = try await signIn(name, SignInRequest(), isInterested: false, waitingAtMost: end - .now).flow
         }
         // Somebody who asked for a sign-in has shown its page to the person, or will.
-        if await !desk.isAskedFor(flow.id) { record(.signInWanted(name)) }
+        if await !flowRegistry.isAskedFor(flow.id) { record(.signInWanted(name)) }
         var rest = query
         rest.timeout = max(end - .now, .zero)
-        let status = try await desk.view(flow.id, waiting: rest.timeout).status
+        let status = try await flowRegistry.view(flow.id, waiting: rest.timeout).status
         rest.timeout = max(end - .now, .zero)
         switch status {
-        case .completed: return try await book.handOut(name, rest)
+        case .completed: return try await sessionManager.issuedToken(name, rest)
         case .pending: throw .timedOut
         case .failed(let error), .expired(let error): throw error
         case .cancelled: throw .flowCancelled("The sign-in of \(name) was withdrawn.")
@@ -143,7 +147,7 @@ public struct Broker: Sendable {
 
     /// The one account of an issuer; where some are named, the one among them.
     public func account(issuer: String, among shown: [AccountName]? = nil) async throws(BrokerError) -> AccountName {
-        let names = await book.names(issuer: issuer).filter { shown?.contains($0) ?? true }
+        let names = await sessionManager.names(issuer: issuer).filter { shown?.contains($0) ?? true }
         guard let name = names.first else { throw .accountNotFound(issuer) }
         guard names.count == 1 else {
             throw .conflict(
@@ -156,7 +160,7 @@ public struct Broker: Sendable {
     public func refresh(
         _ name: AccountName, isForced: Bool = false, rejected: [UInt8]? = nil
     ) async throws(BrokerError) -> AccountView {
-        try await book.refresh(name, isForced: isForced, rejected: rejected)
+        try await sessionManager.refresh(name, isForced: isForced, rejected: rejected)
         return try await account(name)
     }
 
@@ -168,8 +172,10 @@ public struct Broker: Sendable {
         // A caller that goes away while a refresh is waited for must not keep the provider from hearing of it.
         let closing = work.start { () -> Result<Promise<Void>?, BrokerError> in
             do throws(BrokerError) {
-                await desk.endChange(of: name)
-                guard let closed = try await book.close(name, endingAll: endingAll) else { return .success(nil) }
+                await flowRegistry.endChange(of: name)
+                guard let closed = try await sessionManager.close(name, endingAll: endingAll) else {
+                    return .success(nil)
+                }
                 return .success(work.start { await revocations.deliver(closed) })
             } catch {
                 return .failure(error)
@@ -201,37 +207,37 @@ public struct Broker: Sendable {
         _ name: AccountName, _ request: SignInRequest, isInterested: Bool = true,
         waitingAtMost bound: Duration = .seconds(90)
     ) async throws(BrokerError) -> (flow: FlowView?, isNew: Bool) {
-        let account = try await book.account(name)
+        let account = try await sessionManager.account(name)
         if case .unsupported(let reason) = account.endpoints { throw .methodUnsupported(reason) }
         if let grant = account.grant {
             try await refuseSignIn(of: account, grant, request)
             return (nil, false)
         }
         let request = try request.checked(for: account)
-        switch try await desk.admit(name, request, isInterested: isInterested) {
+        switch try await flowRegistry.admit(name, request, isInterested: isInterested) {
         case .existing(let flow):
             return (try await openable(flow, isInterested: isInterested, waitingAtMost: bound), false)
         case .joining(let start): return (try await started(start, bound, isInterested), false)
         case .begin(let start):
-            if !request.concernsHeldPerson { await book.clearError(name) }
+            if !request.concernsHeldPerson { await sessionManager.clearError(name) }
             recordChoice(name, request, account)
             // The flow belongs to all who will join it, so it does not end with this caller.
             work.start {
                 let began = clock.boot()
                 do throws(BrokerError) {
                     // Read again: what changed before the place was reserved cannot cancel it any more.
-                    switch try await prepare(try await book.account(name), request) {
+                    switch try await prepare(try await sessionManager.account(name), request) {
                     case .flow(let flow):
-                        guard await desk.begin(flow, fulfilling: start) else { return await close(flow) }
+                        guard await flowRegistry.begin(flow, fulfilling: start) else { return await close(flow) }
                         if case .device(let device) = flow.awaited { poll(flow, device) }
                         followUpstream(of: flow)
                     case .done:
                         recordDirect(name, request, since: began, .completed, nil)
-                        await desk.conclude(name, fulfilling: start)
+                        await flowRegistry.conclude(name, fulfilling: start)
                     }
                 } catch {
                     await tell(of: error, refusing: request, of: name, since: began)
-                    await desk.abandon(name, with: error, fulfilling: start)
+                    await flowRegistry.abandon(name, with: error, fulfilling: start)
                 }
             }
             return (try await started(start, bound, isInterested), true)
@@ -246,7 +252,7 @@ public struct Broker: Sendable {
     }
 
     private func prepare(_ account: Account, _ request: SignInRequest) async throws(BrokerError) -> Beginning {
-        try await book.admitsSession(account.name)
+        try await sessionManager.admitsSession(account.name)
         let account = try request.atCallbackPort(account)
         if let rules = account.project { return try await prepare(account, rules, request) }
         if request.method == "device" { return .flow(try await device(account, request)) }
@@ -262,7 +268,7 @@ public struct Broker: Sendable {
         if isInterested {
             work.start {
                 guard case .success(let flow?)? = await start.wait() else { return }
-                _ = try? await desk.withdraw(flow.id, isForAll: false)
+                _ = try? await flowRegistry.cancel(flow.id, isForAll: false)
             }
         }
         throw Task.isCancelled ? .cancelled : .timedOut
@@ -275,7 +281,7 @@ public struct Broker: Sendable {
         let metadata = try await provider.metadata()
         let registration = try await provider.registration(metadata)
         try provider.check(metadata, for: request.scopes ?? account.scopes)
-        let redirectURI = try await door.open(account.redirectURI, account.name)
+        let redirectURI = try await callbackReceiver.open(account.redirectURI, account.name)
         do throws(BrokerError) {
             var flow = try AuthorizationFlow(
                 account: account, request: request, metadata: metadata, redirectURI: redirectURI)
@@ -283,7 +289,7 @@ public struct Broker: Sendable {
             flow.pushedAt = clock.uptime
             return Flow(.authorization(flow), account: account, request: request, by: clock)
         } catch {
-            await door.close(redirectURI)
+            await callbackReceiver.close(redirectURI)
             throw error
         }
     }

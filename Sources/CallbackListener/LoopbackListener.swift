@@ -14,11 +14,11 @@ public final class LoopbackListener: Service {
     /// One opening or closing at a time. The desk has a lock of its own: binding waits for the server's thread, and
     /// that thread may be the one that asks for ``listeners``.
     private let doors = Mutex(())
-    private let desk: CallbackDesk
+    private let desk: PendingCallbacks
     private let server: HTTPServer
     private let linger: Duration
-    private let releases: AsyncStream<CallbackDesk.Release>
-    private let released: AsyncStream<CallbackDesk.Release>.Continuation
+    private let releases: AsyncStream<PendingCallbacks.Release>
+    private let released: AsyncStream<PendingCallbacks.Release>.Continuation
 
     /// - Parameters:
     ///   - linger: how long the last page of a port is served after the last flow (CONTRACT section 6: 5 s).
@@ -29,7 +29,7 @@ public final class LoopbackListener: Service {
         deliver: @escaping Delivery
     ) {
         self.linger = linger
-        desk = CallbackDesk(ownerOf: ownerOf, deliver: deliver)
+        desk = PendingCallbacks(ownerOf: ownerOf, deliver: deliver)
         server = HTTPServer(
             limits: LoopbackListener.limits, refusal: CallbackPages.refusal, handler: desk.answer)
         (releases, released) = AsyncStream.makeStream()
@@ -89,7 +89,7 @@ public final class LoopbackListener: Service {
         }
     }
 
-    private func retire(_ release: CallbackDesk.Release) {
+    private func retire(_ release: PendingCallbacks.Release) {
         doors.withLock { _ in
             if desk.forget(release) { server.stopListening(port: release.port) }
         }

@@ -51,7 +51,7 @@ extension ExposeConfiguration {
             }
             // A service asks for what it likes each time.
             guard account.service == nil else { return nil }
-            return TokenNarrowing.remark(on: account.name, below: scopes, of: account.scopes)
+            return TokenDownscoping.remark(on: account.name, below: scopes, of: account.scopes)
         }
     }
 

@@ -25,32 +25,32 @@ public final class LinkListener: Sendable {
     private struct State {
         var lastGiven: UInt64 = 0
         var end: End?
-        var bell = Promise<Void>()
+        var signal = Promise<Void>()
     }
     public let scheme: String
     /// By the kernel's word.
     public let peer: PolicyPeer?
-    private let desk: DeepLinkDesk
+    private let registry: DeepLinkRegistry
     private let state = Mutex(State())
 
-    init(scheme: String, peer: PolicyPeer?, desk: DeepLinkDesk) {
+    init(scheme: String, peer: PolicyPeer?, registry: DeepLinkRegistry) {
         self.scheme = scheme
         self.peer = peer
-        self.desk = desk
+        self.registry = registry
     }
 
     /// The next links, at most `bound` later.
     public func next(within bound: Duration) async -> Next {
         // The bell first: what comes after it has been taken rings it.
-        let bell = state.withLock { $0.bell }
+        let signal = state.withLock { $0.signal }
         if let ready = take() { return ready }
-        _ = await bell.wait(atMost: bound)
+        _ = await signal.wait(atMost: bound)
         if Task.isCancelled { return .cancelled }
         return take() ?? .quiet
     }
 
     /// The listener goes away. What it has not acknowledged waits for the next one.
-    public func stop() { desk.leave(self) }
+    public func stop() { registry.leave(self) }
 
     private func take() -> Next? {
         switch state.withLock({ $0.end }) {
@@ -59,7 +59,7 @@ public final class LinkListener: Sendable {
         case nil: break
         }
         let last = state.withLock { $0.lastGiven }
-        let links = desk.links(for: self, after: last)
+        let links = registry.links(for: self, after: last)
         guard let newest = links.last else { return nil }
         state.withLock { $0.lastGiven = newest.id }
         return .links(links)
@@ -68,8 +68,8 @@ public final class LinkListener: Sendable {
     /// Something is new.
     func wake() {
         state.withLock { state in
-            defer { state.bell = Promise() }
-            return state.bell
+            defer { state.signal = Promise() }
+            return state.signal
         }.fulfil(())
     }
 

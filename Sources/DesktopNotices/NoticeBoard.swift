@@ -39,7 +39,7 @@ public actor NoticeBoard {
     private let words: NoticeWords
     private let clock: BrokerClock
     private let inbox: AsyncStream<Item>
-    private let door: AsyncStream<Item>.Continuation
+    private let callbackReceiver: AsyncStream<Item>.Continuation
     /// Accounts whose next caller is in the queue already: a thousand callers are one.
     private let wanted = Mutex<Set<AccountName>>([])
 
@@ -55,7 +55,7 @@ public actor NoticeBoard {
         self.signIns = signIns
         self.words = words
         self.clock = clock
-        (inbox, door) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1_024))
+        (inbox, callbackReceiver) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1_024))
     }
 
     // MARK: What happens
@@ -73,7 +73,7 @@ public actor NoticeBoard {
 
     /// The queue has room for more than happens while a notification server hangs; what it loses, nobody waits for.
     private nonisolated func put(_ item: Item) {
-        guard case .dropped(let lost) = door.yield(item) else { return }
+        guard case .dropped(let lost) = callbackReceiver.yield(item) else { return }
         switch lost {
         case .fact(.signInWanted(let account)): wanted.withLock { _ = $0.remove(account) }
         case .say(_, _, let isShown): isShown.fulfil(false)

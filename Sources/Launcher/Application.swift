@@ -51,7 +51,7 @@ struct Application {
     }
 
     /// Starts it. Blocks for some seconds at most; nil, or why it was not started.
-    func start(environment: [String], places: BusDesk.Places) -> String? {
+    func start(environment: [String], places: BusRequests.Places) -> String? {
         guard let program = Application.find(words[0], in: environment) else {
             return "was not started: there is no program \(words[0])"
         }

@@ -72,7 +72,7 @@ public final class HelperConnection: Sendable {
     /// Sends a request, with a secret if it is about one, and waits for its answer.
     func request(
         _ members: JSONObject, secret: Secret? = nil, timeout: Duration
-    ) async throws(HelperError) -> HelperAnswer {
+    ) async throws(HelperError) -> HelperResponse {
         let id = nextID()
         let answer = await withTaskCancellationHandler {
             await withCheckedContinuation { waiter in
@@ -263,7 +263,7 @@ public final class HelperConnection: Sendable {
         }
         for waiter in waiters.values { waiter.resume(returning: .failure(.ended)) }
         if !events.isEmpty { watchLater(events) }
-        tell([.serverGone(server: BusDesk.mark(id))])
+        tell([.serverGone(server: BusRequests.mark(id))])
         queue.async { HelperProcess.reap(id) }
     }
 }

@@ -3,7 +3,7 @@ internal import Glibc
 internal import Secrets
 internal import StrictJSON
 
-/// The helper's whole life: it takes requests, runs the configured command of each or has the ``BusDesk`` see to it,
+/// The helper's whole life: it takes requests, runs the configured command of each or has the ``BusRequests`` see to it,
 /// answers, and never waits for one thing alone. When the daemon's end of the socket closes, every command still at work is killed and the loop ends.
 struct HelperLoop {
     /// A request is a few names and a number, some sentences, a key or a link.
@@ -17,9 +17,9 @@ struct HelperLoop {
     private let environment: [String]
     private let applicationEnvironment: [String]
     private let bounds: RunningCommand.Bounds
-    private let places: BusDesk.Places
+    private let places: BusRequests.Places
     /// Made when a bus is first asked for.
-    private var desk: BusDesk?
+    private var desk: BusRequests?
     /// The request whose secret is the next frame.
     private var awaitsSecret: (request: JSON, id: Int)?
     private var reader = FrameReader(limit: maxRequest)
@@ -30,7 +30,7 @@ struct HelperLoop {
 
     init(
         socket: Int32, environment: [String], bounds: RunningCommand.Bounds = .init(),
-        places: BusDesk.Places = .init(), applicationEnvironment: [String]? = nil,
+        places: BusRequests.Places = .init(), applicationEnvironment: [String]? = nil,
         application: @escaping (String) -> [String]? = { _ in nil }, command: @escaping (String) -> [String]?
     ) {
         self.application = application
@@ -129,9 +129,9 @@ struct HelperLoop {
     private mutating func startBusWork(_ request: JSON, id: Int, secret: Secret?) {
         let verb = request["do"]?.string ?? ""
         guard HelperLoop.busVerbs.contains(verb) else { return answer(id, .failure("is not what was asked for")) }
-        let desk: BusDesk
+        let desk: BusRequests
         do throws(Spawn.Failure) {
-            if let open = self.desk { desk = open } else { desk = try BusDesk(places) }
+            if let open = self.desk { desk = open } else { desk = try BusRequests(places) }
         } catch {
             return answer(id, .failure(.failed(reason: "the helper has no room: \(reason(error.code))")))
         }
@@ -155,7 +155,7 @@ struct HelperLoop {
 
     /// The daemon names a scheme, and the configuration the program; of pages, the desktop's opener gets those of the web
     /// alone.
-    private mutating func startProgram(_ request: JSON, id: Int, url: String, _ desk: BusDesk) {
+    private mutating func startProgram(_ request: JSON, id: Int, url: String, _ desk: BusRequests) {
         let program: Application?
         if request["do"]?.string == "open_page" {
             program = Application(page: url, activationToken: request["activation_token"]?.string)
@@ -202,7 +202,7 @@ struct HelperLoop {
         }
     }
 
-    private mutating func answer(_ id: Int, _ outcome: BusDesk.Outcome) {
+    private mutating func answer(_ id: Int, _ outcome: BusRequests.Outcome) {
         let isGood: Bool
         var line: JSONObject
         var secret: Secret?

@@ -5,7 +5,7 @@ internal import Secrets
 internal import StrictJSON
 
 /// What the helper answered: the members of its line, and the secret that followed it.
-struct HelperAnswer: Sendable {
+struct HelperResponse: Sendable {
     var members: JSONObject
     var secret: Secret?
 }
@@ -13,7 +13,7 @@ struct HelperAnswer: Sendable {
 /// One helper process as the daemon holds it: the socket to it, and what of its answers has come so far.
 struct HelperProcess {
     /// The answer to a request.
-    typealias Answer = Result<HelperAnswer, HelperError>
+    typealias Answer = Result<HelperResponse, HelperError>
 
     let id: pid_t
     let socket: Int32
@@ -101,7 +101,7 @@ struct HelperProcess {
     private mutating func read(_ frame: [UInt8], into arrivals: inout Arrivals) throws {
         if let (request, members) = awaitsSecret {
             awaitsSecret = nil
-            let answer = HelperAnswer(members: members, secret: Secret(bytes: frame))
+            let answer = HelperResponse(members: members, secret: Secret(bytes: frame))
             return arrivals.answers.append((request, .success(answer)))
         }
         guard let line = try JSON(parsing: frame).object else { throw BrokenProtocol() }
@@ -123,7 +123,7 @@ struct HelperProcess {
         if line["secret"]?.bool == true {
             awaitsSecret = (request, line)
         } else {
-            arrivals.answers.append((request, .success(HelperAnswer(members: line, secret: nil))))
+            arrivals.answers.append((request, .success(HelperResponse(members: line, secret: nil))))
         }
     }
 

@@ -28,7 +28,7 @@ extension Notice {
     }
 }
 
-extension NoticeDesk.Showing {
+extension NotificationPresenter.Showing {
     var members: JSONObject {
         switch self {
         case .shown(let notice):

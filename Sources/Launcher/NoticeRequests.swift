@@ -10,12 +10,12 @@ extension HelperConnection {
     /// answer, not an error.
     public func notify(
         _ notice: Notice, replacing former: ShownNotice? = nil
-    ) async throws(HelperError) -> NoticeDesk.Showing {
+    ) async throws(HelperError) -> NotificationPresenter.Showing {
         var members = notice.members
         members["do"] = "notify"
         members["replaces"] = former.map { .integer(Int($0.id)) }
         let answer = try await request(members, timeout: HelperConnection.timeout)
-        guard let showing = NoticeDesk.Showing(members: answer.members) else { throw .ended }
+        guard let showing = NotificationPresenter.Showing(members: answer.members) else { throw .ended }
         return showing
     }
 

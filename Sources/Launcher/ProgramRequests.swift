@@ -29,7 +29,7 @@ extension HelperConnection {
         guard url.count <= Application.maxURL else {
             throw .programFailed(reason: "was not started: the URL is longer than \(Application.maxURL) bytes")
         }
-        let answer: HelperAnswer
+        let answer: HelperResponse
         do throws(HelperError) {
             answer = try await request(members, secret: url, timeout: HelperConnection.timeout)
         } catch {

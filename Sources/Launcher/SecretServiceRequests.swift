@@ -45,7 +45,7 @@ extension HelperConnection {
 
     private func ask(
         _ verb: String, id: String?, mayPrompt: Bool, secret: Secret? = nil
-    ) async throws(HelperError) -> HelperAnswer {
+    ) async throws(HelperError) -> HelperResponse {
         if let id, !SecretServiceClient.isIdentifier(id) {
             throw .secretService(.failed(reason: "not an identifier of a key"))
         }

@@ -45,7 +45,7 @@ public final class AuditLog: Sendable {
         /// Lines that were given up and are not told of in the file yet.
         var untold = 0
     }
-    private let ledger = HandOutLedger()
+    private let ledger = IssuedTokenLedger()
     private let state = Mutex(State())
     /// Only the queue touches it.
     private let told = Mutex(ToldUses())

@@ -5,7 +5,7 @@ public struct AuditUse: Hashable, Sendable {
     /// What kind of line it makes.
     public enum Kind: String, Sendable {
         /// A token was handed out.
-        case handOut = "hand_out"
+        case issuedToken = "hand_out"
         /// A request that changes something, or any request of another user (root).
         case request
     }

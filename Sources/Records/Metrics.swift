@@ -35,7 +35,7 @@ public final class Metrics: Sendable {
         var durations: [SignIn: Durations] = [:]
         var refreshes: [String: Int] = [:]
         var failedRefreshes: [Failure: Int] = [:]
-        var handOuts: [String: Int] = [:]
+        var issuedTokens: [String: Int] = [:]
     }
     private let counts = Mutex(Counts())
 
@@ -78,10 +78,10 @@ public final class Metrics: Sendable {
     /// A token was handed out. On the way of a request: a lock and a number.
     public func handedOut(_ account: String) {
         counts.withLock { counts in
-            if let index = counts.handOuts.index(forKey: account) {
-                counts.handOuts.values[index] += 1
+            if let index = counts.issuedTokens.index(forKey: account) {
+                counts.issuedTokens.values[index] += 1
             } else {
-                counts.handOuts[account] = 1
+                counts.issuedTokens[account] = 1
             }
         }
     }

@@ -38,7 +38,7 @@ public struct MetricsText: Sendable {
         text.family("refreshes_failed_total", "counter", "Requests that did not renew it, by code.")
         text.failures(counts.failedRefreshes)
         text.family("hand_outs_total", "counter", "Tokens handed out.")
-        for (account, count) in counts.handOuts.sorted(by: { $0.key < $1.key }) {
+        for (account, count) in counts.issuedTokens.sorted(by: { $0.key < $1.key }) {
             text.sample([("account", account)], count)
         }
         text.present(present)

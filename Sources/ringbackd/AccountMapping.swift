@@ -38,15 +38,15 @@ extension Account.Endpoints {
         } else if let endpoints = provider.endpoints {
             self = .fixed(endpoints)
         } else if case .supabase(let configuration) = provider {
-            self = .project(ProjectAccount(configuration))
+            self = .project(SupabaseAccount(configuration))
         } else {
             self = .unsupported("Sign-in with provider \(provider.word) is not part of this version of Ringback.")
         }
     }
 }
 
-extension ProjectAccount {
-    init(_ configuration: ProjectConfiguration) {
+extension SupabaseAccount {
+    init(_ configuration: SupabaseConfiguration) {
         self.init(
             project: configuration.project, isKeyless: !configuration.callbackCarriesFlowKey,
             oauthProvider: configuration.oauthProvider, allowsMissingNonce: configuration.allowsMissingNonce,

@@ -26,15 +26,17 @@ struct ExposedPlaces: Sendable {
         }
     }
 
-    func place(of exposure: Exposure) -> ExposedPlace {
+    func place(of exposedSocket: ExposedSocket) -> ExposedPlace {
         ExposedPlace(
-            socket: "\(base)/exposed/\(exposure.name).sock", directory: "\(base)/mount/\(exposure.name)",
-            flatpakSocket: exposure.order.flatpak.flatMap { id in apps.map { "\($0)/\(id)/\(exposure.name).sock" } })
+            socket: "\(base)/exposed/\(exposedSocket.name).sock", directory: "\(base)/mount/\(exposedSocket.name)",
+            flatpakSocket: exposedSocket.order.flatpak.flatMap { id in
+                apps.map { "\($0)/\(id)/\(exposedSocket.name).sock" }
+            })
     }
 
     /// The same as paths to listen at.
-    func sockets(of exposure: Exposure) -> [String] {
-        let place = place(of: exposure)
+    func sockets(of exposedSocket: ExposedSocket) -> [String] {
+        let place = place(of: exposedSocket)
         return [place.socket, "\(place.directory)/socket"] + (place.flatpakSocket.map { [$0] } ?? [])
     }
 
@@ -43,14 +45,14 @@ struct ExposedPlaces: Sendable {
     /// Makes the directories of an exposure, with the modes that those who may connect need.
     ///
     /// - Throws: a sentence that names the directory and what to do.
-    func prepare(_ exposure: Exposure) throws(PlaceError) {
-        let isShared = !exposure.order.allowedUIDs.isEmpty
+    func prepare(_ exposedSocket: ExposedSocket) throws(PlaceError) {
+        let isShared = !exposedSocket.order.allowedUIDs.isEmpty
         try makeDirectory(base)
         // Others get no further than into what is mounted for them: the directory above is closed to them.
         try makeDirectory("\(base)/exposed", mode: isShared ? 0o711 : nil)
         try makeDirectory("\(base)/mount")
-        try makeDirectory("\(base)/mount/\(exposure.name)", mode: isShared ? 0o711 : 0o700)
-        guard let id = exposure.order.flatpak else { return }
+        try makeDirectory("\(base)/mount/\(exposedSocket.name)", mode: isShared ? 0o711 : 0o700)
+        guard let id = exposedSocket.order.flatpak else { return }
         guard let apps else {
             throw PlaceError(
                 reason: "there is no place for a Flatpak app's socket: "
@@ -92,9 +94,9 @@ struct ExposedPlaces: Sendable {
     // MARK: Removing
 
     /// Removes these sockets of an exposure. Its directory stays for one that comes back: it may be mounted somewhere.
-    func remove(_ sockets: [String], of exposure: Exposure, comesBack: Bool = false) {
+    func remove(_ sockets: [String], of exposedSocket: ExposedSocket, comesBack: Bool = false) {
         for path in sockets { ExposedPlaces.unlinkSocket(path) }
-        if !comesBack { unsafe rmdir(place(of: exposure).directory) }
+        if !comesBack { unsafe rmdir(place(of: exposedSocket).directory) }
     }
 
     /// Removes the sockets that nobody answers at: a daemon that was killed left them. To be called before any is made.

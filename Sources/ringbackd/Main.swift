@@ -51,7 +51,7 @@ enum Main {
         let work = Work()
         let notices = Notices()
         let broker = Broker(
-            vault: vault, http: http, door: CallbackDoor(listener, peers: peers), work: work,
+            vault: vault, http: http, callbackReceiver: CallbackReceiver(listener, peers: peers), work: work,
             firstEvent: EventNumbers.next(in: places.state, now: EventBus.now())
         ) { fact in
             records.note(fact)
@@ -59,23 +59,23 @@ enum Main {
         }
         arrivals.connect(broker)
         notices.connect(broker, helper, logger)
-        let links = DeepLinkDesk(broker, helper: helper, work: work, record: records.note, logger: logger)
+        let links = DeepLinkRegistry(broker, helper: helper, work: work, record: records.note, logger: logger)
         let reloader = Reloader(
             place: place, readAt: readAt, broker: broker, helper: helper, vault: vault, peers: peers,
             credentials: credentials, links: links, logger: logger)
         reloader.notices.set(notices)
         await reloader.apply(configuration)
 
-        let exposed = ExposedSockets(
+        let exposed = ExposedSocketServers(
             ExposedPlaces(socket: places.socket, isPrivate: options.ownDirectory != nil), logger: logger)
-        let exposures = ExposureBook(exposed, state: places.state, broker: broker, records: records)
+        let exposedSockets = ExposedSocketRegistry(exposed, state: places.state, broker: broker, records: records)
         var daemon = SocketAPI.Daemon(version: version, certificates: readCertificates) { await reloader.reload() }
         daemon.places = [
             .init(name: "socket", path: places.socket), .init(name: "state", path: places.state),
             .init(name: "configuration", path: place.userFile ?? "none"),
         ]
         daemon.configurationReadAt = { reloader.readAt }
-        daemon.exposures = exposures
+        daemon.exposedSockets = exposedSockets
         daemon.exposedAt = exposed.places.place
         daemon.tellOfCallback = notices.tell
         let api = SocketAPI(
@@ -86,8 +86,8 @@ enum Main {
         let hangups = await UnixSignalsSequence(trapping: .sighup)
         let ends = await UnixSignalsSequence(trapping: .sigterm, .sigint)
         // What was exposed before is known before anybody can ask for more.
-        await exposed.begin(api, exposures, configuration)
-        reloader.exposures.set(exposures)
+        await exposed.begin(api, exposedSockets, configuration)
+        reloader.exposedSockets.set(exposedSockets)
         listen(server, places, activated)
         parent?.start()
         ServiceManager.notify("READY=1")
@@ -186,7 +186,7 @@ enum Main {
     /// is named may be meant for another daemon.
     private static func exposedByHand(_ options: Options) -> Set<String> {
         guard options.configuration == nil || options.state != nil, let state = Places.state(options) else { return [] }
-        return ExposureBook.namesOfCalls(in: ExposureBook.file(in: state))
+        return ExposedSocketRegistry.namesOfCalls(in: ExposedSocketRegistry.file(in: state))
     }
 
     private static func loadConfiguration(_ place: ConfigurationPlace) -> DaemonConfiguration {

@@ -22,18 +22,18 @@ final class Reloader: Sendable {
     private let vault: any Vault
     private let peers: PeerUIDs
     private let credentials: Credentials
-    private let links: DeepLinkDesk
+    private let links: DeepLinkRegistry
     private let logger: Logger
     private let vaultAtStart = OnceBox<VaultConfiguration>()
     /// Unix seconds: when the reading of what is in force began.
     private let read: Mutex<Int>
     /// Set when there is something to show.
-    let exposures = OnceBox<ExposureBook>()
+    let exposedSockets = OnceBox<ExposedSocketRegistry>()
     let notices = OnceBox<Notices>()
 
     init(
         place: ConfigurationPlace, readAt: Int, broker: Broker, helper: HelperConnection, vault: any Vault,
-        peers: PeerUIDs, credentials: Credentials, links: DeepLinkDesk, logger: Logger
+        peers: PeerUIDs, credentials: Credentials, links: DeepLinkRegistry, logger: Logger
     ) {
         read = Mutex(readAt)
         self.place = place
@@ -55,7 +55,7 @@ final class Reloader: Sendable {
         do throws(ConfigurationErrors) {
             let now = BrokerClock.system.now()
             let configuration = try DaemonConfiguration.load(place)
-            let clashes = configuration.clashes(with: await exposures.value?.namesOfCalls ?? [])
+            let clashes = configuration.clashes(with: await exposedSockets.value?.namesOfCalls ?? [])
             guard clashes.isEmpty else { throw ConfigurationErrors(clashes) }
             await apply(configuration)
             read.withLock { $0 = now }
@@ -83,7 +83,7 @@ final class Reloader: Sendable {
             })
         // After the accounts, whose redirect URIs have schemes too.
         await links.configure(configuration.schemes.map(LinkScheme.init))
-        await exposures.value?.configure(configuration)
+        await exposedSockets.value?.configure(configuration)
         notices.value?.configure(configuration)
     }
 

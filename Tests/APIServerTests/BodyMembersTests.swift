@@ -48,7 +48,7 @@ import Testing
 
     @Test(arguments: bodies.indices) func `are taken where the description has them`(index: Int) async throws {
         let (method, target, body) = Self.bodies[index]
-        let answer = await (try await ProjectHouse()).ask(method, target, body)
+        let answer = await (try await SupabaseHouse()).ask(method, target, body)
         #expect(answer["detail"]?.string?.contains("no such member") != true, "\(answer.text)")
     }
 
@@ -82,7 +82,7 @@ import Testing
     func `that nobody reads are refused by name`(method: String, target: String, body: String, words: String)
         async throws
     {
-        let house = try await ProjectHouse()
+        let house = try await SupabaseHouse()
         let answer = await house.ask(method, target, body)
         #expect(answer.status == 400 && answer.code == "validation_failed")
         #expect(answer["detail"]?.string?.hasPrefix(words) == true, "\(answer.text)")
@@ -90,7 +90,7 @@ import Testing
     }
 
     @Test func `say a new password twice in the same way, or not at all`() async throws {
-        let house = try await ProjectHouse.signedIn()
+        let house = try await SupabaseHouse.signedIn()
         for body in [
             #"{"password":"longer","password_confirmation":"Longer"}"#, #"{"password_confirmation":"longer"}"#,
             #"{"password":"longer","password_confirmation":""}"#, #"{"password":"longer","password_confirmation":1}"#,

@@ -97,14 +97,15 @@ import Testing
     @Test func `allows by policy, too, the operations of those routes alone`() {
         let own = ExposedAPI.served.keys.compactMap { id in Route.all.first { $0.id == id }?.operation }
         let allowed = Operation.allCases.filter { operation in
-            Policy(owner: 1, showing: .some(Self.exposure)).decide(
+            Policy(owner: 1, showing: .some(Self.exposedSocket)).decide(
                 PolicyPeer(uid: 1, pid: 1), account: "work", operation: operation.rawValue
             ).isAllowed
         }
         #expect(Set(allowed) == Set(own))
     }
 
-    private static let exposure = Exposure(
-        id: "x", order: Exposure.Order(name: "ci", accounts: [AccountName("work")].compactMap { $0 }), origin: .call,
+    private static let exposedSocket = ExposedSocket(
+        id: "x", order: ExposedSocket.Order(name: "ci", accounts: [AccountName("work")].compactMap { $0 }),
+        origin: .call,
         createdAt: 0, expiry: nil)
 }

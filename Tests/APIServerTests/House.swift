@@ -23,19 +23,19 @@ struct House: Sendable {
     let mistakes = Mistakes()
     let records: RecordKeeper
     let folder: AuditFolder
-    let links: DeepLinkDesk
+    let links: DeepLinkRegistry
     /// What was started for links, as `SCHEME URL`.
     let started = Started()
     let told = Told()
     /// Restricted sockets, without the sockets.
-    let exposures: ExposureBook
+    let exposedSockets: ExposedSocketRegistry
 
     static let version = "1.2.3"
 
     /// - Parameter http: who is asked in the provider's place.
     init(vault: any Vault = MemoryVault(), http: (any HTTPClient)? = nil) async throws {
         provider = try FakeProvider(clock: clock)
-        let door = CallbackDoor(
+        let callbackReceiver = CallbackReceiver(
             open: { template, account throws(BrokerError) in
                 if template == "http://127.0.0.1:1/" { throw .portInUse(1, reason: "another program has it.") }
                 return template ?? "http://127.0.0.1:4711/callback/\(account)"
@@ -45,13 +45,14 @@ struct House: Sendable {
         records = RecordKeeper(
             audit: AuditLog(path: folder.file, options: AuditLog.Options(now: now, report: { _ in })))
         broker = Broker(
-            vault: vault, http: http ?? provider, door: door, clock: clock.clock, record: records.note)
+            vault: vault, http: http ?? provider, callbackReceiver: callbackReceiver, clock: clock.clock,
+            record: records.note)
         var account = try House.account("work")
         account.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("canary-client-secret") }
         account.clientAuthentication = .clientSecretPost
         let mistakes = mistakes
         let started = started
-        links = DeepLinkDesk(
+        links = DeepLinkRegistry(
             broker: broker, clock: clock.clock, record: records.note,
             startApplication: { scheme, url in
                 started.add("\(scheme) \(url.revealed())")
@@ -63,10 +64,11 @@ struct House: Sendable {
                 guard path == "/ca.pem" else { throw UntrustedFile(reason: "the file \(path) does not exist") }
                 return ServerTrust(certificateAuthorities: Array("CA".utf8))
             }, reload: { mistakes.outcome })
-        exposures = ExposureBook(
-            door: ExposureBook.Door(open: { _ in }, close: { _ in }), file: nil, clock: clock.clock,
+        exposedSockets = ExposedSocketRegistry(
+            callbackReceiver: ExposedSocketRegistry.Door(open: { _ in }, close: { _ in }), file: nil,
+            clock: clock.clock,
             binding: { [broker] in await broker.binding(of: $0) }, record: records.note)
-        daemon.exposures = exposures
+        daemon.exposedSockets = exposedSockets
         daemon.tellOfCallback = told.tell
         daemon.exposedAt = {
             ExposedPlace(socket: "/x/\($0.name).sock", directory: "/x/\($0.name)", flatpakSocket: nil)

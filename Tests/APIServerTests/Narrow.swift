@@ -10,18 +10,18 @@ import Testing
 struct Narrow {
     let house: House
     let api: ExposedAPI
-    let exposure: Exposure
+    let exposedSocket: ExposedSocket
 
     init(_ ceiling: [String]? = nil, lifetime: Int? = nil, signsIn: Bool = true) async throws {
         house = try await House()
         let hidden = try House.account("hidden")
         try await house.configure([try House.account("work"), hidden])
         if signsIn { try await house.signIn() }
-        exposure = try await house.exposures.add(
-            Exposure.Order(
+        exposedSocket = try await house.exposedSockets.add(
+            ExposedSocket.Order(
                 name: "ci", accounts: [try #require(AccountName("work"))], ceiling: ceiling,
                 allowedUIDs: [100_999], lifetime: lifetime))
-        api = ExposedAPI(house.api, showing: exposure)
+        api = ExposedAPI(house.api, showing: exposedSocket)
     }
 
     func ask(

@@ -40,7 +40,7 @@ import Testing
 
     @Test(arguments: ways.indices)
     func `every way in asks the project for it`(index: Int) async throws {
-        let house = try await ProjectHouse()
+        let house = try await SupabaseHouse()
         let way = `Signing in at a project on the socket`.ways[index]
         // Another program's session, whose token the server knows.
         let token =
@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test func `its fields reach the project`() async throws {
-        let house = try await ProjectHouse()
+        let house = try await SupabaseHouse()
         await house.ask(
             "POST", "/sign-in",
             #"{"method":"sign_up","email":" A@B.org","password":"correct horse","data":{"a":1},"captcha_token":"c"}"#)
@@ -81,7 +81,7 @@ import Testing
 
     @Test(arguments: Call.fieldsOfMethods.keys.sorted())
     func `a field of another way is refused by name`(method: String) async throws {
-        let house = try await ProjectHouse()
+        let house = try await SupabaseHouse()
         let strangers = Call.allProjectFields.subtracting(Call.fieldsOfMethods[method] ?? [])
         #expect(!strangers.isEmpty)
         for field in strangers {
@@ -96,7 +96,7 @@ import Testing
     }
 
     @Test func `an account at an OpenID provider has none of these fields and ways`() async throws {
-        let house = try await ProjectHouse()
+        let house = try await SupabaseHouse()
         for field in Call.allProjectFields.subtracting(["scopes", "params"]) {
             let value = `Signing in at a project on the socket`.samples[field] ?? "\"x\""
             let answer = await house.ask("POST", "/v1/accounts/work/sign-in", #"{"\#(field)":\#(value)}"#)
@@ -108,7 +108,7 @@ import Testing
 
     @Test(arguments: ["device", "recovery", "link", "Password", ""])
     func `a way that there is not is said with those that there are`(method: String) async throws {
-        let answer = try await ProjectHouse().ask("POST", "/sign-in", #"{"method":"\#(method)"}"#)
+        let answer = try await SupabaseHouse().ask("POST", "/sign-in", #"{"method":"\#(method)"}"#)
         #expect(answer.status == 400)
         #expect(answer.code == "method_unsupported")
         #expect(answer["detail"]?.string?.contains("magic_link") == true)
@@ -123,7 +123,7 @@ import Testing
         #"{"access_token":"x","method":"session"}"#,
     ])
     func `a wrong field is named`(body: String) async throws {
-        let house = try await ProjectHouse()
+        let house = try await SupabaseHouse()
         let answer = await house.ask("POST", "/sign-in", body)
         #expect(answer.status == 400)
         #expect(answer.code == "validation_failed")
@@ -132,7 +132,7 @@ import Testing
     }
 
     @Test func `what a person mistyped is told to the person`() async throws {
-        let house = try await ProjectHouse()
+        let house = try await SupabaseHouse()
         for (body, message) in [
             (#"{"method":"otp","email":"nobody"}"#, PersonMessage.invalidEmail),
             (#"{"method":"otp","phone":"0151 234"}"#, .invalidPhone),
@@ -150,11 +150,11 @@ import Testing
     // MARK: Flows
 
     @Test func `a sign-up waits for its confirmation, and says so to the person`() async throws {
-        let house = try await ProjectHouse()
+        let house = try await SupabaseHouse()
         house.project.answer(
             "POST /signup", 200,
             [
-                "id": .string(FakeProject.id(1)), "role": "authenticated",
+                "id": .string(FakeSupabase.id(1)), "role": "authenticated",
                 "identities": [["identity_id": "y", "provider": "email"]],
             ])
         let body = #"{"method":"sign_up","email":"a@b.org","password":"correct horse"}"#
@@ -169,7 +169,7 @@ import Testing
     }
 
     @Test func `a code is verified, sent again and counted`() async throws {
-        let house = try await ProjectHouse()
+        let house = try await SupabaseHouse()
         let flow = await house.ask("POST", "/sign-in", #"{"method":"otp","email":"a@b.org"}"#)
         let id = flow["id"]?.string ?? ""
         #expect(flow["waiting_for"] == "code")
@@ -201,7 +201,7 @@ import Testing
     }
 
     @Test func `a flow that waits for a browser takes no code`() async throws {
-        let house = try await ProjectHouse()
+        let house = try await SupabaseHouse()
         let id = await house.ask("POST", "/sign-in", "{}")["id"]?.string ?? ""
         #expect(await house.ask("POST", "/v1/flows/\(id)/verify", #"{"code":"123456"}"#).code == "state_conflict")
         #expect(await house.ask("POST", "/v1/flows/\(id)/resend", "{}").code == "state_conflict")

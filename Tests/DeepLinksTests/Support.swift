@@ -11,33 +11,33 @@ import Testing
 final class Desk: Sendable {
     private struct State {
         var boot = 50_000_000
-        var sleepers: [(until: Int, bell: Promise<Void>)] = []
+        var sleepers: [(until: Int, signal: Promise<Void>)] = []
         var started: [String] = []
         var facts: [BrokerFact] = []
         var failure: String?
     }
     private let state = Mutex(State())
     let broker: Broker
-    private let box = Mutex<DeepLinkDesk?>(nil)
+    private let box = Mutex<DeepLinkRegistry?>(nil)
 
     static let account = "coin"
 
     /// - Parameter redirectURI: of the one account.
     init(_ schemes: [LinkScheme] = [], redirectURI: String? = "swisscoin://auth-callback") async throws {
-        let door = CallbackDoor(
+        let callbackReceiver = CallbackReceiver(
             open: { template, _ throws(BrokerError) in template ?? "http://127.0.0.1:4711/callback" }, close: { _ in },
             listeners: { [] })
-        broker = Broker(vault: MemoryVault(), http: NoNetwork(), door: door)
+        broker = Broker(vault: MemoryVault(), http: NoNetwork(), callbackReceiver: callbackReceiver)
         let clock = BrokerClock(
             now: { [weak self] in (self?.boot ?? 0) / 1_000 }, boot: { [weak self] in self?.boot ?? 0 },
             sleep: { [weak self] in
                 guard let self else { throw CancellationError() }
                 try await self.sleep($0)
             })
-        let desk = DeepLinkDesk(
+        let registry = DeepLinkRegistry(
             broker: broker, clock: clock, record: { [weak self] in self?.note($0) },
             startApplication: { [weak self] in self?.start($0, $1) })
-        box.withLock { $0 = desk }
+        box.withLock { $0 = registry }
         try await configure(schemes, redirectURI: redirectURI)
     }
 
@@ -48,12 +48,12 @@ final class Desk: Sendable {
             name: try #require(AccountName(Desk.account)), provider: "oauth2", source: "test",
             endpoints: .fixed(metadata), clientID: "ringback", redirectURI: redirectURI)
         await broker.configure([account])
-        await desk.configure(schemes)
+        await registry.configure(schemes)
     }
 
-    var desk: DeepLinkDesk {
-        guard let desk = box.withLock({ $0 }) else { preconditionFailure("the desk is made with this") }
-        return desk
+    var registry: DeepLinkRegistry {
+        guard let registry = box.withLock({ $0 }) else { preconditionFailure("the desk is made with this") }
+        return registry
     }
 
     /// What was started, as `SCHEME URL`.
@@ -71,19 +71,19 @@ final class Desk: Sendable {
             state.sleepers.removeAll { $0.until <= state.boot }
             return woken
         }
-        for sleeper in woken { sleeper.bell.fulfil(()) }
+        for sleeper in woken { sleeper.signal.fulfil(()) }
     }
 
     private func sleep(_ duration: Duration) async throws {
-        let bell = Promise<Void>()
+        let signal = Promise<Void>()
         let isOver = state.withLock { state in
             let until = state.boot + Int(duration / .milliseconds(1))
             guard until > state.boot else { return true }
-            state.sleepers.append((until, bell))
+            state.sleepers.append((until, signal))
             return false
         }
         if isOver { return }
-        guard await bell.wait() != nil else { throw CancellationError() }
+        guard await signal.wait() != nil else { throw CancellationError() }
     }
 
     private func start(_ scheme: String, _ url: Secret) -> String? {
@@ -98,7 +98,7 @@ final class Desk: Sendable {
     /// Brings a link that is one; its name.
     @discardableResult
     func bring(_ url: String, isHeard: Bool, sourceLocation: SourceLocation = #_sourceLocation) async throws -> UInt64 {
-        let reception = await desk.receive(url)
+        let reception = await registry.receive(url)
         guard case .kept(let link, let found) = reception else {
             Issue.record("\(url): \(reception)", sourceLocation: sourceLocation)
             throw Unexpected()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import DesktopNotices
 
-@Suite(.timeLimit(.minutes(1))) struct `The board of notices` {
+@Suite(.timeLimit(.minutes(1))) struct `The snapshot of notices` {
     private let hall = Hall()
     private static let end = 1_800_003_600
 
@@ -88,7 +88,7 @@ import Testing
         #expect(await hall.next() == .closed(first))
         hall.note(.signInWanted(Hall.work))
         let (second, _) = try await hall.nextNotice()
-        hall.board.configure(isEnabled: true, accounts: [Hall.home, Hall.other])
+        hall.snapshot.configure(isEnabled: true, accounts: [Hall.home, Hall.other])
         #expect(await hall.next() == .closed(second))
     }
 
@@ -193,26 +193,26 @@ import Testing
     // MARK: Callbacks by a link
 
     @Test func `tells whoever brought a callback whether somebody saw the notice`() async throws {
-        #expect(await hall.board.tell(.completed(flow: "f"), of: Hall.work, message: nil))
+        #expect(await hall.snapshot.tell(.completed(flow: "f"), of: Hall.work, message: nil))
         let (_, notice) = try await hall.nextNotice()
         #expect(notice.body == "As alice@example.org.")
         // The same news by another way.
         hall.note(ended(.completed))
         try await hall.expectNothing()
         let failure = CallbackVerdict.failed(flow: "f", .timedOut)
-        #expect(await hall.board.tell(failure, of: Hall.work, message: "Sign in failed. Please try again."))
+        #expect(await hall.snapshot.tell(failure, of: Hall.work, message: "Sign in failed. Please try again."))
         #expect(try await hall.nextNotice().1.body == "Sign in failed. Please try again.")
         hall.state.withLock { $0.hasServer = false }
-        #expect(await !hall.board.tell(.ended, of: nil, message: nil))
+        #expect(await !hall.snapshot.tell(.ended, of: nil, message: nil))
     }
 
     @Test func `says once that links are of no use, however many come`() async throws {
-        #expect(await hall.board.tell(.ignored("x"), of: nil, message: nil))
+        #expect(await hall.snapshot.tell(.ignored("x"), of: nil, message: nil))
         #expect(try await hall.nextNotice().1.summary == "This link ends no sign-in")
-        #expect(await hall.board.tell(.ended, of: nil, message: nil))
+        #expect(await hall.snapshot.tell(.ended, of: nil, message: nil))
         try await hall.expectNothing()
         hall.pass(seconds: 10)
-        #expect(await hall.board.tell(.ended, of: nil, message: nil))
+        #expect(await hall.snapshot.tell(.ended, of: nil, message: nil))
         guard case .showed(_, replacing: 1) = await hall.next() else { throw Hall.Missing() }
     }
 
@@ -221,18 +221,18 @@ import Testing
     @Test func `shows nothing where the configuration says so`() async throws {
         hall.note(.signInWanted(Hall.work))
         let (id, _) = try await hall.nextNotice()
-        hall.board.configure(isEnabled: false, accounts: [Hall.work, Hall.other])
+        hall.snapshot.configure(isEnabled: false, accounts: [Hall.work, Hall.other])
         #expect(await hall.next() == .closed(id))
         hall.note(.signInWanted(Hall.work))
-        #expect(await !hall.board.tell(.completed(flow: "f"), of: Hall.work, message: nil))
-        hall.board.configure(isEnabled: true, accounts: [Hall.work, Hall.other])
+        #expect(await !hall.snapshot.tell(.completed(flow: "f"), of: Hall.work, message: nil))
+        hall.snapshot.configure(isEnabled: true, accounts: [Hall.work, Hall.other])
         try await hall.expectNothing()
     }
 
     @Test func `takes its questions down with the daemon`() async throws {
         hall.note(.signInWanted(Hall.work))
         let (id, _) = try await hall.nextNotice()
-        await hall.board.leave(atMost: .seconds(20))
+        await hall.snapshot.leave(atMost: .seconds(20))
         #expect(await hall.next() == .closed(id))
     }
 }

@@ -24,11 +24,11 @@ final class Hall: Sendable {
         var page: String? = "https://id.example.org/authorize"
         var boot = 1_000_000
         var seen = 0
-        var bell = Promise<Void>()
+        var signal = Promise<Void>()
     }
 
     let state = Mutex(State())
-    let board: NoticeBoard
+    let snapshot: NoticeBoard
     private let news: AsyncStream<NoticeEvent>.Continuation
     private let work: Task<Void, Never>
     static let work = name("work")
@@ -46,7 +46,7 @@ final class Hall: Sendable {
         news = continuation
         // The closures are made before there is a hall.
         let hall = Hook()
-        board = NoticeBoard(
+        snapshot = NoticeBoard(
             desktop: Desktop(
                 show: { hall.value?.show($0, $1) }, close: { hall.value?.do(.closed($0.id)) },
                 open: { page, token in
@@ -61,9 +61,9 @@ final class Hall: Sendable {
                 }),
             words: NoticeWords(language: language, now: { 1_800_000_000 }),
             clock: BrokerClock(now: { 1_800_000_000 }, boot: { hall.value?.state.withLock { $0.boot } ?? 0 }))
-        work = Task { [board] in await board.run() }
+        work = Task { [snapshot] in await snapshot.run() }
         hall.set(self)
-        board.configure(isEnabled: true, accounts: [Hall.work, Hall.home, Hall.other])
+        snapshot.configure(isEnabled: true, accounts: [Hall.work, Hall.home, Hall.other])
     }
 
     deinit { work.cancel() }
@@ -81,27 +81,27 @@ final class Hall: Sendable {
     private func `do`(_ deed: Deed) {
         state.withLock { state in
             state.deeds.append(deed)
-            defer { state.bell = Promise() }
-            return state.bell
+            defer { state.signal = Promise() }
+            return state.signal
         }.fulfil(())
     }
 
     // MARK: What tests do
 
-    func note(_ facts: BrokerFact...) { for fact in facts { board.note(fact) } }
+    func note(_ facts: BrokerFact...) { for fact in facts { snapshot.note(fact) } }
     func tell(_ event: NoticeEvent) { news.yield(event) }
     func pass(seconds: Int) { state.withLock { $0.boot += seconds * 1_000 } }
 
     /// The next thing that the board does, for which it waits 20 s.
     func next() async -> Deed? {
         while true {
-            let (deed, bell) = state.withLock { state -> (Deed?, Promise<Void>) in
-                guard state.seen < state.deeds.count else { return (nil, state.bell) }
+            let (deed, signal) = state.withLock { state -> (Deed?, Promise<Void>) in
+                guard state.seen < state.deeds.count else { return (nil, state.signal) }
                 state.seen += 1
-                return (state.deeds[state.seen - 1], state.bell)
+                return (state.deeds[state.seen - 1], state.signal)
             }
             if let deed { return deed }
-            guard await bell.wait(atMost: .seconds(20)) != nil else { return nil }
+            guard await signal.wait(atMost: .seconds(20)) != nil else { return nil }
         }
     }
 

@@ -17,7 +17,7 @@ final class InnerHelper: Sendable {
 
     init(
         bounds: RunningCommand.Bounds = .init(), environment: [String] = CleanEnvironment.current(),
-        places: BusDesk.Places = .init(), applications: [String: [String]] = [:], commands: [String: [String]] = [:]
+        places: BusRequests.Places = .init(), applications: [String: [String]] = [:], commands: [String: [String]] = [:]
     ) throws {
         let process = try HelperProcess.start("/bin/sleep", ["600"])
         close(process.socket)

@@ -36,7 +36,7 @@ private struct Recorded: Sendable, CustomTestStringConvertible {
     private func `a token answer is read as it says`(recorded: Recorded) throws {
         try recorded.vector.checkTokenAnswer()
         guard let expected = recorded.vector["scope_as_asked"] else { return }
-        let tokens = try TokenAnswer(reading: recorded.vector.response).tokenSet()
+        let tokens = try TokenResponse(reading: recorded.vector.response).tokenSet()
         #expect(tokens.scope(askedFor: expected.split(separator: " ").map(String.init)) == expected)
     }
 

@@ -78,7 +78,7 @@ private func form(_ request: HTTPRequest) throws -> [String: String] {
 @Suite struct `An exchange's answer` {
     private func tokens(_ members: String) throws -> TokenSet {
         let body = #"{"access_token":"t","token_type":"Bearer"\#(members)}"#
-        return try TokenAnswer(
+        return try TokenResponse(
             reading: HTTPResponse(
                 status: 200, fields: HTTPFields([("Content-Type", "application/json")]), body: Secret(body))
         ).tokenSet()
@@ -107,7 +107,7 @@ private func form(_ request: HTTPRequest) throws -> [String: String] {
             status: 200, fields: HTTPFields([("Content-Type", "application/json")]),
             body: Secret(#"{"access_token":"t","token_type":"N_A"}"#))
         #expect(throws: OAuthError.invalid(.token, reason: "a token that is no access token (token_type N_A)")) {
-            try TokenAnswer(reading: response).tokenSet()
+            try TokenResponse(reading: response).tokenSet()
         }
     }
 }

@@ -6,7 +6,7 @@ import Testing
 @testable import Records
 
 @Suite(.timeLimit(.minutes(1))) struct `The audit log` {
-    private let use = AuditUse(.handOut, account: "work", operation: "token")
+    private let use = AuditUse(.issuedToken, account: "work", operation: "token")
 
     private func entries(_ log: AuditLog, since: Int? = nil, account: String? = nil, limit: Int = 100) async -> [JSON] {
         await log.entries(since: since, account: account, limit: limit).entries
@@ -44,7 +44,7 @@ import Testing
         for second in 11...110 { log.note(caller, use, at: second) }
         // Another connection of the same program, and another account.
         log.note(log.caller(uid: 1_000, pid: getpid(), at: 120), use, at: 120)
-        log.note(caller, AuditUse(.handOut, account: "other", operation: "token"), at: 121)
+        log.note(caller, AuditUse(.issuedToken, account: "other", operation: "token"), at: 121)
         await log.flush()
         let all = await entries(log)
         #expect(all.filter { $0["account"] == "work" }.compactMap { $0["count"]?.integer }.reduce(0, +) == 102)
@@ -147,7 +147,7 @@ import Testing
         let log = folder.log()
         let caller = log.caller(uid: 1_000, pid: getpid(), at: 10)
         for number in 0..<(AuditLog.maxRows + 10) {
-            log.note(caller, AuditUse(.handOut, account: "a\(number)", operation: "token"), at: 10)
+            log.note(caller, AuditUse(.issuedToken, account: "a\(number)", operation: "token"), at: 10)
         }
         await log.flush()
         #expect(folder.lines().count == AuditLog.maxRows + 10)

@@ -19,7 +19,7 @@ enum DeviceAnswerLaw {
             try hold("only a success has codes", (200..<300).contains(status))
             try check(codes, isHere: isHere)
         }
-        guard case .waiting(let event)? = try? DeviceTokenAnswer(reading: response) else { return }
+        guard case .waiting(let event)? = try? DeviceTokenResponse(reading: response) else { return }
         try hold("a server that is down says nothing", status < 500)
         let object = try JSON(parsing: body).object
         try hold("tokens are not waited for", object?["access_token"] == nil && object?["refresh_token"] == nil)

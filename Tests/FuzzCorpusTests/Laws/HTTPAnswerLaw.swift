@@ -24,10 +24,10 @@ enum HTTPAnswerLaw {
 
     private static func outcome(of pieces: [ArraySlice<UInt8>]) throws -> Outcome {
         var outcome = Outcome()
-        var reader = HTTPAnswerReader()
+        var reader = HTTPResponseReader()
         var rest = pieces[...]
         while true {
-            let step: HTTPAnswerReader.Step
+            let step: HTTPResponseReader.Step
             do throws(RingbackError) {
                 step = try reader.next()
             } catch {
@@ -77,7 +77,7 @@ enum HTTPAnswerLaw {
         let fields = answer.fields.filter { !$0.hasPrefix("content-length:") && !$0.hasPrefix("transfer-encoding:") }
         let head = "HTTP/1.1 \(status) \r\n" + fields.map { "\($0)\r\n" }.joined()
         // A head just short of its end would have none with one field more.
-        guard head.utf8.count < HTTPAnswerReader.maxHead - 64 else { return }
+        guard head.utf8.count < HTTPResponseReader.maxHead - 64 else { return }
         let byLength = Array("\(head)Content-Length: \(answer.body.count)\r\n\r\n".utf8) + answer.body
         var inChunks = Array("\(head)Transfer-Encoding: chunked\r\n\r\n".utf8)
         for start in stride(from: 0, to: answer.body.count, by: 100) {

@@ -17,7 +17,7 @@ enum ProjectAnswerLaw {
         let response = HTTPResponse(
             status: status, fields: fields, body: Secret(bytes: body),
             truncation: words.contains("cut") ? .timedOut(host: "ref.supabase.co") : nil)
-        switch Result(catching: { () throws(SupabaseError) in try SessionAnswer(reading: response) }) {
+        switch Result(catching: { () throws(SupabaseError) in try SessionResponse(reading: response) }) {
         case .failure(let error):
             // Of half an answer only the status is believed.
             try hold("a no is not half an answer", !isRefused(error) || !words.contains("cut") || status == 429)
@@ -51,7 +51,7 @@ enum ProjectAnswerLaw {
         try hold("a token is asked for anew, or the session is over", !refusal.asksForRefresh || !refusal.endsSession)
     }
 
-    private static func check(_ answer: SessionAnswer, _ body: [UInt8], isCut: Bool) throws {
+    private static func check(_ answer: SessionResponse, _ body: [UInt8], isCut: Bool) throws {
         let object = (try? JSON(parsing: body))?.object
         if let token = answer.refreshToken?.revealed() {
             try hold("a refresh token is printable", token.isPrintableASCII && !token.isEmpty)

@@ -17,7 +17,7 @@ enum RegistrationAnswerLaw {
         let request = try ClientRegistrationRequest(
             redirectTemplate: "http://127.0.0.1:{port}/callback/work", scopes: ["openid"],
             authentication: words.contains("public") ? .none : .clientSecretBasic)
-        guard let answer = try? RegistrationAnswer(reading: response, issuer: issuer) else { return }
+        guard let answer = try? RegistrationResponse(reading: response, issuer: issuer) else { return }
         try hold("only a success registers", (200..<300).contains(status))
         let object = (try? JSON(parsing: body))?.object
         if let management = answer.management {

@@ -27,9 +27,9 @@ enum TokenAnswerLaw {
     }
 
     private static func check(_ body: [UInt8], _ status: Int, _ kind: Kind, isCut: Bool) throws {
-        let answer: TokenAnswer
+        let answer: TokenResponse
         do throws(OAuthError) {
-            answer = try TokenAnswer(reading: response(body, status, kind, isCut: isCut))
+            answer = try TokenResponse(reading: response(body, status, kind, isCut: isCut))
         } catch {
             try check(error, body, status)
             return
@@ -80,7 +80,7 @@ enum TokenAnswerLaw {
         for end in stride(from: 0, to: body.count, by: max(1, body.count / 64)) {
             for isCut in [false, true] {
                 let answer = response(Array(body[..<end]), status, kind, isCut: isCut)
-                guard let token = (try? TokenAnswer(reading: answer))?.refreshToken else { continue }
+                guard let token = (try? TokenResponse(reading: answer))?.refreshToken else { continue }
                 try hold("what is saved is what the whole says", token.revealed() == whole)
             }
         }
@@ -95,7 +95,7 @@ enum TokenAnswerLaw {
         ]
         for rest in rests {
             let answer = response(body + Array(rest.utf8), status, kind, isCut: false)
-            let token = (try? TokenAnswer(reading: answer))?.refreshToken
+            let token = (try? TokenResponse(reading: answer))?.refreshToken
             try hold("of two tokens none is saved", token == nil)
         }
     }

@@ -1,6 +1,6 @@
 // A small app of a Supabase project: says who is signed in, reads their row, follows what happens, signs in and out.
 //
-//     PROJECT_URL=https://abcdefgh.supabase.co PROJECT_KEY=sb_publishable_... ProjectProfile app [sign-in PROVIDER | sign-out]
+//     PROJECT_URL=https://abcdefgh.supabase.co PROJECT_KEY=sb_publishable_... SupabaseProfile app [sign-in PROVIDER | sign-out]
 //
 // Ringback keeps the session; this program never sees a refresh token.
 
@@ -13,7 +13,7 @@ let project = ProcessInfo.processInfo.environment
 guard let account = arguments.first, let url = project["PROJECT_URL"].flatMap(URL.init),
     let key = project["PROJECT_KEY"]
 else {
-    fatalError("usage: PROJECT_URL=… PROJECT_KEY=… ProjectProfile ACCOUNT [sign-in PROVIDER | sign-out]")
+    fatalError("usage: PROJECT_URL=… PROJECT_KEY=… SupabaseProfile ACCOUNT [sign-in PROVIDER | sign-out]")
 }
 let ringback = BrokerClient(application: "Profile example")
 

@@ -1,0 +1,41 @@
+public import BrokerCore
+internal import Records
+internal import StrictJSON
+
+/// What becomes of restricted sockets, in the audit log. Tokens that they gave have lines of their own.
+extension RecordKeeper {
+    /// Takes a fact over; meant to be the exposure book's `record`.
+    @Sendable public func note(_ fact: ExposedSocketRegistry.Fact) {
+        switch fact {
+        case .opened(let exposedSocket): write("grant_opened", exposedSocket.name, of: exposedSocket)
+        case .closed(let exposedSocket, let ending): write("grant_closed", exposedSocket.name, reason: ending.rawValue)
+        case .failed(let name, let reason): write("grant_failed", name, reason: reason)
+        case .damaged(let reason): write("grants_damaged", nil, reason: reason)
+        }
+    }
+
+    /// Somebody connected who may not.
+    func noteRefused(uid: UInt32, at exposedSocket: ExposedSocket) {
+        let members: JSONObject = JSONObject([
+            .init("grant", .string(exposedSocket.name)), .init("uid", .integer(Int(uid))),
+        ])
+        audit.write("grant_refused", members)
+    }
+
+    private func write(_ event: String, _ name: String?, reason: String? = nil, of exposedSocket: ExposedSocket? = nil)
+    {
+        var members = JSONObject()
+        members["grant"] = name.map { .string($0) }
+        members["reason"] = reason.map { .string(RecordKeeper.bounded($0)) }
+        if let order = exposedSocket?.order {
+            members["accounts"] = .array(order.accounts.map { .string($0.rawValue) })
+            members["scope"] = order.ceiling.map { .string($0.joined(separator: " ")) }
+            if !order.allowedUIDs.isEmpty {
+                members["allow_uids"] = .array(order.allowedUIDs.map { .integer(Int($0)) })
+            }
+            members["flatpak"] = order.flatpak.map { .string($0) }
+            members["expires_at"] = exposedSocket?.expiry.map { .integer($0.at) }
+        }
+        audit.write(event, members)
+    }
+}

@@ -1,0 +1,151 @@
+internal import BrokerCore
+internal import LocalHTTP
+internal import RingbackAPI
+internal import StrictJSON
+
+/// Restricted sockets, as the daemon's own socket makes and ends them. A grant is named; where its sockets are is the
+/// daemon's business, and no member of a request is a path.
+extension SocketAPI {
+    func listGrants() async throws(Problem) -> ServerResponse {
+        let sessionManager = try exposedSockets()
+        var grants: [JSON] = []
+        for exposedSocket in await sessionManager.all { grants.append(await grant(exposedSocket)) }
+        return ServerResponse(json: [
+            "grants": .array(grants), "closed": .array(await sessionManager.missing.map(closed)),
+        ])
+    }
+
+    func getGrant(_ call: Call) async throws(Problem) -> ServerResponse {
+        guard let found = try await exposedSockets().find(call.parameters["id"] ?? "") else {
+            throw Problem(.notFound, "Nothing is exposed as that. See: ringback expose list")
+        }
+        return ServerResponse(json: await grant(found))
+    }
+
+    func createGrant(_ call: Call) async throws(Problem) -> ServerResponse {
+        let order = try await order(of: call)
+        let sessionManager = try exposedSockets()
+        let made = try await call.ask { () throws(BrokerError) in try await sessionManager.add(order) }
+        return ServerResponse(status: 201, json: await grant(made))
+    }
+
+    func revokeGrant(_ call: Call) async throws(Problem) -> ServerResponse {
+        let sessionManager = try exposedSockets()
+        let word = call.parameters["id"] ?? ""
+        let ended = try await call.ask { () throws(BrokerError) in try await sessionManager.revoke(word) }
+        return ServerResponse(json: await grant(ended))
+    }
+
+    private func exposedSockets() throws(Problem) -> ExposedSocketRegistry {
+        guard let sessionManager = daemon.exposedSockets else {
+            throw Problem(.notFound, "This daemon has no restricted sockets.")
+        }
+        return sessionManager
+    }
+
+    private func order(of call: Call) async throws(Problem) -> ExposedSocket.Order {
+        // Taken for one that is left out, a bound would be none.
+        for name in call.wholeBody.names where call.wholeBody[name] == .null {
+            throw call.invalid(name, "it is null; leave it out where no bound is meant")
+        }
+        guard let name = try call.text("name") else { throw call.invalid("name", "it is required") }
+        var words = try call.list("accounts") { $0.string }
+        if let one = try call.text("account") { words.append(one) }
+        var accounts: [AccountName] = []
+        for word in words {
+            guard let account = AccountName(word) else {
+                throw Problem(.accountNotFound, "There is no account of this name.")
+            }
+            let view = try await call.ask { () throws(BrokerError) in try await broker.account(account) }
+            accounts.append(view.name)
+        }
+        let scope = try call.text("scope").map { $0.split(separator: " ").map(String.init) }
+        let order = ExposedSocket.Order(
+            name: name, accounts: accounts, ceiling: scope,
+            allowedUIDs: try call.list("allow_uids") { $0.integer.flatMap { UInt32(exactly: $0) } },
+            flatpak: try call.text("flatpak"),
+            lifetime: try call.number("ttl", in: 1...ExposedSocket.Order.longestLifetime))
+        if let mistake = order.mistake { throw call.invalid(mistake.member, mistake.reason) }
+        try await refuseCeilingless(order, call)
+        return order
+    }
+
+    /// The tokens of a Supabase project are all alike: a ceiling would let none through.
+    private func refuseCeilingless(_ order: ExposedSocket.Order, _ call: Call) async throws(Problem) {
+        guard order.ceiling != nil else { return }
+        for account in order.accounts {
+            let isProject = try await call.ask { () throws(BrokerError) in try await broker.isAtProject(account) }
+            guard !isProject else {
+                throw call.invalid(
+                    "scope",
+                    "\(account) is at a Supabase project, whose tokens cannot be narrowed; leave the scope out")
+            }
+        }
+    }
+
+    /// A grant as JSON. `socket` is where the daemon listens, `directory` what to mount into a container.
+    private func grant(_ exposedSocket: ExposedSocket) async -> JSON {
+        let order = exposedSocket.order
+        var object = JSONObject([
+            .init("id", .string(exposedSocket.id)), .init("name", .string(order.name)),
+            .init("accounts", .array(order.accounts.map { .string($0.rawValue) })),
+        ])
+        object["scope"] = order.ceiling.map { .string($0.joined(separator: " ")) }
+        object["allow_uids"] = .array(order.allowedUIDs.map { .integer(Int($0)) })
+        object["flatpak"] = order.flatpak.map { .string($0) }
+        object["created_at"] = .integer(exposedSocket.createdAt)
+        if let expiry = exposedSocket.expiry {
+            let (at, remaining) = broker.instant(of: expiry)
+            object["expires_at"] = .integer(at)
+            object["expires_in"] = .integer(remaining)
+        }
+        object["source"] = .string(SocketAPI.source(of: exposedSocket))
+        let remarks = await broker.remarks(on: order)
+        if !remarks.isEmpty { object["notes"] = .array(remarks.map { .string($0) }) }
+        if let place = daemon.exposedAt(exposedSocket) {
+            object["socket"] = .string(place.socket)
+            object["directory"] = .string(place.directory)
+            object["flatpak_socket"] = place.flatpakSocket.map { .string($0) }
+        }
+        return .object(object)
+    }
+}
+
+extension SocketAPI {
+    /// One that has no socket, though somebody may look for it.
+    private func closed(_ closed: ClosedSocket) -> JSON {
+        [
+            "name": .string(closed.name), "source": .string(SocketAPI.source(of: closed.exposedSocket)),
+            "accounts": .array(closed.exposedSocket.accounts.map { .string($0.rawValue) }),
+            "reason": .string(closed.reason.rawValue), "detail": .string(closed.detail),
+        ]
+    }
+
+    private static func source(of exposedSocket: ExposedSocket) -> String {
+        switch exposedSocket.origin {
+        case .call: "api"
+        case .configuration(let place): place
+        }
+    }
+
+    /// What a person should know unasked of restricted sockets that are not there.
+    func exposureTroubles() async -> [ClosedSocket] {
+        await daemon.exposedSockets?.missing.filter(\.isTrouble) ?? []
+    }
+}
+
+/// Where an exposure's sockets are.
+public struct ExposedPlace: Sendable, Equatable {
+    /// `…/exposed/NAME.sock`
+    public var socket: String
+    /// A directory with nothing in it but another socket of the same.
+    public var directory: String
+    /// In the directory that a Flatpak app sees.
+    public var flatpakSocket: String?
+
+    public init(socket: String, directory: String, flatpakSocket: String?) {
+        self.socket = socket
+        self.directory = directory
+        self.flatpakSocket = flatpakSocket
+    }
+}

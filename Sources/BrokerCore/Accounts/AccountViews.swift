@@ -1,0 +1,105 @@
+public import StrictJSON
+internal import SupabaseAuth
+
+/// State of an account (CONTRACT section 1).
+public enum AccountState: String, Sendable, CaseIterable {
+    case loading
+    case unauthenticated
+    case authenticating
+    case authenticated
+    case refreshing
+}
+
+/// An account as callers see it.
+public struct AccountView: Sendable {
+    public let name: AccountName
+    public let provider: String
+    public let state: AccountState
+    public let source: String
+    /// The token has expired and cannot be renewed for now.
+    public let isStale: Bool
+    public let subject: String?
+    public let user: JSONObject?
+    public let expiresAt: Int?
+    /// `aal1`, `aal2`: how surely the person was recognized, where the provider says so.
+    public let assurance: String?
+    /// What the person's second factors ask for.
+    public let nextAssurance: String?
+    /// What the app called this person before, until it has moved their data.
+    public let migratesFrom: String?
+    /// How a service gets its tokens; nil where people sign in.
+    public let grant: String?
+    public let flow: FlowView?
+    public let error: BrokerError?
+}
+
+/// What a caller wants of a session.
+public struct SessionQuery: Sendable {
+    public enum Kind: Sendable { case accessToken, idToken }
+
+    public var key = TokenKey.own
+    public var kind = Kind.accessToken
+    /// Seconds; nil if the caller named none.
+    public var minValid: Int?
+    public var timeout: Duration = .seconds(30)
+    public var subject: String?
+    /// Bounds what the caller makes us ask of the provider; nil for whoever may do anything anyhow.
+    public var allowance: Allowance?
+
+    public init() {}
+
+    /// The token that this query is about, if the session has one.
+    func token(in session: Session) -> AccessToken? {
+        switch kind {
+        case .accessToken: return session.tokens[key]
+        case .idToken:
+            guard let identity = session.identity else { return nil }
+            return AccessToken(
+                value: identity.token, type: "id_token", scope: nil, expiry: identity.expiry,
+                lifetime: identity.lifetime)
+        }
+    }
+}
+
+extension SessionManager {
+    /// The account as it is.
+    func view(_ name: AccountName, flow: FlowView?) throws(BrokerError) -> AccountView {
+        guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
+        let isOpen = lane.closings == 0 || lane.account.grant != nil
+        let session = isOpen && lockError == nil ? lane.session : nil
+        let token = session?.tokens[.own]
+        let state: AccountState =
+            if !lane.isLoaded || lockError != nil { .loading } else if session != nil {
+                lane.refreshes.isEmpty ? .authenticated : .refreshing
+            } else { flow?.changesUser ?? true ? .unauthenticated : .authenticating }
+        return AccountView(
+            name: name, provider: lane.account.provider, state: state, source: lane.account.source,
+            isStale: token?.remaining(at: clock.boot()) == 0, subject: session?.subject, user: session?.user,
+            expiresAt: token?.expiry?.wall(by: clock), assurance: session?.project?.assurance?.rawValue,
+            nextAssurance: session?.nextAssurance?.rawValue, migratesFrom: session?.project?.migratesFrom,
+            grant: lane.account.grant?.word, flow: flow,
+            error: lane.error ?? lane.untouchable ?? lockError ?? ranOut(session, lane.account))
+    }
+
+    /// Why a session that is there has no token any more, if nothing can renew it.
+    private func ranOut(_ session: Session?, _ account: Account) -> BrokerError? {
+        guard let session, !session.isRefreshable, session.tokens[.own]?.remaining(at: clock.boot()) == 0 else {
+            return nil
+        }
+        return .sessionRanOut(account.name, advice: account.renewalAdvice)
+    }
+
+    /// The names, sorted.
+    var names: [AccountName] { lanes.keys.sorted() }
+
+    /// The account of a name, as configured.
+    func account(_ name: AccountName) throws(BrokerError) -> Account {
+        guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
+        return lane.account
+    }
+
+    /// The accounts of an issuer.
+    func names(issuer: String) -> [AccountName] {
+        lanes.values.filter { $0.account.issuer == issuer }.map(\.account.name).sorted()
+    }
+}

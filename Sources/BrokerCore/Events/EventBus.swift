@@ -1,0 +1,179 @@
+internal import Glibc
+public import StrictJSON
+internal import Synchronization
+
+/// Something that happened to an account, or to a scheme. Carries no tokens and no links.
+public struct BrokerEvent: Sendable {
+    /// CONTRACT section 7.
+    public enum Kind: String, Sendable {
+        case initialSession = "initial_session"
+        case signedIn = "signed_in"
+        case tokenRefreshed = "token_refreshed"
+        case userUpdated = "user_updated"
+        case signedOut = "signed_out"
+        case passwordRecovery = "password_recovery"
+        case mfaChallengeVerified = "mfa_challenge_verified"
+        case signInFailed = "sign_in_failed"
+        case refreshFailed = "refresh_failed"
+        case sessionEnding = "session_ending"
+        /// A link came that ends no sign-in: its scheme is told, and nothing else of it.
+        case deepLink = "deep_link"
+        /// Another program listens for a scheme's links now.
+        case listenerReplaced = "listener_replaced"
+    }
+
+    public let kind: Kind
+    /// Nil where a scheme is concerned.
+    public let account: AccountName?
+    /// The account's.
+    public let state: AccountState?
+    public var scheme: String?
+    public var subject: String?
+    public var user: JSONObject?
+    public var expiresAt: Int?
+    public var error: BrokerError?
+    /// When the session itself ends (Unix seconds): with `sessionEnding` alone.
+    public var endsAt: Int?
+    /// Unix seconds.
+    public let at: Int
+}
+
+extension BrokerEvent {
+    /// What happened to a scheme's links.
+    public init(kind: Kind, scheme: String, at: Int) {
+        self.init(kind: kind, account: nil, state: nil, scheme: scheme, at: at)
+    }
+}
+
+/// Tells what happened, to all who listen, in order. An event is posted in the same turn as the change it tells of.
+public final class EventBus: Sendable {
+    private struct State {
+        var nextID: UInt64
+        var recent: [(id: UInt64, event: BrokerEvent)] = []
+        var listeners: [ObjectIdentifier: EventSubscription] = [:]
+    }
+    private let state: Mutex<State>
+
+    /// How many listen now.
+    var listenerCount: Int { state.withLock { $0.listeners.count } }
+
+    /// Enough for a client that reconnects after a moment.
+    private static let memory = 256
+
+    /// Identifiers start at the time in microseconds, or at `first` where that is known to be after all earlier ones.
+    public init(from first: UInt64? = nil) { state = Mutex(State(nextID: first ?? EventBus.now())) }
+
+    /// The wall clock in microseconds.
+    public static func now() -> UInt64 {
+        var time = timespec()
+        _ = unsafe clock_gettime(CLOCK_REALTIME, &time)
+        return UInt64(time.tv_sec) * 1_000_000 + UInt64(time.tv_nsec) / 1_000
+    }
+
+    public func post(_ event: BrokerEvent) {
+        let listeners = state.withLock { state in
+            let id = state.nextID
+            state.nextID += 1
+            // What an account was at some instant is news to those alone who wait for it.
+            if event.kind != .initialSession { state.recent.append((id, event)) }
+            if state.recent.count > EventBus.memory { state.recent.removeFirst() }
+            for listener in state.listeners.values { listener.append(id, event) }
+            return Array(state.listeners.values)
+        }
+        for listener in listeners { listener.wake() }
+    }
+
+    /// Listens from now on. `lastSeen` replays what is remembered after that identifier.
+    func subscribe(to account: AccountName?, after lastSeen: UInt64?) -> EventSubscription {
+        let subscription = EventSubscription(account: account)
+        state.withLock { state in
+            if let lastSeen {
+                for (id, event) in state.recent where id > lastSeen { subscription.append(id, event) }
+            }
+            state.listeners[ObjectIdentifier(subscription)] = subscription
+        }
+        return subscription
+    }
+
+    func remove(_ subscription: EventSubscription) {
+        state.withLock { _ = $0.listeners.removeValue(forKey: ObjectIdentifier(subscription)) }
+    }
+}
+
+/// One listener's events. A listener that does not keep up is dropped rather than waited for.
+public final class EventSubscription: Sendable {
+    /// What there is to tell.
+    public enum Next: Sendable {
+        case events([(id: UInt64, event: BrokerEvent)])
+        /// Nothing happened within the bound.
+        case quiet
+        /// Too much happened while the listener did not read; this is the last word.
+        case overflowed
+        /// The listener went away.
+        case cancelled
+    }
+
+    private struct State {
+        var queue: [(id: UInt64, event: BrokerEvent)] = []
+        /// Accounts that are loading still: their first event is what they are then.
+        var awaited: Set<AccountName> = []
+        var hasOverflowed = false
+        var signal = Promise<Void>()
+    }
+    private let account: AccountName?
+    private let state = Mutex(State())
+    private static let capacity = 512
+
+    init(account: AccountName?) {
+        self.account = account
+    }
+
+    func append(_ id: UInt64, _ event: BrokerEvent) {
+        guard account == nil || account == event.account else { return }
+        state.withLock { state in
+            if let account = event.account {
+                if event.kind == .initialSession {
+                    guard state.awaited.remove(account) != nil else { return }
+                } else if state.awaited.contains(account) {
+                    return
+                }
+            }
+            // After a gap nothing may follow as if there were none.
+            if state.queue.count < EventSubscription.capacity, !state.hasOverflowed {
+                state.queue.append((id, event))
+            } else {
+                state.hasOverflowed = true
+            }
+        }
+    }
+
+    /// Holds the account's events back until it has been loaded and its `initialSession` is posted.
+    func awaitInitial(_ account: AccountName) { state.withLock { _ = $0.awaited.insert(account) } }
+
+    /// True if the account was still awaited; now it is not.
+    func stopAwaiting(_ account: AccountName) -> Bool { state.withLock { $0.awaited.remove(account) != nil } }
+
+    func wake() {
+        state.withLock { state in
+            defer { state.signal = Promise() }
+            return state.signal
+        }.fulfil(())
+    }
+
+    /// The next events, at most `bound` later.
+    public func next(within bound: Duration) async -> Next {
+        let (ready, signal) = take()
+        if let ready { return ready }
+        _ = await signal.wait(atMost: bound)
+        if Task.isCancelled { return .cancelled }
+        return take().ready ?? .quiet
+    }
+
+    private func take() -> (ready: Next?, signal: Promise<Void>) {
+        state.withLock { state in
+            defer { state.queue = [] }
+            if !state.queue.isEmpty { return (.events(state.queue), state.signal) }
+            return (state.hasOverflowed ? .overflowed : nil, state.signal)
+        }
+    }
+}

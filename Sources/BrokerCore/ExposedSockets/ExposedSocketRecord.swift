@@ -1,0 +1,149 @@
+internal import SessionVault
+internal import StrictJSON
+
+/// The exposures that calls made, and what is remembered of the configuration's, as text for the state directory: no
+/// secret is among it. Each is checked like a call's when it is read back: a file is no better than its last writer.
+struct ExposedSocketRecord: Equatable {
+    /// Of calls.
+    var exposedSockets: [ExposedSocket]
+    /// Of the configuration's tables, by name.
+    var tables: [String: ExposedSocketTable]
+
+    static let version = 1
+    /// Larger files are none of ours.
+    static let maxSize = 1 << 20
+
+    init(exposedSockets: [ExposedSocket] = [], tables: [String: ExposedSocketTable] = [:]) {
+        self.exposedSockets = exposedSockets
+        self.tables = tables
+    }
+
+    // MARK: Writing
+
+    func encode(bootID: String) -> [UInt8] {
+        let list = exposedSockets.map { exposedSocket -> JSON in
+            var object = ExposedSocketRecord.members(of: exposedSocket.order)
+            object["id"] = .string(exposedSocket.id)
+            object["created_at"] = .integer(exposedSocket.createdAt)
+            object["expiry"] = ExposedSocketRecord.json(exposedSocket.expiry)
+            let bindings = exposedSocket.bindings.sorted { $0.key < $1.key }.map { name, binding in
+                JSONObject.Member(
+                    name.rawValue, ["provider": .string(binding.provider), "client_id": .string(binding.clientID)])
+            }
+            if !bindings.isEmpty { object["bindings"] = .object(JSONObject(bindings)) }
+            return .object(object)
+        }
+        let kept = tables.filter(\.value.isKept).sorted { $0.key < $1.key }.map { name, table -> JSON in
+            var object = JSONObject([.init("name", .string(name)), .init("digest", .string(table.digest))])
+            object["ttl"] = table.lifetime.map { .integer($0) }
+            object["expiry"] = ExposedSocketRecord.json(table.expiry)
+            object["ending"] = table.ending.map { .string($0.rawValue) }
+            return .object(object)
+        }
+        let document: JSON = [
+            "version": .integer(ExposedSocketRecord.version), "boot_id": .string(bootID), "grants": .array(list),
+            "configured": .array(kept),
+        ]
+        return document.serialized()
+    }
+
+    /// What was asked for.
+    static func members(of order: ExposedSocket.Order) -> JSONObject {
+        var object = JSONObject([
+            .init("name", .string(order.name)), .init("accounts", .array(order.accounts.map { .string($0.rawValue) })),
+        ])
+        object["scope"] = order.ceiling.map { .array($0.map { .string($0) }) }
+        if !order.allowedUIDs.isEmpty { object["allow_uids"] = .array(order.allowedUIDs.map { .integer(Int($0)) }) }
+        object["flatpak"] = order.flatpak.map { .string($0) }
+        object["ttl"] = order.lifetime.map { .integer($0) }
+        return object
+    }
+
+    private static func json(_ deadline: Deadline?) -> JSON? {
+        deadline.map { ["at": .integer($0.at), "boot": .integer($0.boot)] }
+    }
+
+    // MARK: Reading
+
+    /// Nil for a text that is none of this version or has a mistake anywhere: half of it would be a guess.
+    init?(reading bytes: [UInt8], by clock: BrokerClock) {
+        guard let object = try? JSON(parsing: bytes).object, object["version"]?.integer == ExposedSocketRecord.version,
+            let list = object["grants"]?.array
+        else { return nil }
+        self.init()
+        let reader = DeadlineReader(
+            clock: clock, isSameBoot: !clock.bootID.isEmpty && object["boot_id"]?.string == clock.bootID)
+        var names: Set<String> = []
+        for entry in list {
+            guard let exposedSocket = ExposedSocketRecord.exposedSocket(entry, reader),
+                names.insert(exposedSocket.name).inserted
+            else {
+                return nil
+            }
+            exposedSockets.append(exposedSocket)
+        }
+        // Older versions wrote none.
+        guard let kept = object["configured"] else { return }
+        guard let kept = kept.array else { return nil }
+        for entry in kept {
+            guard let name = entry["name"]?.string, AccountName(name) != nil,
+                let table = ExposedSocketRecord.table(entry, reader), tables.updateValue(table, forKey: name) == nil
+            else { return nil }
+        }
+    }
+
+    private static func exposedSocket(_ entry: JSON, _ reader: DeadlineReader) -> ExposedSocket? {
+        guard let id = entry["id"]?.string, let name = entry["name"]?.string,
+            let accounts = names(entry["accounts"])?.compactMap({ AccountName($0) }),
+            let createdAt = entry["created_at"]?.integer
+        else { return nil }
+        let scopes = names(entry["scope"])
+        let uids = (entry["allow_uids"]?.array ?? []).map { $0.integer.flatMap { UInt32(exactly: $0) } }
+        // What is there and cannot be read may have been a bound.
+        guard accounts.count == entry["accounts"]?.array?.count, (scopes == nil) == (entry["scope"] == nil),
+            !uids.contains(nil), (entry["ttl"] == nil) == (entry["expiry"] == nil)
+        else { return nil }
+        let order = ExposedSocket.Order(
+            name: name, accounts: accounts, ceiling: scopes, allowedUIDs: uids.compactMap(\.self),
+            flatpak: entry["flatpak"]?.string, lifetime: entry["ttl"]?.integer)
+        let expiry = reader.read(entry["expiry"], lifetime: order.lifetime)
+        guard order.mistake == nil, (order.lifetime == nil) == (expiry == nil),
+            let bindings = bindings(entry["bindings"])
+        else { return nil }
+        return ExposedSocket(
+            id: id, order: order, origin: .call, createdAt: createdAt, expiry: expiry, bindings: bindings)
+    }
+
+    /// Older versions wrote none.
+    private static func bindings(_ json: JSON?) -> [AccountName: SessionBinding]? {
+        guard let json else { return [:] }
+        guard let members = json.object?.members else { return nil }
+        var bindings: [AccountName: SessionBinding] = [:]
+        for member in members {
+            guard let name = AccountName(member.name), let provider = member.value["provider"]?.string,
+                let clientID = member.value["client_id"]?.string
+            else { return nil }
+            bindings[name] = SessionBinding(provider: provider, clientID: clientID)
+        }
+        return bindings
+    }
+
+    private static func table(_ entry: JSON, _ reader: DeadlineReader) -> ExposedSocketTable? {
+        guard let digest = entry["digest"]?.string, (entry["ttl"] == nil) == (entry["expiry"] == nil) else {
+            return nil
+        }
+        let ending = entry["ending"]?.string.flatMap { ExposedSocketRegistry.Ending(rawValue: $0) }
+        let lifetime = entry["ttl"]?.integer
+        let expiry = reader.read(entry["expiry"], lifetime: lifetime)
+        guard (ending == nil) == (entry["ending"] == nil), (lifetime == nil) == (entry["ttl"] == nil),
+            (expiry == nil) == (lifetime == nil)
+        else { return nil }
+        return ExposedSocketTable(digest: digest, lifetime: lifetime, expiry: expiry, ending: ending)
+    }
+
+    private static func names(_ json: JSON?) -> [String]? {
+        guard let array = json?.array else { return nil }
+        let texts = array.compactMap(\.string)
+        return texts.count == array.count ? texts : nil
+    }
+}

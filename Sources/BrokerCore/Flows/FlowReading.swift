@@ -1,0 +1,70 @@
+/// Flows as callers see them.
+extension FlowRegistry {
+    /// A flow as it is.
+    func view(_ id: String) throws(BrokerError) -> FlowView {
+        forget()
+        guard let entry = entries[id] else { throw .flowNotFound }
+        return view(of: entry)
+    }
+
+    /// A flow once it has left `pending`, or as it is after the bound.
+    func view(_ id: String, waiting bound: Duration) async throws(BrokerError) -> FlowView {
+        guard let entry = entries[id] else { throw .flowNotFound }
+        if entry.status == .pending, bound > .zero {
+            _ = await entry.ended.wait(atMost: bound)
+            if Task.isCancelled { throw .cancelled }
+        }
+        return try view(id)
+    }
+
+    /// Every flow that is remembered, oldest first.
+    func views() -> [FlowView] {
+        forget()
+        return entries.values.sorted { $0.place < $1.place }.map { view(of: $0) }
+    }
+
+    /// True if the person denied or withdrew a sign-in of the account a moment ago: only an explicit one may ask again.
+    func wasRefused(_ account: AccountName) -> Bool {
+        entries.values.contains { entry in
+            guard entry.flow.account.name == account, !entry.flow.request.changesUser, let endedAt = entry.endedAt,
+                clock.uptime - endedAt < FlowRegistry.quietTime
+            else { return false }
+            switch entry.status {
+            case .cancelled, .failed(.accessDenied): return true
+            default: return false
+            }
+        }
+    }
+
+    /// The account's pending flow.
+    func pending(_ account: AccountName) -> FlowView? {
+        pendingID(of: account).flatMap { entries[$0] }.map { view(of: $0) }
+    }
+
+    /// True if somebody asked for the sign-in, and not only for what it yields.
+    func isAskedFor(_ id: String) -> Bool { (entries[id]?.interest ?? 0) > 0 }
+
+    func isPending(_ id: String) -> Bool { entries[id]?.status == .pending }
+
+    func pendingID(of account: AccountName) -> String? {
+        entries.first { $0.value.flow.account.name == account && $0.value.status == .pending }?.key
+    }
+
+    func view(of entry: Entry) -> FlowView {
+        let flow = entry.flow
+        var view = FlowView(
+            id: flow.id, account: flow.account.name, method: flow.request.method, status: entry.status,
+            waitingFor: flow.waitingFor,
+            authorizationURL: entries[pageOwner(of: flow.id)]?.flow.authorizationURL ?? flow.authorizationURL,
+            redirectURI: flow.redirectURI,
+            startedAt: flow.startedAt, expiresAt: flow.expiresAt,
+            resendAfter: entry.resendAt.map { flow.startedAt + $0 - flow.beganAt },
+            device: flow.deviceCode)
+        if case .project(let awaited) = flow.awaited { view.passkey = awaited.passkey }
+        if case .project(let awaited) = flow.awaited, case .change(let change)? = awaited.message {
+            view.awaitedCodes = change.places.map(CodeOrigin.init)
+            view.isHalfConfirmed = !change.confirmed.isEmpty
+        }
+        return view
+    }
+}

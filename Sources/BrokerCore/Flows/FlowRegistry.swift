@@ -1,0 +1,288 @@
+internal import HTTPMessages
+internal import OAuth
+
+/// The pending sign-ins. A claim checks everything first and takes the flow in the same turn, so that a callback which
+/// is not the genuine one neither consumes, nor aborts, nor completes anything.
+actor FlowRegistry {
+    /// What a claim yields.
+    enum Claim {
+        /// The caller now owns the flow's one callback and must fulfil the promise.
+        case claimed(Flow, AuthorizationFlow, Promise<CallbackVerdict>)
+        /// An identical copy arrived before: this is its answer.
+        case repeated(Promise<CallbackVerdict>)
+        case ended
+        case ignored(String)
+    }
+
+    /// How a sign-in begins.
+    enum Admission {
+        case existing(FlowView)
+        /// Somebody else's equal request is about to become a flow.
+        case joining(Promise<Result<FlowView?, BrokerError>>)
+        /// The caller must make the flow, or say why not, with ``begin(_:fulfilling:)`` or ``abandon(_:with:fulfilling:)``.
+        case begin(Promise<Result<FlowView?, BrokerError>>)
+    }
+
+    struct Entry {
+        var flow: Flow
+        var status = FlowView.Status.pending
+        /// How many sign-in calls wait for it; the last one to withdraw cancels.
+        var interest: Int
+        /// Its session is about to be held: nothing else ends it any more.
+        var isSettling = false
+        var claim: (fingerprint: [UInt8], verdict: Promise<CallbackVerdict>)?
+        var endedAt: Int?
+        var renewal: Renewal?
+        /// When another message may be sent, in seconds since boot.
+        var resendAt: Int?
+        /// Callbacks that turned out not to be the genuine one.
+        var attempts = 0
+        /// How many began before it: two may begin within one tick of any clock.
+        var place = 0
+        let ended = Promise<Void>()
+    }
+    struct Start {
+        let request: SignInRequest
+        let promise: Promise<Result<FlowView?, BrokerError>>
+        var interest: Int
+    }
+
+    var entries: [String: Entry] = [:]
+    var identifiers: [[UInt8]: String] = [:]
+    var starts: [AccountName: Start] = [:]
+    private var begun = 0
+    private let callbackReceiver: CallbackReceiver
+    let clock: BrokerClock
+    private let work: Work
+    private let record: @Sendable (BrokerFact) -> Void
+    /// Told of every flow that ends without a session.
+    private let onFailure: @Sendable (AccountName, BrokerError) async -> Void
+
+    /// CONTRACT section 5.
+    static let maxFlows = 16
+    /// CONTRACT section 6: identical copies get the first one's answer this long (seconds).
+    private static let repeatWindow = 5
+    /// CONTRACT section 5: a person who said no is left alone this long (seconds).
+    static let quietTime = 300
+    /// CONTRACT section 4: an ended flow stays readable (seconds).
+    private static let memory = 600
+
+    init(
+        callbackReceiver: CallbackReceiver, clock: BrokerClock, work: Work,
+        record: @escaping @Sendable (BrokerFact) -> Void,
+        onFailure: @escaping @Sendable (AccountName, BrokerError) async -> Void
+    ) {
+        self.callbackReceiver = callbackReceiver
+        self.clock = clock
+        self.work = work
+        self.record = record
+        self.onFailure = onFailure
+    }
+
+    // MARK: Beginning
+
+    /// Joins an equal pending sign-in, or reserves the account's place for a new one. Who is not interested waits for
+    /// the flow but does not keep it.
+    func admit(
+        _ account: AccountName, _ request: SignInRequest, isInterested: Bool
+    ) throws(BrokerError) -> Admission {
+        forget()
+        let interest = isInterested ? 1 : 0
+        if var start = starts[account] {
+            guard start.request == request else { throw conflict(account, with: request.method, age: 0) }
+            start.interest += interest
+            starts[account] = start
+            return .joining(start.promise)
+        }
+        if let id = pendingID(of: account), var entry = entries[id] {
+            let isSame = entry.flow.request == request.withoutSecrets
+            // A change of the user waits for mails, an hour maybe: what is begun after it takes its place.
+            guard isSame || entry.flow.request.changesUser else {
+                throw conflict(account, with: entry.flow.request.method, age: clock.uptime - entry.flow.beganAt)
+            }
+            if isSame {
+                entry.interest += interest
+                entries[id] = entry
+                return .existing(view(of: entry))
+            }
+        }
+        let active = entries.values.count { $0.status == .pending } + starts.count
+        guard active < FlowRegistry.maxFlows else {
+            throw .conflict("\(FlowRegistry.maxFlows) sign-ins are pending already. Finish or withdraw one of them.")
+        }
+        let start = Start(request: request, promise: Promise(), interest: interest)
+        starts[account] = start
+        return .begin(start.promise)
+    }
+
+    private func conflict(_ account: AccountName, with method: String, age: Int) -> BrokerError {
+        .conflict(
+            "Another sign-in of \(account) is pending: method \(method), \(age) \(age == 1 ? "second" : "seconds") old. "
+                + "Finish it, or run: ringback cancel \(account)")
+    }
+
+    /// Puts a new flow on the desk. False if its place was cancelled meanwhile: then nothing will come of the flow.
+    func begin(_ flow: Flow, fulfilling promise: Promise<Result<FlowView?, BrokerError>>) async -> Bool {
+        await endChange(of: flow.account.name)
+        guard let start = starts[flow.account.name], start.promise === promise else { return false }
+        starts[flow.account.name] = nil
+        var entry = Entry(flow: flow, interest: start.interest)
+        entry.resendAt = flow.firstResendAt
+        entry.place = begun
+        begun += 1
+        entries[flow.id] = entry
+        identifiers[flow.key] = flow.id
+        work.startTimer { [clock] in
+            // A laptop sleeps and a clock jumps: look again at least every 30 s.
+            while true {
+                guard await self.isPending(flow.id) else { return }
+                let remaining = flow.deadline - clock.boot()
+                if remaining < 0 { break }
+                guard (try? await clock.sleep(.milliseconds(min(remaining + 1, 30_000)))) != nil else { return }
+            }
+            await self.expire(flow.id)
+        }
+        if !flow.request.changesUser, !flow.request.startsAtOnce {
+            record(.signInStarted(flow.account.name, method: flow.request.method))
+        }
+        promise.fulfil(.success(view(of: entry)))
+        return true
+    }
+
+    /// Gives the reserved place back.
+    func abandon(
+        _ account: AccountName, with error: BrokerError, fulfilling promise: Promise<Result<FlowView?, BrokerError>>
+    ) {
+        if starts[account]?.promise === promise { starts[account] = nil }
+        promise.fulfil(.failure(error))
+    }
+
+    /// The sign-in is done without a flow.
+    func conclude(_ account: AccountName, fulfilling promise: Promise<Result<FlowView?, BrokerError>>) {
+        if starts[account]?.promise === promise { starts[account] = nil }
+        promise.fulfil(.success(nil))
+    }
+
+    // MARK: Claiming
+
+    /// Finds the flow of an authorization response. `address` is where it arrived, without query and fragment.
+    func claim(
+        _ response: AuthorizationResponse, at address: String, fingerprint: [UInt8], isForm: Bool = false
+    ) async -> Claim {
+        guard let id = identifiers[response.stateKey], let entry = entries[id],
+            case .authorization(let awaited) = entry.flow.awaited
+        else {
+            return .ignored("No pending sign-in has this state. It may have been finished or withdrawn.")
+        }
+        let flow = entry.flow
+        guard FlowRegistry.isPlace(address, of: flow.redirectURI) else {
+            return .ignored("It arrived at another address than the one this sign-in asked for.")
+        }
+        // Who asked for a form has kept the code out of addresses: no other way is genuine.
+        guard isForm || awaited.authorization.responseMode != "form_post" else {
+            return .ignored("It came in an address, but this sign-in asked for a form.")
+        }
+        let metadata = awaited.metadata
+        guard response.check(issuer: metadata.idTokenIssuer, isAdvertised: metadata.supportsIssuerInResponse) else {
+            return .ignored("Its issuer (iss) is not the provider of this sign-in.")
+        }
+        switch await take(id, fingerprint) {
+        case .granted(let verdict): return .claimed(flow, awaited, verdict)
+        case .repeated(let verdict): return .repeated(verdict)
+        case .ended: return .ended
+        case .ignored(let reason): return .ignored(reason)
+        }
+    }
+
+    /// What becomes of a callback that is a flow's in everything else.
+    enum Taking {
+        /// The caller now owns the flow's one callback and must fulfil the promise.
+        case granted(Promise<CallbackVerdict>)
+        case repeated(Promise<CallbackVerdict>)
+        case ended
+        case ignored(String)
+    }
+
+    /// The end of every claim: the first one in time takes the flow.
+    func take(_ id: String, _ fingerprint: [UInt8]) async -> Taking {
+        guard var entry = entries[id] else { return .ended }
+        if let claim = entry.claim {
+            let isRecent = entry.endedAt.map { clock.uptime - $0 <= FlowRegistry.repeatWindow } ?? true
+            if claim.fingerprint == fingerprint, isRecent { return .repeated(claim.verdict) }
+            return entry.endedAt == nil ? .ignored("Another callback of this sign-in is being worked on.") : .ended
+        }
+        guard entry.status == .pending else { return .ended }
+        guard !entry.flow.isOver(by: clock) else {
+            await expire(id)
+            return .ended
+        }
+        let verdict = Promise<CallbackVerdict>()
+        entry.claim = (fingerprint, verdict)
+        entries[id] = entry
+        return .granted(verdict)
+    }
+
+    // MARK: Ending
+
+    /// The exchange has yielded a session. True if the flow is still wanted: from here on only ``finish(_:as:)`` ends
+    /// it, so that nobody reads "cancelled" and is signed in all the same.
+    func settle(_ id: String) -> Bool {
+        guard entries[id]?.status == .pending else { return false }
+        entries[id]?.isSettling = true
+        return true
+    }
+
+    /// Ends a flow; a flow that has ended stays as it is.
+    func finish(_ id: String, as status: FlowView.Status) async {
+        guard var entry = entries[id], entry.status == .pending else { return }
+        entry.status = status
+        entry.endedAt = clock.uptime
+        entries[id] = entry
+        if !entry.flow.request.changesUser {
+            record(entry.flow.ending(as: status, after: .milliseconds(clock.boot() - entry.flow.beganAtBoot)))
+            // Whoever waits for the end finds the account's error when it looks.
+            switch status {
+            case .failed(let error), .expired(let error):
+                guard !entry.flow.request.concernsHeldPerson else { break }
+                await onFailure(entry.flow.account.name, error)
+            case .pending, .completed, .cancelled: break
+            }
+        }
+        entry.ended.fulfil(())
+        if !entry.flow.redirectURI.isEmpty { await callbackReceiver.close(entry.flow.redirectURI) }
+    }
+
+    private func expire(_ id: String) async {
+        // A callback that is being worked on came in time.
+        guard let entry = entries[id], entry.claim == nil else { return }
+        await finish(id, as: .expired(entry.flow.expiry))
+    }
+
+    /// Takes one interest away; the last one, or `isForAll`, cancels. Idempotent.
+    func cancel(_ id: String, isForAll: Bool) async throws(BrokerError) -> FlowView {
+        guard var entry = entries[id] else { throw .flowNotFound }
+        if entry.status == .pending {
+            entry.interest -= 1
+            entries[id] = entry
+            if isForAll || entry.interest <= 0, !entry.isSettling { await finish(id, as: .cancelled) }
+        }
+        return try view(id)
+    }
+
+    /// Cancels an account's pending flow, since what it was made from has changed.
+    func cancel(_ account: AccountName) async {
+        starts.removeValue(forKey: account)?.promise.fulfil(
+            .failure(.flowCancelled("The configuration of \(account) changed while its sign-in began. Start it again."))
+        )
+        if let id = pendingID(of: account), entries[id]?.isSettling == false { await finish(id, as: .cancelled) }
+    }
+
+    func forget() {
+        let limit = clock.uptime - FlowRegistry.memory
+        for (id, entry) in entries {
+            guard let endedAt = entry.endedAt, endedAt < limit else { continue }
+            entries[id] = nil
+            identifiers[entry.flow.key] = nil
+        }
+    }
+}

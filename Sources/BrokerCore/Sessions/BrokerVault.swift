@@ -1,0 +1,28 @@
+public import Secrets
+public import SessionVault
+
+/// The vault, as a person handles it.
+extension Broker {
+    /// Returns when the first attempt to open the vault has ended, well or not.
+    public func vaultSettled() async { _ = await sessionManager.firstOpening.wait() }
+
+    /// Takes every session out of reach and out of memory, and forgets the vault's key.
+    public func lockVault() async throws(BrokerError) {
+        if let error = await sessionManager.lockVault() { throw error }
+        await revocations.forget()
+        for closed in await sessionManager.takeOrphans() { work.start { await revocations.tellOnce(closed) } }
+    }
+
+    /// Opens the vault. The passphrase is for a source that asks for one.
+    public func unlockVault(passphrase: Secret?) async throws(BrokerError) {
+        if let error = await sessionManager.openVault(passphrase: passphrase, isAsked: true) { throw error }
+    }
+
+    /// Moves the vault's key to another source. The passphrase is for the new one.
+    public func rekeyVault(to choice: KeySourceChoice, passphrase: Secret?) async throws(BrokerError) {
+        if let error = await sessionManager.rekeyVault(to: choice, passphrase: passphrase) { throw error }
+    }
+
+    /// Signed-out sessions that their providers have yet to hear of, by account.
+    public func pendingRevocations() async -> [AccountName: Int] { await revocations.counts() }
+}

@@ -1,0 +1,176 @@
+internal import Cryptography
+internal import Secrets
+
+/// A refresh that ended this recently answers for a new one (milliseconds, CONTRACT section 4).
+private let joinWindow = 5_000
+
+/// Reads never queue: they take what is there, or join the refresh in the lane.
+extension SessionManager {
+    /// A token for a caller: the one that is held if it lives long enough, else a refreshed one.
+    func issuedToken(_ name: AccountName, _ query: SessionQuery) async throws(BrokerError) -> IssuedToken {
+        guard lanes[name] != nil else { throw .accountNotFound(name.rawValue) }
+        if let account = lanes[name]?.account, account.project != nil { try SessionManager.check(query, account) }
+        if let account = lanes[name]?.account { try SessionManager.refuseIdentity(query, account) }
+        let end = ContinuousClock.now + query.timeout
+        try await ready(name, atMost: query.timeout)
+        try await serviceSettled(name, atMost: max(end - .now, .zero))
+        let session = try session(name, of: query.subject)
+        let held = query.token(in: session)
+        let minValid = query.minValid ?? SessionManager.defaultMinValid
+        if let held, held.satisfies(minValid: minValid, at: clock.boot()) { return issuedToken(name, session, held) }
+        guard session.isRefreshable else {
+            if query.minValid == nil, let held, isAlive(held) { return issuedToken(name, session, held) }
+            if query.key != .own, let own = session.tokens[.own], isAlive(own) {
+                let advice = lanes[name]?.account.renewalAdvice.map { " \($0)" } ?? ""
+                throw .methodUnsupported(
+                    "A narrowed token is had with a refresh token, and the provider gave \(name) none.\(advice)")
+            }
+            throw .sessionRanOut(name, advice: lanes[name]?.account.renewalAdvice)
+        }
+        // A provider that renews access tokens but no ID token must not be asked by every caller in turn.
+        if query.kind == .accessToken || !hasJustRefreshed(name) {
+            do {
+                try await join(name, query.key, query.allowance, waitingAtMost: max(end - .now, .zero))
+            } catch {
+                // Read again: much may have happened, and what was alive before the wait may have died in it.
+                guard query.minValid == nil, error != .cancelled,
+                    let session = try? self.session(name, of: query.subject),
+                    let token = query.token(in: session), isAlive(token)
+                else { throw error }
+                return issuedToken(name, session, token)
+            }
+        }
+        let renewed = try self.session(name, of: query.subject)
+        guard let token = query.token(in: renewed) else { throw .signInRequired(name) }
+        guard isAlive(token) else {
+            // Only a sign-in yields a new ID token where a refresh brings none; a stillborn access token is a mistake.
+            guard query.kind == .accessToken else { throw .signInRequired(name) }
+            throw .provider(.invalidAnswer("The provider gave a token that has expired already."))
+        }
+        return issuedToken(name, renewed, token)
+    }
+
+    /// A project has one token for everything: another one than was asked for would be a lie.
+    private static func check(_ query: SessionQuery, _ account: Account) throws(BrokerError) {
+        guard query.key == .own else {
+            throw .methodUnsupported("\(account.name) is at a Supabase project, whose tokens cannot be narrowed.")
+        }
+        guard query.kind == .accessToken else {
+            throw .methodUnsupported("\(account.name) is at a Supabase project, which gives no ID tokens.")
+        }
+    }
+
+    /// The session that a caller may see, if it is the expected person's.
+    private func session(_ name: AccountName, of subject: String?) throws(BrokerError) -> Session {
+        guard let session = try readable(name) else { throw absence(of: name) }
+        if let subject, !Session.isSame(subject, session.subject) {
+            throw .conflict("\(name) is signed in as somebody else than \(subject).")
+        }
+        return session
+    }
+
+    private func hasJustRefreshed(_ name: AccountName) -> Bool {
+        guard let last = lanes[name]?.lastRefresh, case .success = last.result else { return false }
+        return (0..<joinWindow).contains(clock.boot() - last.endedAt)
+    }
+
+    /// Joins the refresh in the lane or starts one, unless it is too early after a failure, or one too many.
+    private func join(
+        _ name: AccountName, _ key: TokenKey, _ allowance: Allowance?, waitingAtMost bound: Duration
+    ) async throws(BrokerError) {
+        if let lane = lanes[name], lane.refreshes[key] == nil {
+            if let error = lane.backoff.refusal(at: clock.boot()) { throw error }
+            if let wait = allowance?.take(at: clock.boot()) { throw .tooManyAttempts(retryAfter: wait) }
+        }
+        try await settled(startRefresh(of: name, key, for: .needed), within: bound)
+    }
+
+    func settled(
+        _ refresh: Promise<Result<Void, BrokerError>>, within bound: Duration
+    ) async throws(BrokerError) {
+        guard let result = await refresh.wait(atMost: bound) else { throw Task.isCancelled ? .cancelled : .timedOut }
+        try result.get()
+    }
+
+    private func isAlive(_ token: AccessToken) -> Bool { token.remaining(at: clock.boot()).map { $0 > 0 } ?? true }
+
+    func issuedToken(_ name: AccountName, _ session: Session, _ token: AccessToken) -> IssuedToken {
+        IssuedToken(account: name, subject: session.subject, issuer: session.issuer, token: token, session: session)
+    }
+
+    /// The session that readers may see; nil while it is being closed.
+    func readable(_ name: AccountName) throws(BrokerError) -> Session? {
+        if let lockError { throw lockError }
+        guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
+        return lane.closings == 0 ? lane.session : nil
+    }
+
+    /// Why there is no session.
+    func absence(of name: AccountName) -> BrokerError {
+        if let error = lanes[name]?.error, case .sessionExpired = error { return error }
+        return .signInRequired(name)
+    }
+
+    /// Refreshes because somebody asked for it (`POST …/refresh`).
+    func refresh(_ name: AccountName, isForced: Bool, rejected: [UInt8]?) async throws(BrokerError) {
+        guard lanes[name] != nil else { throw .accountNotFound(name.rawValue) }
+        try await ready(name)
+        guard let session = try readable(name) else { throw absence(of: name) }
+        if let rejected, let token = session.tokens[.own], Digest.sha256(token.value.revealedBytes()) != rejected {
+            return  // Somebody has refreshed it since the caller got it.
+        }
+        guard session.isRefreshable else {
+            let advice = lanes[name]?.account.renewalAdvice.map { " \($0)" } ?? ""
+            throw .conflict("The provider gave \(name) no refresh token. Sign in again when the session ends.\(advice)")
+        }
+        if let running = lanes[name]?.refreshes[.own] {
+            return try await settled(running, within: .seconds(30))
+        }
+        let now = clock.boot()
+        if !isForced, let last = lanes[name]?.lastRefresh, (0..<joinWindow).contains(now - last.endedAt) {
+            return try last.result.get()
+        }
+        if let error = lanes[name]?.backoff.refusalByProvider(at: now) { throw error }
+        try await settled(startRefresh(of: name, .own, for: .requested), within: .seconds(30))
+    }
+
+    func startRefresh(
+        of name: AccountName, _ key: TokenKey, for reason: RefreshReason
+    ) -> Promise<Result<Void, BrokerError>> {
+        if let running = lanes[name]?.refreshes[key] { return running }
+        lanes[name]?.error = nil
+        let generation = lanes[name]?.generation
+        let seen = lanes[name]?.session?.tokens[key]?.value
+        let refresh = enqueue(name) { sessionManager in
+            guard sessionManager.lanes[name]?.generation == generation else {
+                return Result<Void, BrokerError>.failure(.signInRequired(name))
+            }
+            let result =
+                sessionManager.hasOther(than: seen, key, name)
+                ? .success(()) : await sessionManager.renew(name, key, for: reason)
+            if sessionManager.lanes[name]?.generation == generation {
+                sessionManager.lanes[name]?.refreshes[key] = nil
+                if key == .own { sessionManager.lanes[name]?.lastRefresh = (sessionManager.clock.boot(), result) }
+                sessionManager.schedule(name)
+            }
+            return result
+        }
+        lanes[name]?.refreshes[key] = refresh
+        if key == .own {
+            scheduler.remove(.refresh(name))
+            // Read first: the write through the optional already holds the lanes when its right side is read.
+            let end = lanes[name]?.session?.end
+            lanes[name]?.triedEnd = end
+        }
+        return refresh
+    }
+
+    /// What was before a refresh in the lane, a second factor or a change of the user, may have brought the token that
+    /// the refresh is for.
+    private func hasOther(than seen: Secret?, _ key: TokenKey, _ name: AccountName) -> Bool {
+        guard key == .own, let seen, lockError == nil, let lane = lanes[name], lane.closings == 0,
+            let session = lane.session, session.unvalidatedRefreshToken == nil, let token = session.tokens[.own]
+        else { return false }
+        return token.value != seen && isAlive(token)
+    }
+}

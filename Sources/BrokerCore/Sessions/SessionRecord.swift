@@ -1,0 +1,143 @@
+internal import Secrets
+internal import StrictJSON
+
+/// A session as text for the vault: the first version holds the whole lineage, so that later ones only add members.
+enum SessionRecord {
+    static let version = 1
+
+    /// The session as JSON, secrets included: for the vault alone. `bootID` tells later which boot its instants since
+    /// boot are of.
+    static func encode(_ session: Session, bootID: String) -> Secret {
+        var object = JSONObject([
+            .init("version", .integer(version)), .init("issuer", .string(session.issuer)),
+            .init("token_endpoint_origin", .string(session.tokenEndpointOrigin)),
+            .init("signed_in_at", .integer(session.signedInAt)),
+        ])
+        object["refresh_token"] = text(session.refreshToken)
+        object["successor"] = text(session.unvalidatedRefreshToken)
+        object["subject"] = session.subject.map { .string($0) }
+        object["user"] = session.user.map { .object($0) }
+        object["scope"] = session.scope.map { .string($0) }
+        object["boot_id"] = .string(bootID)
+        object["rotates"] = session.rotates.map { .bool($0) }
+        object["end"] = json(session.end)
+        object["identity"] = session.identity.map { identity in
+            var member = JSONObject([
+                .init("token", .string(identity.token.revealed())),
+                .init("audience", .array(identity.audience.map { .string($0) })),
+            ])
+            member["expiry"] = json(identity.expiry)
+            member["lifetime"] = identity.lifetime.map { .integer($0) }
+            member["auth_time"] = identity.authenticationTime.map { .integer($0) }
+            member["azp"] = identity.authorizedParty.map { .string($0) }
+            member["nonce"] = text(identity.nonce)
+            member["nonce_source"] = text(identity.nonceSource)
+            member["issuer"] = identity.issuer.map { .string($0) }
+            return .object(member)
+        }
+        object["project"] = session.project.map { .object(encode($0)) }
+        object["tokens"] = .array(session.tokens.map { key, token in .object(encode(key, token)) })
+        return Secret(bytes: JSON.object(object).serialized())
+    }
+
+    private static func json(_ deadline: Deadline?) -> JSON? {
+        deadline.map { ["at": .integer($0.at), "boot": .integer($0.boot)] }
+    }
+
+    private static func text(_ secret: Secret?) -> JSON? { secret.map { .string($0.revealed()) } }
+
+    private static func encode(_ key: TokenKey, _ token: AccessToken) -> JSONObject {
+        var object = JSONObject([
+            .init("access_token", .string(token.value.revealed())), .init("token_type", .string(token.type)),
+        ])
+        object["for_scopes"] = key.scopes.map { .array($0.map { .string($0) }) }
+        object["for_audience"] = key.audience.map { .string($0) }
+        object["for_resource"] = key.resource.map { .string($0) }
+        object["scope"] = token.scope.map { .string($0) }
+        if token.isScopeStated { object["scope_stated"] = true }
+        object["expiry"] = json(token.expiry)
+        object["lifetime"] = token.lifetime.map { .integer($0) }
+        return object
+    }
+
+    /// What a record that does not become a session is.
+    enum Failure: Error, Equatable {
+        case newer, damaged
+        /// It is ``ended(_:)``, with the word that was given for it.
+        case ended(String?)
+    }
+
+    /// Stands in the slot of a session that its provider has proven dead, until somebody signs in or out: a daemon that
+    /// is killed right after the proof must not leave its people without a word.
+    static func ended(_ word: String?) -> Secret {
+        var object = JSONObject([.init("version", .integer(version)), .init("ended", true)])
+        object["word"] = word.map { .string($0) }
+        return Secret(bytes: JSON.object(object).serialized())
+    }
+
+    /// Reads a record of this version or an older one.
+    static func decode(_ text: Secret, by clock: BrokerClock) throws(Failure) -> Session {
+        guard let object = try? JSON(parsing: text.revealedBytes()).object, let found = object["version"]?.integer
+        else {
+            throw .damaged
+        }
+        guard found <= version else { throw .newer }
+        if object["ended"]?.bool == true { throw .ended(object["word"]?.string) }
+        guard let issuer = object["issuer"]?.string, let origin = object["token_endpoint_origin"]?.string,
+            let signedInAt = object["signed_in_at"]?.integer
+        else { throw .damaged }
+        let reader = DeadlineReader(
+            clock: clock, isSameBoot: !clock.bootID.isEmpty && object["boot_id"]?.string == clock.bootID)
+        var tokens: [TokenKey: AccessToken] = [:]
+        for case .object(let member) in object["tokens"]?.array ?? [] {
+            guard let value = member["access_token"]?.string, let type = member["token_type"]?.string else {
+                throw .damaged
+            }
+            let key = TokenKey(
+                scopes: member["for_scopes"]?.array?.compactMap(\.string), audience: member["for_audience"]?.string,
+                resource: member["for_resource"]?.string)
+            let lifetime = member["lifetime"]?.integer
+            tokens[key] = AccessToken(
+                value: Secret(value), type: type, scope: member["scope"]?.string,
+                isScopeStated: member["scope_stated"]?.bool == true,
+                expiry: reader.read(member["expiry"], lifetime: lifetime), lifetime: lifetime)
+        }
+        return Session(
+            refreshToken: object["refresh_token"]?.string.map { Secret($0) },
+            unvalidatedRefreshToken: object["successor"]?.string.map { Secret($0) },
+            identity: object["identity"]?.object.flatMap { decodeIdentity($0, reader) },
+            subject: object["subject"]?.string, user: object["user"]?.object, scope: object["scope"]?.string,
+            issuer: issuer, tokenEndpointOrigin: origin, signedInAt: signedInAt,
+            end: reader.read(object["end"], lifetime: nil), rotates: object["rotates"]?.bool, tokens: tokens,
+            project: object["project"]?.object.map(decodeFacts))
+    }
+
+    private static func decodeIdentity(_ object: JSONObject, _ reader: DeadlineReader) -> Session.Identity? {
+        let lifetime = object["lifetime"]?.integer
+        guard let token = object["token"]?.string, let expiry = reader.read(object["expiry"], lifetime: lifetime) else {
+            return nil
+        }
+        return Session.Identity(
+            token: Secret(token), expiry: expiry, lifetime: lifetime,
+            audience: object["audience"]?.array?.compactMap(\.string) ?? [],
+            authenticationTime: object["auth_time"]?.integer, authorizedParty: object["azp"]?.string,
+            nonce: object["nonce"]?.string.map { Secret($0) }, issuer: object["issuer"]?.string,
+            nonceSource: object["nonce_source"]?.string.map { Secret($0) })
+    }
+}
+
+/// Instants of an earlier life. In the same boot the time since boot still holds, whatever became of the wall clock;
+/// after another boot only the wall's word is left. Neither a wall clock that was set back nor a file that somebody
+/// else wrote makes anything live longer, from now, than its whole life.
+struct DeadlineReader {
+    let clock: BrokerClock
+    let isSameBoot: Bool
+
+    func read(_ json: JSON?, lifetime: Int?) -> Deadline? {
+        guard let at = json?["at"]?.integer, let boot = json?["boot"]?.integer else { return nil }
+        let stated = isSameBoot ? Deadline(at: at, boot: boot) : Deadline(at: at, by: clock)
+        guard let lifetime else { return stated }
+        let longest = Deadline(in: lifetime, by: clock)
+        return stated.boot > longest.boot ? longest : stated
+    }
+}

@@ -1,0 +1,235 @@
+internal import HTTPMessages
+internal import OAuth
+public import Secrets
+public import StrictJSON
+public import SupabaseAuth
+
+/// What a person does about themselves at a Supabase project: each is asked in the account's lane, with the token that
+/// is good then.
+extension Broker {
+    /// The user, as the server has it now.
+    public func user(_ name: AccountName) async throws(BrokerError) -> JSONObject {
+        try await look(name, event: nil)
+        return try await heldUser(name)
+    }
+
+    /// Takes over what the server says of the user now; `changesIdentities` where a link or an unlink went before.
+    func look(
+        _ name: AccountName, event: BrokerEvent.Kind? = .userUpdated, changesIdentities: Bool = false
+    ) async throws(BrokerError) {
+        let change = SupabaseOperation(
+            request: { project, token throws(FieldError) in project.user(bearer: token) },
+            changesIdentities: changesIdentities, event: event, apply: Broker.adoptUser)
+        _ = try await sessionManager.change(name, change)
+    }
+
+    /// Changes the user. An address waits for its confirmations, a number for its code: then there is a flow, which
+    /// they end. The same change again joins it.
+    @discardableResult
+    public func update(
+        _ name: AccountName, _ changes: UserChanges
+    ) async throws(BrokerError) -> (user: JSONObject, flow: FlowView?) {
+        guard changes.hasContacts else {
+            _ = try await put(changes, of: name, link: .none)
+            return (try await heldUser(name), nil)
+        }
+        guard try await isAtProject(name) else { throw .methodUnsupported("\(name) is not at a Supabase project.") }
+        try await sessionManager.ready(name)
+        guard try await sessionManager.readable(name) != nil else { throw await sessionManager.absence(of: name) }
+        var request = SignInRequest(method: SignInRequest.userUpdate)
+        request.project = SupabaseSignInFields()
+        request.project?.changes = changes
+        let (flow, isNew) = try await begin(name, request)
+        // Whoever began it may not have asked for the rest.
+        if !isNew, !changes.withoutContacts.isEmpty {
+            _ = try await put(changes.withoutContacts, of: name, link: .none)
+        }
+        return (try await heldUser(name), flow)
+    }
+
+    /// The request itself, in the account's lane.
+    func put(
+        _ changes: UserChanges, of name: AccountName, link: MailLink
+    ) async throws(BrokerError) -> SupabaseUser {
+        let occasion: SupabaseProblem.Occasion = try await isRecovering(name) ? .passwordReset : .account
+        let change = SupabaseOperation(
+            request: { project, token throws(FieldError) in try project.update(changes, link: link, bearer: token) },
+            occasion: occasion, changesIdentities: true, event: .userUpdated, apply: Broker.adoptUser)
+        do throws(BrokerError) {
+            let response = try await sessionManager.change(name, change)
+            return try Broker.reading(response) { response throws(SupabaseError) in
+                try SupabaseUser(reading: response)
+            }
+        } catch {
+            throw error.unquoting(changes.password, changes.currentPassword, changes.nonce)
+        }
+    }
+
+    /// Writes the name that a provider tells only once, unless the user has one. The sign-in it came with is done,
+    /// whatever becomes of it: the account shows why it could not be written.
+    func write(_ person: AppleName, to name: AccountName) async {
+        do throws(BrokerError) {
+            let held = try await sessionManager.readable(name)?.user.flatMap(SupabaseUser.init(reading:))
+            guard let held, let data = person.data(for: held) else { return }
+            var changes = UserChanges()
+            changes.data = data
+            _ = try await put(changes, of: name, link: .none)
+        } catch {
+            await sessionManager.show(error, name)
+        }
+    }
+
+    private static func adoptUser(_ response: HTTPResponse, _ session: inout Session) throws(SupabaseError) {
+        let user = try SupabaseUser(reading: response)
+        guard user.id == session.subject else { throw .invalid(reason: "another user than the session's") }
+        session.user = user.json
+    }
+
+    private func heldUser(_ name: AccountName) async throws(BrokerError) -> JSONObject {
+        guard let user = try await account(name).user else { throw .signInRequired(name) }
+        return user
+    }
+
+    private func isRecovering(_ name: AccountName) async throws(BrokerError) -> Bool {
+        try await sessionManager.readable(name)?.isRecovery ?? false
+    }
+
+    /// Sends the code that a change of the password may need.
+    public func reauthenticate(_ name: AccountName) async throws(BrokerError) {
+        let change = SupabaseOperation(
+            request: { project, token throws(FieldError) in project.reauthentication(bearer: token) },
+            apply: { response, _ throws(SupabaseError) in _ = try MessageResponse(reading: response) })
+        _ = try await sessionManager.change(name, change)
+    }
+
+    /// Sends a mail to a person who forgot the password. The flow ends with a session that may choose another one.
+    public func resetPassword(
+        _ name: AccountName, email: String, captcha: Secret? = nil
+    ) async throws(BrokerError) -> (flow: FlowView?, isNew: Bool) {
+        var request = SignInRequest(method: "recovery")
+        request.project = SupabaseSignInFields()
+        request.project?.email = email
+        request.project?.captcha = captcha
+        return try await begin(name, request)
+    }
+
+    /// Ends the user's other sessions; this one stays.
+    public func signOutOthers(_ name: AccountName) async throws(BrokerError) -> AccountView {
+        let change = SupabaseOperation(
+            request: { project, token throws(FieldError) in project.signOut(.others, bearer: token) })
+        _ = try await sessionManager.change(name, change)
+        return try await account(name)
+    }
+
+    // MARK: Second factors
+
+    /// Adds a factor, which counts once it is verified. The answer holds what an authenticator needs: a secret.
+    public func enroll(_ name: AccountName, _ factor: NewFactor) async throws(BrokerError) -> FactorEnrolment {
+        let response = try await sessionManager.change(
+            name,
+            SupabaseOperation(
+                request: { project, token throws(FieldError) in project.enroll(factor, bearer: token) },
+                apply: { response, _ throws(SupabaseError) in _ = try FactorEnrolment(reading: response) }))
+        let enrolment = try Broker.reading(response) { response throws(SupabaseError) in
+            try FactorEnrolment(reading: response)
+        }
+        _ = try? await user(name)
+        return enrolment
+    }
+
+    /// Asks for a challenge; a phone gets a message.
+    public func challenge(
+        _ name: AccountName, factor: String, channel: MessageChannel? = nil
+    ) async throws(BrokerError) -> FactorChallenge {
+        let response = try await sessionManager.change(
+            name,
+            SupabaseOperation(
+                request: { project, token throws(FieldError) in
+                    try project.challenge(factor: factor, channel: channel, bearer: token)
+                },
+                apply: { response, _ throws(SupabaseError) in _ = try FactorChallenge(reading: response) }))
+        return try Broker.reading(response) { response throws(SupabaseError) in
+            try FactorChallenge(reading: response)
+        }
+    }
+
+    /// Answers a challenge: the session goes on with a higher level and other tokens.
+    public func verifyFactor(
+        _ name: AccountName, factor: String, challenge: String, code: Secret
+    ) async throws(BrokerError) -> AccountView {
+        let code = try SupabaseFlowStart.building { () throws(FieldError) in try OneTimeCode(parsing: code) }
+        _ = try await sessionManager.change(
+            name,
+            SupabaseOperation(
+                request: { project, token throws(FieldError) in
+                    try project.verify(factor: factor, challenge: challenge, proof: .code(code), bearer: token)
+                }, rotates: true, event: .mfaChallengeVerified))
+        return try await account(name)
+    }
+
+    /// Removes a factor. The session falls back to the first level, which its next token says.
+    public func removeFactor(_ name: AccountName, factor: String) async throws(BrokerError) -> AccountView {
+        _ = try await sessionManager.change(
+            name,
+            SupabaseOperation(request: { project, token throws(FieldError) in
+                try project.removeFactor(factor, bearer: token)
+            }))
+        do throws(BrokerError) {
+            return try await refresh(name, isForced: true)
+        } catch {
+            // It is removed; the next refresh will say so.
+            guard error.isTransient else { throw error }
+            return try await account(name)
+        }
+    }
+
+    // MARK: Identities
+
+    /// Takes a provider's account from the user.
+    public func unlink(_ name: AccountName, identity: String) async throws(BrokerError) -> JSONObject {
+        _ = try await sessionManager.change(
+            name,
+            SupabaseOperation(
+                request: { project, token throws(FieldError) in
+                    try project.removeIdentity(identity, bearer: token)
+                }))
+        try await look(name, event: nil, changesIdentities: true)
+        return try await heldUser(name)
+    }
+
+    // MARK: Functions
+
+    /// Calls one of the functions that the account's configuration lists, as the user.
+    public func call(
+        _ name: AccountName, function: String, arguments: JSONObject
+    ) async throws(BrokerError) -> JSON {
+        guard let rules = try await sessionManager.account(name).project else {
+            throw .methodUnsupported("\(name) is not at a Supabase project.")
+        }
+        guard rules.functions.contains(function) else {
+            throw .invalid(
+                field: "function",
+                reason: "it is not among the functions of \(name) "
+                    + "(rpc = [\(rules.functions.joined(separator: ", "))]); the configuration lists those that may be called"
+            )
+        }
+        let response = try await sessionManager.change(
+            name,
+            SupabaseOperation(
+                request: { project, token throws(FieldError) in
+                    try project.call(function, arguments: arguments, bearer: token)
+                },
+                apply: { response, _ throws(SupabaseError) in _ = try FunctionResponse(reading: response) }))
+        // What such functions are mostly for: another name, an account that is not active any more.
+        await sessionManager.renewProfile(name)
+        return try Broker.reading(response) { response throws(SupabaseError) in
+            try FunctionResponse(reading: response).value
+        }
+    }
+
+    static func reading<Answer>(
+        _ response: HTTPResponse, _ read: (HTTPResponse) throws(SupabaseError) -> Answer
+    ) throws(BrokerError) -> Answer {
+        try SupabaseProvider.read(response, on: .account, read)
+    }
+}

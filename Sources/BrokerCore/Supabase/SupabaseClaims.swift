@@ -1,0 +1,116 @@
+internal import HTTPMessages
+internal import SupabaseAuth
+
+/// Claims on flows of Supabase projects: by the key in the callback, since the server gives no state back. The key is
+/// no secret; that the code is this flow's is proved by PKCE alone, and a wrong code costs the flow nothing.
+extension FlowRegistry {
+    enum SupabaseClaim {
+        /// The caller now owns the flow's one callback and must fulfil the promise.
+        case claimed(Flow, SupabaseFlow, Promise<CallbackVerdict>)
+        case repeated(Promise<CallbackVerdict>)
+        /// Another callback of the flow is being worked on, and may turn out not to be genuine.
+        case busy(Promise<CallbackVerdict>)
+        case ended
+        case ignored(String)
+        /// It says that the other link of a change is awaited, and nothing else.
+        case noted(flow: String)
+        /// No flow of a project has to do with it.
+        case none
+    }
+
+    func claim(_ callback: SupabaseCallback, at url: WebURL, fingerprint: [UInt8]) async -> SupabaseClaim {
+        guard let id = flow(of: callback, at: url), let entry = entries[id],
+            case .project(let awaited) = entry.flow.awaited, let redirect = awaited.redirect
+        else { return .none }
+        guard redirect.isPlace(of: url) else {
+            return .ignored("It arrived at another address than the one this sign-in asked for.")
+        }
+        guard redirect.keyPlace != .none || entry.attempts < SupabaseFlow.maxAttempts else {
+            return .ignored("Too many callbacks of this sign-in had a code of another one. Start it again.")
+        }
+        if redirect.keyPlace == .none, case .refusal = callback.outcome {
+            return .ignored("An error without a flow's key could be anybody's: nothing was changed.")
+        }
+        if case .message(let text) = callback.outcome {
+            if awaited.purpose == .change, entry.status == .pending { return .noted(flow: id) }
+            return .ignored("It is not the last word: \(text)")
+        }
+        if let claim = entry.claim, entry.endedAt == nil, claim.fingerprint != fingerprint {
+            return .busy(claim.verdict)
+        }
+        switch await take(id, fingerprint) {
+        case .granted(let verdict): return .claimed(entry.flow, awaited, verdict)
+        case .repeated(let verdict): return .repeated(verdict)
+        case .ended: return .ended
+        case .ignored(let reason): return .ignored(reason)
+        }
+    }
+
+    private func flow(of callback: SupabaseCallback, at url: WebURL) -> String? {
+        if let key = callback.key(at: url), let id = identifiers[SupabaseCallback.digest(ofKey: key)] { return id }
+        // What another provider gave another flow is not for the project's eyes.
+        guard !hasState(of: url) else { return nil }
+        return entries.first { _, entry in
+            guard entry.status == .pending, case .project(let awaited) = entry.flow.awaited,
+                let redirect = awaited.redirect
+            else { return false }
+            return redirect.keyPlace == .none && redirect.isPlace(of: url)
+        }?.key
+    }
+
+    /// True if it has the state of a flow at a provider of another kind: a project gives none back.
+    private func hasState(of url: WebURL) -> Bool {
+        let pairs = (try? FormEncoding.parse(url.query ?? "")) ?? []
+        return pairs.contains { $0.name == "state" && identifiers[SupabaseCallback.digest(ofKey: $0.value)] != nil }
+    }
+
+    /// The code was not this flow's: it goes on waiting for the genuine one, unless its time has passed meanwhile, which
+    /// the claim had kept from ending it.
+    func release(_ id: String) async {
+        entries[id]?.claim = nil
+        entries[id]?.attempts += 1
+        guard let flow = entries[id]?.flow, flow.isOver(by: clock) else { return }
+        await finish(id, as: .expired(flow.expiry))
+    }
+
+    /// Without a key, what a callback belongs to is told by its scheme alone.
+    func refuseSecondKeyless(at redirectURI: String) throws(BrokerError) {
+        let scheme = redirectURI.prefix { $0 != ":" }.lowercased()
+        let isTaken = entries.values.contains { entry in
+            guard entry.status == .pending, case .project(let awaited) = entry.flow.awaited,
+                let redirect = awaited.redirect, redirect.keyPlace == .none
+            else { return false }
+            return redirect.url.prefix { $0 != ":" }.lowercased() == scheme
+        }
+        guard !isTaken else {
+            throw .conflict(
+                "A sign-in by the scheme \(scheme) is pending, and without keys (redirect_flow_key = \"none\") there "
+                    + "can be one at a time. Finish or withdraw it.")
+        }
+    }
+
+    // MARK: Messages
+
+    /// The flow, if a message was sent for it that somebody may answer.
+    func messageFlow(
+        _ id: String
+    ) throws(BrokerError) -> (flow: Flow, awaited: SupabaseFlow, message: SupabaseFlow.Message) {
+        guard let entry = entries[id] else { throw .flowNotFound }
+        guard entry.status == .pending else { throw .flowEnded }
+        guard case .project(let awaited) = entry.flow.awaited, let message = awaited.message else {
+            throw .conflict("This sign-in waits for no code.")
+        }
+        return (entry.flow, awaited, message)
+    }
+
+    /// Takes the right to send the message again, or says when there is one.
+    func admitResending(_ id: String) throws(BrokerError) {
+        guard let due = entries[id]?.resendAt else { return }
+        let now = clock.uptime
+        guard now >= due else { throw .provider(.rateLimited(retryAfter: due - now)) }
+        entries[id]?.resendAt = now + SupabaseFlow.resendInterval
+    }
+
+    /// The server said when.
+    func postponeResending(_ id: String, by seconds: Int) { entries[id]?.resendAt = clock.uptime + seconds }
+}

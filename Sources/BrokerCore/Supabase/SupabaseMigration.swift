@@ -1,0 +1,49 @@
+internal import SupabaseAuth
+
+/// An app that had users of its own before it had a project: what it called this person, shown with the session until
+/// the app says that it has moved the person's data.
+extension Broker {
+    /// Notes the person's former identifier. The same again changes nothing; another one has to wait until the first is
+    /// acknowledged (`.conflict`).
+    public func migrate(_ name: AccountName, from identifier: String) async throws(BrokerError) -> AccountView {
+        guard (1...255).contains(identifier.utf8.count), identifier.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+            throw .invalid(field: "from", reason: "an identifier of 1 to 255 bytes without control characters")
+        }
+        try await sessionManager.setMigration(name, identifier)
+        return try await account(name)
+    }
+
+    /// The app has moved the person's data. Idempotent.
+    public func acknowledgeMigration(_ name: AccountName) async throws(BrokerError) -> AccountView {
+        try await sessionManager.setMigration(name, nil)
+        return try await account(name)
+    }
+}
+
+extension SessionManager {
+    func setMigration(_ name: AccountName, _ identifier: String?) async throws(BrokerError) {
+        try await ready(name)
+        guard let account = lanes[name]?.account else { throw .accountNotFound(name.rawValue) }
+        guard account.project != nil else { throw .methodUnsupported("\(name) is not at a Supabase project.") }
+        guard try readable(name) != nil else { throw absence(of: name) }
+        let turn = enqueue(name) { sessionManager -> Result<Void, BrokerError> in
+            guard let lane = sessionManager.lanes[name], var session = lane.session, lane.closings == 0 else {
+                return .failure(.signInRequired(name))
+            }
+            guard session.project?.migratesFrom != identifier else { return .success(()) }
+            // What waits for the app must not be lost by another word of it.
+            if identifier != nil, let former = session.project?.migratesFrom {
+                return .failure(
+                    .conflict(
+                        "The data of \(former) waits to be moved already. When that is done: "
+                            + "ringback migrate-user \(name) --done"))
+            }
+            session.project?.migratesFrom = identifier
+            if let error = await sessionManager.save(session, lane.account) { return .failure(error) }
+            guard sessionManager.keep(session, lane) else { return .failure(.signInRequired(name)) }
+            return .success(())
+        }
+        guard let result = await turn.wait() else { throw .cancelled }
+        try result.get()
+    }
+}

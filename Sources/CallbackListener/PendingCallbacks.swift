@@ -1,0 +1,133 @@
+// Which redirect URIs are waited for, and the answer to every request. Binding and closing ports is the listener's.
+
+internal import Glibc
+internal import LocalHTTP
+internal import Synchronization
+
+/// The open ports and what waits behind them.
+final class PendingCallbacks: Sendable {
+    /// A redirect URI that has just lost its last flow.
+    struct Release: Sendable, Equatable {
+        let port: Int
+        fileprivate let redirectURI: String
+        fileprivate let generation: Int
+    }
+
+    private struct State {
+        var ports: [Int: CallbackPort] = [:]
+        /// By the redirect URI that was handed out.
+        var places: [String: (port: Int, place: CallbackPort.Place)] = [:]
+        var isShutDown = false
+    }
+
+    private let state = Mutex(State())
+    private let ownerOf: @Sendable (Peer) -> UInt32?
+    private let deliver: LoopbackListener.Delivery
+
+    init(ownerOf: @escaping @Sendable (Peer) -> UInt32?, deliver: @escaping LoopbackListener.Delivery) {
+        self.ownerOf = ownerOf
+        self.deliver = deliver
+    }
+
+    // MARK: Ports
+
+    var isShutDown: Bool { state.withLock { $0.isShutDown } }
+
+    /// Every address that is listened at, sorted.
+    var addresses: [String] {
+        let ports = state.withLock { Array($0.ports.values) }
+        return ports.sorted { $0.number < $1.number }.flatMap { port in
+            Family.allCases.filter(port.families.contains).map { family in
+                family == .ipv4 ? "127.0.0.1:\(port.number)" : "[::1]:\(port.number)"
+            }
+        }
+    }
+
+    /// A free port that is open already on the families.
+    func sharedPort(on families: Set<Family>) -> Int? {
+        state.withLock { state in
+            state.ports.values.filter { $0.isFree && $0.families.isSuperset(of: families) }.map(\.number).min()
+        }
+    }
+
+    /// The families that a port is open on.
+    func families(of port: Int) -> Set<Family> {
+        state.withLock { $0.ports[port]?.families ?? [] }
+    }
+
+    /// Notes that a flow waits; the port is bound on all its families. Returns the redirect URI.
+    func add(_ binding: CallbackBinding, at number: Int) -> String {
+        state.withLock { state in
+            let place = CallbackPort.Place(authority: binding.authority(port: number), path: binding.path)
+            let redirectURI = binding.redirectURI(port: number)
+            var port = state.ports[number] ?? CallbackPort(number: number, isFree: binding.port == 0)
+            port.families.formUnion(binding.families)
+            port.authorities[place.authority, default: []].formUnion(binding.families)
+            if port.waiting[place] != nil {
+                port.waiting[place]?.count += 1
+                port.waiting[place]?.generation += 1
+            } else {
+                port.waiting[place] = CallbackPort.Waiting(
+                    base: String(redirectURI.prefix { $0 != "?" }), acceptsPost: binding.acceptsPost,
+                    peerUIDs: binding.peerUIDs)
+            }
+            state.ports[number] = port
+            state.places[redirectURI] = (number, place)
+            return redirectURI
+        }
+    }
+
+    /// Takes one flow away. Returns the redirect URI's release if it was its last. The place stays for a while even then:
+    /// a browser that repeats its callback gets the first one's answer (CONTRACT section 6), which is not ours to judge.
+    func remove(_ redirectURI: String) -> Release? {
+        state.withLock { state in
+            guard let (number, place) = state.places[redirectURI],
+                var waiting = state.ports[number]?.waiting[place], waiting.count > 0
+            else { return nil }
+            waiting.count -= 1
+            waiting.generation += 1
+            state.ports[number]?.waiting[place] = waiting
+            guard waiting.count == 0 else { return nil }
+            return Release(port: number, redirectURI: redirectURI, generation: waiting.generation)
+        }
+    }
+
+    /// Forgets a place that is still unused since its release; true if it was its port's last, which is to be closed.
+    func forget(_ release: Release) -> Bool {
+        state.withLock { state in
+            guard let (number, place) = state.places[release.redirectURI],
+                state.ports[number]?.waiting[place]?.generation == release.generation
+            else { return false }
+            state.places[release.redirectURI] = nil
+            state.ports[number]?.waiting[place] = nil
+            guard state.ports[number]?.waiting.isEmpty == true else { return false }
+            state.ports[number] = nil
+            return true
+        }
+    }
+
+    /// Forgets everything, for good.
+    func shutDown() {
+        state.withLock { $0 = State(isShutDown: true) }
+    }
+
+    // MARK: Requests
+
+    /// The answer to a request.
+    func answer(_ request: ServerRequest) async -> ServerResponse {
+        guard case .network(_, _, _, let number) = request.peer,
+            let port = state.withLock({ $0.ports[Int(number)] })
+        else { return CallbackPages.notFound }
+        switch CallbackGate(port: port, user: getuid()).judge(request, owner: ownerOf(request.peer)) {
+        case .refused(let status): return CallbackPages.refusal(status)
+        case .page(let page): return page
+        case .callback(let arrival):
+            switch await deliver(arrival) {
+            case .completed: return CallbackPages.seeOther(CallbackPages.donePath)
+            case .failed: return CallbackPages.seeOther(CallbackPages.failedPath)
+            case .noted: return CallbackPages.seeOther(CallbackPages.notedPath)
+            case .unknown: return CallbackPages.notFound
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+internal import HTTPMessages
+internal import Secrets
+public import SupabaseAuth
+
+/// A project on Supabase, as an account names it.
+public struct SupabaseConfiguration: Sendable, Equatable {
+    /// Its address and its publishable key.
+    public let project: SupabaseProject
+    /// False if a callback by custom scheme carries no flow key (for exact allow lists).
+    public let callbackCarriesFlowKey: Bool
+    /// Whose page a browser is sent to, where the sign-in names none.
+    public let oauthProvider: String?
+    /// ID tokens without a nonce are taken.
+    public let allowsMissingNonce: Bool
+    /// The name of the account whose ID token signs in here, where the sign-in hands none in.
+    public let idTokenAccount: String?
+    /// The table of the app's own rows about its people.
+    public let profileTable: String?
+    /// Its column with the user's identifier.
+    public let profileKey: String
+    /// The function that makes the row where there is none.
+    public let profileFunction: String?
+    /// The functions that callers may have called.
+    public let functions: [String]
+}
+
+extension AccountReader {
+    static let supabaseKeys = [
+        "url", "api_key", "token_issuer", "redirect_flow_key", "oauth_provider", "allow_missing_nonce",
+        "id_token_account", "profile", "profile_rpc", "rpc",
+    ]
+
+    mutating func readSupabase() -> AccountProvider? {
+        var isGood = true
+        for key in ["url", "api_key"] where !isWritten(key) {
+            isGood = false
+            refuse("provider", "provider = \"supabase\" needs \(key)")
+        }
+        let (url, key) = (table.string("url"), table.string("api_key"))
+        // Each by itself, so that both mistakes are told at once.
+        for (name, url, key) in [("url", url, nil), ("api_key", "https://project.invalid", key)] {
+            guard let url, name == "url" || key != nil else { continue }
+            do throws(SupabaseProject.Failure) {
+                _ = try SupabaseProject(parsing: url, apiKey: key.map { Secret($0) })
+            } catch {
+                isGood = false
+                refuse(name, AccountReader.words(error))
+            }
+        }
+        let issuer = readTokenIssuer()
+        guard isGood, let url, let key,
+            let project = try? SupabaseProject(parsing: url, apiKey: Secret(key), issuer: issuer)
+        else { return nil }
+        return readRules(of: project).map { .supabase($0) }
+    }
+
+    /// Compared with the tokens' own word byte for byte, so that it stays as it is written.
+    private mutating func readTokenIssuer() -> String? {
+        guard let issuer = table.string("token_issuer") else { return nil }
+        let url = try? WebURL(parsing: issuer)
+        guard url?.isSecure == true, url?.query == nil, url?.fragment == nil else {
+            refuse("token_issuer", "must be an https URL as the tokens' iss has it, without query and fragment")
+            return nil
+        }
+        return issuer
+    }
+
+    /// What a person would make of the two mistakes that are made most.
+    private static func words(_ failure: SupabaseProject.Failure) -> String {
+        switch failure {
+        case .invalidURL: "must be the project's https URL (http on loopback), without query and fragment"
+        case .invalidKey: "must be printable ASCII without spaces"
+        case .privilegedKey: "is a secret key, which bypasses every rule of the project: use the publishable one"
+        }
+    }
+
+    private mutating func readRules(of project: SupabaseProject) -> SupabaseConfiguration? {
+        let before = check.errors.count
+        readNames()
+        let profile = readProfile(of: project)
+        if table.string("id_token_account") == name { refuse("id_token_account", "is the account itself") }
+        let isKeyless = table.string("redirect_flow_key") == "none"
+        checkBrowser(of: project, isKeyless: isKeyless)
+        guard check.errors.count == before else { return nil }
+        return SupabaseConfiguration(
+            project: project, callbackCarriesFlowKey: !isKeyless, oauthProvider: table.string("oauth_provider"),
+            allowsMissingNonce: table.boolean("allow_missing_nonce") ?? false,
+            idTokenAccount: table.string("id_token_account"), profileTable: profile?.table,
+            profileKey: profile?.key ?? AccountReader.usualProfileKey,
+            profileFunction: table.string("profile_rpc"), functions: table.strings("rpc")?.map(\.text) ?? [])
+    }
+
+    private static let usualProfileKey = "id"
+    private static let nameRule = "is not a name: letters, digits and “_”, at most 63, no digit first"
+
+    private mutating func readNames() {
+        for (word, node) in table.strings("rpc") ?? [] where !SupabaseProject.isName(word) {
+            refuse("rpc", node, "“\(word)” \(AccountReader.nameRule)")
+        }
+        guard let function = table.string("profile_rpc") else { return }
+        if !SupabaseProject.isName(function) { refuse("profile_rpc", AccountReader.nameRule) }
+        if !isWritten("profile") { refuse("profile_rpc", "makes a row of the profile, and there is no profile") }
+    }
+
+    /// What the tables' server would take for something else than a table and a column is said here.
+    private mutating func readProfile(of project: SupabaseProject) -> (table: String, key: String)? {
+        guard let profile = table.table("profile") else { return nil }
+        guard let name = profile.string("table") else {
+            if !isWritten("table", in: "profile") {
+                refuse("profile", "needs a table: profile = { table = \"profiles\", key = \"id\" }")
+            }
+            return nil
+        }
+        let key = profile.string("key") ?? AccountReader.usualProfileKey
+        for member in profile.members {
+            guard case .string(let word) = member.node.value, !SupabaseProject.isName(word) else { continue }
+            refuse("profile", member.node, member.key, AccountReader.nameRule)
+            return nil
+        }
+        guard (try? project.row(in: name, where: key, is: "x", bearer: Secret("x"))) != nil else {
+            refuse("profile", "“\(key)” is a word of the tables' server and names no column there")
+            return nil
+        }
+        return (name, key)
+    }
+
+    /// What the server would refuse, or would not give back, is said before a person is sent to it.
+    private mutating func checkBrowser(of project: SupabaseProject, isKeyless: Bool) {
+        if let word = table.string("oauth_provider"),
+            (try? project.authorizationURL(BrowserSignIn(provider: word, redirectTo: "", challenge: ""))) == nil
+        {
+            refuse("oauth_provider", "must be a provider's name, such as google or custom:acme")
+        }
+        guard let base = table.string("redirect_uri")?.replacing("{port}", with: "1"), !base.contains(":0/") else {
+            return
+        }
+        do throws(FieldError) {
+            _ = try SupabaseRedirect(base: base, key: "key", isKeyless: isKeyless)
+        } catch {
+            refuse("redirect_uri", error.reason)
+        }
+    }
+}

@@ -1,0 +1,231 @@
+public import BrokerCore
+internal import HTTPMessages
+public import Secrets
+internal import Synchronization
+
+/// Links of configured schemes that end no sign-in, for the app that listens. A URL that may carry a secret of a
+/// sign-in is never one, see ``LinkRules``. The newest listener gets the links; without one the configured program is
+/// started, and a link waits for it a minute at most. Links rest in memory alone.
+public final class DeepLinkRegistry: Sendable {
+    /// What became of a URL that came from outside.
+    public enum Reception: Sendable, Equatable {
+        /// It is no link for an app: the broker is to look at it.
+        case callback
+        /// It is kept until an app has acknowledged it. `isHeard`: one listens.
+        case kept(DeepLink, isHeard: Bool)
+        /// Nobody has configured its scheme; the sentence says what to do.
+        case refused(String)
+    }
+
+    private struct State {
+        var tables: [String: LinkScheme] = [:]
+        var schemes: [String: SchemeLinks] = [:]
+        var nextID: UInt64
+        /// The last that were acknowledged: who asks twice is told the same twice.
+        var acknowledged: [UInt64] = []
+        /// When it is looked at again.
+        var look: (due: Int, ticket: UInt64)?
+        var tickets: UInt64 = 0
+    }
+    private let state: Mutex<State>
+    private let broker: Broker
+    private let clock: BrokerClock
+    private let work: Work
+    private let record: @Sendable (BrokerFact) -> Void
+    private let startApplication: @Sendable (_ scheme: String, _ url: Secret) async -> String?
+
+    private static let memory = 256
+
+    /// - Parameter startApplication: starts a scheme's program for a link; nil, or why it could not be started.
+    public init(
+        broker: Broker, clock: BrokerClock = .system, work: Work = Work(),
+        record: @escaping @Sendable (BrokerFact) -> Void = { _ in },
+        startApplication: @escaping @Sendable (_ scheme: String, _ url: Secret) async -> String?
+    ) {
+        self.broker = broker
+        self.clock = clock
+        self.work = work
+        self.record = record
+        self.startApplication = startApplication
+        state = Mutex(State(nextID: EventBus.now()))
+    }
+
+    /// Takes over the configuration's tables, after the broker has taken over its accounts. What waits for a scheme that
+    /// is gone is dropped, and who listens for it is told.
+    public func configure(_ tables: [LinkScheme]) async {
+        let configured = LinkRules(
+            schemes: tables.map(\.name), redirectURIs: await broker.redirectURIs().configured
+        ).schemes
+        let ended = state.withLock { state -> [LinkListener] in
+            state.tables = Dictionary(tables.map { ($0.name, $0) }) { _, last in last }
+            let gone = state.schemes.keys.filter { !configured.contains($0) }
+            return gone.compactMap { state.schemes.removeValue(forKey: $0)?.listener }
+        }
+        for listener in ended { listener.end(.removed) }
+    }
+
+    /// A URL that a program was started with, or that somebody pasted.
+    public func receive(_ text: String) async -> Reception {
+        guard let url = try? WebURL(parsing: text) else { return .callback }
+        let kind = await rules().kind(of: url)
+        if kind == .callback { return .callback }
+        if await broker.remembersFlow(withAnyOf: LinkRules.keys(in: url)) { return .callback }
+        switch kind {
+        case .callback: return .callback
+        case .deepLink(let scheme): return keep(Secret(text), scheme)
+        case .foreign(let scheme):
+            return .refused(DeepLinkRegistry.notConfigured(scheme))
+        }
+    }
+
+    private static func notConfigured(_ scheme: String) -> String {
+        "The scheme \(scheme) is not configured. Add [schemes.\"\(scheme)\"] to the configuration, or an account with such "
+            + "a redirect URI, and reload."
+    }
+
+    /// Why a URL that no sign-in wanted cannot have been one's: nobody has configured its scheme. Nil for others, and for
+    /// those of the web.
+    public func whyForeign(_ text: String) async -> String? {
+        guard let url = try? WebURL(parsing: text), url.scheme != "http", url.scheme != "https",
+            await !rules().schemes.contains(url.scheme)
+        else { return nil }
+        return DeepLinkRegistry.notConfigured(url.scheme)
+    }
+
+    /// Listens for a scheme's links from now on, in the place of whoever did. Nil if nobody has configured it.
+    public func listen(to scheme: String, peer: PolicyPeer?) async -> LinkListener? {
+        let scheme = scheme.lowercased()
+        guard await rules().schemes.contains(scheme) else { return nil }
+        let listener = LinkListener(scheme: scheme, peer: peer, registry: self)
+        let now = clock.boot()
+        let former = state.withLock { state in
+            state.schemes[scheme, default: SchemeLinks()].forgetOld(at: now)
+            return state.schemes[scheme, default: SchemeLinks()].replaceListener(listener)
+        }
+        if let former {
+            former.end(.replaced)
+            record(.linkListenerReplaced(scheme: scheme, by: peer, former: former.peer))
+            broker.bus.post(BrokerEvent(kind: .listenerReplaced, scheme: scheme, at: broker.now))
+        }
+        return listener
+    }
+
+    /// The app has taken the link. False if there never was one of this name, or it has waited too long.
+    public func acknowledge(_ id: UInt64) -> Bool {
+        state.withLock { state in
+            for scheme in state.schemes.keys where state.schemes[scheme]?.acknowledge(id) == true {
+                state.acknowledged.append(id)
+                if state.acknowledged.count > DeepLinkRegistry.memory { state.acknowledged.removeFirst() }
+                return true
+            }
+            return state.acknowledged.contains(id)
+        }
+    }
+
+    /// The schemes that some app listens for now, sorted.
+    public var heard: [String] {
+        state.withLock { $0.schemes.filter { $0.value.listener != nil }.keys.sorted() }
+    }
+
+    // MARK: For listeners
+
+    func links(for listener: LinkListener, after id: UInt64) -> [DeepLink] {
+        let now = clock.boot()
+        return state.withLock { state in
+            guard state.schemes[listener.scheme]?.listener === listener else { return [] }
+            state.schemes[listener.scheme]?.forgetOld(at: now)
+            return state.schemes[listener.scheme]?.links(after: id) ?? []
+        }
+    }
+
+    func leave(_ listener: LinkListener) {
+        let now = clock.boot()
+        let start = state.withLock { state -> DeepLink? in
+            guard state.schemes[listener.scheme]?.listener === listener else { return nil }
+            state.schemes[listener.scheme]?.forgetOld(at: now)
+            state.schemes[listener.scheme]?.listenerLeft(at: now)
+            let table = state.tables[listener.scheme]
+            return state.schemes[listener.scheme]?.takeStart(table, at: now)
+        }
+        if let start { begin(start) }
+        lookLater()
+    }
+
+    // MARK: Waiting and starting
+
+    private func rules() async -> LinkRules {
+        let tables = state.withLock { Array($0.tables.keys) }
+        let redirects = await broker.redirectURIs()
+        return LinkRules(schemes: tables, redirectURIs: redirects.configured, awaited: redirects.ofFlows)
+    }
+
+    private func keep(_ url: Secret, _ scheme: String) -> Reception {
+        let (now, at) = (clock.boot(), broker.now)
+        let kept = state.withLock { state -> (link: DeepLink, listener: LinkListener?, start: DeepLink?) in
+            let link = DeepLink(id: state.nextID, scheme: scheme, url: url, at: at)
+            state.nextID += 1
+            var links = state.schemes[scheme] ?? SchemeLinks()
+            links.append(link, at: now)
+            let start = links.takeStart(state.tables[scheme], at: now)
+            state.schemes[scheme] = links
+            return (link, links.listener, start)
+        }
+        kept.listener?.wake()
+        broker.bus.post(BrokerEvent(kind: .deepLink, scheme: scheme, at: at))
+        if let start = kept.start { begin(start) }
+        lookLater()
+        return .kept(kept.link, isHeard: kept.listener != nil)
+    }
+
+    private func begin(_ link: DeepLink) {
+        work.start { [self] in
+            if let reason = await startApplication(link.scheme, link.url) {
+                record(.applicationNotStarted(scheme: link.scheme, reason: reason))
+            } else {
+                record(.applicationStarted(scheme: link.scheme))
+            }
+        }
+    }
+
+    /// Looks again when something is due: a program to start, or the end of a link. One look is planned at a time; one
+    /// that has been planned anew finds its ticket out of date.
+    private func lookLater() {
+        let now = clock.boot()
+        let plan = state.withLock { state -> (due: Int, ticket: UInt64)? in
+            let dues = state.schemes.compactMap { $0.value.nextDue(state.tables[$0.key], at: now) }
+            guard let due = dues.min(), state.look.map({ due < $0.due }) ?? true else { return nil }
+            state.tickets += 1
+            state.look = (due, state.tickets)
+            return state.look
+        }
+        guard let plan else { return }
+        work.startTimer { [self] in
+            // A laptop sleeps: no wait toward an instant is longer than 30 s.
+            while true {
+                let left = plan.due - clock.boot()
+                guard state.withLock({ $0.look?.ticket }) == plan.ticket else { return }
+                guard left > 0 else { break }
+                guard (try? await clock.sleep(.milliseconds(min(left, 30_000)))) != nil else { return }
+            }
+            look()
+        }
+    }
+
+    /// Drops what is too old and starts what is due.
+    private func look() {
+        let now = clock.boot()
+        let starts = state.withLock { state -> [DeepLink] in
+            var starts: [DeepLink] = []
+            for (name, known) in state.schemes {
+                var links = known
+                links.forgetOld(at: now)
+                if let start = links.takeStart(state.tables[name], at: now) { starts.append(start) }
+                state.schemes[name] = links.isIdle(at: now) ? nil : links
+            }
+            state.look = nil
+            return starts
+        }
+        for start in starts { begin(start) }
+        lookLater()
+    }
+}

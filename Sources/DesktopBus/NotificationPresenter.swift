@@ -1,0 +1,172 @@
+internal import Dispatch
+internal import Glibc
+internal import Synchronization
+
+/// Shows notices on the person's desktop and hears what becomes of them, on a thread of its own. Without a bus or a
+/// notification server it says so, and goes on looking for one.
+public final class NotificationPresenter: Sendable {
+    /// What came of a request to show a notice.
+    public enum Showing: Sendable, Equatable {
+        case shown(ShownNotice)
+        /// Nobody is there who shows notices, or it cannot be shown; our own sentence.
+        case notShown(reason: String)
+    }
+
+    private enum Job: Sendable {
+        case show(Notice, replacing: UInt32?, answer: @Sendable (Showing) -> Void)
+        case close(UInt32, done: @Sendable () -> Void)
+    }
+
+    /// Until the first and the last of the attempts to find a bus.
+    private static let patience: ClosedRange<Duration> = .seconds(1) ... .seconds(60)
+
+    private let jobs = Mutex<[Job]>([])
+    /// A byte in it says that there are jobs.
+    private let bell: Mutex<Int32>
+
+    /// Looks for the session bus at `place`, by default where the environment says it is. `report` is called on the
+    /// desk's thread.
+    public init(place: BusPlace = .session(), report: @escaping @Sendable (NoticeEvent) -> Void) {
+        var ends: [Int32] = [-1, -1]
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+        guard unsafe socketpair(AF_UNIX, type, 0, &ends) == 0 else {
+            bell = Mutex(-1)
+            return
+        }
+        bell = Mutex(ends[1])
+        let hearing = ends[0]
+        DispatchQueue(label: "ringback.notices").async { [weak self] in
+            NotificationPresenter.work(place, hearing, report) { self?.takeJobs() }
+            Glibc.close(hearing)
+        }
+    }
+
+    deinit {
+        // The thread sees the end of it.
+        bell.withLock { end in
+            if end >= 0 { Glibc.close(end) }
+        }
+    }
+
+    /// Shows a notice, in the place of another one if that is still shown.
+    public func show(_ notice: Notice, replacing former: UInt32?, answer: @escaping @Sendable (Showing) -> Void) {
+        put(.show(notice, replacing: former, answer: answer))
+    }
+
+    /// Takes a notice away, if it is still shown. `done` is called when that is tried.
+    public func close(_ notice: UInt32, done: @escaping @Sendable () -> Void = {}) { put(.close(notice, done: done)) }
+
+    private func put(_ job: Job) {
+        jobs.withLock { $0.append(job) }
+        // A full socket is as good as one more byte in it.
+        _ = bell.withLock { end in unsafe send(end, [1], 1, Int32(MSG_NOSIGNAL)) }
+    }
+
+    private func takeJobs() -> [Job] {
+        jobs.withLock { jobs in
+            defer { jobs = [] }
+            return jobs
+        }
+    }
+
+    // MARK: The thread
+
+    /// - Parameter take: what there is to do; nil when the desk has gone.
+    private static func work(
+        _ place: BusPlace, _ bell: Int32, _ report: @Sendable (NoticeEvent) -> Void, _ take: () -> [Job]?
+    ) {
+        var server: NotificationServer?
+        var wait = patience.lowerBound
+        // Looked for when it is first needed, and from then on.
+        var isWanted = false
+        while true {
+            guard let jobs = take() else { return }
+            isWanted = isWanted || !jobs.isEmpty
+            if isWanted, server == nil { server = find(place, &wait, isNew: jobs.isEmpty, report) }
+            for job in jobs { perform(job, &server, report) }
+            do throws(BusFailure) {
+                try hear(server, report)
+                try sleep(server, bell, isWanted && server == nil ? wait : nil)
+            } catch {
+                server = nil
+                report(.serverGone(server: ""))
+            }
+            // Emptied before the jobs are taken: what comes in between rings again.
+            var buffer = [UInt8](repeating: 0, count: 64)
+            while unsafe recv(bell, &buffer, buffer.count, 0) > 0 {}
+        }
+    }
+
+    private static func find(
+        _ place: BusPlace, _ wait: inout Duration, isNew: Bool, _ report: @Sendable (NoticeEvent) -> Void
+    ) -> NotificationServer? {
+        guard let server = try? NotificationServer(place) else {
+            wait = min(wait * 2, patience.upperBound)
+            return nil
+        }
+        wait = patience.lowerBound
+        // Whoever asked before there was a bus may ask again.
+        if isNew, (try? server.isThere()) == true { report(.serverCame) }
+        return server
+    }
+
+    private static func perform(
+        _ job: Job, _ server: inout NotificationServer?, _ report: @Sendable (NoticeEvent) -> Void
+    ) {
+        switch job {
+        case .show(let notice, let former, let answer):
+            guard let there = server else { return answer(.notShown(reason: "there is no session bus")) }
+            do throws(BusFailure) {
+                answer(.shown(try there.show(notice, replacing: former)))
+            } catch {
+                answer(.notShown(reason: error.reasonOfNotices))
+                guard error == .lost else { return }
+                server = nil
+                report(.serverGone(server: ""))
+            }
+        case .close(let notice, let done):
+            try? server?.close(notice)
+            done()
+        }
+    }
+
+    /// Reports what has come.
+    private static func hear(_ server: NotificationServer?, _ report: @Sendable (NoticeEvent) -> Void)
+        throws(BusFailure)
+    {
+        while let server, let step = try server.bus.step() {
+            guard case .message(let message) = step else { continue }
+            // A message of another form than it should have is none of ours.
+            for event in (try? server.read(message)) ?? [] { report(event) }
+        }
+    }
+
+    /// Until something comes, or the bound has passed.
+    private static func sleep(
+        _ server: NotificationServer?, _ bell: Int32, _ bound: Duration?
+    ) throws(BusFailure) {
+        var waiting = [pollfd(fd: bell, events: Int16(POLLIN), revents: 0)]
+        var milliseconds = bound.map { Int32($0 / .milliseconds(1)) } ?? -1
+        if let server {
+            let interest = try server.bus.interest()
+            waiting.append(interest.waiting)
+            milliseconds = interest.milliseconds
+        }
+        _ = unsafe poll(&waiting, nfds_t(waiting.count), milliseconds)
+    }
+}
+
+extension BusFailure {
+    /// Why a notice was not shown.
+    fileprivate var reasonOfNotices: String {
+        switch self {
+        case .noLibrary, .noBus, .lost: "there is no session bus"
+        case .timedOut: "the notification server does not answer"
+        case .refused(let name):
+            name.hasPrefix("org.freedesktop.DBus.Error.Spawn") || name.hasSuffix(".ServiceUnknown")
+                || name.hasSuffix(".NameHasNoOwner")
+                ? "there is no notification server" : "the notification server refused: \(name)"
+        default: "the notification server does not keep to its interface"
+        }
+    }
+}

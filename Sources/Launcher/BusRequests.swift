@@ -1,0 +1,207 @@
+internal import DesktopBus
+internal import Dispatch
+internal import Glibc
+internal import Secrets
+internal import StrictJSON
+internal import Synchronization
+
+/// The helper's business with the person's buses. A conversation may wait long for a service or a person, so each has a
+/// thread of its own, as has each watch; what they find is put down here, and a bell rings in the helper's poll loop.
+final class BusRequests: Sendable {
+    /// Where the buses are; nil for where the environment says.
+    struct Places: Sendable {
+        var session: String?
+        var system: String?
+    }
+
+    /// What a conversation ended with: members for the answer, and the secret that follows it.
+    typealias Outcome = Result<(members: JSONObject, secret: Secret?), SecretServiceError>
+
+    /// More at once is a mistake in the daemon; each may hold a question open.
+    static let maxConversations = 8
+    /// As many programs may be about to start.
+    static let maxPrograms = 8
+
+    private struct State {
+        var outcomes: [(request: Int, outcome: Outcome)] = []
+        var events: Set<BusEvent> = []
+        var watches: [BusEvent: BusWatch] = [:]
+        var conversations = 0
+        var programs = 0
+        var notices: NotificationPresenter?
+        var noticeEvents: [NoticeEvent] = []
+    }
+
+    private let places: Places
+    private let state = Mutex(State())
+    /// The end that becomes readable when there is something to take.
+    let descriptor: Int32
+    private let bell: Int32
+
+    init(_ places: Places) throws(Spawn.Failure) {
+        var ends: [Int32] = [-1, -1]
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+        guard unsafe socketpair(AF_UNIX, type, 0, &ends) == 0 else { throw Spawn.Failure(code: errno) }
+        self.places = places
+        descriptor = ends[0]
+        bell = ends[1]
+    }
+
+    deinit {
+        close(descriptor)
+        close(bell)
+    }
+
+    /// What has come in since the last look.
+    func take() -> (outcomes: [(request: Int, outcome: Outcome)], events: [BusEvent], notices: [NoticeEvent]) {
+        // Emptied first: what comes in between rings again.
+        var buffer = [UInt8](repeating: 0, count: 64)
+        while unsafe recv(descriptor, &buffer, buffer.count, 0) > 0 {}
+        return state.withLock { state in
+            defer {
+                state.outcomes = []
+                state.events = []
+                state.noticeEvents = []
+            }
+            return (state.outcomes, BusEvent.allCases.filter(state.events.contains), state.noticeEvents)
+        }
+    }
+
+    /// Ends the watches.
+    func endWatches() {
+        // Outside of the lock: the last word of a watch may be on its way in.
+        let watches = state.withLock { state in
+            defer {
+                state.watches = [:]
+                state.notices = nil
+            }
+            return (state.watches, state.notices)
+        }
+        withExtendedLifetime(watches) {}
+    }
+
+    func watch(_ event: BusEvent) {
+        guard state.withLock({ $0.watches[event] == nil }) else { return }
+        let place: BusPlace =
+            switch event {
+            case .secretServiceChanged: .session(address: places.session)
+            case .screenLocked: .system(address: places.system)
+            }
+        let watch = BusWatch(for: event, place: place) { [weak self] in
+            self?.put { $0.events.insert(event) }
+        }
+        state.withLock { $0.watches[event] = watch }
+    }
+
+    /// Holds the conversation that the request asks for. The secret is the one to be kept, if it is about one.
+    func converse(_ request: JSON, id: Int, secret: Secret?) {
+        let mayBegin = state.withLock { state in
+            guard state.conversations < BusRequests.maxConversations else { return false }
+            state.conversations += 1
+            return true
+        }
+        guard mayBegin else {
+            let reason = "\(BusRequests.maxConversations) conversations with the Secret Service are under way already"
+            return put { $0.outcomes.append((id, .failure(.failed(reason: reason)))) }
+        }
+        let client = SecretServiceClient(place: .session(address: places.session))
+        DispatchQueue(label: "ringback.secret-service").async { [self] in
+            let outcome = BusRequests.hold(request, client, secret)
+            put { state in
+                state.conversations -= 1
+                state.outcomes.append((id, outcome))
+            }
+        }
+    }
+
+    /// Shows a notice, or takes one away.
+    func notify(_ request: JSON, id: Int) {
+        let desk = notices()
+        if let notice = Notice(members: request) {
+            let former = request["replaces"]?.integer.flatMap { UInt32(exactly: $0) }
+            desk.show(notice, replacing: former) { [self] showing in
+                put { $0.outcomes.append((id, .success((BusRequests.marked(showing).members, nil)))) }
+            }
+        } else {
+            let notice = request["notice"]?.integer.flatMap { UInt32(exactly: $0) } ?? 0
+            // Whoever asks may be about to end, and us with it.
+            desk.close(notice) { [self] in put { $0.outcomes.append((id, .success((JSONObject(), nil)))) } }
+        }
+    }
+
+    private func notices() -> NotificationPresenter {
+        state.withLock { state in
+            if let desk = state.notices { return desk }
+            let desk = NotificationPresenter(place: .session(address: places.session)) { [weak self] event in
+                self?.put { $0.noticeEvents.append(BusRequests.marked(event)) }
+            }
+            state.notices = desk
+            return desk
+        }
+    }
+
+    /// A helper that takes this one's place is told by its mark: nobody answers to what this one has shown.
+    static func mark(_ helper: Int32) -> String { "\(helper)/" }
+
+    private static func marked(_ showing: NotificationPresenter.Showing) -> NotificationPresenter.Showing {
+        guard case .shown(let notice) = showing else { return showing }
+        return .shown(ShownNotice(id: notice.id, server: mark(getpid()) + notice.server))
+    }
+
+    private static func marked(_ event: NoticeEvent) -> NoticeEvent {
+        guard case .serverGone(let server) = event else { return event }
+        return .serverGone(server: mark(getpid()) + server)
+    }
+
+    /// Starts a program. The answer says whether it runs.
+    func start(_ program: Application, environment: [String], id: Int) {
+        let mayBegin = state.withLock { state in
+            guard state.programs < BusRequests.maxPrograms else { return false }
+            state.programs += 1
+            return true
+        }
+        guard mayBegin else {
+            let reason = "was not started: \(BusRequests.maxPrograms) others are about to start"
+            return put { $0.outcomes.append((id, .success((BusRequests.members(ofFailure: reason), nil)))) }
+        }
+        DispatchQueue(label: "ringback.program").async { [self] in
+            let failure = program.start(environment: environment, places: places)
+            put { state in
+                state.programs -= 1
+                state.outcomes.append((id, .success((BusRequests.members(ofFailure: failure), nil))))
+            }
+        }
+    }
+
+    private static func members(ofFailure reason: String?) -> JSONObject {
+        var members = JSONObject([.init("started", .bool(reason == nil))])
+        members["reason"] = reason.map { .string($0) }
+        return members
+    }
+
+    private static func hold(_ request: JSON, _ client: SecretServiceClient, _ secret: Secret?) -> Outcome {
+        let id = request["key"]?.string
+        let mayPrompt = request["may_prompt"]?.bool ?? false
+        do throws(SecretServiceError) {
+            switch (request["verb"]?.string, id) {
+            case ("status", _): return .success((try client.status().members, nil))
+            case ("read", let id?): return .success((JSONObject(), try client.read(id: id, mayPrompt: mayPrompt)))
+            case ("create", let id?):
+                guard let secret else { throw .failed(reason: "there is no secret to keep") }
+                try client.create(id: id, secret: secret, mayPrompt: mayPrompt)
+            case ("delete", let id?): try client.delete(id: id, mayPrompt: mayPrompt)
+            case ("unlock", let id): try client.unlock(id: id, mayPrompt: mayPrompt)
+            default: throw .failed(reason: "not something that the Secret Service is asked")
+            }
+            return .success((JSONObject(), nil))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func put(_ change: (inout State) -> Void) {
+        state.withLock { change(&$0) }
+        // A full socket is as good as one more byte in it.
+        _ = unsafe send(bell, [1], 1, Int32(MSG_NOSIGNAL))
+    }
+}

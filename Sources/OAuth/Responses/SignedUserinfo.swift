@@ -1,0 +1,84 @@
+public import Cryptography
+public import HTTPMessages
+public import Secrets
+internal import StrictJSON
+
+/// What a signed userinfo answer must agree with.
+public struct UserinfoExpectations: Sendable {
+    /// As ``IDTokenExpectations/issuer``; pass the ID token's own `iss` where that is a template.
+    public var issuer: String
+    public var clientID: String
+    /// The ID token's `sub`.
+    public var subject: String?
+    /// Unix seconds.
+    public var now: Int
+    /// As ``IDTokenExpectations/leeway``.
+    public var leeway: Int
+    /// ``ProviderMetadata/allowedUserinfoAlgorithms``. Never what a token's header says.
+    public var allowedAlgorithms: Set<SignatureAlgorithm>
+
+    public init(
+        issuer: String, clientID: String, subject: String?, now: Int, leeway: Int = 120,
+        allowedAlgorithms: Set<SignatureAlgorithm> = [.rs256]
+    ) {
+        self.issuer = issuer
+        self.clientID = clientID
+        self.subject = subject
+        self.now = now
+        self.leeway = leeway
+        self.allowedAlgorithms = allowedAlgorithms
+    }
+}
+
+/// A person's claims as a signed token (OpenID Connect Core section 5.3.2): a client is registered so, or it is not.
+extension Userinfo {
+    /// The token of a successful answer of the type `application/jwt`; nil for every other answer, which
+    /// ``init(parsing:subject:)`` reads. Ask ``IDToken/isKeyMissing(for:in:)`` about it as about an ID token.
+    public static func signedToken(in response: HTTPResponse) -> Secret? {
+        guard response.status == 200, !response.isTruncated, ResponseReader.mediaType(of: response) == "application/jwt"
+        else { return nil }
+        return response.body
+    }
+
+    /// Believes a signed answer if the provider's keys signed it, `iss` and `aud` are there and ours, the subject is the
+    /// ID token's, and it is of now where it says anything about time. Throws `.invalid(.userinfo, reason:)`.
+    public init(
+        verifying token: Secret, keys: JSONWebKeySet, expecting expected: UserinfoExpectations
+    ) throws(OAuthError) {
+        let claims: JSONObject
+        do throws(JSONWebSignature.Failure) {
+            let signature = try JSONWebSignature(parsing: token)
+            if let type = signature.type, type.hasSuffix("+jwt") {
+                throw JSONWebSignature.Failure("typ", "a token of another kind")
+            }
+            claims = try signature.verify(with: keys, allowed: expected.allowedAlgorithms)
+        } catch {
+            throw .invalid(.userinfo, reason: "\(error.part): \(error.reason)")
+        }
+        do throws(OAuthError) {
+            try Userinfo.check(claims, expected)
+        } catch {
+            guard case .invalidIDToken(let claim, let reason) = error else { throw error }
+            throw .invalid(.userinfo, reason: "\(claim): \(reason)")
+        }
+        try self.init(claims: claims, subject: expected.subject)
+    }
+
+    private static func check(_ claims: JSONObject, _ expected: UserinfoExpectations) throws(OAuthError) {
+        guard let issuer = try claims.text("iss"),
+            IssuerTemplate.admits(issuer, expected: expected.issuer, tenant: try claims.text("tid"))
+        else { throw .invalidIDToken(claim: "iss", reason: "missing, or another issuer") }
+        guard try claims.audience().contains(where: { $0.isSameBytes(as: expected.clientID) }) else {
+            throw .invalidIDToken(claim: "aud", reason: "for another client")
+        }
+        let leeway = min(max(expected.leeway, 0), 300)
+        if let expiresAt = try claims.instant("exp"), expected.now >= expiresAt + leeway {
+            throw .invalidIDToken(claim: "exp", reason: "expired")
+        }
+        for claim in ["iat", "nbf"] {
+            if let instant = try claims.instant(claim), instant > expected.now + leeway {
+                throw .invalidIDToken(claim: claim, reason: "in the future; is a clock wrong?")
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+package import StrictJSON
+
+/// A passkey of a person's, at a Supabase project.
+public struct Passkey: Sendable, Equatable {
+    /// What ``BrokerClient/renamePasskey(_:_:to:)`` and ``BrokerClient/removePasskey(_:_:)`` take.
+    public var id: String
+    public var name: String?
+    /// As the project writes it (RFC 3339).
+    public var createdAt: String?
+    /// As the project writes it (RFC 3339); nil before the first sign-in by it.
+    public var lastUsedAt: String?
+
+    package init(reading json: JSON) throws(RingbackError) {
+        guard let id = json["id"]?.string else { throw .missing("id", in: "passkey") }
+        self.id = id
+        name = json["friendly_name"]?.string
+        createdAt = json["created_at"]?.string
+        lastUsedAt = json["last_used_at"]?.string
+    }
+}
+
+/// What an authenticator is asked, once.
+public struct PasskeyChallenge: Sendable, Equatable {
+    /// What ``BrokerClient/registerPasskey(_:challenge:credential:)`` takes.
+    public var id: String
+    /// JSON text: what `PublicKeyCredential.parseCreationOptionsFromJSON()` and its like take.
+    public var options: String
+    /// Unix seconds.
+    public var expiresAt: Int?
+
+    package init(reading json: JSON) throws(RingbackError) {
+        guard let id = json["challenge_id"]?.string else { throw .missing("challenge_id", in: "challenge") }
+        guard let options = json["options"], options.object != nil else { throw .missing("options", in: "challenge") }
+        self.id = id
+        self.options = options.visibleText
+        expiresAt = json["expires_at"]?.integer
+    }
+}
+
+extension BrokerCalls {
+    package func passkeys(_ account: String) throws(RingbackError) -> JSON {
+        try project("GET", account, "/passkeys")
+    }
+
+    package func beginPasskey(_ account: String) throws(RingbackError) -> JSON {
+        try project("POST", account, "/passkey-options", body: JSONObject())
+    }
+
+    package func registerPasskey(
+        _ account: String, challenge: String, credential: JSONObject
+    ) throws(RingbackError) -> JSON {
+        let body = JSONObject([.init("challenge_id", .string(challenge)), .init("credential", .object(credential))])
+        return try project("POST", account, "/passkeys", body: body)
+    }
+
+    package func renamePasskey(_ account: String, _ id: String, to name: String) throws(RingbackError) -> JSON {
+        let body = JSONObject([.init("friendly_name", .string(name))])
+        return try project("PATCH", account, "/passkeys/\(RequestTarget.escape(id))", body: body)
+    }
+
+    package func removePasskey(_ account: String, _ id: String) throws(RingbackError) -> JSON {
+        try project("DELETE", account, "/passkeys/\(RequestTarget.escape(id))")
+    }
+
+    /// Finishes a sign-in with what an authenticator answered.
+    package func verify(flow id: String, credential: JSONObject) throws(RingbackError) -> (Flow, JSON) {
+        try flow(after: "verify", id, JSONObject([.init("credential", .object(credential))]))
+    }
+}
+
+extension BrokerClient {
+    /// Finishes a sign-in that ``SupabaseSignInFields/passkey()`` has begun. A wrong answer ends it: the project takes one.
+    ///
+    /// - Parameter credential: JSON text, as `PublicKeyCredential.toJSON()` writes what the authenticator answered to
+    ///   ``Flow/passkeyOptions``.
+    /// - Throws: `invalid_credentials` or another refusal of the project's; why else there is no session.
+    @discardableResult
+    public func verify(_ flow: Flow, credential: String) async throws(RingbackError) -> Account {
+        let credential = try JSONText.object(credential)
+        return try await run { calls throws(RingbackError) in
+            let ended = try calls.verify(flow: flow.id, credential: credential).0
+            if let failure = ended.failure { throw failure }
+            return try Account(reading: try calls.account(flow.account))
+        }
+    }
+
+    /// The person's passkeys.
+    public func passkeys(_ account: String) async throws(RingbackError) -> [Passkey] {
+        try await run { calls throws(RingbackError) in
+            try BrokerClient.list(try calls.passkeys(account), "passkeys", Passkey.init(reading:))
+        }
+    }
+
+    /// Asks what an authenticator needs to make a passkey of the person who is signed in.
+    public func passkeyRegistration(_ account: String) async throws(RingbackError) -> PasskeyChallenge {
+        try await run { calls throws(RingbackError) in
+            try PasskeyChallenge(reading: try calls.beginPasskey(account))
+        }
+    }
+
+    /// Adds the passkey that an authenticator has made: from now on the person signs in by it.
+    ///
+    /// - Parameter challenge: the ``PasskeyChallenge/id``.
+    /// - Parameter credential: JSON text, as `PublicKeyCredential.toJSON()` writes it.
+    @discardableResult
+    public func registerPasskey(
+        _ account: String, challenge: String, credential: String
+    ) async throws(RingbackError) -> Passkey {
+        let credential = try JSONText.object(credential)
+        return try await run { calls throws(RingbackError) in
+            try Passkey(reading: try calls.registerPasskey(account, challenge: challenge, credential: credential))
+        }
+    }
+
+    /// Names a passkey: 1 to 120 bytes.
+    @discardableResult
+    public func renamePasskey(_ account: String, _ id: String, to name: String) async throws(RingbackError) -> Passkey {
+        try await run { calls throws(RingbackError) in
+            try Passkey(reading: try calls.renamePasskey(account, id, to: name))
+        }
+    }
+
+    /// Removes a passkey: nobody signs in by it any more.
+    public func removePasskey(_ account: String, _ id: String) async throws(RingbackError) {
+        try await run { calls throws(RingbackError) in _ = try calls.removePasskey(account, id) }
+    }
+}

@@ -1,0 +1,234 @@
+import StrictJSON
+
+/// What a person does at a Supabase project. Elsewhere each ends with `method_unsupported`.
+extension BrokerClient {
+    /// How a sign-in begins.
+    public enum Beginning: Sendable {
+        /// It was done at once.
+        case done(Account)
+        /// Something is awaited, see ``Flow/waitingFor``: open its page, or ``verify(_:code:)`` a code;
+        /// ``wait(for:)`` tells its end.
+        case pending(Flow)
+    }
+
+    /// Signs in by any way that the project offers.
+    ///
+    /// - Parameter timeout: seconds until a flow is given up, if not the usual ones.
+    /// - Parameter switchSubject: allow another person than the one whose session is held.
+    /// - Throws: `invalid_credentials`, `email_already_in_use`, `weak_password`, `validation_failed`, `rate_limited` and
+    ///   others; `user_message` has the words for the person.
+    public func signIn(
+        _ account: String, with way: SupabaseSignInFields, timeout: Int? = nil, switchSubject: Bool = false
+    ) async throws(RingbackError) -> Beginning {
+        var fields = try way.body()
+        if let timeout { fields["timeout"] = .integer(timeout) }
+        if switchSubject { fields["switch_subject"] = true }
+        return try await begin(account, "/sign-in", fields)
+    }
+
+    /// Redeems the code that the person got. A wrong one fails and leaves the flow as it is.
+    ///
+    /// - Throws: `invalid_credentials` or another refusal of the project's; why else there is no session.
+    @discardableResult
+    public func verify(_ flow: Flow, code: String) async throws(RingbackError) -> Account {
+        try await verify(flow, "code", code)
+    }
+
+    /// The same with the hash that a mail's link carries, where the template of the project leads to the app.
+    @discardableResult
+    public func verify(_ flow: Flow, tokenHash: String) async throws(RingbackError) -> Account {
+        try await verify(flow, "token_hash", tokenHash)
+    }
+
+    private func verify(_ flow: Flow, _ name: String, _ secret: String) async throws(RingbackError) -> Account {
+        try await run { calls throws(RingbackError) in
+            let ended = try calls.verify(flow: flow.id, name, secret).0
+            if let failure = ended.failure { throw failure }
+            return try Account(reading: try calls.account(flow.account))
+        }
+    }
+
+    /// Sends the flow's message again, not before ``Flow/resendAfter``. A project with CAPTCHA protection asks for
+    /// another proof.
+    public func resend(_ flow: Flow, captchaToken: String? = nil) async throws(RingbackError) -> Flow {
+        try await run { calls throws(RingbackError) in try calls.resend(flow: flow.id, captcha: captchaToken).0 }
+    }
+
+    /// Sends a mail to a person who forgot the password. Once the flow is completed, ``updateUser(_:_:)`` sets another.
+    public func resetPassword(
+        _ account: String, email: String, captchaToken: String? = nil
+    ) async throws(RingbackError) -> Beginning {
+        var body = JSONObject([.init("email", .string(email))])
+        body["captcha_token"] = captchaToken.map { .string($0) }
+        return try await begin(account, "/password-reset", body)
+    }
+
+    // MARK: The user
+
+    /// The person, as the project has them now.
+    public func user(_ account: String) async throws(RingbackError) -> User {
+        try await run { calls throws(RingbackError) in
+            try BrokerClient.user(try calls.project("GET", account, "/user"))
+        }
+    }
+
+    /// Changes the person. Another address or number is not theirs before its codes were redeemed: where they are
+    /// awaited, ``UserUpdate/confirmation`` is the flow for ``confirm(_:code:)``.
+    @discardableResult
+    public func updateUser(_ account: String, _ changes: UserChanges) async throws(RingbackError) -> UserUpdate {
+        let body = try changes.body()
+        return try await run { calls throws(RingbackError) in
+            let answer = try calls.project("PATCH", account, "/user", body: body)
+            return UserUpdate(
+                user: try BrokerClient.user(answer), confirmation: answer["flow"].flatMap(Flow.init(reading:)))
+        }
+    }
+
+    /// Redeems a code of a change of the person. Where both addresses are asked, the flow is pending after the first
+    /// one, and completed after the second. A wrong one fails and leaves the flow as it is.
+    @discardableResult
+    public func confirm(_ flow: Flow, code: String) async throws(RingbackError) -> Flow {
+        try await run { calls throws(RingbackError) in
+            let known = try calls.verify(flow: flow.id, "code", code).0
+            if let failure = known.failure { throw failure }
+            return known
+        }
+    }
+
+    /// Sends the code that a new password may need, see ``UserChanges/nonce``.
+    public func reauthenticate(_ account: String) async throws(RingbackError) {
+        try await run { calls throws(RingbackError) in
+            _ = try calls.project("POST", account, "/reauthenticate", body: JSONObject())
+        }
+    }
+
+    // MARK: Identities
+
+    public func identities(_ account: String) async throws(RingbackError) -> [Identity] {
+        try await run { calls throws(RingbackError) in
+            try BrokerClient.list(
+                try calls.project("GET", account, "/identities"), "identities", Identity.init(reading:))
+        }
+    }
+
+    /// Adds a provider's account to the person, in the browser.
+    public func link(_ account: String, provider: String) async throws(RingbackError) -> Beginning {
+        try await link(account, with: .browser(provider))
+    }
+
+    /// The same with scopes and parameters, or by an ID token that the app has: `.browser(…)` and `.idToken(…)`; every
+    /// other way is refused as `validation_failed`.
+    public func link(_ account: String, with way: SupabaseSignInFields) async throws(RingbackError) -> Beginning {
+        // The route says what it is.
+        let members = try way.body().members.filter { $0.name != "method" }
+        return try await begin(account, "/identities", JSONObject(members))
+    }
+
+    /// Takes a provider's account from the person; gives those that are left.
+    @discardableResult
+    public func unlink(_ account: String, identity: String) async throws(RingbackError) -> [Identity] {
+        try await run { calls throws(RingbackError) in
+            let path = "/identities/\(RequestTarget.escape(identity))"
+            return try BrokerClient.list(
+                try calls.project("DELETE", account, path), "identities", Identity.init(reading:))
+        }
+    }
+
+    // MARK: Second factors
+
+    public func factors(_ account: String) async throws(RingbackError) -> [Factor] {
+        try await run { calls throws(RingbackError) in
+            try BrokerClient.list(try calls.project("GET", account, "/factors"), "factors", Factor.init(reading:))
+        }
+    }
+
+    /// Adds a factor: an authenticator app, or a phone. It counts once ``verifyFactor(_:_:code:challenge:)`` was right.
+    public func enrollFactor(
+        _ account: String, phone: String? = nil, name: String? = nil
+    ) async throws(RingbackError) -> FactorEnrolment {
+        var body = JSONObject([.init("factor_type", .string(phone == nil ? "totp" : "phone"))])
+        body["phone"] = phone.map { .string($0) }
+        body["friendly_name"] = name.map { .string($0) }
+        let wanted = body
+        return try await run { calls throws(RingbackError) in
+            try FactorEnrolment(reading: try calls.project("POST", account, "/factors", body: wanted))
+        }
+    }
+
+    /// Asks for a challenge, which sends a phone its code; gives what verification takes.
+    public func challengeFactor(
+        _ account: String, _ factor: String, channel: MessageChannel? = nil
+    ) async throws(RingbackError) -> String {
+        var body = JSONObject()
+        body["channel"] = channel.map { .string($0.rawValue) }
+        let wanted = body
+        return try await run { calls throws(RingbackError) in
+            let path = "/factors/\(RequestTarget.escape(factor))/challenge"
+            guard let id = try calls.project("POST", account, path, body: wanted)["id"]?.string else {
+                throw .missing("id", in: "challenge")
+            }
+            return id
+        }
+    }
+
+    /// Proves a factor: the session goes on at the second level.
+    ///
+    /// - Parameter challenge: of ``challengeFactor(_:_:channel:)``; an authenticator app needs none.
+    @discardableResult
+    public func verifyFactor(
+        _ account: String, _ factor: String, code: String, challenge: String? = nil
+    ) async throws(RingbackError) -> Account {
+        try await run { calls throws(RingbackError) in
+            try Account(reading: try calls.verifyFactor(account, factor, code: code, challenge: challenge))
+        }
+    }
+
+    @discardableResult
+    public func removeFactor(_ account: String, _ factor: String) async throws(RingbackError) -> Account {
+        try await run { calls throws(RingbackError) in
+            let path = "/factors/\(RequestTarget.escape(factor))"
+            return try Account(reading: try calls.project("DELETE", account, path))
+        }
+    }
+
+    // MARK: Functions
+
+    /// Calls a function of the project's database as the person; only those that the configuration lists (`rpc`).
+    ///
+    /// - Parameter arguments: a JSON object.
+    /// - Returns: the result as JSON text.
+    public func call(
+        _ account: String, function: String, arguments: String = "{}"
+    ) async throws(RingbackError) -> String {
+        let body = try JSONText.object(arguments)
+        return try await run { calls throws(RingbackError) in
+            let path = "/rpc/\(RequestTarget.escape(function))"
+            return (try calls.project("POST", account, path, body: body)["result"] ?? .null).text
+        }
+    }
+
+    private func begin(
+        _ account: String, _ path: String, _ body: JSONObject
+    ) async throws(RingbackError) -> Beginning {
+        try await run { calls throws(RingbackError) in
+            switch try calls.begin(account, path, body) {
+            case .flow(let flow, _): return .pending(flow)
+            case .done(let json): return .done(try Account(reading: json))
+            }
+        }
+    }
+
+    private static func user(_ answer: JSON) throws(RingbackError) -> User {
+        guard let user = User(reading: answer["user"]) else { throw .missing("user", in: "answer") }
+        return user
+    }
+
+    static func list<Value>(
+        _ answer: JSON, _ name: String, _ read: (JSON) throws(RingbackError) -> Value
+    ) throws(RingbackError) -> [Value] {
+        guard let list = answer[name]?.array else { throw .missing(name, in: "answer") }
+        var values: [Value] = []
+        for item in list { values.append(try read(item)) }
+        return values
+    }
+}

@@ -1,0 +1,164 @@
+import StrictJSON
+
+/// A way to sign in at a Supabase project.
+///
+/// ```swift
+/// let way = SupabaseSignInFields.password("…", of: .email("alice@example.org"))
+/// if case .pending(let flow) = try await ringback.signIn("app", with: way) { … }
+/// ```
+///
+/// Its descriptions and reflection show nothing of what is in it.
+public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomReflectable {
+    /// Whom a message goes to, or whose password it is.
+    public enum Contact: Sendable {
+        case email(String)
+        /// With the country code, as `+4915112345678` (E.164).
+        case phone(String)
+    }
+
+    private var fields: JSONObject
+    private var data: String?
+    /// Where the project wants a proof that a person asks.
+    public var captchaToken: String?
+    /// False keeps the session out of the vault's files: it ends with the daemon.
+    public var isPersistent = true
+
+    public var description: String { "SupabaseSignInFields(\(fields["method"]?.string ?? ""))" }
+    public var customMirror: Mirror { Mirror(self, children: ["method": fields["method"]?.string ?? ""]) }
+
+    private init(_ method: String, _ contact: Contact? = nil, data: String? = nil) {
+        fields = JSONObject([.init("method", .string(method))])
+        self.data = data
+        switch contact {
+        case .email(let address)?: fields["email"] = .string(address)
+        case .phone(let number)?: fields["phone"] = .string(number)
+        case nil: break
+        }
+    }
+
+    /// In the browser, by a provider such as `google`; nil is the one that the configuration names.
+    ///
+    /// - Parameters:
+    ///   - scopes: beside the provider's usual ones; none are those of the account.
+    ///   - parameters: passed on to the provider, such as `prompt`.
+    ///   - keepsProviderToken: the provider's own access token is handed out too, to who asks for it.
+    public static func browser(
+        _ provider: String? = nil, scopes: [String] = [], parameters: [String: String] = [:],
+        keepsProviderToken: Bool = false
+    ) -> SupabaseSignInFields {
+        var way = SupabaseSignInFields("browser")
+        way.fields["oauth_provider"] = provider.map { .string($0) }
+        if !scopes.isEmpty { way.fields["scopes"] = .string(scopes.joined(separator: " ")) }
+        if !parameters.isEmpty {
+            let members = parameters.sorted { $0.key < $1.key }.map { JSONObject.Member($0.key, .string($0.value)) }
+            way.fields["params"] = .object(JSONObject(members))
+        }
+        if keepsProviderToken { way.fields["provider_token"] = true }
+        return way
+    }
+
+    public static func password(_ password: String, of contact: Contact) -> SupabaseSignInFields {
+        var way = SupabaseSignInFields("password", contact)
+        way.fields["password"] = .string(password)
+        return way
+    }
+
+    /// A new person. Where the project wants a confirmation, the flow waits for it.
+    ///
+    /// - Parameter data: a JSON object for the person's metadata.
+    public static func signUp(
+        _ contact: Contact, password: String, data: String? = nil, channel: MessageChannel? = nil
+    ) -> SupabaseSignInFields {
+        var way = SupabaseSignInFields("sign_up", contact, data: data)
+        way.fields["password"] = .string(password)
+        way.fields["channel"] = channel.map { .string($0.rawValue) }
+        return way
+    }
+
+    /// A code by mail or to a phone: ``BrokerClient/verify(_:code:)`` redeems it.
+    ///
+    /// - Parameter createsUser: an unknown address makes a new person.
+    public static func oneTimeCode(
+        to contact: Contact, createsUser: Bool = true, data: String? = nil, channel: MessageChannel? = nil
+    ) -> SupabaseSignInFields {
+        var way = SupabaseSignInFields("otp", contact, data: data)
+        if !createsUser { way.fields["create_user"] = false }
+        way.fields["channel"] = channel.map { .string($0.rawValue) }
+        return way
+    }
+
+    /// A link by mail, which leads back here; the code beside it can be typed too.
+    public static func magicLink(
+        to address: String, createsUser: Bool = true, data: String? = nil
+    ) -> SupabaseSignInFields {
+        var way = SupabaseSignInFields("magic_link", .email(address), data: data)
+        if !createsUser { way.fields["create_user"] = false }
+        return way
+    }
+
+    /// An ID token that the app has from a provider such as `apple` or `google`.
+    ///
+    /// - Parameter nonce: the raw one; the token has its SHA-256.
+    /// - Parameter fullName: what Apple tells an app once, beside the token: written to a person who has no name.
+    public static func idToken(
+        _ token: String, of provider: String, nonce: String? = nil, accessToken: String? = nil,
+        fullName: String? = nil
+    ) -> SupabaseSignInFields {
+        var way = SupabaseSignInFields("id_token")
+        if let fullName { way.fields["data"] = .object(JSONObject([.init("full_name", .string(fullName))])) }
+        way.fields["oauth_provider"] = .string(provider)
+        way.fields["id_token"] = .string(token)
+        way.fields["nonce"] = nonce.map { .string($0) }
+        way.fields["access_token"] = accessToken.map { .string($0) }
+        return way
+    }
+
+    /// The ID token of another configured account, at an OpenID provider such as Google. If nobody is signed in there,
+    /// the sign-in is pending and has that provider's page.
+    ///
+    /// - Parameter provider: what the project calls that provider, where the account does not tell.
+    public static func idToken(fromAccount account: String, of provider: String? = nil) -> SupabaseSignInFields {
+        var way = SupabaseSignInFields("id_token")
+        way.fields["from_account"] = .string(account)
+        way.fields["oauth_provider"] = provider.map { .string($0) }
+        return way
+    }
+
+    /// By a passkey: the flow has what an authenticator is to answer (``Flow/passkeyOptions``), and
+    /// ``BrokerClient/verify(_:credential:)`` takes its answer.
+    public static func passkey() -> SupabaseSignInFields { SupabaseSignInFields("passkey") }
+
+    public static func anonymous(data: String? = nil) -> SupabaseSignInFields {
+        SupabaseSignInFields("anonymous", data: data)
+    }
+
+    /// An organization's own sign-in, found by the domain of its addresses.
+    public static func singleSignOn(domain: String) -> SupabaseSignInFields {
+        var way = SupabaseSignInFields("sso")
+        way.fields["domain"] = .string(domain)
+        return way
+    }
+
+    /// An organization's own sign-in, by the identifier that the project gave it.
+    public static func singleSignOn(providerID: String) -> SupabaseSignInFields {
+        var way = SupabaseSignInFields("sso")
+        way.fields["provider_id"] = .string(providerID)
+        return way
+    }
+
+    /// A session that another program made. It is refreshed at once, and is the daemon's from then on.
+    public static func session(accessToken: String, refreshToken: String) -> SupabaseSignInFields {
+        var way = SupabaseSignInFields("session")
+        way.fields["access_token"] = .string(accessToken)
+        way.fields["refresh_token"] = .string(refreshToken)
+        return way
+    }
+
+    func body() throws(RingbackError) -> JSONObject {
+        var body = fields
+        if let data { body["data"] = .object(try JSONText.object(data)) }
+        body["captcha_token"] = captchaToken.map { .string($0) }
+        if !isPersistent { body["persist"] = false }
+        return body
+    }
+}

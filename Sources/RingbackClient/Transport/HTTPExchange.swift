@@ -1,0 +1,55 @@
+/// One HTTP/1.1 request and its answer over a connection of its own: it moves the bytes, and ``HTTPResponseReader`` knows
+/// what they say.
+package final class HTTPExchange {
+    private let connection: SocketConnection
+    private var reader = HTTPResponseReader()
+
+    package init(_ connection: SocketConnection) { self.connection = connection }
+
+    /// Sends a request. Field values must be free of line breaks; `Content-Length` is added where there is a body.
+    package func send(
+        _ method: String, _ target: String, fields: [(String, String)], body: [UInt8]? = nil
+    ) throws(RingbackError) {
+        var head = "\(method) \(target) HTTP/1.1\r\n"
+        for (name, value) in fields { head += "\(name): \(value)\r\n" }
+        if let body { head += "Content-Length: \(body.count)\r\n" }
+        head += "\r\n"
+        // One write: a short request is then one packet, and one read for the server.
+        try connection.send(Array(head.utf8) + (body ?? []))
+    }
+
+    /// Reads the answer up to its body; once, before the body. Interim answers (1xx) are skipped.
+    package func readHead() throws(RingbackError) -> Head {
+        guard case .head(let head) = try step() else {
+            throw RingbackError(.badAnswer, "The server's answer has no head.")
+        }
+        return head
+    }
+
+    /// The next piece of the body, after a wait if need be; nil at its end.
+    package func nextPiece() throws(RingbackError) -> [UInt8]? {
+        guard case .piece(let piece) = try step() else { return nil }
+        return piece
+    }
+
+    /// The whole body.
+    package func readBody(limit: Int = 8 << 20) throws(RingbackError) -> [UInt8] {
+        var body: [UInt8] = []
+        while let piece = try nextPiece() {
+            guard body.count + piece.count <= limit else {
+                throw RingbackError(.badAnswer, "The server sent an answer of over \(limit) bytes.")
+            }
+            body += piece
+        }
+        return body
+    }
+
+    private func step() throws(RingbackError) -> HTTPResponseReader.Step {
+        while true {
+            let step = try reader.next()
+            guard case .needsMore = step else { return step }
+            let more = try connection.receive()
+            if more.isEmpty { reader.close() } else { reader.append(more) }
+        }
+    }
+}

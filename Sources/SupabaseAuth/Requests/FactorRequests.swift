@@ -1,0 +1,92 @@
+public import HTTPMessages
+public import Secrets
+public import StrictJSON
+
+/// A second factor to be.
+public struct NewFactor: Sendable, Equatable {
+    /// What the factor is.
+    public enum Kind: Sendable, Equatable {
+        /// An authenticator app. `issuer` is the name it shows; nil for the Site URL's host.
+        case totp(issuer: String?)
+        case phone(PhoneNumber)
+        /// A key of the person's, asked by a browser.
+        case webAuthn
+    }
+
+    public var kind: Kind
+    /// Unique among the user's factors; two factors without a name collide as well.
+    public var name: String?
+
+    /// A factor.
+    public init(_ kind: Kind, name: String? = nil) {
+        self.kind = kind
+        self.name = name
+    }
+}
+
+/// What proves a factor.
+public enum FactorProof: Sendable, Equatable {
+    /// An authenticator's or a message's code.
+    case code(OneTimeCode)
+    /// A browser's answer to the options of a challenge. `type` is the challenge's own: `create` or `request`.
+    case webAuthn(type: String, credential: JSONObject)
+}
+
+/// Requests about second factors: all with the user's access token.
+extension SupabaseProject {
+    /// Adds a factor, which counts once it is verified; the answer is a ``FactorEnrolment``.
+    public func enroll(_ factor: NewFactor, bearer: Secret) -> HTTPRequest {
+        var body = JSONObject()
+        switch factor.kind {
+        case .totp(let issuer):
+            body["factor_type"] = "totp"
+            body["issuer"] = .optional(issuer)
+        case .phone(let number):
+            body["factor_type"] = "phone"
+            body["phone"] = .string(number.digits)
+        case .webAuthn: body["factor_type"] = "webauthn"
+        }
+        body["friendly_name"] = .optional(factor.name)
+        return request("POST", "/factors", body: body, bearer: bearer)
+    }
+
+    /// Asks for a challenge, by message for a phone; the answer is a ``FactorChallenge``. There is always a body: for
+    /// some factors the server refuses a request without one. Throws for `id`.
+    public func challenge(
+        factor id: String, channel: MessageChannel? = nil, bearer: Secret
+    ) throws(FieldError) -> HTTPRequest {
+        let body = JSONObject(["channel": .optional(channel?.rawValue)])
+        return request("POST", try SupabaseProject.path(toFactor: id) + "/challenge", body: body, bearer: bearer)
+    }
+
+    /// Answers a challenge; the answer is a ``SessionResponse`` of the same session with a new refresh token, after which
+    /// the one before ends the session: no refresh may run beside this, and even a part of the answer is wanted. Throws
+    /// for `id` and `challenge_id`.
+    public func verify(
+        factor id: String, challenge: String, proof: FactorProof, bearer: Secret
+    ) throws(FieldError) -> HTTPRequest {
+        guard PlainText.isUUID(challenge) else { throw FieldError(field: "challenge_id", reason: "not a UUID") }
+        var body = JSONObject(["challenge_id": .string(challenge)])
+        switch proof {
+        case .code(let code): body["code"] = .secret(code.digits)
+        case .webAuthn(let type, let credential):
+            body["webauthn"] = .object(
+                JSONObject(["type": .string(type), "credential_response": .object(credential)]))
+        }
+        let path = try SupabaseProject.path(toFactor: id) + "/verify"
+        var request = request("POST", path, body: body, bearer: bearer)
+        request.keepsPartialBody = true
+        return request
+    }
+
+    /// Removes a factor; a verified one only with an `aal2` token. Refresh afterwards: the session falls back to
+    /// `aal1`. Throws for `id`.
+    public func removeFactor(_ id: String, bearer: Secret) throws(FieldError) -> HTTPRequest {
+        request("DELETE", try SupabaseProject.path(toFactor: id), bearer: bearer)
+    }
+
+    private static func path(toFactor id: String) throws(FieldError) -> String {
+        guard PlainText.isUUID(id) else { throw FieldError(field: "id", reason: "not a UUID") }
+        return "/factors/\(id)"
+    }
+}

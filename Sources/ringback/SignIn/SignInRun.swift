@@ -1,0 +1,244 @@
+import Glibc
+import RingbackClient
+import StrictJSON
+import Terminal
+
+/// A sign-in from its start to its end, for `login` and `token --sign-in`: shows the page, waits, and withdraws when
+/// it is interrupted.
+struct SignInRun {
+    let account: String
+    /// Shows the page itself; otherwise `began` has to.
+    var opensBrowser: Bool
+    /// The request below the account.
+    var path = "/sign-in"
+    /// Its body.
+    var fields = JSONObject([.init("method", "browser")])
+    /// Seconds; also the bound on this run's own wait, where the flow is another's and lasts longer.
+    var timeout: Int?
+    /// Where no browser can be opened, the provider is asked for a code to be entered on another device first.
+    var mayChooseDevice = false
+    /// Draws addresses for telephones.
+    var showsQR = true
+    /// Where a code is read, if the flow wants one; nil for the terminal or standard input.
+    var codeDescriptor: Int32?
+    /// The same for a passkey's answer.
+    var credentialDescriptor: Int32?
+    /// Called with the flow once there is one.
+    var began: (Flow, JSON) -> Void = { _, _ in }
+
+    init(account: String, opensBrowser: Bool) {
+        self.account = account
+        self.opensBrowser = opensBrowser
+    }
+
+    /// Gives the account's JSON once somebody is signed in.
+    ///
+    /// - Throws: `cancelled` after a signal, `timeout` after the run's own bound: the interest is withdrawn then.
+    func finish(_ calls: BrokerCalls) throws(RingbackError) -> JSON {
+        let flow: Flow
+        let document: JSON
+        let beginning: Beginning
+        do throws(RingbackError) {
+            beginning = try begin(calls)
+            switch beginning.started {
+            case .done(let account): return account
+            case .flow(let started, let json): (flow, document) = (started, json)
+            }
+        } catch {
+            guard !isAnotherPerson(error, calls) else {
+                throw SignInAdvice.switching(error, account, projectAdvice.options)
+            }
+            throw projectAdvice.advised(error)
+        }
+        let ended: Flow
+        do throws(RingbackError) {
+            // What came while the flow began: nothing may be shown for a sign-in that nobody wants any more.
+            if calls.interruption?.isInterrupted == true { throw RingbackError(.cancelled, "") }
+            began(flow, document)
+            beginning.reason.map { Output.note($0) }
+            ended = try wait(for: flow, opensBrowser: beginning.opensBrowser, calls)
+        } catch {
+            // A wrong code, where nobody can be asked again, ends this run too; without a daemon there is no flow.
+            let isAnswered = CodeEntry.isAwaited(by: flow) || PasskeyEntry.isAwaited(by: flow)
+            if isAnswered || error.kind == .cancelled { try? calls.withdraw(flow: flow.id) }
+            guard error.kind == .cancelled else { throw error }
+            throw RingbackError(.cancelled, "The sign-in to \(account) was withdrawn.")
+        }
+        if ended.status == .pending, let timeout {
+            try? calls.withdraw(flow: flow.id)
+            throw RingbackError(
+                .timeout,
+                "The sign-in to \(account) was not finished within the \(timeout) s of --timeout. It had been begun "
+                    + "before: others who wait for it may still finish it.")
+        }
+        if let failure = ended.failure {
+            throw projectAdvice.advised(
+                path == "/sign-in" ? SignInAdvice.advised(failure, of: ended, projectAdvice.options) : failure)
+        }
+        var patient = calls
+        patient.interruption = nil
+        return try patient.account(account)
+    }
+
+    private var projectAdvice: SupabaseAdvice { SupabaseAdvice(account: account, fields: fields) }
+
+    /// A conflict at the start may also be with another sign-in that is pending: then there is nothing to switch.
+    private func isAnotherPerson(_ error: RingbackError, _ calls: BrokerCalls) -> Bool {
+        guard error.kind == .stateConflict, path == "/sign-in", let known = try? calls.account(account) else {
+            return false
+        }
+        return known["flow"] == nil && (try? Account(reading: known).state.hasSession) == true
+    }
+
+    /// Starts or joins the flow. Without the answer there would be nothing to withdraw, so this is not interrupted:
+    /// a signal takes effect when the flow is known.
+    private func begin(_ calls: BrokerCalls) throws(RingbackError) -> Beginning {
+        var patient = calls
+        patient.interruption = nil
+        var fields = fields
+        if let timeout { fields["timeout"] = .integer(timeout) }
+        guard mayChooseDevice, !Display.hasBrowser, hasChoice(patient) else {
+            do throws(RingbackError) {
+                return Beginning(started: try begin(fields, patient, calls), opensBrowser: opensBrowser)
+            } catch {
+                throw fields["method"]?.string == "device" ? SignInAdvice.withoutDevice(error, account) : error
+            }
+        }
+        let refusal: RingbackError
+        do throws(RingbackError) {
+            var asked = fields
+            asked["method"] = "device"
+            return Beginning(
+                started: try begin(asked, patient, calls), opensBrowser: false, reason: SignInAdvice.deviceChosen)
+        } catch {
+            // The provider offers no such thing, or not to this client: the page can still be shown, and its answer
+            // pasted. Nothing is opened where nothing can be shown.
+            guard SignInAdvice.refusesDevice(error) else { throw error }
+            refusal = error
+        }
+        return Beginning(
+            started: try begin(fields, patient, calls), opensBrowser: false,
+            reason: SignInAdvice.deviceRefused(refusal))
+    }
+
+    /// What has begun, and how it is to be shown.
+    private struct Beginning {
+        let started: BrokerCalls.Started
+        let opensBrowser: Bool
+        /// Why this way was chosen, where the person did not.
+        var reason: String?
+    }
+
+    /// A sign-in that was begun with a browser is joined, not opposed; and a service has none.
+    private func hasChoice(_ calls: BrokerCalls) -> Bool {
+        guard let known = try? calls.account(account) else { return true }
+        return known["grant"] == nil && ["device", nil].contains(known["flow"]?["method"]?.string)
+    }
+
+    private func begin(
+        _ fields: JSONObject, _ patient: BrokerCalls, _ calls: BrokerCalls
+    ) throws(RingbackError) -> BrokerCalls.Started {
+        let asksForPage = ["browser", "device"].contains(fields["method"]?.string)
+        let progress = ProgressLine()
+        defer { progress.clear() }
+        return try patient.begin(account, path, fields) {
+            let isInterrupted = calls.interruption?.isInterrupted == true
+            let name = Sanitizer.line(account)
+            progress.show(
+                isInterrupted
+                    ? "Withdrawing from the sign-in to \(name)… (Ctrl-C again ends at once)"
+                    : "\(asksForPage ? "Asking the provider of \(name) how to sign in" : "Asking the project of \(name)")"
+                        + "… (Ctrl-C withdraws)")
+        }
+    }
+
+    /// `Signed in to ACCOUNT as EMAIL-or-subject`
+    static func result(_ name: String, _ account: JSON) -> String {
+        let user = User(reading: account["user"])
+        let nobody = account["grant"] == nil ? "an unnamed subject" : "a service"
+        let who = user?.email ?? user?.phone ?? account["subject"]?.string ?? nobody
+        return "Signed in to \(Sanitizer.line(name)) as \(Sanitizer.line(who))"
+    }
+
+    private func wait(
+        for flow: Flow, opensBrowser mayOpen: Bool, _ calls: BrokerCalls
+    ) throws(RingbackError) -> Flow {
+        var browser: Int32?
+        if flow.userCode != nil {
+            DeviceDisplay.show(flow, hasQR: showsQR)
+        } else if opensBrowser, let url = flow.authorizationURL {
+            if mayOpen { browser = Browser.start(url) }
+            if browser == nil { showPage(url, flow, takesPaste: PasteEntry.isPossible) }
+        } else if !opensBrowser {
+            SignInGuide.show(for: flow, hasQR: showsQR, takesPaste: PasteEntry.isPossible)
+        }
+        let progress = ProgressLine()
+        defer { progress.clear() }
+        let waitingFor = SignInRun.describe(flow)
+        // A flow of this run's own ends by `timeout` in the daemon, which then says what was awaited. Only one that
+        // another began can last longer; by a second, two clocks may only differ.
+        let ownEnd = timeout.map { TimeText.now() + $0 }
+        let lastsLonger = ownEnd.map { (flow.expiresAt ?? .max) > $0 + 1 } ?? false
+        let bound = lastsLonger ? timeout.map { ContinuousClock.now + .seconds($0) } : nil
+        let shownEnd = lastsLonger ? ownEnd : flow.expiresAt
+        func show() {
+            let left = shownEnd.map { ", \(TimeText.clock($0 - TimeText.now())) left" } ?? ""
+            progress.show("Waiting for \(waitingFor)\(left) (Ctrl-C withdraws)")
+        }
+        if CodeEntry.isAwaited(by: flow), let interruption = calls.interruption {
+            var entry = CodeEntry(calls, interruption, from: codeDescriptor)
+            entry.end = bound
+            if !SecretInput.asksPerson(codeDescriptor) { show() }
+            return try entry.finish(flow, onTick: show)
+        }
+        if PasskeyEntry.isAwaited(by: flow), let interruption = calls.interruption {
+            let entry = PasskeyEntry(
+                input: SecretInput(interruption: interruption), descriptor: credentialDescriptor)
+            if !SecretInput.asksPerson(credentialDescriptor) { show() }
+            return try entry.finish(flow, calls, until: bound)
+        }
+        if browser == nil, flow.waitingFor == "callback", let interruption = calls.interruption, PasteEntry.isPossible {
+            var entry = PasteEntry(calls: calls, input: SecretInput(interruption: interruption))
+            entry.end = bound
+            return try entry.finish(flow, onTick: show)
+        }
+        show()
+        return try calls.wait(forFlow: flow.id, until: bound) {
+            // An opener that ends badly showed nothing: then the person opens the page.
+            if let pid = browser, let status = Subprocess.endedStatus(pid) {
+                browser = nil
+                if status != 0, let url = flow.authorizationURL {
+                    progress.clear()
+                    showPage(url, flow, takesPaste: false)
+                }
+            }
+            show()
+        }.0
+    }
+
+    private func showPage(_ url: String, _ flow: Flow, takesPaste: Bool) {
+        // Not cut: a URL without its end is no URL.
+        Output.note("Open this page in a browser:\n  \(Sanitizer.line(url, limit: 16_384))")
+        SignInGuide.show(for: flow, hasQR: showsQR, takesPaste: takesPaste)
+    }
+
+    private static func describe(_ flow: Flow) -> String {
+        let place = flow.authorizationURL.map { " at " + Sanitizer.line(host(of: $0)) } ?? ""
+        let name = Sanitizer.line(flow.account)
+        return switch flow.waitingFor {
+        case nil, "callback": "the sign-in to \(name)\(place) in your browser"
+        case "code": "the code that was sent for \(name) (ringback verify takes it too)"
+        case "passkey": "the answer of a passkey for \(name)"
+        case "email_confirmation": "the confirmation by e-mail for \(name)"
+        // The code once more: what stands above may have scrolled away.
+        case "device": "the code \(Sanitizer.line(flow.userCode ?? "")) to be entered, for \(name)"
+        case let other?: "\(Sanitizer.line(other)) for \(name)"
+        }
+    }
+
+    /// For display only: between `//` and what ends an authority.
+    private static func host(of url: String) -> String {
+        guard let scheme = url.firstIndex(of: ":") else { return url }
+        return String(url[url.index(after: scheme)...].drop { $0 == "/" }.prefix { !"/?#".contains($0) })
+    }
+}

@@ -1,0 +1,78 @@
+import RingbackAPI
+import RingbackClient
+import StrictJSON
+import Terminal
+
+/// What to run after a project has refused a sign-in, where another command leads on: with the account, the address or
+/// the number that was typed, so that it works as it stands.
+struct SupabaseAdvice {
+    let account: String
+    /// The body of the sign-in that was refused.
+    let fields: JSONObject
+
+    /// The error with what to run; as it is where nothing is known to help.
+    func advised(_ error: RingbackError) -> RingbackError {
+        guard let (reason, command) = next(after: error) else { return error }
+        return SignInAdvice.adding("\(reason), run: ringback \(command)", to: error)
+    }
+
+    private func next(after error: RingbackError) -> (reason: String, command: String)? {
+        let word = error.problem?.extensions["provider_code"]?.string
+        switch (word ?? error.kind.rawValue, method) {
+        case ("email_not_confirmed", _): return login("To confirm it by a code", "otp")
+        case ("phone_not_confirmed", _): return login("To confirm it by a code", "otp")
+        case ("user_already_exists", "sign_up"), ("email_exists", "sign_up"), ("phone_exists", "sign_up"),
+            ("email_already_in_use", "sign_up"):
+            return login("If it is yours", "password")
+        // Of a number that somebody has; other conflicts are with a sign-in or a session here.
+        case ("state_conflict", "sign_up") where error.recovery == .signIn: return login("If it is yours", "password")
+        case ("otp_disabled", "otp"), ("user_not_found", "otp"), ("otp_disabled", "magic_link"),
+            ("user_not_found", "magic_link"):
+            return login("To sign up", "sign_up")
+        case ("invalid_credentials", "password"):
+            guard let email else { return login("To sign in by a code", "otp") }
+            let name = Sanitizer.line(account)
+            return ("If it is forgotten", "supabase reset-password \(name) --email \(Shell.sh.quoted(email))")
+        case ("identity_already_exists", nil):
+            guard let provider = text("oauth_provider") else { return nil }
+            let name = Sanitizer.line(account)
+            return ("To sign in with it instead", "login \(name) --with \(Shell.sh.quoted(provider)) --switch")
+        default:
+            let isSaid = error.detail.contains(" run: ringback ")
+            guard error.recovery == .signIn, !isSaid, !options.isEmpty else { return nil }
+            return ("To begin again", "login \(Sanitizer.line(account))\(options)")
+        }
+    }
+
+    /// What made it this sign-in and no other, as it was typed, with a space before each: an account at a project has
+    /// many ways in, and none of its own mostly. Empty for a sign-in that its account tells all of.
+    var options: String {
+        guard let method else { return "" }
+        var options = method == "browser" ? "" : " --method \(method)"
+        for (name, option) in SupabaseAdvice.repeated {
+            text(name).map { options += " --\(option) \(Shell.sh.quoted($0))" }
+        }
+        // What was to leave nothing behind is not to be kept the second time.
+        for (name, option) in [("persist", "no-persist"), ("create_user", "no-create-user")]
+        where fields[name]?.bool == false { options += " --\(option)" }
+        return options
+    }
+
+    /// Fields that are options of `login`.
+    private static let repeated = [
+        ("oauth_provider", "with"), ("from_account", "from"), ("email", "email"), ("phone", "phone"),
+        ("channel", "channel"), ("domain", "domain"), ("provider_id", "provider-id"),
+    ]
+
+    /// Nil where the request is no sign-in.
+    private var method: String? { text("method") }
+    private var email: String? { text("email") }
+
+    private func login(_ reason: String, _ method: String) -> (String, String)? {
+        let who =
+            email.map { "--email \(Shell.sh.quoted($0))" } ?? text("phone").map { "--phone \(Shell.sh.quoted($0))" }
+        return who.map { (reason, "login \(Sanitizer.line(account)) --method \(method) \($0)") }
+    }
+
+    private func text(_ name: String) -> String? { fields[name]?.string.map { Sanitizer.line($0) } }
+}

@@ -1,0 +1,144 @@
+import APIServer
+import BrokerCore
+import Configuration
+import LocalHTTP
+import Logging
+import ServiceLifecycle
+import SessionVault
+import Synchronization
+
+/// The restricted sockets: for each exposure a server of its own, for as long as the book has it. Shut down with the
+/// daemon's own socket.
+final class ExposedSocketServers: Service {
+    let places: ExposedPlaces
+    private let logger: Logger
+    private let api = OnceBox<SocketAPI>()
+    private let sessionManager = OnceBox<ExposedSocketRegistry>()
+    private let isEnding = OnceBox<Bool>()
+    private let servers = Mutex<[String: HTTPServer]>([:])
+    private let (started, starting) = AsyncStream<HTTPServer>.makeStream()
+
+    init(_ places: ExposedPlaces, logger: Logger) {
+        self.places = places
+        self.logger = logger
+    }
+
+    /// Joins what is needed to serve, and opens what the configuration says and what was open before the last end.
+    func begin(_ api: SocketAPI, _ sessionManager: ExposedSocketRegistry, _ configuration: DaemonConfiguration) async {
+        self.api.set(api)
+        self.sessionManager.set(sessionManager)
+        places.sweep()
+        await sessionManager.restore()
+        await sessionManager.configure(configuration)
+        places.tidy()
+    }
+
+    /// The book's hand on the sockets.
+    var callbackReceiver: ExposedSocketRegistry.Door {
+        ExposedSocketRegistry.Door(
+            open: { [self] exposedSocket throws(BrokerError) in try open(exposedSocket) },
+            close: { [self] exposedSocket in close(exposedSocket) })
+    }
+
+    private func open(_ exposedSocket: ExposedSocket) throws(BrokerError) {
+        guard let api = api.value else { throw .cancelled }
+        // Who connects is checked in any case; others than the owner must get that far.
+        let mode: UInt32 = exposedSocket.order.allowedUIDs.isEmpty ? 0o600 : 0o666
+        let server = ExposedAPI(api, showing: exposedSocket).server()
+        var made: [String] = []
+        do throws(PlaceError) {
+            try places.prepare(exposedSocket)
+            for path in places.sockets(of: exposedSocket) {
+                try Places.refuseLiveSocket(at: path)
+                try ExposedSocketServers.listen(server, path, mode)
+                made.append(path)
+            }
+        } catch {
+            server.close()
+            places.remove(made, of: exposedSocket)
+            throw .conflict("\(exposedSocket.name) cannot be exposed: \(error.reason).")
+        }
+        servers.withLock { $0[exposedSocket.id] = server }
+        starting.yield(server)
+    }
+
+    private static func listen(_ server: HTTPServer, _ path: String, _ mode: UInt32) throws(PlaceError) {
+        do throws(ServerError) {
+            _ = try server.listen(at: .unix(path: path, mode: mode))
+        } catch {
+            switch error {
+            case .pathOccupied: throw PlaceError(reason: "\(path) is not a socket of yours. Remove it")
+            case .pathTooLong: throw PlaceError(reason: "the socket's path is too long, choose a shorter name: \(path)")
+            default: throw PlaceError(reason: "cannot listen at \(path): \(error)")
+            }
+        }
+    }
+
+    private func close(_ exposedSocket: ExposedSocket) {
+        guard let server = servers.withLock({ $0.removeValue(forKey: exposedSocket.id) }) else { return }
+        places.remove(places.sockets(of: exposedSocket), of: exposedSocket, comesBack: isEnding.value == true)
+        server.close()
+    }
+
+    func run() async throws {
+        defer { starting.finish() }
+        await withDiscardingTaskGroup { group in
+            await withGracefulShutdownHandler {
+                group.addTask { [sessionManager] in
+                    await cancelWhenGracefulShutdown { await sessionManager.value?.keep() }
+                }
+                for await server in started { group.addTask { try? await server.run() } }
+            } onGracefulShutdown: {
+                self.starting.finish()
+            }
+        }
+        isEnding.set(true)
+        await sessionManager.value?.closeAll()
+    }
+
+    /// For the log: what the book tells beside the records.
+    func tell(_ fact: ExposedSocketRegistry.Fact) {
+        switch fact {
+        case .opened(let exposedSocket): logger.info("Exposed: \(exposedSocket.name)")
+        case .closed(let exposedSocket, .accountChanged):
+            logger.warning(
+                "No longer exposed: \(exposedSocket.name). An account that it showed has another provider or client now"
+            )
+        case .closed(let exposedSocket, let ending):
+            logger.info("No longer exposed: \(exposedSocket.name) (\(ending.rawValue))")
+        case .failed(let name, let reason): logger.error("\(name) is not exposed. \(reason)")
+        case .damaged(let reason): logger.error("What was exposed is not known any more. \(reason)")
+        }
+    }
+}
+
+extension ExposedSocketRegistry {
+    /// The daemon's book, kept in the state directory.
+    init(_ sockets: ExposedSocketServers, state: String, broker: Broker, records: RecordKeeper) {
+        self.init(
+            callbackReceiver: sockets.callbackReceiver, file: ExposedSocketRegistry.file(in: state),
+            binding: { await broker.binding(of: $0) },
+            record: { fact in
+                records.note(fact)
+                sockets.tell(fact)
+            })
+    }
+
+    /// Where it is kept, below the state directory.
+    static func file(in state: String) -> StateFile { StateFile(directory: state, name: "grants.json") }
+
+    /// Takes over what the configuration says.
+    func configure(_ configuration: DaemonConfiguration) async {
+        await configure(configuration.exposes.map { (ExposedSocket.Order($0), $0.source.description) })
+    }
+}
+
+extension ExposedSocket.Order {
+    /// An `[[expose]]` of the configuration.
+    init(_ configuration: ExposeConfiguration) {
+        self.init(
+            name: configuration.name, accounts: configuration.accounts.compactMap { AccountName($0) },
+            ceiling: configuration.scopes, allowedUIDs: configuration.allowedUIDs,
+            lifetime: configuration.lifetime)
+    }
+}

@@ -1,0 +1,83 @@
+import StrictJSON
+import Testing
+
+@testable import APIServer
+@testable import BrokerCore
+
+@Suite(.timeLimit(.minutes(5))) struct `Second factors on the socket` {
+    private let totp = "/factors/\(FakeSupabase.id(3))"
+    private let phone = "/factors/\(FakeSupabase.id(4))"
+
+    @Test func `are listed, added and removed`() async throws {
+        let house = try await SupabaseHouse.signedIn()
+        #expect(await house.ask("GET", "/factors")["factors"]?.array?.count == 2)
+        let added = await house.ask("POST", "/factors", #"{"friendly_name":"app","issuer":"App"}"#)
+        #expect(added.status == 201)
+        #expect(added["totp"] == ["uri": "otpauth://totp/x", "secret": "ABC", "qr_code": "<svg/>"])
+        #expect(
+            house.project.last("POST /factors")?.body
+                == ["factor_type": "totp", "issuer": "App", "friendly_name": "app"])
+        house.project.answer(
+            "POST /factors", 200, ["id": .string(FakeSupabase.id(6)), "type": "phone", "phone": "4915"])
+        let number = await house.ask("POST", "/factors", #"{"factor_type":"phone","phone":"+49 15"}"#)
+        #expect(number["phone"] == "+4915")
+        #expect(number["totp"] == nil)
+        #expect(await house.ask("DELETE", totp)["state"] == "authenticated")
+        #expect(house.project.last("POST /token refresh_token") != nil)
+    }
+
+    @Test(arguments: [
+        #"{"factor_type":"webauthn"}"#, #"{"factor_type":"phone"}"#, #"{"factor_type":"phone","phone":"x"}"#,
+        #"{"factor_type":1}"#, #"{"friendly_name":1}"#,
+    ])
+    func `with a wrong field are not added`(body: String) async throws {
+        let house = try await SupabaseHouse.signedIn()
+        #expect(await house.ask("POST", "/factors", body).code == "validation_failed")
+        #expect(house.project.last("POST /factors") == nil)
+    }
+
+    @Test func `of an authenticator are proved with or without a challenge of one's own`() async throws {
+        let house = try await SupabaseHouse.signedIn()
+        let challenge = await house.ask("POST", "\(totp)/challenge", "{}")
+        #expect(challenge["id"]?.string == FakeSupabase.id(7))
+        #expect(challenge["factor"]?.string == FakeSupabase.id(3))
+        #expect(challenge["expires_at"] == 1_800_000_300)
+        let body = #"{"code":"123456","challenge_id":"\#(FakeSupabase.id(7))"}"#
+        #expect(await house.ask("POST", "\(totp)/verify", body)["state"] == "authenticated")
+        #expect(house.project.requests.count { $0.kind == "POST /factors/challenge" } == 1)
+        #expect(await house.ask("POST", "\(totp)/verify", #"{"code":"123 456"}"#).status == 200)
+        #expect(house.project.requests.count { $0.kind == "POST /factors/challenge" } == 2)
+    }
+
+    @Test func `of a phone are proved with the challenge that sent the code`() async throws {
+        let house = try await SupabaseHouse.signedIn()
+        await house.ask("POST", "\(phone)/challenge", #"{"channel":"whatsapp"}"#)
+        #expect(house.project.last("POST /factors/challenge")?.body == ["channel": "whatsapp"])
+        #expect(await house.ask("POST", "\(phone)/challenge", #"{"channel":"pigeon"}"#).code == "validation_failed")
+        let answer = await house.ask("POST", "\(phone)/verify", #"{"code":"123456"}"#)
+        #expect(answer.code == "validation_failed")
+        #expect(answer["detail"]?.string?.hasPrefix("challenge_id") == true)
+        #expect(house.project.requests.count { $0.kind == "POST /factors/challenge" } == 1)
+        let body = #"{"code":"123456","challenge_id":"\#(FakeSupabase.id(7))"}"#
+        #expect(await house.ask("POST", "\(phone)/verify", body).status == 200)
+    }
+
+    @Test(arguments: ["{}", #"{"code":"12"}"#, #"{"code":123456}"#, #"{"code":"123456","challenge_id":"x"}"#])
+    func `with a wrong proof change nothing`(body: String) async throws {
+        let house = try await SupabaseHouse.signedIn()
+        #expect(await house.ask("POST", "\(totp)/verify", body).code == "validation_failed")
+        #expect(house.project.last("POST /factors/verify") == nil)
+        for tail in ["/factors/x", "/factors/%2e%2e"] {
+            #expect(await house.ask("DELETE", tail).code == "validation_failed")
+        }
+    }
+
+    @Test func `with a wrong code say so to the person`() async throws {
+        let house = try await SupabaseHouse.signedIn()
+        house.project.refuse("POST /factors/verify", 422, "mfa_verification_failed")
+        let answer = await house.ask("POST", "\(totp)/verify", #"{"code":"123456"}"#)
+        #expect(answer.code == "invalid_credentials")
+        #expect(answer["user_message"] == "Invalid code. Please try again.")
+        #expect(await house.ask("GET", "")["aal"] == "aal1")
+    }
+}

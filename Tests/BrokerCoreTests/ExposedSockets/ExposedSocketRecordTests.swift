@@ -1,0 +1,78 @@
+import Testing
+
+@testable import BrokerCore
+
+@Suite struct `Restricted sockets at rest` {
+    private static let binding = SessionBinding(provider: "https://id.example", clientID: "c")
+
+    @Test func `come back as they were`() throws {
+        let clock = TestClock()
+        let exposedSockets = [
+            ExposedSocket(
+                id: "a",
+                order: ExposedSocket.Order(
+                    name: "one", accounts: [House.name], ceiling: ["x", "y"], allowedUIDs: [7, 100_999],
+                    lifetime: 60), origin: .call, createdAt: 5, expiry: Deadline(in: 60, by: clock.clock),
+                bindings: [House.name: Self.binding]),
+            ExposedSocket(
+                id: "b", order: ExposedSocket.Order(name: "two", accounts: [House.name], flatpak: "org.example.App"),
+                origin: .call, createdAt: 6, expiry: nil),
+        ]
+        var revoked = ExposedSocketTable(ExposedSocket.Order(name: "three", accounts: [House.name]), by: clock.clock)
+        revoked.ending = .revoked
+        let ending = ExposedSocketTable(
+            ExposedSocket.Order(name: "four", accounts: [House.name], lifetime: 9), by: clock.clock)
+        let record = ExposedSocketRecord(exposedSockets: exposedSockets, tables: ["three": revoked, "four": ending])
+        let bytes = record.encode(bootID: clock.clock.bootID)
+        #expect(ExposedSocketRecord(reading: bytes, by: clock.clock) == record)
+    }
+
+    @Test(arguments: [true, false]) func `none lives longer than its whole life`(isSameBoot: Bool) throws {
+        let clock = TestClock()
+        let far = Deadline(in: 1_000_000, by: clock.clock)
+        let exposedSocket = ExposedSocket(
+            id: "a", order: ExposedSocket.Order(name: "one", accounts: [House.name], lifetime: 60), origin: .call,
+            createdAt: 5, expiry: far, bindings: [House.name: Self.binding])
+        let bytes = ExposedSocketRecord(exposedSockets: [exposedSocket]).encode(
+            bootID: isSameBoot ? clock.clock.bootID : "another")
+        let record = try #require(ExposedSocketRecord(reading: bytes, by: clock.clock))
+        #expect(record.exposedSockets.map(\.expiry) == [Deadline(in: 60, by: clock.clock)])
+    }
+
+    @Test func `a table of which nothing is to be remembered is not written`() {
+        let clock = TestClock()
+        let plain = ExposedSocketTable(ExposedSocket.Order(name: "one", accounts: [House.name]), by: clock.clock)
+        let bytes = ExposedSocketRecord(tables: ["one": plain]).encode(bootID: "")
+        #expect(ExposedSocketRecord(reading: bytes, by: clock.clock) == ExposedSocketRecord())
+    }
+
+    @Test func `what an older version wrote is read`() throws {
+        let text = #"{"version":1,"boot_id":"","grants":[{"id":"a","name":"x","accounts":["work"],"created_at":1}]}"#
+        let record = try #require(ExposedSocketRecord(reading: Array(text.utf8), by: TestClock().clock))
+        #expect(record.exposedSockets.map(\.name) == ["x"] && record.exposedSockets[0].bindings.isEmpty)
+    }
+
+    @Test func `two of a name are none`() {
+        let clock = TestClock()
+        let one = ExposedSocket(
+            id: "a", order: ExposedSocket.Order(name: "one", accounts: [House.name]), origin: .call, createdAt: 5,
+            expiry: nil)
+        let bytes = ExposedSocketRecord(exposedSockets: [one, one]).encode(bootID: "")
+        #expect(ExposedSocketRecord(reading: bytes, by: clock.clock) == nil)
+    }
+
+    @Test func `a table's words count, not how they are written`() {
+        let table = ExposedSocketTable(
+            ExposedSocket.Order(name: "a", accounts: [House.named("x"), House.named("y")], ceiling: ["b", "a"]),
+            by: TestClock().clock)
+        func says(_ order: ExposedSocket.Order) -> Bool { table.says(order) }
+        #expect(
+            says(ExposedSocket.Order(name: "a", accounts: [House.named("y"), House.named("x")], ceiling: ["a", "b"])))
+        #expect(!says(ExposedSocket.Order(name: "a", accounts: [House.named("x"), House.named("y")], ceiling: ["a"])))
+        #expect(!says(ExposedSocket.Order(name: "a", accounts: [House.named("x"), House.named("y")])))
+        #expect(
+            !says(
+                ExposedSocket.Order(
+                    name: "a", accounts: [House.named("x"), House.named("y")], ceiling: ["a", "b"], lifetime: 5)))
+    }
+}

@@ -1,0 +1,111 @@
+import Secrets
+import Testing
+
+@testable import BrokerCore
+
+@Suite struct `What a restricted socket may show` {
+    static func order(
+        _ name: String = "ci", ceiling: [String]? = nil, uids: [UInt32] = [], flatpak: String? = nil,
+        lifetime: Int? = nil
+    ) -> ExposedSocket.Order {
+        ExposedSocket.Order(
+            name: name, accounts: [House.named("mail"), House.named("work")], ceiling: ceiling, allowedUIDs: uids,
+            flatpak: flatpak, lifetime: lifetime)
+    }
+
+    static func exposedSocket(_ ceiling: [String]? = nil, uids: [UInt32] = []) -> ExposedSocket {
+        ExposedSocket(
+            id: "id", order: order(ceiling: ceiling, uids: uids), origin: .call, createdAt: 0, expiry: nil)
+    }
+
+    private func token(_ scope: String?, isStated: Bool) -> AccessToken {
+        AccessToken(value: Secret("t"), type: "Bearer", scope: scope, isScopeStated: isStated)
+    }
+
+    @Test func `equal wishes are equal, however they are written`() {
+        let one = ExposedSocket.Order(
+            name: "a", accounts: [House.named("b"), House.named("a"), House.named("b")], ceiling: ["y", "x", "y"],
+            allowedUIDs: [3, 2, 3])
+        let other = ExposedSocket.Order(
+            name: "a", accounts: [House.named("a"), House.named("b")], ceiling: ["x", "y"], allowedUIDs: [2, 3])
+        #expect(one == other)
+    }
+
+    @Test(arguments: [
+        ("", "name"), ("A", "name"), (".", "name"), ("..", "name"), ("a/b", "name"), ("-a", "name"), ("a b", "name"),
+        (String(repeating: "a", count: 65), "name"),
+    ])
+    func `a name is no path, and no other text`(name: String, member: String) {
+        #expect(Self.order(name).mistake?.member == member)
+    }
+
+    @Test func `what cannot be is named`() {
+        #expect(Self.order().mistake == nil)
+        #expect(ExposedSocket.Order(name: "a", accounts: []).mistake?.member == "accounts")
+        #expect(Self.order(ceiling: []).mistake?.member == "scope")
+        #expect(Self.order(ceiling: ["a b"]).mistake?.member == "scope")
+        #expect(Self.order(ceiling: ["a\"b"]).mistake?.member == "scope")
+        #expect(Self.order(ceiling: (0...64).map { "s\($0)" }).mistake?.member == "scope")
+        #expect(Self.order(uids: [65_534]).mistake?.member == "allow_uids")
+        #expect(Self.order(uids: [.max]).mistake?.member == "allow_uids")
+        #expect(Self.order(uids: Array(1...17)).mistake?.member == "allow_uids")
+        #expect(Self.order(lifetime: 0).mistake?.member == "ttl")
+        #expect(Self.order(lifetime: 31_536_001).mistake?.member == "ttl")
+        #expect(Self.order(uids: [1], flatpak: "org.example.App").mistake?.member == "allow_uids")
+    }
+
+    @Test(arguments: ["org.example.App", "org.example.App-2", "a.b", "io.github._7x.App"])
+    func `an app's id is taken`(id: String) { #expect(Self.order(flatpak: id).mistake == nil) }
+
+    @Test(arguments: ["", "app", "..", "a..b", "a.", "/a.b", "a.b/c", "a.7b", "-a.b", "a.b c", "a.b\0"])
+    func `what is none is refused, since it would be a directory`(id: String) {
+        #expect(Self.order(flatpak: id).mistake?.member == "flatpak")
+    }
+
+    @Test func `without a ceiling any token is within it`() {
+        #expect(Self.exposedSocket().permits(token(nil, isStated: false)))
+        #expect(Self.exposedSocket().permits(token("anything", isStated: true)))
+    }
+
+    @Test func `with one, the provider's own word counts`() {
+        let exposedSocket = Self.exposedSocket(["openid", "email"])
+        #expect(exposedSocket.permits(token("openid", isStated: true)))
+        #expect(exposedSocket.permits(token("email openid", isStated: true)))
+        #expect(!exposedSocket.permits(token("openid email mail", isStated: true)))
+        #expect(!exposedSocket.permits(token("OPENID", isStated: true)))
+        // What was asked for is no proof of what was given.
+        #expect(!exposedSocket.permits(token("openid", isStated: false)))
+        #expect(!exposedSocket.permits(token(nil, isStated: true)))
+        #expect(!exposedSocket.permits(token("", isStated: true)))
+    }
+
+    @Test func `the policy of a restricted socket has a list of what is allowed, and no list of what is not`() {
+        let policy = Policy(owner: 1_000, showing: Self.exposedSocket(["openid"], uids: [100_999]))
+        func allows(
+            uid: UInt32 = 1_000, _ operation: String = "token", _ account: String? = "mail", _ key: TokenKey? = nil
+        ) -> Bool {
+            policy.decide(
+                PolicyPeer(uid: uid, pid: 1), account: account, operation: operation, token: key
+            ).isAllowed
+        }
+        #expect(allows() && allows(uid: 0) && allows(uid: 100_999) && allows("read_state", nil))
+        #expect(!allows(uid: 65_534) && !allows(uid: 1_001))
+        #expect(!allows("token", "other"))
+        for operation in [
+            "id_token", "provider_token", "sign_in", "sign_out", "user", "deliver_callback", "deep_link", "manage",
+            "something_new",
+        ] { #expect(!allows(operation), "\(operation)") }
+        #expect(allows("token", "mail", TokenKey(scopes: ["openid"])))
+        #expect(!allows("token", "mail", TokenKey(scopes: ["openid", "email"])))
+        #expect(!allows("token", "mail", TokenKey(audience: "x")))
+        #expect(!allows("token", "mail", TokenKey(scopes: ["openid"], resource: "https://x.example")))
+        #expect(policy.name == "restricted" && Policy(owner: 1).name == "same-uid")
+    }
+
+    @Test func `the daemon's own socket admits its owner and root`() {
+        let policy = Policy(owner: 1_000)
+        #expect(policy.admits(uid: 1_000) && policy.admits(uid: 0) && !policy.admits(uid: 1_001))
+        let decision = policy.decide(PolicyPeer(uid: 1_000, pid: 1), account: "x", operation: "manage")
+        #expect(decision.isAllowed && decision.coversEverything)
+    }
+}

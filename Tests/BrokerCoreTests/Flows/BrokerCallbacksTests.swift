@@ -1,0 +1,232 @@
+import Cryptography
+import HTTPMessages
+import StrictJSON
+import Testing
+
+@testable import BrokerCore
+
+@Suite(.timeLimit(.minutes(1))) struct `Callbacks` {
+    /// A pending flow of a house, and its genuine callback.
+    private func pending(_ house: House) async throws -> (flow: FlowView, callback: String) {
+        let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
+        return (flow, try house.provider.consent(flow.authorizationURL))
+    }
+
+    private func parameters(_ callback: String) throws -> [(String, String)] {
+        try FormEncoding.parse(try WebURL(parsing: callback).query ?? "").map { ($0.name, $0.value) }
+    }
+
+    /// What is done to a genuine callback so that it is one no more.
+    enum Forgery: String, CaseIterable {
+        case noState, emptyState, otherState, doubledState, otherPath, otherPort, otherScheme, noIssuer, otherIssuer
+        case emptyIssuer, doubledCode, codeAndError, neither, error, errorWithoutState, tokens, fragmentTokens, notURL
+        case longerPath, brokenEscape
+    }
+
+    private func forge(_ callback: String, _ forgery: Forgery) throws -> String {
+        let base = String(callback.prefix { $0 != "?" })
+        let all = try parameters(callback)
+        func url(_ change: ([String: String]) -> [(String, String)], _ base: String) -> String {
+            "\(base)?\(FormEncoding.encode(change(Dictionary(uniqueKeysWithValues: all))))"
+        }
+        func without(_ name: String, _ more: [(String, String)] = []) -> String {
+            "\(base)?\(FormEncoding.encode(all.filter { $0.0 != name } + more))"
+        }
+        return switch forgery {
+        case .noState: without("state")
+        case .emptyState: without("state", [("state", "")])
+        case .otherState: without("state", [("state", String(repeating: "A", count: 43))])
+        case .doubledState: without("", [("state", "x")])
+        case .otherPath: callback.replacing("/callback/work", with: "/callback/mail")
+        case .longerPath: callback.replacing("/callback/work", with: "/callback/work/")
+        case .otherPort: callback.replacing(":4711", with: ":4712")
+        case .otherScheme: callback.replacing("http://", with: "https://")
+        case .noIssuer: without("iss")
+        case .otherIssuer: without("iss", [("iss", "https://evil.example")])
+        case .emptyIssuer: without("iss", [("iss", "")])
+        case .doubledCode: without("", [("code", "x")])
+        case .codeAndError: without("", [("error", "access_denied")])
+        case .neither: without("code")
+        case .error: without("code", [("error", "access_denied"), ("state", "x")])
+        case .errorWithoutState: "\(base)?error=access_denied&iss=https%3A%2F%2Fid.example"
+        case .tokens: without("", [("access_token", "x")])
+        case .fragmentTokens: callback + "#access_token=x"
+        case .notURL: "not a url"
+        case .brokenEscape: callback + "&x=%zz"
+        }
+    }
+
+    @Test(arguments: Forgery.allCases)
+    func `LB-03, LB-04, NAT-15: a callback that is not the genuine one changes nothing`(forgery: Forgery) async throws {
+        let house = try await House()
+        let (flow, callback) = try await pending(house)
+        guard case .ignored = await house.broker.receive(try forge(callback, forgery)) else { throw Unexpected() }
+        #expect(try await house.broker.flow(flow.id).status == .pending)
+        #expect(house.provider.count(.token) == 0)
+        #expect(try await house.view.error == nil)
+        #expect(await house.broker.receive(callback) == .completed(flow: flow.id))
+        #expect(try await house.view.subject == "alice")
+    }
+
+    @Test func `a provider that promises no iss may leave it out, and may not give another`() async throws {
+        let house = try await House()
+        house.provider.behave { $0.metadata["authorization_response_iss_parameter_supported"] = false }
+        let (flow, callback) = try await pending(house)
+        guard case .ignored = await house.broker.receive(try forge(callback, .otherIssuer)) else { throw Unexpected() }
+        #expect(await house.broker.receive(try forge(callback, .noIssuer)) == .completed(flow: flow.id))
+    }
+
+    @Test func `a form_post callback is read from its body alone`() async throws {
+        let house = try await House()
+        let (flow, callback) = try await pending(house)
+        let base = String(callback.prefix { $0 != "?" })
+        let form = Array(callback.dropFirst(base.count + 1).utf8)
+        guard case .ignored = await house.broker.receive(callback, form: []) else { throw Unexpected() }
+        #expect(await house.broker.receive(base, form: form) == .completed(flow: flow.id))
+    }
+
+    @Test func `the person's no ends the flow, and only with its state`() async throws {
+        let house = try await House()
+        let (flow, callback) = try await pending(house)
+        let state = try #require(try parameters(callback).first { $0.0 == "state" }?.1)
+        let denial = "\(flow.redirectURI)?error=access_denied&state=\(state)&iss=https%3A%2F%2Fid.example"
+        #expect(await house.broker.receive(denial) == .failed(flow: flow.id, .accessDenied(House.name)))
+        #expect(try await house.broker.flow(flow.id).status == .failed(.accessDenied(House.name)))
+        #expect(try await house.view.error == .accessDenied(House.name))
+        #expect(await house.broker.receive(callback) == .ended)
+        #expect(house.provider.count(.token) == 0)
+        #expect(try await house.view.state == .unauthenticated)
+    }
+
+    @Test(arguments: [("server_error", true), ("temporarily_unavailable", true), ("invalid_scope", false)])
+    func `other errors of the provider end the flow with its word`(code: String, isTransient: Bool) async throws {
+        let house = try await House()
+        let (flow, callback) = try await pending(house)
+        let error = callback.replacing("code=code-1", with: "error=\(code)")
+        guard case .failed(flow.id, let failure) = await house.broker.receive(error) else { throw Unexpected() }
+        #expect(failure.isTransient == isTransient)
+        if !isTransient { #expect(failure == .provider(.refused(code: code, message: nil))) }
+    }
+
+    @Test func `LB-12: a hundred copies share one token request and one answer`() async throws {
+        let house = try await House()
+        let (flow, callback) = try await pending(house)
+        house.provider.hold(.token)
+        let verdicts = await withTaskGroup(of: CallbackVerdict.self) { group in
+            for _ in 0..<100 { group.addTask { await house.broker.receive(callback) } }
+            #expect(await house.provider.arrived(.token, 1))
+            // A different callback with the same state, while the first is worked on, is nobody's.
+            let other = callback.replacing("code=code-1", with: "code=other")
+            guard case .ignored = await house.broker.receive(other) else {
+                Issue.record("the other callback was not ignored")
+                return [CallbackVerdict]()
+            }
+            house.provider.release(.token)
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(verdicts.count == 100)
+        #expect(verdicts.allSatisfy { $0 == .completed(flow: flow.id) })
+        #expect(house.provider.count(.token) == 1)
+    }
+
+    @Test func `a copy within five seconds gets the same answer, a later or another one is too late`() async throws {
+        let house = try await House()
+        let (flow, callback) = try await pending(house)
+        #expect(await house.broker.receive(callback) == .completed(flow: flow.id))
+        house.clock.advance(by: 5)
+        #expect(await house.broker.receive(callback) == .completed(flow: flow.id))
+        #expect(await house.broker.receive(callback.replacing("code=code-1", with: "code=other")) == .ended)
+        house.clock.advance(by: 1)
+        #expect(await house.broker.receive(callback) == .ended)
+        #expect(house.provider.count(.token) == 1)
+        house.clock.advance(by: 600)
+        _ = await house.broker.flows()
+        guard case .ignored = await house.broker.receive(callback) else { throw Unexpected() }
+    }
+
+    @Test func `a browser that closes its tab does not end the exchange`() async throws {
+        let house = try await House()
+        let (flow, callback) = try await pending(house)
+        house.provider.hold(.token)
+        let tab = Task { await house.broker.receive(callback) }
+        #expect(await house.provider.arrived(.token, 1))
+        tab.cancel()
+        guard case .ignored = await tab.value else { throw Unexpected() }
+        house.provider.release(.token)
+        #expect(try await house.broker.flow(flow.id, waiting: .seconds(10)).status == .completed)
+    }
+
+    @Test func `an exchange that outlives the flow's deadline came in time`() async throws {
+        let house = try await House()
+        let (flow, callback) = try await pending(house)
+        house.provider.hold(.token)
+        let receiving = Task { await house.broker.receive(callback) }
+        #expect(await house.provider.arrived(.token, 1))
+        for _ in 0..<30 { house.clock.advance(by: 30) }
+        house.provider.release(.token)
+        #expect(await receiving.value == .completed(flow: flow.id))
+    }
+
+    @Test func `a sign-in that is withdrawn during the exchange signs nobody in`() async throws {
+        let house = try await House()
+        let (flow, callback) = try await pending(house)
+        house.provider.hold(.token)
+        let receiving = Task { await house.broker.receive(callback) }
+        #expect(await house.provider.arrived(.token, 1))
+        #expect(try await house.broker.cancel(flow.id, isForAll: true).status == .cancelled)
+        house.provider.release(.token)
+        guard case .failed(flow.id, .flowCancelled) = await receiving.value else { throw Unexpected() }
+        #expect(try await house.broker.flow(flow.id).status == .cancelled)
+        #expect(await house.failure() == .signInRequired(House.name))
+        #expect(await house.vault.log.isEmpty)
+    }
+
+    @Test func `LB-11: a guessed state hits nothing, however near, and the genuine callback counts`() async throws {
+        let house = try await House()
+        let (flow, callback) = try await pending(house)
+        let state = try #require(try parameters(callback).first { $0.0 == "state" }?.1)
+        #expect(state.utf8.count == 43)
+        var guesses = (0..<2_000).map { _ in RandomToken.identifier(bits: 256) }
+        for (index, letter) in state.enumerated() {
+            for other in "AaBb09-_" where other != letter {
+                guesses.append(state.prefix(index) + String(other) + state.dropFirst(index + 1))
+            }
+            guesses.append(String(state.prefix(index)))
+        }
+        for guess in guesses {
+            let verdict = await house.broker.receive(callback.replacing("state=\(state)", with: "state=\(guess)"))
+            guard case .ignored = verdict else { throw Unexpected() }
+        }
+        #expect(house.provider.count(.token) == 0)
+        #expect(await house.broker.receive(callback) == .completed(flow: flow.id))
+    }
+
+    @Test func `LB-13: another's code with the flow's own state is refused by the provider`() async throws {
+        let house = try await House()
+        let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
+        // Somebody who has seen the state asks for a code of their own; they cannot know the verifier.
+        let challenge = try #require(try parameters(flow.authorizationURL).first { $0.0 == "code_challenge" }?.1)
+        let theirs = flow.authorizationURL.replacing(challenge, with: String(repeating: "A", count: 43))
+        let callback = try house.provider.consent(theirs, as: "mallory")
+        let verdict = await house.broker.receive(callback)
+        guard case .failed(flow.id, .provider(.refused("invalid_grant", _))) = verdict else { throw Unexpected() }
+        #expect(house.provider.count(.token) == 1)
+        #expect(try await house.view.state == .unauthenticated)
+        #expect(await house.vault.sessions.isEmpty)
+    }
+
+    @Test func `LB-15, NAT-42: two accounts' callbacks do not mix`() async throws {
+        let house = try await House()
+        let second = House.named("second")
+        await house.broker.configure([House.account(), House.account(second)])
+        let (flow, callback) = try await pending(house)
+        let other = try await house.broker.signIn(second, SignInRequest()).flow
+        let otherCallback = try house.provider.consent(other.authorizationURL, as: "bob")
+        let crossed = callback.replacing("/callback/work", with: "/callback/second")
+        guard case .ignored = await house.broker.receive(crossed) else { throw Unexpected() }
+        #expect(await house.broker.receive(otherCallback) == .completed(flow: other.id))
+        #expect(await house.broker.receive(callback) == .completed(flow: flow.id))
+        #expect(try await house.broker.account(second).subject == "bob")
+        #expect(try await house.view.subject == "alice")
+    }
+}

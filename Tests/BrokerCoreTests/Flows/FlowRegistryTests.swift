@@ -1,0 +1,291 @@
+import HTTPMessages
+import Testing
+
+@testable import BrokerCore
+
+@Suite(.timeLimit(.minutes(1))) struct `Flows` {
+    private func conflict(_ house: House, _ name: AccountName, _ request: SignInRequest) async -> String? {
+        let error = await error { () throws(BrokerError) in try await house.broker.signIn(name, request) }
+        if case .conflict(let reason)? = error { return reason }
+        return nil
+    }
+
+    @Test func `an equal sign-in joins the pending one, a different one is told of it`() async throws {
+        let house = try await House()
+        let request = SignInRequest(scopes: ["openid"], parameters: [("prompt", "login")])
+        let first = try await house.broker.signIn(House.name, request)
+        house.clock.advance(by: 7)
+        var patient = request
+        patient.timeout = 5
+        let second = try await house.broker.signIn(House.name, patient)
+        #expect(first.isNew && !second.isNew)
+        #expect(first.flow.id == second.flow.id)
+        #expect(first.flow.expiresAt == first.flow.startedAt + 600)
+        for different in [
+            SignInRequest(), SignInRequest(scopes: ["openid"]),
+            SignInRequest(scopes: ["openid"], parameters: [("prompt", "none")]),
+            SignInRequest(scopes: ["openid"], parameters: [("prompt", "login")], switchesSubject: true),
+        ] {
+            let reason = try #require(await conflict(house, House.name, different))
+            #expect(reason.contains("browser") && reason.contains("7 seconds"))
+        }
+        #expect(house.doors.opened == 1)
+    }
+
+    @Test func `sign-ins that come while the first one still looks for its provider make one flow`() async throws {
+        let house = try await House()
+        house.provider.hold(.metadata)
+        let calls = (0..<20).map { _ in Task { try await house.broker.signIn(House.name, SignInRequest()) } }
+        #expect(await house.provider.arrived(.metadata, 1))
+        #expect(await conflict(house, House.name, SignInRequest(switchesSubject: true)) != nil)
+        house.provider.release(.metadata)
+        var results: [(flow: FlowView, isNew: Bool)] = []
+        for call in calls { results.append(try await call.value) }
+        #expect(Set(results.map(\.flow.id)).count == 1)
+        #expect(results.count(where: \.isNew) == 1)
+        #expect(house.doors.opened == 1)
+        #expect(house.provider.count(.metadata) == 1)
+        // Each call is one interest.
+        let id = results[0].flow.id
+        for _ in 0..<19 { #expect(try await house.broker.cancel(id, isForAll: false).status == .pending) }
+        #expect(try await house.broker.cancel(id, isForAll: false).status == .cancelled)
+    }
+
+    @Test func `a sign-in that cannot begin says why and leaves its place`() async throws {
+        let house = try await House()
+        house.provider.script(.metadata, .status(404), .status(404))
+        guard
+            case .provider(.invalidAnswer) = await error({ () throws(BrokerError) in
+                try await house.broker.signIn(House.name, SignInRequest())
+            })
+        else { throw Unexpected() }
+        #expect(await house.broker.flows().isEmpty)
+        #expect(try await house.broker.signIn(House.name, SignInRequest()).isNew)
+    }
+
+    @Test func `a configuration that changes while a sign-in begins cancels it`() async throws {
+        let house = try await House()
+        house.provider.hold(.metadata)
+        let call = Task {
+            await error { () throws(BrokerError) in try await house.broker.signIn(House.name, SignInRequest()) }
+        }
+        #expect(await house.provider.arrived(.metadata, 1))
+        await house.broker.configure([House.account(clientID: "another-client")])
+        guard case .flowCancelled = await call.value else { throw Unexpected() }
+        // A new one may begin at once, and the old one's late arrival takes nothing from it.
+        let next = Task { try await house.broker.signIn(House.name, SignInRequest()).flow }
+        #expect(await eventually { house.provider.count(.metadata) == 1 })
+        house.provider.release(.metadata)
+        let flow = try await next.value
+        #expect(flow.authorizationURL.contains("client_id=another-client"))
+        #expect(await house.broker.flows().map(\.id) == [flow.id])
+        #expect(await eventually { house.doors.opened - house.doors.closed.count == 1 })
+    }
+
+    @Test func `sixteen sign-ins may be pending at a time`() async throws {
+        let house = try await House()
+        let names = (0...16).map { House.named("account-\($0)") }
+        await house.broker.configure(names.map { House.account($0) })
+        for name in names.dropLast() { _ = try await house.broker.signIn(name, SignInRequest()) }
+        let reason = try #require(await conflict(house, names[16], SignInRequest()))
+        #expect(reason.contains("16"))
+        // In their order, though no clock tells them apart.
+        #expect(await house.broker.flows().map(\.account) == Array(names.dropLast()))
+        let first = try #require(await house.broker.flows().first)
+        _ = try await house.broker.cancel(first.id, isForAll: true)
+        #expect(try await house.broker.signIn(names[16], SignInRequest()).isNew)
+    }
+
+    @Test func `the last interest that is withdrawn cancels, and withdrawing again changes nothing`() async throws {
+        let house = try await House()
+        let id = try await house.broker.signIn(House.name, SignInRequest()).flow.id
+        _ = try await house.broker.signIn(House.name, SignInRequest())
+        let waiting = Task { try await house.broker.flow(id, waiting: .seconds(30)).status }
+        #expect(try await house.broker.cancel(id, isForAll: false).status == .pending)
+        #expect(try await house.broker.account(House.name).state == .authenticating)
+        for _ in 0..<3 { #expect(try await house.broker.cancel(id, isForAll: false).status == .cancelled) }
+        #expect(try await waiting.value == .cancelled)
+        #expect(house.doors.closed == ["http://127.0.0.1:4711/callback/work"])
+        #expect(try await house.view.state == .unauthenticated)
+        #expect(try await house.view.error == nil)
+
+        let another = try await house.broker.signIn(House.name, SignInRequest()).flow.id
+        _ = try await house.broker.signIn(House.name, SignInRequest())
+        #expect(try await house.broker.cancel(another, isForAll: true).status == .cancelled)
+    }
+
+    @Test func `a flow expires by the clock, says what it waited for, and frees the account`() async throws {
+        let house = try await House()
+        let flow = try await house.broker.signIn(House.name, SignInRequest(timeout: 45)).flow
+        let waiting = Task { try await house.broker.flow(flow.id, waiting: .seconds(30)).status }
+        // The desk looks at the clock every thirty seconds at least, so it takes the steps of a sleeping laptop too.
+        #expect(
+            await eventually {
+                if house.clock.now < flow.expiresAt + 2 { house.clock.advance(by: 1) }
+                return (try? await house.broker.flow(flow.id).status) != .pending
+            })
+        guard case .expired(.flowExpired(let reason)) = try await waiting.value else { throw Unexpected() }
+        #expect(reason.contains("45 seconds") && reason.contains(flow.redirectURI))
+        #expect(house.clock.now > flow.expiresAt)
+        guard case .flowExpired = try await house.view.error else { throw Unexpected() }
+        #expect(await eventually { house.doors.closed.count == 1 })
+        #expect(try await house.broker.signIn(House.name, SignInRequest()).isNew)
+        #expect(try await house.view.error == nil)
+    }
+
+    @Test func `a deadline that has passed holds before the timer notices`() async throws {
+        let house = try await House()
+        let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
+        let callback = try house.provider.consent(flow.authorizationURL)
+        house.clock.advance(by: 601)
+        #expect(await house.broker.receive(callback) == .ended)
+        #expect(house.provider.count(.token) == 0)
+    }
+
+    @Test func `an ended flow stays readable for ten minutes, then it is forgotten`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        let flow = try #require(await house.broker.flows().first)
+        house.clock.advance(by: 600)
+        #expect(try await house.broker.flow(flow.id).status == .completed)
+        house.clock.advance(by: 1)
+        #expect(await error { () throws(BrokerError) in try await house.broker.flow(flow.id) } == .flowNotFound)
+        #expect(await house.broker.flows().isEmpty)
+        for id in ["", "nothing", flow.id] {
+            let withdrawal = await error { () throws(BrokerError) in
+                try await house.broker.cancel(id, isForAll: true)
+            }
+            #expect(withdrawal == .flowNotFound)
+        }
+    }
+
+    @Test func `a wait for a flow that stays pending ends as it is`() async throws {
+        let house = try await House()
+        let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
+        #expect(try await house.broker.flow(flow.id, waiting: .milliseconds(10)).status == .pending)
+        let gone = Task {
+            await error { () throws(BrokerError) in
+                try await house.broker.flow(flow.id, waiting: .seconds(30))
+            }
+        }
+        gone.cancel()
+        #expect(await gone.value == .cancelled)
+    }
+
+    // MARK: What a caller may ask
+
+    @Test(arguments: ["state", "redirect_uri", "client_secret", "nonce", "scope", "code_challenge", "request"])
+    func `a parameter that Ringback sets itself is the caller's mistake`(name: String) async throws {
+        let house = try await House()
+        let request = SignInRequest(parameters: [("prompt", "login"), (name, "x")])
+        guard
+            case .invalid("params." + name, _) = await error({ () throws(BrokerError) in
+                try await house.broker.signIn(House.name, request)
+            })
+        else { throw Unexpected() }
+        #expect(house.provider.requests.isEmpty)
+    }
+
+    @Test func `a parameter that the configuration sets, or that has no name, is a mistake too`() async throws {
+        let house = try await House()
+        var account = House.account()
+        account.authorizationParameters = [("prompt", "consent")]
+        await house.broker.configure([account])
+        for name in ["prompt", ""] {
+            let request = SignInRequest(parameters: [(name, "x")])
+            guard
+                case .invalid = await error({ () throws(BrokerError) in
+                    try await house.broker.signIn(House.name, request)
+                })
+            else { throw Unexpected() }
+        }
+        #expect(
+            try await house.broker.signIn(House.name, SignInRequest()).flow.authorizationURL.contains("prompt=consent"))
+    }
+
+    @Test func `a method that does not exist yet is said so`() async throws {
+        let house = try await House()
+        var account = House.account(House.named("baas"))
+        account.endpoints = .unsupported("Supabase accounts come later.")
+        await house.broker.configure([House.account(), account])
+        for (name, method) in [(House.name, "device"), (account.name, "browser")] {
+            guard
+                case .methodUnsupported = await error({ () throws(BrokerError) in
+                    try await house.broker.signIn(name, SignInRequest(method: method))
+                })
+            else { throw Unexpected() }
+        }
+        #expect(
+            await error { () throws(BrokerError) in
+                try await house.broker.signIn(House.named("nobody"), SignInRequest())
+            } == .accountNotFound("nobody"))
+    }
+
+    @Test func `openid without a way to check ID tokens is refused before the person is asked`() async throws {
+        let house = try await House()
+        house.provider.behave { $0.metadata.updateValue(nil, forKey: "jwks_uri") }
+        guard
+            case .misconfigured = await error({ () throws(BrokerError) in
+                try await house.broker.signIn(House.name, SignInRequest())
+            })
+        else { throw Unexpected() }
+        #expect(house.doors.opened == 0)
+    }
+
+    @Test func `a caller who leaves before there is a flow leaves no interest behind`() async throws {
+        let house = try await House()
+        house.provider.hold(.metadata)
+        let impatient = Task { try await house.broker.signIn(House.name, SignInRequest()).flow }
+        #expect(await eventually { house.provider.count(.metadata) == 1 })
+        impatient.cancel()
+        guard case .failure = await impatient.result else { throw Unexpected() }
+        house.provider.release(.metadata)
+        #expect(await eventually { await house.broker.flows().first?.status == .cancelled })
+    }
+
+    @Test func `who has just said no is asked again only by an explicit sign-in`() async throws {
+        let house = try await House()
+        let first = try await house.broker.signIn(House.name, SignInRequest()).flow
+        _ = try await house.broker.cancel(first.id, isForAll: true)
+        func waiting() async -> BrokerError? {
+            await error { () throws(BrokerError) in
+                try await house.broker.sessionAfterSignIn(House.name, SessionQuery())
+            }
+        }
+        #expect(await waiting() == .signInRequired(House.name))
+        #expect(await house.broker.flows().count == 1)
+        let second = try await house.broker.signIn(House.name, SignInRequest()).flow
+        let joined = Task { await waiting() }
+        _ = await house.broker.receive(try house.provider.consent(second.authorizationURL))
+        #expect(await joined.value == nil)
+    }
+
+    @Test func `a session that waits for a sign-in starts or joins one and keeps its bound`() async throws {
+        let house = try await House()
+        let waiting = (0..<2).map { _ in
+            Task { try await house.broker.sessionAfterSignIn(House.name, SessionQuery()).subject }
+        }
+        #expect(await eventually { await house.broker.flows().count == 1 })
+        let flow = try #require(await house.broker.flows().first)
+        _ = await house.broker.receive(try house.provider.consent(flow.authorizationURL))
+        for call in waiting { #expect(try await call.value == "alice") }
+        #expect(await house.broker.flows().count == 1)
+
+        _ = try await house.broker.signOut(House.name)
+        var query = SessionQuery()
+        query.timeout = .milliseconds(20)
+        let impatient = query
+        #expect(
+            await error { () throws(BrokerError) in
+                try await house.broker.sessionAfterSignIn(House.name, impatient)
+            } == .timedOut)
+        // A provider that hangs before there is a flow is bounded too.
+        let hanging = try await House()
+        hanging.provider.hold(.metadata)
+        #expect(
+            await error { () throws(BrokerError) in
+                try await hanging.broker.sessionAfterSignIn(House.name, impatient)
+            } == .timedOut)
+        hanging.provider.release(.metadata)
+    }
+}

@@ -1,0 +1,100 @@
+import Secrets
+import SessionVault
+import Testing
+
+@testable import BrokerCore
+
+@Suite(.timeLimit(.minutes(1))) struct `The daemon's own work` {
+    @Test func `goes on when its caller is cancelled`() async {
+        let work = Work()
+        let gate = Promise<Void>()
+        let started = Promise<Promise<Int>>()
+        let caller = Task {
+            let promise = work.start { () -> Int in
+                _ = await gate.wait()
+                return Task.isCancelled ? 0 : 1
+            }
+            started.fulfil(promise)
+            return await promise.wait()
+        }
+        let promise = await started.wait()
+        caller.cancel()
+        #expect(await caller.value == nil)
+        gate.fulfil(())
+        #expect(await promise?.wait() == 1)
+    }
+
+    @Test func `is waited for at shutdown, while timers are cancelled`() async {
+        let work = Work()
+        let gate = Promise<Void>()
+        let isDone = Promise<Void>()
+        let isTimerOver = Promise<Bool>()
+        work.start {
+            _ = await gate.wait()
+            isDone.fulfil(())
+        }
+        work.startTimer { isTimerOver.fulfil((try? await Task.sleep(for: .seconds(3_600))) == nil) }
+        let draining = Task { await work.drain(atMost: .seconds(30)) }
+        #expect(await isTimerOver.wait(atMost: .seconds(10)) == true)
+        #expect(isDone.value == nil)
+        gate.fulfil(())
+        await draining.value
+        #expect(isDone.value != nil)
+    }
+
+    @Test func `is cancelled when the shutdown's bound has passed`() async {
+        let work = Work()
+        let gate = Promise<Void>()
+        let promise = work.start { await gate.wait() == nil }
+        await work.drain(atMost: .milliseconds(20))
+        #expect(await promise.wait(atMost: .seconds(10)) == true)
+    }
+
+    @Test func `that ends at once is not kept`() async {
+        let work = Work()
+        let promises = (0..<1_000).map { number in work.start { number } }
+        for (number, promise) in promises.enumerated() { #expect(await promise.wait() == number) }
+        await work.drain(atMost: .seconds(10))
+    }
+
+    @Test func `of a refresh is finished before the daemon ends`() async throws {
+        let house = try await House.expired()
+        house.provider.hold(.token)
+        let reading = Task { await house.failure() }
+        #expect(await house.provider.arrived(.token, 2))
+        reading.cancel()
+        let draining = Task { await house.broker.drain(atMost: .seconds(30)) }
+        house.provider.release(.token)
+        await draining.value
+        #expect(await house.vault.log.last == "store refresh-3")
+    }
+
+    @Test func `that is cancelled at shutdown keeps its turn: no refresh token is presented twice`() async throws {
+        let house = try await House.expired()
+        house.provider.hold(.keys)
+        house.clock.advance(by: 3_600)
+        // The first has its answer, and looks for the keys to check it with; the second waits for its turn.
+        let first = Task { await house.failure() }
+        #expect(await house.provider.arrived(.token, 2))
+        #expect(await house.provider.arrived(.keys, 2))
+        var query = SessionQuery()
+        query.key = TokenKey(scopes: ["email"])
+        let downscoped = query
+        let running = house.work.count
+        let second = Task { await house.failure(downscoped) }
+        #expect(await eventually { house.work.count > running })
+        await house.broker.drain(atMost: .milliseconds(1))
+        house.provider.release(.keys)
+        _ = await (first.value, second.value)
+        #expect(await eventually { house.work.count == 0 })
+        #expect(Set(house.provider.presented).count == house.refreshCount)
+        #expect(await house.vault.sessions.count == 1)
+    }
+
+    @Test func `that could not be saved is saved before the daemon ends`() async throws {
+        let house = try await House.unsaved()
+        await house.vault.fail(with: nil)
+        await house.broker.drain(atMost: .seconds(5))
+        #expect(await house.vault.sessions.first?.refreshToken == Secret("refresh-3"))
+    }
+}

@@ -1,0 +1,107 @@
+import HTTPMessages
+import Secrets
+import SessionVault
+import Testing
+
+@testable import BrokerCore
+
+/// Everything at once, at random, over a provider that rotates and knows each refresh token once: whatever is lost on
+/// the way shows as a token that the provider does not know.
+@Suite(.timeLimit(.minutes(3))) struct `Whatever happens in whatever order` {
+    private static let names = [House.name, House.named("second")]
+    private static let accounts = names.map { House.account($0) }
+
+    /// One thing that happens.
+    private func happen(_ what: Int, _ house: House, _ name: AccountName, signingOut: Bool) async {
+        let full = VaultError.unwritable(reason: "No space left on device.")
+        switch what {
+        case 0..<6: _ = try? await house.token(name)
+        case 6, 7: _ = try? await house.broker.refresh(name, isForced: true)
+        case 8: try? await house.broker.lockVault()
+        case 9, 10, 11: try? await house.broker.unlockVault(passphrase: nil)
+        case 12: await house.broker.configure([Self.accounts[0]])
+        case 13: await house.broker.configure([Self.accounts[0], House.account(Self.names[1], clientID: "another")])
+        case 14, 15, 16: await house.broker.configure(Self.accounts)
+        case 17: await house.vault.fail(with: full)
+        case 18, 19: await house.vault.fail(with: nil)
+        case 20: house.provider.script(.token, .status(503))
+        case 21: house.provider.script(.token, .setting("access_token", nil))
+        case 22: house.provider.script(.token, .fail(.unreachable(host: "h", reason: "r")))
+        case 23: await house.broker.networkReturned()
+        case 24: if signingOut { _ = try? await house.broker.signOut(name) }
+        case 25: if signingOut { _ = try? await house.signIn(name) }
+        case 26: await house.vault.failAnnouncing(with: full)
+        case 27, 28: await house.vault.failAnnouncing(with: nil)
+        default: _ = await house.broker.sessionManager.runDueTasks()
+        }
+    }
+
+    private func live(_ seed: UInt64, signingOut: Bool) async throws -> House {
+        var random = SeededGenerator(seed: seed)
+        let house = try await House()
+        await house.broker.configure(Self.accounts)
+        try await house.signIn(all: Self.names)
+        for _ in 0..<150 {
+            let happenings = (0..<Int.random(in: 1...6, using: &random)).map { _ in
+                (Int.random(in: 0..<32, using: &random), Self.names[Int.random(in: 0...1, using: &random)])
+            }
+            await withTaskGroup(of: Void.self) { group in
+                for (what, name) in happenings {
+                    group.addTask { await happen(what, house, name, signingOut: signingOut) }
+                }
+            }
+            house.clock.advance(by: Int.random(in: 0...1_500, using: &random))
+            _ = await house.broker.sessionManager.runDueTasks()
+            if Bool.random(using: &random) { #expect(await eventually { await house.broker.sessionManager.isIdle }) }
+        }
+        return house
+    }
+
+    /// Everything works again.
+    private func mend(_ house: House) async throws {
+        for endpoint in FakeProvider.Endpoint.allCases { house.provider.unscript(endpoint) }
+        await house.vault.fail(with: nil)
+        await house.vault.failAnnouncing(with: nil)
+        try await house.broker.unlockVault(passphrase: nil)
+        await house.broker.configure(Self.accounts)
+        await house.live(700, step: 5_000)
+    }
+
+    @Test(arguments: 1...20)
+    func `no session is lost, and no refresh token presented that the provider has replaced`(seed: Int) async throws {
+        let house = try await live(UInt64(seed), signingOut: false)
+        try await mend(house)
+        #expect(house.provider.strangerCount == 0)
+        for name in Self.names {
+            let view = try await house.broker.account(name)
+            #expect(view.state == .authenticated && !view.isStale, "\(view)")
+            #expect(try await house.broker.refresh(name, isForced: true).error == nil)
+        }
+        #expect(house.provider.strangerCount == 0)
+        #expect(!house.facts.names.contains("sessionEnded"))
+        // The vault holds what memory holds: a restart finds it.
+        let broker = house.rebirth()
+        await broker.configure(Self.accounts)
+        for name in Self.names { _ = try await broker.refresh(name, isForced: true) }
+        #expect(house.provider.strangerCount == 0)
+    }
+
+    @Test(arguments: 101...120)
+    func `sign-outs and sign-ins between leave nothing behind that should not be there`(seed: Int) async throws {
+        let house = try await live(UInt64(seed), signingOut: true)
+        try await mend(house)
+        #expect(house.provider.strangerCount == 0)
+        for name in Self.names {
+            let view = try await house.broker.account(name)
+            let held = await house.broker.sessionManager.lanes[name]?.session
+            #expect(view.state == (held == nil ? .unauthenticated : .authenticated), "\(view)")
+            #expect((house.broker.snapshot.current(name.rawValue) == nil) == (held == nil))
+            #expect(await house.broker.sessionManager.lanes[name]?.closings == 0)
+            let kept = try await house.vault.load(House.account(name).slot)
+            #expect((kept == nil) == (held == nil))
+            if held != nil { _ = try await house.broker.refresh(name, isForced: true) }
+        }
+        #expect(house.provider.strangerCount == 0)
+        #expect(await house.broker.sessionManager.unwritten.isEmpty)
+    }
+}

@@ -1,0 +1,140 @@
+import HTTPMessages
+import Secrets
+import SessionVault
+import StrictJSON
+import Testing
+
+@testable import BrokerCore
+
+@Suite(.timeLimit(.minutes(2))) struct `An outage of the provider` {
+    static let faults: [FakeProvider.Turn] = [
+        .status(503), .status(500, "<html>"), .fail(.unreachable(host: "id.example", reason: "no route")),
+        .fail(.timedOut(host: "id.example")), .status(200, "<html>Sign in to the hotel's network</html>"),
+        .status(404), .status(429), .status(400, #"{"error":"invalid_client"}"#),
+    ]
+
+    /// Everything fails in this way from now on, for so many requests.
+    private func breakDown(_ house: House, _ turn: FakeProvider.Turn, _ count: Int = 2_000) {
+        for endpoint in FakeProvider.Endpoint.allCases {
+            for _ in 0..<count { house.provider.script(endpoint, turn) }
+        }
+    }
+
+    /// The most requests in any hour, of those that came after the first `skipped` of them.
+    private func most(_ instants: [Int]) -> Int {
+        instants.indices.map { start in
+            instants[start...].count { $0 < instants[start] + 3_600_000 }
+        }.max() ?? 0
+    }
+
+    /// When requests came in while time passed, with callers who never give up.
+    private func endure(_ house: House, hours: Int, as broker: Broker? = nil) async -> [Int] {
+        var instants: [Int] = []
+        for _ in 0..<(hours * 720) {
+            let before = house.provider.requests.count
+            await house.live(5, step: 5_000, as: broker)
+            _ = try? await (broker ?? house.broker).session(House.name, SessionQuery())
+            instants += Array(repeating: house.clock.boot, count: house.provider.requests.count - before)
+        }
+        return instants
+    }
+
+    @Test(arguments: faults.indices)
+    func `PR-20, PR-21: costs it at most thirty requests an hour and session, metadata and all`(
+        index: Int
+    ) async throws {
+        let house = try await House()
+        try await house.signIn()
+        house.clock.advance(by: 3_000)
+        breakDown(house, Self.faults[index])
+        let instants = await endure(house, hours: 6)
+        #expect(most(instants) <= 30)
+        #expect(instants.count > 60)
+        let view = try await house.view
+        #expect(view.state == .authenticated)
+        #expect(view.isStale)
+        #expect(view.subject == "alice")
+        #expect(view.error != nil)
+        #expect(await house.vault.sessions.count == 1)
+    }
+
+    @Test(arguments: faults.indices)
+    func `that lasts since before the start costs no more, and no session`(index: Int) async throws {
+        let house = try await House.expired()
+        let broker = house.rebirth()
+        breakDown(house, Self.faults[index])
+        await broker.configure([House.account()])
+        #expect(await eventually { await broker.sessionManager.isOpenAndIdle })
+        let instants = await endure(house, hours: 4, as: broker)
+        // While nothing is known of the provider, an answer that is no metadata sends the daemon to both places.
+        let isGarbage = [4, 5, 7].contains(index)
+        #expect(most(instants) <= (isGarbage ? 2 * 24 : 30))
+        #expect(try await broker.account(House.name).isStale)
+        #expect(try await broker.account(House.name).subject == "alice")
+    }
+
+    @Test func `ends by itself: the session is renewed within five minutes of its end`() async throws {
+        let house = try await House.expired()
+        breakDown(house, .status(503), 12)
+        await house.live(3_600, step: 5_000)
+        #expect(try await house.view.isStale == false)
+        #expect(try await house.view.error == nil)
+        #expect(house.facts.names.contains("refreshSucceeded"))
+    }
+
+    @Test func `PR-21: with Retry-After is not asked before, neither by callers nor by the network's return`()
+        async throws
+    {
+        let house = try await House.expired()
+        house.provider.script(.token, .status(503, retryAfter: 1_000))
+        #expect(await house.failure(minValid: 60) == .provider(.unavailable(status: 503, retryAfter: 1_000)))
+        for _ in 0..<99 {
+            await house.live(10, step: 10_000)
+            await house.broker.networkReturned()
+            _ = await house.refreshFailure(isForced: true)
+        }
+        #expect(house.refreshCount == 1)
+        await house.live(10, step: 5_000)
+        #expect(house.refreshCount == 2)
+        #expect(try await house.view.isStale == false)
+    }
+
+    @Test func `is over for those without a route as soon as the network is back`() async throws {
+        let house = try await House.expired()
+        house.provider.script(.token, .fail(.unreachable(host: "h", reason: "r")))
+        await house.runDueTasks()
+        #expect(house.refreshCount == 1)
+        #expect(try await house.view.isStale)
+        let (_, signal) = await house.broker.sessionManager.runDueTasks()
+        await house.broker.networkReturned()
+        #expect(signal.value != nil)
+        await house.runDueTasks()
+        #expect(house.refreshCount == 2)
+        #expect(try await house.view.isStale == false)
+    }
+
+    @Test func `is not taken for over by a network that comes and goes`() async throws {
+        let house = try await House.expired()
+        for _ in 0..<2_000 { house.provider.script(.token, .fail(.unreachable(host: "h", reason: "r"))) }
+        for _ in 0..<1_200 {
+            await house.live(3, step: 3_000)
+            await house.broker.networkReturned()
+        }
+        #expect(house.refreshCount <= 30)
+    }
+
+    @Test func `shows a stale session with its user, and hands out what is alive`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        house.clock.advance(by: 3_550)
+        breakDown(house, .status(503))
+        await house.runDueTasks()
+        #expect(await house.failure() == nil)
+        #expect(await house.failure(minValid: 60) == .provider(.unavailable(status: 503, retryAfter: nil)))
+        #expect(try await house.view.isStale == false)
+        house.clock.advance(by: 50)
+        #expect(try await house.view.isStale)
+        #expect(try await house.view.user?["email"]?.string == "alice@example.org")
+        #expect(await house.failure() != nil)
+    }
+}

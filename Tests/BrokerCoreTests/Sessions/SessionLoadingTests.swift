@@ -1,0 +1,217 @@
+import Secrets
+import SessionVault
+import Testing
+
+@testable import BrokerCore
+
+@Suite(.timeLimit(.minutes(1))) struct `Loading from the vault` {
+    /// A broker of a later life whose vault answers so.
+    private func reborn(
+        _ house: House, failing failure: VaultError? = nil, facts: Facts = Facts()
+    ) async throws -> Broker {
+        await house.vault.fail(with: failure)
+        let broker = house.rebirth(facts: facts)
+        await broker.configure([House.account()])
+        #expect(await eventually { await broker.sessionManager.isOpenAndIdle })
+        return broker
+    }
+
+    @Test(arguments: [true, false])
+    func `what a newer version sealed is not written over by a sign-in`(isVaultsWord: Bool) async throws {
+        let house = try await House()
+        let newer = Secret(#"{"version":2,"issuer":"https://id.example"}"#)
+        await house.vault.put(newer, in: House.account().slot)
+        let broker = try await reborn(house, failing: isVaultsWord ? .newer(reason: "It is newer.") : nil)
+        await house.vault.fail(with: nil)
+        for _ in 0..<3 {
+            let refusal = await error { () throws(BrokerError) in try await broker.signIn(House.name, SignInRequest()) }
+            guard case .vaultFailed? = refusal else { throw Unexpected() }
+            // Trying, and signing out, take nothing of it away.
+            _ = try? await broker.signOut(House.name)
+            guard case .vaultFailed? = try await broker.account(House.name).error else { throw Unexpected() }
+        }
+        #expect(try await house.vault.load(House.account().slot)?.text == newer)
+        #expect(await house.vault.leavingCount == 0)
+    }
+
+    @Test func `a damaged record gives way to a sign-in`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        let broker = try await reborn(house, failing: .damaged(reason: "It was set aside."))
+        await house.vault.fail(with: nil)
+        #expect(try await broker.account(House.name).error == .vaultFailed("It was set aside."))
+        #expect(try await broker.account(House.name).state == .unauthenticated)
+        let flow = try await broker.signIn(House.name, SignInRequest()).flow
+        guard case .completed = await broker.receive(try house.provider.consent(flow.authorizationURL)) else {
+            throw Unexpected()
+        }
+        #expect(try await broker.account(House.name).error == nil)
+    }
+
+    @Test(arguments: [false, true])
+    func `a disk that cannot be read is asked again until it can`(isReloaded: Bool) async throws {
+        let house = try await House()
+        try await house.signIn()
+        let token = try await house.token()
+        let broker = try await reborn(house, failing: .unwritable(reason: "Input/output error."))
+        let stream = try await broker.events(of: nil, after: nil)
+        #expect(stream.initial.isEmpty)
+        #expect(try await broker.account(House.name).state == .loading)
+        let failures = [
+            await error { () throws(BrokerError) in try await broker.session(House.name, SessionQuery()) },
+            await error { () throws(BrokerError) in try await broker.signIn(House.name, SignInRequest()) },
+            await error { () throws(BrokerError) in try await broker.signOut(House.name) },
+        ]
+        #expect(failures.allSatisfy { $0 == .vaultFailed("Input/output error.") })
+        if isReloaded { await broker.configure([House.account()]) }
+        await house.live(30, as: broker)
+        #expect(try await broker.account(House.name).state == .loading)
+        await house.vault.fail(with: nil)
+        await house.live(6, as: broker)
+        #expect(try await broker.account(House.name).state == .authenticated)
+        #expect(try await broker.account(House.name).error == nil)
+        #expect(try await broker.session(House.name, SessionQuery()).token.value.revealed() == token)
+        guard case .events(let events) = await stream.live.next(within: .seconds(5)) else { throw Unexpected() }
+        #expect(events.map(\.event.kind) == [.initialSession])
+    }
+
+    @Test func `a sign-in that ends before its account is loaded writes over nobody's session`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        let session = try #require(await house.vault.sessions.first)
+        var foreign = session
+        foreign.subject = "mallory"
+        // As if the change had got its turn between an unlock and the load that follows it.
+        await house.broker.sessionManager.unload(House.name)
+        let result = await house.broker.sessionManager.open(foreign, for: House.account(), switchingSubject: false)
+        guard case .failure(.conflict) = result else { throw Unexpected() }
+        #expect(await house.vault.sessions.first?.subject == "alice")
+    }
+
+    @Test(arguments: ["restart", "lock"])
+    func `PR-17: an interrupted session is refreshed at once, newest token first`(by way: String) async throws {
+        let house = try await House()
+        try await house.signIn()
+        // The provider rotated, the answer was kept beside its predecessor, and the daemon died.
+        house.provider.script(.token, .setting("access_token", nil))
+        _ = await house.refreshFailure(isForced: true)
+        let slot = House.account().slot
+        let text = try #require(try await house.vault.load(slot)?.text)
+        await house.vault.put(text, in: slot, isInterrupted: true)
+        var broker = house.broker
+        if way == "restart" {
+            broker = try await reborn(house)
+        } else {
+            try await broker.lockVault()
+            try await broker.unlockVault(passphrase: nil)
+            #expect(await eventually { await broker.sessionManager.isIdle })
+            // The failure of a moment ago is waited off first.
+            house.clock.advance(by: 2)
+        }
+        await house.runDueTasks(of: broker)
+        #expect(house.provider.presented == ["refresh-2", "refresh-3"])
+        #expect(try await broker.session(House.name, SessionQuery()).token.value.revealed() == "access-4")
+        await house.live(120, as: broker)
+        #expect(house.refreshCount == 2)
+        #expect(await !house.vault.isAnnounced)
+    }
+
+    @Test func `a rotation that was never heard ends in session_expired, and in no loop`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        let slot = House.account().slot
+        let text = try #require(try await house.vault.load(slot)?.text)
+        _ = await house.refreshFailure(isForced: true)
+        await house.vault.put(text, in: slot, isInterrupted: true)
+        let facts = Facts()
+        let broker = try await reborn(house, facts: facts)
+        await house.live(3_600, step: 10_000, as: broker)
+        #expect(house.provider.presented == ["refresh-2", "refresh-2"])
+        let failure = await error { () throws(BrokerError) in try await broker.session(House.name, SessionQuery()) }
+        #expect(failure == .sessionExpired(House.name))
+        #expect(facts.names == ["vaultOpened", "refreshStarted", "sessionEnded"])
+        #expect(await house.vault.sessions.isEmpty)
+    }
+
+    @Test func `a reader who waits while the account is bound anew waits for the new one`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        let token = try await house.token()
+        let broker = house.rebirth()
+        await house.vault.hold()
+        await broker.configure([House.account()])
+        let reading = Task { try await broker.session(House.name, SessionQuery()).token.value.revealed() }
+        #expect(await eventually { await broker.sessionManager.isOpen })
+        #expect(await eventually { await broker.sessionManager.lanes[House.name]?.load.waiterCount == 1 })
+        // In one turn each: an account that is gone for a moment is nobody's to wait for.
+        var other = House.account()
+        other.clientID = "another"
+        await broker.configure([other])
+        await broker.configure([House.account()])
+        // Woken by the end of the first lane, it waits at the last.
+        #expect(await eventually { await broker.sessionManager.lanes[House.name]?.load.waiterCount == 1 })
+        await house.vault.release()
+        #expect(try await reading.value == token)
+    }
+
+    @Test func `what is signed out during a reload does not come back, though the vault never held it`() async throws {
+        let house = try await House.unsaved()
+        await house.vault.fail(with: nil)
+        await house.vault.hold()
+        let closing = Task { try? await house.broker.signOut(House.name) }
+        let stores = await house.vault.stores.count
+        #expect(await eventually { await house.vault.stores.count > stores })
+        await house.broker.configure([])
+        await house.vault.release()
+        _ = await closing.value
+        await house.live(30)
+        #expect(await house.vault.sessions.isEmpty)
+        #expect(house.provider.revoked.first == "refresh-3")
+    }
+
+    @Test(arguments: ["removed", "rebound"])
+    func `what the vault would not take outlives a reload`(change: String) async throws {
+        let house = try await House.unsaved()
+        await house.broker.configure(change == "removed" ? [] : [House.account(clientID: "another")])
+        await house.vault.fail(with: nil)
+        await house.live(12)
+        #expect(await house.vault.sessions.map(\.refreshToken) == [Secret("refresh-3")])
+        await house.broker.configure([House.account()])
+        #expect(try await house.token() == "access-3")
+    }
+}
+
+extension SessionManager {
+    fileprivate func unload(_ name: AccountName) {
+        lanes[name]?.session = nil
+        lanes[name]?.isLoaded = false
+        lanes[name]?.load = Promise()
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `A session that its provider ended` {
+    @Test func `is told of after a restart too, until somebody signs in or out`() async throws {
+        let house = try await House.expired()
+        house.provider.script(.token, .invalidGrant)
+        #expect(await house.failure() == .sessionExpired(House.name))
+        for _ in 0..<2 {
+            let again = Broker(
+                vault: house.vault, http: house.network, callbackReceiver: house.doors.callbackReceiver,
+                clock: house.clock.clock)
+            await again.configure([House.account()])
+            let failure = await error { () throws(BrokerError) in
+                try await again.session(House.name, SessionQuery())
+            }
+            #expect(failure == .sessionExpired(House.name))
+            #expect(try await again.account(House.name).state == .unauthenticated)
+        }
+        #expect(await house.vault.sessions.isEmpty)
+        _ = try await house.broker.signOut(House.name)
+        let last = Broker(
+            vault: house.vault, http: house.network, callbackReceiver: house.doors.callbackReceiver,
+            clock: house.clock.clock)
+        await last.configure([House.account()])
+        let failure = await error { () throws(BrokerError) in try await last.session(House.name, SessionQuery()) }
+        #expect(failure == .signInRequired(House.name))
+    }
+}

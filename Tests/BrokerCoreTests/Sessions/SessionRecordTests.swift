@@ -1,0 +1,89 @@
+import Secrets
+import StrictJSON
+import Testing
+
+@testable import BrokerCore
+
+@Suite struct `A session's record` {
+    private let clock = TestClock()
+    private let session = Session(
+        refreshToken: Secret("r1"), unvalidatedRefreshToken: Secret("r2"),
+        identity: Session.Identity(
+            token: Secret("id"), expiry: Deadline(at: 5, boot: 4_000), lifetime: 4, audience: ["a", "b"],
+            authenticationTime: 1,
+            authorizedParty: "a", nonce: Secret("n"), issuer: "https://id.example/d",
+            nonceSource: Secret("s")),
+        subject: "alice", user: JSONObject([.init("email", "a@example.org"), .init("name", "Алиса")]), scope: "openid",
+        issuer: "https://id.example", tokenEndpointOrigin: "https://id.example", signedInAt: 3,
+        end: Deadline(at: 10, boot: 9_000), rotates: true,
+        tokens: [
+            .own: AccessToken(
+                value: Secret("t1"), type: "Bearer", scope: "openid", isScopeStated: true,
+                expiry: Deadline(at: 9, boot: 8_000), lifetime: 8),
+            TokenKey(scopes: ["b", "a"], audience: "aud", resource: "res"):
+                AccessToken(value: Secret("t2"), type: "Bearer", scope: nil, expiry: nil, lifetime: nil),
+        ])
+
+    private func reread(_ session: Session, bootID: String = "this boot") throws -> Session {
+        try SessionRecord.decode(SessionRecord.encode(session, bootID: bootID), by: clock.clock)
+    }
+
+    @Test func `holds the whole session`() throws {
+        #expect(try reread(session) == session)
+        var bare = session
+        bare.refreshToken = nil
+        bare.unvalidatedRefreshToken = nil
+        bare.identity = nil
+        bare.subject = nil
+        bare.user = nil
+        bare.scope = nil
+        bare.end = nil
+        bare.rotates = nil
+        bare.tokens = [:]
+        #expect(try reread(bare) == bare)
+    }
+
+    @Test func `of another boot has instants by the wall alone, and none later than the provider said`() throws {
+        var session = session
+        let own = Deadline(in: 100, by: clock.clock)
+        session.tokens[.own]?.expiry = own
+        session.tokens[.own]?.lifetime = 3_600
+        clock.setWall(by: 40)
+        #expect(try reread(session).tokens[.own]?.expiry == own)
+        #expect(try reread(session, bootID: "another").tokens[.own]?.expiry?.boot == own.boot - 40_000)
+        #expect(try reread(session, bootID: "").tokens[.own]?.expiry?.boot == own.boot - 40_000)
+        clock.setWall(by: -315_360_000)
+        #expect(try reread(session, bootID: "another").tokens[.own]?.expiry == Deadline(in: 3_600, by: clock.clock))
+        clock.setWall(by: 2 * 315_360_000)
+        #expect(try reread(session, bootID: "another").tokens[.own]?.remaining(at: clock.clock.boot()) == 0)
+    }
+
+    @Test(arguments: [
+        "", "null", "[]", "{}", #"{"version":1}"#, #"{"version":"1","issuer":"i"}"#,
+        #"{"version":1,"issuer":"i","token_endpoint_origin":"o","signed_in_at":1,"tokens":[{}]}"#,
+    ])
+    func `that is damaged is not read`(text: String) {
+        #expect(throws: SessionRecord.Failure.damaged) { try SessionRecord.decode(Secret(text), by: clock.clock) }
+    }
+
+    @Test func `of a newer version is told from a damaged one`() {
+        let text = Secret(#"{"version":2,"anything":"else"}"#)
+        #expect(throws: SessionRecord.Failure.newer) { try SessionRecord.decode(text, by: clock.clock) }
+    }
+
+    @Test func `shows no secret when it is printed`() {
+        var text = ""
+        dump(session, to: &text)
+        text += "\(session) \(String(reflecting: session))"
+        for secret in ["r1", "r2", "t1", "t2"] { #expect(!text.contains("\"\(secret)\"")) }
+        #expect(text.contains("<secret>"))
+    }
+}
+
+@Suite struct `A token's key` {
+    @Test func `knows scopes as a set`() {
+        #expect(TokenKey(scopes: ["b", "a", "b"]) == TokenKey(scopes: ["a", "b"]))
+        #expect(TokenKey(scopes: []) == .own)
+        #expect(TokenKey(audience: "x") != TokenKey(resource: "x"))
+    }
+}

@@ -1,0 +1,216 @@
+import HTTPMessages
+import Secrets
+import SessionVault
+import StrictJSON
+import Testing
+
+@testable import BrokerCore
+
+@Suite(.timeLimit(.minutes(2))) struct `Refreshing before expiry` {
+    static func account(margin: Int? = nil, warnings: [Int]? = nil) -> Account {
+        var account = House.account()
+        account.refreshMargin = margin
+        if let warnings { account.sessionWarnings = warnings }
+        return account
+    }
+
+    /// A house whose provider gives tokens of this lifetime, with alice signed in.
+    private func house(lifetime: Int?, margin: Int? = nil) async throws -> House {
+        let house = try await House()
+        await house.broker.configure([Self.account(margin: margin)])
+        house.provider.behave { $0.lifetime = lifetime }
+        try await house.signIn()
+        return house
+    }
+
+    @Test(
+        arguments: [
+            // Lifetime, configured margin, the margin that follows (seconds).
+            (3_600, nil, 300.0), (1_000, nil, 200), (86_400, nil, 300), (100, nil, 20), (5, nil, 1), (3_600, 60, 60),
+            (3_600, 1_000, 1_000), (100, 100, 50), (100, 5_000, 50), (100, 0, 0),
+        ] as [(Int, Int?, Double)])
+    func `RT-05: keeps a margin, earlier by chance by at most a fifth of it`(
+        lifetime: Int, configured: Int?, margin: Double
+    ) async throws {
+        let house = try await house(lifetime: lifetime, margin: configured)
+        var seen: Set<Int> = []
+        for _ in 0..<50 {
+            await house.broker.sessionManager.schedule(House.name)
+            let due = try #require(await house.broker.sessionManager.scheduler[.refresh(House.name)])
+            let before = house.clock.boot + lifetime * 1_000 - due
+            #expect((Int(margin * 1_000)...Int(margin * 1_200)).contains(before))
+            seen.insert(due)
+        }
+        #expect(seen.count > 1 || margin == 0)
+    }
+
+    @Test(arguments: [3_600, 600, 60])
+    func `RT-05: asks once for each lifetime, and callers never wait`(lifetime: Int) async throws {
+        let house = try await house(lifetime: lifetime)
+        let hours = 2
+        for _ in 0..<(hours * 3_600) {
+            await house.live(1)
+            guard let held = house.broker.snapshot.current("work") else {
+                #expect(lifetime <= 75, "Nothing is on the board.")
+                continue
+            }
+            #expect((held.remaining ?? 0) > 0)
+        }
+        let least = hours * 3_600 / lifetime
+        #expect((least...(least * 3 / 2)).contains(house.refreshCount))
+        #expect(house.facts.names.count { $0 == "refreshFailed" } == 0)
+    }
+
+    @Test(arguments: [0, 1, 2, 3, 4, 5])
+    func `tokens of a few seconds make no burst`(lifetime: Int) async throws {
+        let house = try await house(lifetime: lifetime)
+        let seconds = 240
+        var most = 0
+        for _ in 0..<seconds {
+            let before = house.refreshCount
+            await house.live(1, step: 100)
+            most = max(most, house.refreshCount - before)
+        }
+        #expect(most <= 1)
+        // At least four tenths of each token's life pass before the next is asked for.
+        if lifetime > 0 { #expect(house.refreshCount <= seconds * 10 / (4 * lifetime)) }
+        // What is dead before it could be renewed is renewed for those alone who ask.
+        if lifetime <= 1 { #expect(house.refreshCount == 0) } else { #expect(house.refreshCount > 0) }
+    }
+
+    @Test(arguments: [(nil, true), (3_600, false)] as [(Int?, Bool)])
+    func `leaves alone what has no lifetime or cannot be renewed`(lifetime: Int?, isRefreshable: Bool) async throws {
+        let house = try await House()
+        house.provider.behave {
+            $0.lifetime = lifetime
+            $0.givesRefreshToken = isRefreshable
+        }
+        try await house.signIn()
+        await house.live(100_000, step: 50_000)
+        #expect(house.refreshCount == 0)
+        #expect(await house.broker.sessionManager.scheduler.next == nil)
+    }
+
+    @Test func `a request that the daemon itself broke off is not repeated in a burst`() async throws {
+        let house = try await House.expired()
+        for _ in 0..<200 { house.provider.script(.token, .fail(.cancelled)) }
+        await house.live(20, step: 50)
+        #expect(house.refreshCount <= 21)
+    }
+
+    @Test func `a sign-out takes every errand away, and a sign-in brings them back`() async throws {
+        let house = try await house(lifetime: 3_600)
+        #expect(await house.broker.sessionManager.scheduler.count == 1)
+        _ = try await house.broker.signOut(House.name)
+        #expect(await house.broker.sessionManager.scheduler.count == 0)
+        try await house.signIn()
+        #expect(await house.broker.sessionManager.scheduler.count == 1)
+    }
+
+    @Test func `the loop sleeps until the next errand, and is woken for one that comes sooner`() async throws {
+        let house = try await House()
+        let (pause, signal) = await house.broker.sessionManager.runDueTasks()
+        #expect(pause == .seconds(30))
+        #expect(signal.value == nil)
+        try await house.signIn()
+        #expect(signal.value != nil)
+        house.clock.advance(by: 3_600 - 361)
+        let (next, later) = await house.broker.sessionManager.runDueTasks()
+        #expect(next > .zero && next <= .seconds(30))
+        #expect(later.value == nil)
+    }
+
+    @Test func `the loop refreshes by itself and ends when it is cancelled`() async throws {
+        let house = try await House()
+        let keeping = Task { await house.broker.keepFresh() }
+        try await house.signIn()
+        house.clock.advance(by: 3_600)
+        // The loop looks again within half a minute; something that is due at once wakes it now.
+        await house.broker.sessionManager.note(.refresh(House.name), at: house.clock.boot - 1_000_000)
+        #expect(await house.provider.arrived(.token, 2))
+        keeping.cancel()
+        await keeping.value
+    }
+
+    @Test func `the loop waits for a vault that nobody has opened, and ends all the same`() async throws {
+        let house = try await House()
+        let broker = house.rebirth()
+        let keeping = Task { await broker.keepFresh() }
+        keeping.cancel()
+        await keeping.value
+    }
+
+    // MARK: Warnings of the session's own end
+
+    /// What was said of the session's end: the seconds left, each time.
+    private func warnings(
+        _ house: House, for seconds: Int, step: Int = 1_000, doing: (Int) async throws -> Void = { _ in }
+    ) async throws -> [Int] {
+        let stream = try await house.broker.events(of: nil, after: nil).live
+        var told: [Int] = []
+        for second in 0..<(seconds * 1_000 / step) {
+            try await doing(second)
+            await house.live(step / 1_000, step: step)
+            guard case .events(let events) = await stream.next(within: .zero) else { continue }
+            for (_, event) in events where event.kind == .sessionEnding {
+                told.append((event.endsAt ?? 0) - event.at)
+            }
+        }
+        return told
+    }
+
+    private func timeboxed(_ seconds: Int, warnings: [Int]? = nil) async throws -> House {
+        let house = try await House()
+        await house.broker.configure([Self.account(warnings: warnings)])
+        house.provider.behave { $0.lifetime = nil }
+        house.provider.script(.token, .setting("refresh_expires_in", .integer(seconds)))
+        try await house.signIn()
+        return house
+    }
+
+    @Test func `ten minutes and one minute before, once each`() async throws {
+        let house = try await timeboxed(1_800)
+        #expect(try await warnings(house, for: 1_900) == [600, 60])
+    }
+
+    @Test func `as configured`() async throws {
+        let house = try await timeboxed(1_800, warnings: [1_000, 5, 3_600])
+        #expect(try await warnings(house, for: 1_900) == [1_000, 5])
+        let silent = try await timeboxed(1_800, warnings: [])
+        #expect(try await warnings(silent, for: 1_900) == [])
+    }
+
+    @Test func `a reload changes what is still to be said`() async throws {
+        let house = try await timeboxed(1_800)
+        let told = try await warnings(house, for: 1_900) { second in
+            if second == 10 { await house.broker.configure([Self.account(warnings: [300])]) }
+        }
+        #expect(told == [300])
+    }
+
+    @Test func `a refresh that extends the session moves them, and one that says nothing does not`() async throws {
+        let house = try await timeboxed(900)
+        let told = try await warnings(house, for: 2_000) { second in
+            if second == 100 { _ = try await house.broker.refresh(House.name, isForced: true) }
+            if second == 200 {
+                house.provider.script(.token, .setting("refresh_expires_in", 1_500))
+                _ = try await house.broker.refresh(House.name, isForced: true)
+            }
+            if second == 1_400 { _ = try await house.broker.refresh(House.name, isForced: true) }
+        }
+        #expect(told == [600, 60])
+    }
+
+    @Test func `a warning that fell due in the sleep of a laptop is given although a caller refreshes first`()
+        async throws
+    {
+        let house = try await timeboxed(1_800)
+        let stream = try await house.broker.events(of: nil, after: nil).live
+        house.clock.advance(by: 1_300)
+        _ = try await house.broker.refresh(House.name, isForced: true)
+        await house.runDueTasks()
+        guard case .events(let events) = await stream.next(within: .zero) else { throw Unexpected() }
+        #expect(events.count { $0.event.kind == .sessionEnding } == 1)
+        #expect(try await warnings(house, for: 600) == [60])
+    }
+}

@@ -1,0 +1,130 @@
+import HTTPMessages
+import Secrets
+import StrictJSON
+import SupabaseAuth
+import Testing
+
+@testable import BrokerCore
+
+@Suite(.timeLimit(.minutes(1))) struct `A message of a flow` {
+    private let alice = SupabaseHouse.alice
+
+    private func otp(_ house: SupabaseHouse) async throws -> FlowView {
+        try #require(try await house.begin("otp") { $0.email = alice })
+    }
+
+    private func code(_ house: SupabaseHouse) -> Secret { Secret(house.project.code(for: alice)) }
+
+    private func verify(_ house: SupabaseHouse, _ flow: FlowView, _ code: Secret) async -> BrokerError? {
+        await error { () throws(BrokerError) in try await house.broker.verify(flow.id, code: code) }
+    }
+
+    // MARK: Sending again
+
+    private func resend(_ house: SupabaseHouse, _ flow: FlowView) async -> BrokerError? {
+        await error { () throws(BrokerError) in try await house.broker.resend(flow.id) }
+    }
+
+    @Test func `is sent again, not before its time`() async throws {
+        let house = try await SupabaseHouse()
+        let flow = try await otp(house)
+        let first = code(house)
+        house.clock.advance(by: 20)
+        #expect(await resend(house, flow) == .provider(.rateLimited(retryAfter: 40)))
+        #expect(house.project.count("POST /otp") == 1)
+        house.clock.advance(by: 40)
+        #expect(try await house.broker.resend(flow.id).resendAfter == house.clock.now + 60)
+        #expect(code(house) != first)
+        #expect(await verify(house, flow, first)?.word == "otp_expired")
+        #expect(try await house.broker.verify(flow.id, code: code(house)).status == .completed)
+    }
+
+    @Test func `waits as long as the server asks`() async throws {
+        let house = try await SupabaseHouse()
+        house.project.behave { $0.sendInterval = 100 }
+        let flow = try await otp(house)
+        house.clock.advance(by: 61)
+        #expect(await resend(house, flow)?.retryAfter == 39)
+        #expect(try await house.broker.flow(flow.id).resendAfter == house.clock.now + 39)
+        #expect(await resend(house, flow) == .provider(.rateLimited(retryAfter: 39)))
+        #expect(house.project.count("POST /otp") == 2)
+    }
+
+    @Test func `that could not be sent is tried again at once`() async throws {
+        let house = try await SupabaseHouse()
+        let flow = try await otp(house)
+        house.clock.advance(by: 60)
+        house.project.script("POST /otp", .fail(.unreachable(host: "h", reason: "r")))
+        #expect(await resend(house, flow)?.isTransient == true)
+        #expect(await resend(house, flow) == nil)
+    }
+
+    @Test func `of a sign-up is sent again as what it was, to an address or to a number`() async throws {
+        for (email, phone) in [("new@example.org", nil), (nil, "+49 151 2")] as [(String?, String?)] {
+            let house = try await SupabaseHouse()
+            house.project.behave { $0.confirmsItself = false }
+            let flow = try #require(
+                try await house.begin("sign_up") { fields in
+                    fields.email = email
+                    fields.phone = phone
+                    fields.password = SupabaseHouse.secret
+                })
+            #expect(flow.waitingFor == (email == nil ? "code" : "email_confirmation"))
+            #expect(house.doors.opened == (email == nil ? 0 : 1))
+            house.clock.advance(by: 60)
+            _ = try await house.broker.resend(flow.id)
+            let asked = try #require(house.project.last("POST /resend"))
+            #expect(asked.body["type"]?.string == (email == nil ? "sms" : "signup"))
+            #expect(asked.query["redirect_to"] == (email == nil ? nil : flow.redirectURI))
+            #expect(asked.body["password"] == nil)
+            let typed = Secret(house.project.code(for: email ?? "491512"))
+            #expect(try await house.broker.verify(flow.id, code: typed).status == .completed)
+            #expect(house.project.last("POST /verify")?.body["type"]?.string == (email == nil ? "sms" : "email"))
+        }
+    }
+
+    // MARK: Forgotten passwords
+
+    @Test func `to a person who forgot the password ends in a session that chooses another`() async throws {
+        for isByLink in [true, false] {
+            let house = try await SupabaseHouse()
+            let name = SupabaseHouse.name
+            let flow = try #require(try await house.broker.resetPassword(name, email: " \(alice.uppercased())").flow)
+            let events = try await house.events {
+                if isByLink {
+                    #expect(await house.broker.receive(house.project.click()) == .completed(flow: flow.id))
+                } else {
+                    _ = try await house.broker.verify(flow.id, code: code(house))
+                }
+            }
+            #expect(events == [.passwordRecovery])
+            var changes = UserChanges()
+            changes.password = SupabaseHouse.secret
+            let same = await error { () throws(BrokerError) in try await house.broker.update(name, changes) }
+            guard case .project(let problem) = same else { throw Unexpected() }
+            #expect(problem.code == .passwordResetFailed)
+            changes.password = Secret("another horse")
+            _ = try await house.broker.update(name, changes)
+        }
+    }
+
+    @Test func `to a person who forgot the password is one whatever the token says`() async throws {
+        let house = try await SupabaseHouse()
+        let flow = try #require(try await house.broker.resetPassword(SupabaseHouse.name, email: alice).flow)
+        let body = house.project.behave { server in
+            let user = server.user(email: SupabaseHouse.alice)?.id ?? ""
+            return server.open(user, "otp", at: 1_800_000_000).body
+        }
+        house.project.script("POST /verify", .answer(200, body.text, []))
+        let events = try await house.events {
+            _ = try await house.broker.verify(flow.id, code: Secret("123456"))
+        }
+        #expect(events == [.passwordRecovery])
+    }
+
+    @Test func `to an unknown person tells nothing`() async throws {
+        let house = try await SupabaseHouse()
+        let flow = try await house.broker.resetPassword(SupabaseHouse.name, email: "nobody@example.org").flow
+        #expect(flow?.status == .pending)
+    }
+}

@@ -1,0 +1,133 @@
+import HTTPMessages
+import OAuth
+import Secrets
+import SessionVault
+import Synchronization
+import Testing
+
+@testable import BrokerCore
+
+/// A broker with everything around it: provider, vault, clock and door.
+struct House: Sendable {
+    let clock = TestClock()
+    let vault = RecordingVault()
+    let work = Work()
+    let doors = Doors()
+    let facts = Facts()
+    let provider: FakeProvider
+    let network: FakeNetwork
+    let broker: Broker
+
+    static let name = House.named("work")
+    static func named(_ text: String) -> AccountName {
+        guard let name = AccountName(text) else { preconditionFailure("\(text) is no account name") }
+        return name
+    }
+
+    /// `others`: origins of further providers.
+    /// `knowing`: the provider's own clock, where it is not this machine's.
+    init(
+        knowing providersClock: TestClock? = nil, also others: (TestClock) throws -> [FakeProvider] = { _ in [] }
+    ) async throws {
+        provider = try FakeProvider(clock: providersClock ?? clock)
+        network = FakeNetwork(try [provider] + others(clock))
+        broker = Broker(
+            vault: vault, http: network, callbackReceiver: doors.callbackReceiver, work: work, clock: clock.clock,
+            record: facts.record)
+        await broker.configure([House.account()])
+        // Until the vault has been asked, every account is loading.
+        broker.stopListening(try await broker.events(of: nil, after: nil).live)
+    }
+
+    static func account(
+        _ name: AccountName = House.name, issuer: String = "https://id.example", clientID: String = "ringback",
+        scopes: [String] = ["openid", "email"]
+    ) -> Account {
+        Account(
+            name: name, provider: "oidc", source: "test", endpoints: .issuer(issuer), clientID: clientID, scopes: scopes
+        )
+    }
+
+    /// The whole walk: sign-in, consent, callback.
+    @discardableResult
+    func signIn(
+        _ name: AccountName = House.name, as subject: String = "alice", switching: Bool = false,
+        at other: FakeProvider? = nil
+    ) async throws -> CallbackVerdict {
+        let flow = try await broker.signIn(name, SignInRequest(switchesSubject: switching)).flow
+        return await broker.receive(try (other ?? provider).consent(flow.authorizationURL, as: subject))
+    }
+
+    /// A house where alice is signed in and her access token has expired.
+    static func expired() async throws -> House {
+        let house = try await House()
+        try await house.signIn()
+        house.clock.advance(by: 3_600)
+        return house
+    }
+
+    /// The same once the token was refreshed, while the vault did not take what came: its disk is full, and stays so.
+    static func unsaved() async throws -> House {
+        let house = try await House.expired()
+        house.provider.hold(.token)
+        let reading = Task { try await house.token() }
+        #expect(await house.provider.arrived(.token, 2))
+        await house.vault.fail(with: .unwritable(reason: "No space left on device."))
+        house.provider.release(.token)
+        #expect(try await reading.value == "access-3")
+        return house
+    }
+
+    func token(minValid: Int? = nil, _ name: AccountName = House.name) async throws(BrokerError) -> String {
+        var query = SessionQuery()
+        query.minValid = minValid
+        return try await broker.session(name, query).token.value.revealed()
+    }
+
+    /// What goes wrong when a token is asked for; nil if nothing does.
+    func failure(minValid: Int? = nil, _ name: AccountName = House.name) async -> BrokerError? {
+        await error { () throws(BrokerError) in try await token(minValid: minValid, name) }
+    }
+
+    /// The same for any query.
+    func failure(_ query: SessionQuery) async -> BrokerError? {
+        await error { () throws(BrokerError) in try await broker.session(House.name, query) }
+    }
+
+    /// What goes wrong in an explicit refresh.
+    func refreshFailure(isForced: Bool = false) async -> BrokerError? {
+        await error { () throws(BrokerError) in try await broker.refresh(House.name, isForced: isForced) }
+    }
+
+    var view: AccountView { get async throws { try await broker.account(House.name) } }
+}
+
+/// Redirect URIs that nobody listens behind.
+final class Doors: Sendable {
+    private struct State {
+        var opened = 0
+        var closed: [String] = []
+    }
+    private let state = Mutex(State())
+    var opened: Int { state.withLock { $0.opened } }
+    var closed: [String] { state.withLock { $0.closed } }
+
+    var callbackReceiver: CallbackReceiver {
+        CallbackReceiver(
+            open: { template, account in
+                self.state.withLock { $0.opened += 1 }
+                return template ?? "http://127.0.0.1:4711/callback/\(account)"
+            }, close: { uri in self.state.withLock { $0.closed.append(uri) } },
+            listeners: { self.opened > self.closed.count ? ["127.0.0.1:4711"] : [] })
+    }
+}
+
+/// The error of a call, or nil.
+func error<Value>(_ call: () async throws(BrokerError) -> Value) async -> BrokerError? {
+    do throws(BrokerError) {
+        _ = try await call()
+        return nil
+    } catch {
+        return error
+    }
+}

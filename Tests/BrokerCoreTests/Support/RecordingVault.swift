@@ -1,0 +1,126 @@
+import Secrets
+import SessionVault
+
+@testable import BrokerCore
+
+/// Keeps texts and remembers what was asked of it; fails, holds or locks as told.
+actor RecordingVault: Vault {
+    /// What happened, in words: `announce`, `store R`, `store R > S` (with a successor), `settle`, `remove`, `retire`.
+    private(set) var log: [String] = []
+    private var texts: [VaultSlot: Secret] = [:]
+    private var announced: Set<VaultSlot> = []
+    private var leaving: [RetiredEntry] = []
+    private var failure: VaultError?
+    private var announcementFailure: VaultError?
+    private var openFailure: VaultError?
+    private var gate: Promise<Void>?
+    private var isClosed = true
+    private var openings = 0
+
+    func fail(with error: VaultError?) { failure = error }
+    /// Only `announce` fails.
+    func failAnnouncing(with error: VaultError?) { announcementFailure = error }
+    func failOpening(with error: VaultError?) { openFailure = error }
+    func hold() { gate = Promise() }
+    func release() {
+        gate?.fulfil(())
+        gate = nil
+    }
+
+    var openingCount: Int { openings }
+
+    func open(passphrase: Secret?) async throws(VaultError) {
+        openings += 1
+        if let openFailure {
+            // After a restart it is closed, whatever it was before.
+            isClosed = true
+            throw openFailure
+        }
+        isClosed = false
+    }
+
+    func close() { isClosed = true }
+
+    func rekey(to choice: KeySourceChoice, passphrase: Secret?) async throws(VaultError) {
+        log.append("rekey \(choice.rawValue)")
+        if let failure { throw failure }
+        if isClosed { throw .locked(reason: "It is closed.") }
+    }
+
+    /// Every method passes here first.
+    private func enter() async throws(VaultError) {
+        _ = await gate?.wait()
+        if let failure { throw failure }
+        if isClosed { throw .locked(reason: "It is closed.") }
+    }
+
+    func load(_ slot: VaultSlot) async throws(VaultError) -> VaultEntry? {
+        try await enter()
+        return texts[slot].map { VaultEntry(text: $0, isInterrupted: announced.contains(slot)) }
+    }
+
+    func announce(_ slot: VaultSlot) async throws(VaultError) {
+        log.append("announce")
+        if let announcementFailure { throw announcementFailure }
+        try await enter()
+        announced.insert(slot)
+    }
+
+    func store(_ text: Secret, in slot: VaultSlot) async throws(VaultError) {
+        let session = try? SessionRecord.decode(text, by: .system)
+        let tokens = [session?.refreshToken, session?.unvalidatedRefreshToken].compactMap { $0?.revealed() }
+        // What is known of people is no session: the log is of sessions.
+        if slot.kind != .people { log.append("store \(tokens.joined(separator: " > "))") }
+        try await enter()
+        texts[slot] = text
+        announced.remove(slot)
+    }
+
+    func settle(_ slot: VaultSlot) async throws(VaultError) {
+        log.append("settle")
+        try await enter()
+        announced.remove(slot)
+    }
+
+    func remove(_ slot: VaultSlot) async throws(VaultError) {
+        log.append("remove")
+        try await enter()
+        texts[slot] = nil
+        announced.remove(slot)
+    }
+
+    func retire(_ slot: VaultSlot) async throws(VaultError) -> RetiredEntry? {
+        log.append("retire")
+        try await enter()
+        guard let text = texts.removeValue(forKey: slot) else { return nil }
+        announced.remove(slot)
+        let entry = RetiredEntry(id: "retired-\(log.count)", slot: slot, text: text)
+        leaving.append(entry)
+        return entry
+    }
+
+    func retired() async throws(VaultError) -> [RetiredEntry] {
+        try await enter()
+        return leaving
+    }
+
+    func discard(_ id: String) async throws(VaultError) {
+        try await enter()
+        leaving.removeAll { $0.id == id }
+    }
+
+    func put(_ text: Secret, in slot: VaultSlot, isInterrupted: Bool = false) {
+        texts[slot] = text
+        if isInterrupted { announced.insert(slot) }
+    }
+    func putRetired(_ entry: RetiredEntry) { leaving.append(entry) }
+    var sessions: [Session] { texts.values.compactMap { try? SessionRecord.decode($0, by: TestClock().clock) } }
+    /// Of the log, what was stored.
+    var stores: [String] { log.filter { $0.hasPrefix("store") } }
+    var leavingCount: Int { leaving.count }
+    var isAnnounced: Bool { !announced.isEmpty }
+
+    nonisolated var status: VaultStatus {
+        VaultStatus(kind: "recording", isLocked: false, keySource: "none", protects: "nothing")
+    }
+}

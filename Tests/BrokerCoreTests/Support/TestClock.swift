@@ -1,0 +1,75 @@
+import BrokerCore
+import Synchronization
+
+/// Time that passes when the test says so.
+final class TestClock: Sendable {
+    private struct State {
+        /// Unix seconds at boot, by the wall clock as it is set now.
+        var wallAtBoot = 1_799_950_000
+        /// Milliseconds since boot.
+        var boot = 50_000_000
+        var sleepers: [(until: Int, signal: Promise<Void>)] = []
+    }
+    private let state = Mutex(State())
+
+    var now: Int { state.withLock { $0.wallAtBoot + $0.boot / 1_000 } }
+    /// Milliseconds since boot.
+    var boot: Int { state.withLock { $0.boot } }
+
+    /// When the sleepers want to be woken, milliseconds since boot.
+    var wakes: [Int] { state.withLock { $0.sleepers.map(\.until) } }
+
+    /// Somebody sets the wall clock; no time passes.
+    func setWall(by seconds: Int) { state.withLock { $0.wallAtBoot += seconds } }
+
+    func advance(by seconds: Int) { advance(milliseconds: seconds * 1_000) }
+
+    func advance(milliseconds: Int) {
+        let woken = state.withLock { state in
+            state.boot += milliseconds
+            let woken = state.sleepers.filter { $0.until <= state.boot }
+            state.sleepers.removeAll { $0.until <= state.boot }
+            return woken
+        }
+        for sleeper in woken { sleeper.signal.fulfil(()) }
+    }
+
+    /// The machine is started again: the time since boot begins anew, and the wall clock goes on.
+    func reboot() {
+        state.withLock { state in
+            state.wallAtBoot += (state.boot - 30_000) / 1_000
+            state.boot = 30_000
+        }
+    }
+
+    private func sleep(_ duration: Duration) async throws {
+        let signal = Promise<Void>()
+        let isOver = state.withLock { state in
+            let (seconds, attoseconds) = duration.components
+            let until = state.boot + Int(seconds) * 1_000 + Int(attoseconds / 1_000_000_000_000_000)
+            guard until > state.boot else { return true }
+            state.sleepers.append((until, signal))
+            return false
+        }
+        if isOver { return }
+        guard await signal.wait() != nil else { throw CancellationError() }
+    }
+
+    var clock: BrokerClock { clock(bootID: "this boot") }
+
+    func clock(bootID: String) -> BrokerClock {
+        BrokerClock(
+            now: { self.now }, boot: { self.boot }, bootID: bootID,
+            sleep: { try await self.sleep($0) })
+    }
+}
+
+/// Waits for what other tasks bring about; false if it does not come within ten seconds.
+func eventually(_ condition: () async -> Bool) async -> Bool {
+    let end = ContinuousClock.now + .seconds(10)
+    while await !condition() {
+        guard ContinuousClock.now < end else { return false }
+        await Task.yield()
+    }
+    return true
+}

@@ -1,0 +1,86 @@
+// The small apps of a Supabase project, run as a reader would run them.
+
+import Glibc
+import Testing
+
+@Suite struct `The example app of a project` {
+    @Test(arguments: [["python3", "Examples/python/profile.py"], ["node", "Examples/node/profile.mjs"]])
+    func `shows who is signed in and their row, follows what happens, and signs out`(command: [String]) async throws {
+        try await walk("/usr/bin/env", [command[0], "\(Document.root)/\(command[1])", "app"])
+    }
+
+    @Test func `does the same in Swift`() async throws {
+        // Line by line: its output goes to a pipe here, and would be held back.
+        try await walk("/usr/bin/stdbuf", ["-oL", try await Programs.example("SupabaseProfile"), "app"])
+    }
+
+    /// In the browser, which is a program that follows the page by itself; then nobody is signed in again.
+    private func signIn(
+        _ stage: Stage, _ program: String, _ arguments: [String], _ environment: [String: String]
+    ) async throws {
+        try stage.write(
+            "#!/bin/sh\nexec curl -sSL -o /dev/null \"$1\"\n", to: "\(stage.directory)/bin/xdg-open", mode: 0o700)
+        var environment = environment
+        environment["PATH"] = "\(stage.directory)/bin:" + (environment["PATH"] ?? "")
+        environment["BROWSER"] = "xdg-open"
+        let app = try await stage.run(program, arguments + ["sign-in", "github"], environment: environment)
+        #expect(app.status == 0 && app.out.hasPrefix("signed in: alice@example.org\nprofile: "), "\(app)")
+        #expect(try await stage.ringback("logout", "app").status == 0)
+    }
+
+    @Test(arguments: [["python3", "Examples/python/profile.py"], ["node", "Examples/node/profile.mjs"]])
+    func `ends with an error where there is no such account, and when the daemon goes`(command: [String]) async throws {
+        try await Stage.playProject { stage in
+            let environment = [
+                "RINGBACK_SOCK": stage.socket, "PATH": Programs.variable("PATH") ?? "/usr/bin:/bin",
+                "PYTHONDONTWRITEBYTECODE": "1",
+            ]
+            let program = [command[0], "\(Document.root)/\(command[1])"]
+            let nobody = try await stage.run("/usr/bin/env", program + ["nobody"], environment: environment)
+            #expect(nobody.status == 1 && nobody.out.isEmpty && nobody.err.contains("nobody"), "\(nobody)")
+            let app = try stage.start("/usr/bin/env", program + ["app"], environment: environment)
+            _ = try await app.line("the start") { $0 == "nobody is signed in" }
+            try await stage.stopDaemon()
+            let ended = try await app.end()
+            #expect(ended.status == 1, "\(ended)")
+        }
+    }
+
+    @Test func `in JavaScript names the page where nothing can open it`() async throws {
+        try await Stage.playProject { stage in
+            let node = String(try await stage.run("/bin/sh", ["-c", "command -v node"]).out.prefix { $0 != "\n" })
+            let environment = [
+                "RINGBACK_SOCK": stage.socket, "PROJECT_URL": "\(stage.sandbox.origin)/supabase",
+                "PROJECT_KEY": "sb_publishable_sandbox", "PATH": "\(stage.directory)/nothing",
+            ]
+            let app = try stage.start(
+                node, ["\(Document.root)/Examples/node/profile.mjs", "app", "sign-in", "github"],
+                environment: environment)
+            let line = try await app.errorLine("the address") { $0.hasPrefix("Open: ") }
+            _ = try await stage.run("/usr/bin/curl", ["-sSL", "-o", "/dev/null", String(line.dropFirst(6))])
+            let ended = try await app.end()
+            #expect(ended.status == 0 && ended.out.hasPrefix("signed in: alice@example.org\n"), "\(ended)")
+        }
+    }
+
+    private func walk(_ program: String, _ arguments: [String]) async throws {
+        try await Stage.playProject { stage in
+            let environment = [
+                "RINGBACK_SOCK": stage.socket, "PROJECT_URL": "\(stage.sandbox.origin)/supabase",
+                "PROJECT_KEY": "sb_publishable_sandbox", "PATH": Programs.variable("PATH") ?? "/usr/bin:/bin",
+                "PYTHONDONTWRITEBYTECODE": "1",
+            ]
+            try await signIn(stage, program, arguments, environment)
+            let app = try stage.start(program, arguments, environment: environment)
+            _ = try await app.line("the start") { $0 == "nobody is signed in" }
+            try await stage.signUp()
+            _ = try await app.line("the person") { $0 == "signed in: mira@example.org" }
+            let row = try await app.line("the row") { $0.hasPrefix("profile: ") }
+            #expect(row.contains("mira@example.org"))
+            let out = try await stage.run(program, arguments + ["sign-out"], environment: environment)
+            #expect(out.status == 0 && out.out == "nobody is signed in\n", "\(out)")
+            let ended = try await app.end()
+            #expect(ended.status == 0 && ended.out.hasSuffix("nobody is signed in\n"), "\(ended)")
+        }
+    }
+}

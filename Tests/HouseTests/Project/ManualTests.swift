@@ -1,0 +1,202 @@
+// The manual pages: their examples are run, their options exist, and `make install` brings them along.
+
+import Glibc
+import StrictJSON
+import Testing
+
+@Suite struct `The manual` {
+    @Test func `every example works as it is printed, in order`() async throws {
+        let examples = try Manual.pages.flatMap { try Document(path: "man/\($0)").manualExamples }
+        #expect(examples.count >= 8)
+        try await Stage.playReader { stage in
+            for example in examples { try await stage.type(example) }
+        }
+    }
+
+    @Test func `no verb is left out`() async throws {
+        let page = try Document(path: "man/ringback.1")
+        try await Stage.play("", startsDaemon: false) { stage in
+            for verb in try await stage.verbs() {
+                let isThere = page.lines.contains { line in
+                    line.split(separator: " ").prefix(2).last?.filter { $0 != "\"" } == Substring(verb)
+                        && line.hasPrefix(".B")
+                }
+                #expect(isThere, "\(verb)")
+            }
+        }
+    }
+
+    @Test(arguments: ["ringback", "ringbackd"])
+    func `its options are those of the programs`(program: String) async throws {
+        let page = program == "ringback" ? "ringback.1" : "ringbackd.8"
+        let text = try Document(path: "man/\(page)").text.replacing("\\-", with: "-")
+        try await Stage.play("", startsDaemon: false) { stage in
+            var help = try await stage.run(program, ["--help"]).out
+            if program == "ringback" {
+                for verb in try await stage.verbs() {
+                    let own = try await stage.run("ringback", [verb, "--help"]).out
+                    help += own
+                    for below in Stage.verbs(in: own) {
+                        help += try await stage.run("ringback", [verb, below, "--help"]).out
+                    }
+                }
+            }
+            // The options of the other programs in the examples and of `systemctl`.
+            let foreign: Set = ["--unix-socket", "--user", "--now"]
+            for option in Manual.options(in: text) where !foreign.contains(option) {
+                let isKnown = help.contains(option)
+                #expect(isKnown, "\(option)")
+            }
+            if program == "ringbackd" {
+                for option in Manual.options(in: help) { #expect(text.contains(option), "\(option)") }
+            }
+        }
+    }
+
+    @Test func `every option of every verb stands where the verb is explained`() async throws {
+        let entries = try Manual.entries(of: "ringback.1")
+        try await Stage.play("", startsDaemon: false) { stage in
+            let dump = try await stage.ringback("--experimental-dump-help")
+            let help = try JSON(parsing: dump.out.utf8)
+            let verbs = CommandLineWords.leaves(in: try #require(help["command"]))
+            #expect(verbs.count > 40)
+            for (verb, options) in verbs {
+                let entry = try #require(Manual.entry(of: verb, in: entries), "\(verb)")
+                let known = Manual.options(in: entry.joined(separator: "\n"))
+                // These are explained once, for all verbs.
+                let own = options.subtracting(["json", "socket", "help", "version"])
+                let missing = own.filter { !known.contains("--\($0)") }.sorted()
+                #expect(missing.isEmpty, "\(verb): \(missing)")
+            }
+        }
+    }
+
+    @Test func `it has every key of the configuration, and no other`() async throws {
+        let keys = try Manual.keys()
+        #expect(keys.count > 50)
+        let page = try Document(path: "man/ringback.toml.5")
+        let bold = Set(page.lines.filter { $0.hasPrefix(".B") }.flatMap(Manual.words))
+        for key in keys { #expect(bold.contains(key.name), "\(key.name)") }
+        // What stands at the head of a paragraph is the name of a key.
+        let heads = zip(page.lines, page.lines.dropFirst()).filter { $0.0 == ".TP" }.flatMap { Manual.words($0.1) }
+        #expect(Set(heads).subtracting(keys.map(\.name)).isEmpty, "\(Set(heads).subtracting(keys.map(\.name)))")
+    }
+
+    @Test func `the daemon knows each of these keys`() async throws {
+        try await Stage.play("", startsDaemon: false) { stage in
+            let tables = [
+                "file": "", "account": "[accounts.a]\n", "endpoints": "[accounts.b.endpoints]\n",
+                "profile": "[accounts.c.profile]\n", "vault": "[vault]\n", "scheme": "[schemes.d]\n",
+                "notifications": "[notifications]\n", "expose": "[[expose]]\n",
+            ]
+            let keys = try Manual.keys()
+            for section in Set(keys.map(\.section)) {
+                // A value that fits none: every key is spoken of, and none as an unknown one.
+                let lines = keys.filter { $0.section == section }.map { "\($0.name) = [[[]]]\n" }
+                let table = try #require(tables[section], "\(section)")
+                try stage.write(configuration: table + lines.joined() + "unheard_of = 1\n")
+                let check = try await stage.ringback("config", "check")
+                #expect(check.status == 78)
+                let unknown = check.err.split(separator: "\n").filter { $0.contains("unknown key") }
+                #expect(unknown.count == 1 && unknown[0].contains("unheard_of"), "\(section): \(check)")
+            }
+        }
+    }
+
+    @Test(.enabled(if: Manual.hasGroff, "groff is not installed"), arguments: Manual.pages)
+    func `groff has no complaint`(page: String) async throws {
+        let arguments = ["-man", "-ww", "-Tutf8", "\(Document.root)/man/\(page)"]
+        let ended = try await Program("/usr/bin/groff", arguments, environment: ["PATH": "/usr/bin:/bin"]).end()
+        #expect(ended.status == 0 && ended.err.isEmpty && !ended.out.isEmpty, "\(ended.err)")
+    }
+
+    @Test func `make install brings everything, and make uninstall takes it away`() async throws {
+        try await Stage.play("", startsDaemon: false) { stage in
+            let destination = "\(stage.directory)/destination"
+            let arguments = [
+                "--no-print-directory", "-C", Document.root, "RELEASE=\(Programs.directory)", "DESTDIR=\(destination)",
+                "PREFIX=/usr",
+            ]
+            let installed = try await stage.run("/usr/bin/make", ["install"] + arguments)
+            #expect(installed.status == 0, "\(installed)")
+            #expect(
+                try await stage.run("/usr/bin/find", [destination, "-type", "f", "-printf", "/%P %m\n"]).lines.sorted()
+                    == [
+                        "/usr/bin/ringback 755", "/usr/bin/ringback-sandbox 755", "/usr/bin/ringbackd 755",
+                        "/usr/lib/systemd/user/ringback.service 644", "/usr/lib/systemd/user/ringback.socket 644",
+                        "/usr/share/bash-completion/completions/ringback 644",
+                        "/usr/share/fish/vendor_completions.d/ringback.fish 644",
+                        "/usr/share/man/man1/ringback.1 644", "/usr/share/man/man5/ringback.toml.5 644",
+                        "/usr/share/man/man8/ringbackd.8 644", "/usr/share/ringback/50-ringback.conf 644",
+                        "/usr/share/ringback/ringback-callback.desktop 644",
+                        "/usr/share/zsh/site-functions/_ringback 644",
+                    ])
+            #expect(try await stage.run("/usr/bin/make", ["uninstall"] + arguments).status == 0)
+            #expect(try await stage.run("/usr/bin/find", [destination, "-type", "f"]).out.isEmpty)
+        }
+    }
+}
+
+private enum Manual {
+    static let pages = ["ringback.1", "ringback.toml.5", "ringbackd.8"]
+    static let hasGroff = unsafe access("/usr/bin/groff", X_OK) == 0
+
+    /// The table of keys, as its source has it: section and name.
+    static func keys() throws -> [(section: String, name: String)] {
+        let table = try Document(path: "Sources/Configuration/TOML/KeyTable.swift").text
+        return table.split(separator: "Key(").dropFirst().compactMap { part in
+            let start = part.drop { $0.isWhitespace }
+            guard start.hasPrefix("."), let quote = start.firstIndex(of: "\"") else { return nil }
+            let section = start.dropFirst().prefix { $0.isLetter }
+            return (String(section), String(start[start.index(after: quote)...].prefix { $0 != "\"" }))
+        }
+    }
+
+    /// The words of a line of macros, such as `.BR one ", " two`.
+    static func words(_ line: Substring) -> [String] {
+        let text = line.replacing("\\-", with: "-").drop { $0 != " " }
+        return text.split { !($0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_" || $0 == "-")) }.map(String.init)
+    }
+
+    /// What the page says of each verb, or group of verbs: the paragraphs below `VERBS` that are not inside another one.
+    static func entries(of page: String) throws -> [[String]] {
+        let lines = try Document(path: "man/\(page)").lines.map { String($0).replacing("\\-", with: "-") }
+        var entries: [[String]] = []
+        var depth = 0
+        for line in lines.drop(while: { $0 != ".SH VERBS" }).dropFirst().prefix(while: { !$0.hasPrefix(".SH ") }) {
+            if line == ".RS" { depth += 1 }
+            if line == ".RE" { depth -= 1 }
+            if line == ".TP", depth == 0 {
+                entries.append([])
+            } else if let last = entries.indices.last {
+                entries[last].append(line)
+            }
+        }
+        return entries
+    }
+
+    /// The one whose head is the verb; else the one that has it in bold further down.
+    static func entry(of verb: String, in entries: [[String]]) -> [String]? {
+        func names(_ line: String) -> Bool {
+            guard line.hasPrefix(".B"), let space = line.firstIndex(of: " ") else { return false }
+            let text = line[space...].dropFirst().replacing("\"", with: "").replacing("\\fR", with: "")
+            return text == verb || text.hasPrefix(verb + " ")
+        }
+        return entries.first { $0.first.map(names) == true } ?? entries.first { $0.contains(where: names) }
+    }
+
+    /// Every `--option` in a text.
+    static func options(in text: String) -> Set<String> {
+        let words = text.split { !($0.isASCII && ($0.isLetter || $0 == "-" || $0 == "_")) }
+        return Set(words.filter { $0.hasPrefix("--") && $0.count > 2 }.map(String.init))
+    }
+}
+
+extension CommandLineWords {
+    /// Each verb that does something, as it is typed, with its long options.
+    static func leaves(in command: JSON, below path: [String] = []) -> [(verb: String, options: Set<String>)] {
+        let verbs = (command["subcommands"]?.array ?? []).filter { $0["commandName"]?.string != "help" }
+        guard !verbs.isEmpty else { return [(path.joined(separator: " "), all(in: command).options)] }
+        return verbs.flatMap { leaves(in: $0, below: path + [$0["commandName"]?.string ?? ""]) }
+    }
+}

@@ -1,0 +1,194 @@
+// README.md is held to its word: its commands are run, its configuration is checked, its program is the example's.
+
+import Testing
+
+/// The commands that no test can run as they stand, each with the reason. Nothing else may stand in a `console` block.
+private let commandsForPeople = [
+    "make demo": "builds the release executables; `ringback demo`, which it then runs, is run below",
+    "make test": "is what runs this",
+    "make release": "builds the release executables, which takes minutes",
+    "sudo make install": "writes to the system; run with a DESTDIR by the tests of the manual",
+    "systemctl --user daemon-reload": "changes the user's own service manager",
+    "systemctl --user enable --now ringback.socket": "changes the user's own service manager",
+    "ringback login work --no-browser": "waits for a person to carry its output to a browser",
+    ".build/release/ringback install": "writes to the home directory; run by the tests of ringback install",
+    "ringback install --undo": "the same",
+    "ringback login work --method device": "waits for a person; run by the tests of device sign-ins",
+    "ringback login work --no-browser --callback-port 8400": "waits for a person, on a port that may be taken",
+    "ringback scheme register org.example.app --account work":
+        "changes the desktop; run by the tests of ringback scheme",
+    "ringback scheme list": "the same",
+    "ringback doctor": "the same, by those of ringback doctor",
+    "ringback scheme unregister org.example.app": "the same",
+    "ringback scheme register swisscoin": "the same",
+    "ringback links swisscoin": "runs until Ctrl-C; run by the tests of deep links",
+    #"curl -N --unix-socket "$XDG_RUNTIME_DIR/ringback/ringback.sock" 'http://ringback/v1/deep-links?scheme=swisscoin'"#:
+        "the same",
+    #"curl -X POST --unix-socket "$XDG_RUNTIME_DIR/ringback/ringback.sock" http://ringback/v1/deep-links/ID/ack"#:
+        "the same",
+    "ringback agent --config ci.toml --credential-fd deploy=3 -- ./deploy.sh 3< <(pass show ci/deploy)":
+        "needs a provider and a password store; run like this by the tests of ringback agent",
+    "ssh -R /run/user/1000/ringback.sock:$XDG_RUNTIME_DIR/ringback/exposed/ci.sock far.example.org":
+        "needs another machine; run at this one by make test-ssh",
+    "podman run -v $XDG_RUNTIME_DIR/ringback/mount/ci:/run/ringback:ro -e RINGBACK_SOCK=/run/ringback/socket IMAGE":
+        "needs podman; the same is run in namespaces by the tests of restricted sockets",
+    "ringback expose calendar --account work --flatpak org.example.Calendar":
+        "is for an app that is not there; run by the tests of restricted sockets",
+    "ringback supabase update-user app --email new@example.org": "asks a person for codes; run by the tests of changes",
+    "ringback supabase update-user app --email new@example.org </dev/null": "the same",
+    "ringback verify app <code-of-one-address": "the same",
+    "ringback verify app <code-of-the-other": "the same",
+    "ringback login app --method anonymous": "the same",
+    "ringback supabase update-user app --email mira@example.org --password": "the same",
+    "ringback verify app": "the same",
+    "ringback login app --method id_token --with apple --data '{\"full_name\":\"Mira Nordlys\"}'":
+        "needs a token of Apple's; run by the tests of sign-ins with one",
+    "ringback login site --method id_token --from google": "needs two providers; run by the tests of changes",
+    "ringback-sandbox --port 8123 --user alice": "runs until Ctrl-C, on a port that may be taken: the stage has one",
+]
+
+@Suite struct `The README page` {
+    let page: Document
+
+    init() throws {
+        page = try Document(path: "README.md")
+    }
+
+    @Test func `every command works as it is printed, in order`() async throws {
+        let blocks = page.blocks(in: "sh")
+        #expect(blocks.count >= 7)
+        try await Stage.playReader { stage in
+            for block in blocks { try await stage.type(block) }
+        }
+    }
+
+    @Test func `what no test runs is listed with its reason`() throws {
+        let lines = page.blocks(in: "console").joined().split(separator: "\n")
+        let commands = lines.map { String($0.prefix { $0 != "#" }).trimmed }
+        #expect(Set(commands) == Set(commandsForPeople.keys))
+        let targets = try Document(path: "Makefile").lines.compactMap { $0.split(separator: ":").first }
+        for command in commands {
+            let words = command.split(separator: " ")
+            guard let make = words.firstIndex(of: "make") else { continue }
+            #expect(targets.contains(words[make + 1]), "\(command)")
+        }
+        #expect(Set(page.blocks.map(\.language)) == ["console", "mermaid", "sh", "swift", "toml"])
+    }
+
+    @Test func `the first screen has the two commands, where to get Swift, and the honest sentence`() {
+        let screen = page.lines.prefix(30).joined(separator: "\n")
+        for words in ["make demo", "make test", "https://www.swift.org/install/linux/", "is not lost"] {
+            #expect(screen.contains(words))
+        }
+        #expect(screen.contains("any program that runs as your user may ask Ringback for any token"))
+    }
+
+    @Test func `the demo ends well`() async throws {
+        try await Stage.play("", startsDaemon: false) { stage in
+            let demo = try await stage.run("ringback", ["demo"], within: Bound.seconds(60))
+            #expect(demo.status == 0, "\(demo)")
+        }
+    }
+
+    @Test func `the configuration passes the daemon's check`() async throws {
+        let blocks = page.blocks(in: "toml")
+        #expect(!blocks.isEmpty)
+        try await Stage.play("", startsDaemon: false) { stage in
+            // A token to trade has to be there when it is asked for; here it never is.
+            let assertion = "\(stage.directory)/assertion"
+            try stage.write("a.b.c", to: assertion)
+            try stage.write(
+                configuration: blocks.joined(separator: "\n").replacing(
+                    "/var/run/secrets/tokens/ringback", with: assertion))
+            let check = try await stage.ringback("config", "check")
+            #expect(check.status == 0, "\(check)")
+            #expect(check.out.contains("mail: google") && check.out.contains("other: oauth2"))
+        }
+    }
+
+    @Test func `the table of keys has every key of an account`() throws {
+        let table = try Document(path: "Sources/Configuration/TOML/KeyTable.swift").lines
+        let names = table.compactMap { line -> String? in
+            let parts = line.split(separator: "\"")
+            guard line.contains(".account, \""), parts.count > 1 else { return nil }
+            return String(parts[1])
+        }
+        #expect(names.count > 20)
+        // The policy has one value.
+        let unmentioned: Set = ["policy"]
+        let mentioned = Set(page.codeSpans)
+        for name in names where !unmentioned.contains(name) { #expect(mentioned.contains(name), "\(name)") }
+    }
+
+    @Test func `the program is the example's, line for line`() throws {
+        let example = try Document(path: "Examples/ListenToSessions/Sources/ListenToSessions/main.swift")
+        #expect(page.blocks(in: "swift") == [example.text])
+    }
+
+    @Test func `the verbs and options that it names exist, and no verb is left out`() async throws {
+        let rows = page.tableRows.filter { $0.first?.hasPrefix("`ringback ") == true }
+        var named: Set<String> = []
+        try await Stage.play("", startsDaemon: false) { stage in
+            for row in rows {
+                let spans = row.flatMap { Document.codeSpans(in: $0) }
+                var help = ""
+                for span in spans where span.hasPrefix("ringback ") {
+                    let words = span.split(separator: " ").dropFirst().map(String.init)
+                    let verb =
+                        ["account", "config", "vault", "supabase", "scheme", "expose"].contains(words.first ?? "")
+                        ? Array(words.prefix(2)) : [words[0]]
+                    let answer = try await stage.run("ringback", verb + ["--help"])
+                    #expect(answer.status == 0, "\(span)")
+                    help += answer.out
+                    named.insert(words[0])
+                }
+                for option in spans.flatMap({ $0.split(separator: " ") }) where option.hasPrefix("--") {
+                    #expect(help.contains("\(option)"), "\(option) of \(row)")
+                }
+            }
+            let verbs = try await stage.verbs()
+            #expect(named == Set(verbs))
+        }
+    }
+
+    @Test func `the words of its symptoms are words that the programs say`() async throws {
+        let symptoms = page.tableRows.map { $0.first ?? "" }.filter { $0.hasPrefix("`") && !$0.hasPrefix("`ringback ") }
+        let spans: [String] = symptoms.flatMap { Document.codeSpans(in: $0) }.filter { $0.contains(" ") }
+        #expect(spans.count > 8)
+        try await Stage.play("", startsDaemon: false) { stage in
+            let pieces: [String] = spans.flatMap { $0.split(separator: "…").map { String($0).trimmed } }
+            for piece in pieces where piece.count > 1 {
+                let found = try await stage.run(
+                    "/usr/bin/grep", ["-rqF", "--include=*.swift", "--", piece, "\(Document.root)/Sources"])
+                #expect(found.status == 0, "“\(piece)”")
+            }
+        }
+    }
+
+    @Test(arguments: ["README.md", "SECURITY.md", "CHANGES.md", "Sources/README.md"])
+    func `the verbs that a page mentions exist`(path: String) async throws {
+        let page = try Document(path: path)
+        try await Stage.play("", startsDaemon: false) { stage in
+            let verbs = try await stage.verbs()
+            for span in page.codeSpans where span.hasPrefix("ringback ") {
+                #expect(verbs.contains(String(span.split(separator: " ")[1])), "\(span)")
+            }
+        }
+    }
+}
+
+extension Stage {
+    /// The verbs that `ringback` itself lists.
+    func verbs() async throws -> [String] { Stage.verbs(in: try await ringback("--help").out) }
+
+    /// Those that a help text lists.
+    static func verbs(in help: String) -> [String] {
+        let lines = help.split(separator: "\n")
+        return lines.drop { $0 != "SUBCOMMANDS:" }.dropFirst().compactMap { line in
+            // Deeper lines go on with what a verb does; the last is a sentence.
+            let word = line.split(separator: " ").first
+            return line.hasPrefix("  ") && !line.hasPrefix("   ") && word?.first?.isLowercase == true
+                ? word.map(String.init) : nil
+        }
+    }
+}

@@ -1,0 +1,124 @@
+import HTTPMessages
+import Secrets
+import Testing
+
+@testable import OAuth
+
+private let vectors = VectorFile.all(in: "token-answers")
+
+private func answer(_ json: String, status: Int = 200) -> HTTPResponse {
+    HTTPResponse(status: status, fields: HTTPFields([("Content-Type", "application/json")]), body: Secret(json))
+}
+
+@Suite struct `Token answer` {
+    @Test func `the vectors are there`() { #expect(vectors.count >= 150) }
+
+    @Test(arguments: vectors) func `an answer is read as its vector says`(vector: VectorFile) throws {
+        try vector.checkTokenAnswer()
+    }
+
+    @Test(
+        arguments: [
+            ("", nil), (#","expires_in":0"#, 0), (#","expires_in":-1"#, 0), (#","expires_in":-1e300"#, 0),
+            (#","expires_in":-0.5"#, 0), (#","expires_in":1e308"#, 31_536_000), (#","expires_in":1e999"#, 31_536_000),
+            (#","expires_in":2147483648"#, 31_536_000), (#","expires_in":9223372036854775807"#, 31_536_000),
+            (#","expires_in":9223372036854775808"#, 31_536_000), (#","expires_in":-9223372036854775808"#, 0),
+            (#","expires_in":"3600""#, 3600), (#","expires_in":"3600.5""#, 3600), (#","expires_in":3600.5"#, 3600),
+            (#","expires_in":"-1""#, 0), (#","expires_in":"1e400""#, 31_536_000), (#","expires_in":null"#, nil),
+            (#","expires_in":"""#, nil), (#","expires_in":"nan""#, nil), (#","expires_in":"inf""#, nil),
+            (#","expires_in":"0x10""#, nil), (#","expires_in":"soon""#, nil), (#","expires_in":" 3600""#, nil),
+            (#","expires_in":true"#, nil), (#","expires_in":[3600]"#, nil), (#","expires_in":{}"#, nil),
+            (#","expires_in":"1111111111111111111111111111111111""#, nil), (#","expires_in":"٣""#, nil),
+        ] as [(String, Int?)])
+    func `PR-09, RT-06: no lifetime traps or costs a session`(member: String, seconds: Int?) throws {
+        let answer = try TokenResponse(
+            reading: answer(#"{"access_token":"a","token_type":"Bearer","refresh_token":"r""# + member + "}"))
+        #expect(answer.refreshToken == Secret("r"))
+        #expect(try answer.tokenSet().expiresIn == seconds)
+    }
+
+    @Test(
+        arguments: [
+            (#"" openid   email\n""#, "openid email"), (#""openid,email""#, "openid,email"), (#""""#, ""), ("[]", ""),
+            (#"["openid",1,"email"]"#, "openid email"), (#""öpenid""#, nil), (#""a\u0000b""#, nil), ("1", nil),
+            ("{}", nil),
+        ] as [(String, String?)])
+    func `scopes are one text with one space between`(json: String, scope: String?) throws {
+        let answer = try TokenResponse(
+            reading: answer(#"{"access_token":"a","token_type":"Bearer","scope":\#(json)}"#))
+        #expect(try answer.tokenSet().scope == scope)
+    }
+
+    @Test(
+        arguments: [
+            ("null", nil), (#""""#, nil), ("1", nil), ("[\"r\"]", nil), (#""a b""#, "a b"), (#""a\nb""#, nil),
+            (#""é""#, nil),
+        ] as [(String, String?)])
+    func `a refresh token is printable text or not there`(json: String, token: String?) throws {
+        let answer = try TokenResponse(
+            reading: answer(#"{"access_token":"a","token_type":"Bearer","refresh_token":\#(json)}"#))
+        #expect(answer.refreshToken?.revealed() == token)
+        #expect(try answer.tokenSet().refreshToken?.revealed() == token)
+    }
+
+    @Test func `tokens of 64 KiB are read, longer ones are not`() throws {
+        let longest = String(repeating: "t", count: 65_536)
+        let whole = try TokenResponse(
+            reading: answer(
+                #"{"access_token":"\#(longest)","token_type":"Bearer","refresh_token":"\#(longest)","id_token":"x"}"#))
+        #expect(try whole.tokenSet().accessToken.count == 65_536)
+        #expect(whole.refreshToken?.count == 65_536)
+        let tooLong = try TokenResponse(
+            reading: answer(#"{"access_token":"\#(longest)t","token_type":"Bearer","refresh_token":"\#(longest)t"}"#))
+        #expect(tooLong.refreshToken == nil)
+        #expect(throws: OAuthError.self) { try tooLong.tokenSet() }
+    }
+
+    @Test(arguments: ["null", #""""#, #""mac""#, #""Bearer ""#, #""N_A""#, "1", #"["Bearer"]"#])
+    func `NAT-45: a token of a type that is not understood is not used`(type: String) throws {
+        let answer = try TokenResponse(reading: answer(#"{"access_token":"a","token_type":\#(type)}"#))
+        #expect(throws: OAuthError.self) { try answer.tokenSet() }
+    }
+
+    @Test(arguments: [408, 425, 429, 500, 501, 502, 503, 504, 599], [#"{"error":"invalid_grant"}"#, "", "<html>"])
+    func `RT-03: a status that means later is never a no`(status: Int, body: String) {
+        #expect(throws: OAuthError.unavailable(.token, status: status, retryAfter: nil)) {
+            try TokenResponse(reading: answer(body, status: status))
+        }
+    }
+
+    @Test(arguments: [301, 302, 303, 307, 308]) func `PR-03: a redirect is refused whatever it carries`(status: Int) {
+        #expect(throws: OAuthError.invalid(.token, reason: "redirect refused (HTTP \(status))")) {
+            try TokenResponse(reading: answer(#"{"access_token":"a","token_type":"Bearer"}"#, status: status))
+        }
+    }
+
+    @Test func `a failed answer gives no refresh token`() {
+        #expect(throws: OAuthError.self) {
+            try TokenResponse(reading: answer(#"{"refresh_token":"r2"}"#, status: 400))
+        }
+    }
+
+    @Test func `an answer prints no secret`() throws {
+        let answer = try TokenResponse(
+            reading: answer(
+                #"{"access_token":"hunter1","token_type":"Bearer","refresh_token":"hunter2","id_token":"hunter3"}"#))
+        var text = "\(answer) \(try answer.tokenSet())"
+        dump(answer, to: &text)
+        #expect(!text.contains("hunter"))
+    }
+
+    @Test(arguments: vectors.filter { $0.content.count < 1_000 })
+    func `no mutation of an answer traps or shows a secret in its error`(vector: VectorFile) {
+        var generator = SeededGenerator(seed: UInt64(vector.content.count))
+        for _ in 0..<60 {
+            let bytes = vector.content.mutated(using: &generator)
+            let status = [200, 200, 400, 401].randomElement(using: &generator) ?? 200
+            do throws(OAuthError) {
+                _ = try TokenResponse(reading: HTTPResponse(status: status, body: Secret(bytes: bytes))).tokenSet()
+            } catch {
+                #expect("\(error)".utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F })
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+import Glibc
+import Testing
+
+@testable import Records
+
+@Suite struct `The ledger of hand-outs` {
+    private let use = AuditUse(.issuedToken, account: "work", operation: "token")
+
+    @Test func `wakes once for what is new, and never for a repetition`() {
+        let ledger = IssuedTokenLedger()
+        let caller = ledger.caller(uid: 1_000, pid: getpid(), at: 10)
+        #expect(ledger.note(caller, use, at: 10))
+        #expect(!ledger.note(caller, use, at: 11))
+        var other = use
+        other.scope = "mail"
+        // Somebody is on the way already.
+        #expect(!ledger.note(caller, other, at: 12))
+        let rows = ledger.fresh()
+        #expect(rows.map(\.use) == [use, other])
+        #expect(rows.first?.tally == Tally(count: 2, first: 10, last: 11))
+        for row in rows { ledger.settle(row) }
+        #expect(ledger.fresh().isEmpty)
+        #expect(!ledger.note(caller, use, at: 15))
+        let rest = ledger.takeAll()
+        #expect(rest.map(\.tally.count) == [1])
+        #expect(rest.first?.tally.last == 15)
+        #expect(ledger.takeAll().isEmpty)
+        #expect(ledger.note(caller, use, at: 16))
+    }
+
+    @Test func `takes a number for the same process for a second, then looks again`() {
+        let ledger = IssuedTokenLedger()
+        let first = ledger.caller(uid: 1_000, pid: getpid(), at: 100)
+        #expect(ledger.caller(uid: 1_000, pid: getpid(), at: 100) === first)
+        #expect(ledger.caller(uid: 1_000, pid: getpid(), at: 101) === first)
+        #expect(ledger.caller(uid: 1_000, pid: getpid(), at: 102) !== first)
+        // The clock was set back.
+        #expect(ledger.caller(uid: 1_000, pid: getpid(), at: 50) !== first)
+        #expect(ledger.caller(uid: 0, pid: getpid(), at: 50).uid == 0)
+    }
+
+    @Test func `looks up a process once, and tells programs apart`() throws {
+        let ledger = IssuedTokenLedger()
+        let own = ledger.caller(uid: 1_000, pid: getpid(), at: 1)
+        #expect(own.identity.program.startTime == ProcessFacts.startTime(of: getpid()))
+        let again = ledger.caller(uid: 1_000, pid: getpid(), at: 3)
+        #expect(own.identity.program == again.identity.program)
+        // Two that are gone cannot be known to be the same.
+        let gone = ledger.caller(uid: 1_000, pid: .max, at: 1)
+        let later = ledger.caller(uid: 1_000, pid: .max, at: 3)
+        #expect(gone.identity.program != later.identity.program)
+    }
+
+    @Test func `counts from many threads without losing one`() async {
+        let ledger = IssuedTokenLedger()
+        let use = use
+        await withTaskGroup { group in
+            for _ in 0..<8 {
+                group.addTask {
+                    for second in 0..<1_000 {
+                        _ = ledger.note(ledger.caller(uid: 1_000, pid: 7, at: second / 100), use, at: second)
+                    }
+                }
+            }
+        }
+        #expect(ledger.takeAll().reduce(0) { $0 + $1.tally.count } == 8_000)
+    }
+
+    @Test func `forgets uses at its bound, and says the first again`() {
+        var told = ToldUses(maxSize: 8)
+        let program = AuditCaller(uid: 1, pid: .max, executable: nil, serial: 1).identity.program
+        func isNew(_ account: String) -> Bool {
+            told.insert(AuditUse(.issuedToken, account: account, operation: "token"), of: program)
+        }
+        for number in 0..<8 {
+            #expect(isNew("a\(number)"))
+            if number < 7 { #expect(!isNew("a\(number)")) }
+        }
+        #expect(isNew("a0"))
+    }
+}
