@@ -1,5 +1,6 @@
-// README.md is held to its word: its commands are run, its configuration is checked, its program is the example's.
+// README.md and the pages of docs/: their commands are run, their configuration is checked, their program is the example's.
 
+import Foundation
 import Testing
 
 /// The commands that no test can run as they stand, each with the reason. Nothing else may stand in a `console` block.
@@ -10,6 +11,12 @@ private let commandsForPeople = [
     "sudo make install": "writes to the system; run with a DESTDIR by the tests of the manual",
     "systemctl --user daemon-reload": "changes the user's own service manager",
     "systemctl --user enable --now ringback.socket": "changes the user's own service manager",
+    "make build": "builds the debug executables",
+    "make check": "is a part of what runs this",
+    "make": "prints the list of targets",
+    "ringback account add mail --provider google --client-id 1234.apps.googleusercontent.com --client-secret-file ~/.config/ringback/google.secret --scope openid --scope email --scope https://mail.google.com/":
+        "needs a client of one's own at Google; `account add` with a preset is run by the tests of descriptions",
+    "ringback login mail": "needs a person at Google",
     "ringback login work --no-browser": "waits for a person to carry its output to a browser",
     ".build/release/ringback install": "writes to the home directory; run by the tests of ringback install",
     "ringback install --undo": "the same",
@@ -47,36 +54,62 @@ private let commandsForPeople = [
     "ringback-sandbox --port 8123 --user alice": "runs until Ctrl-C, on a port that may be taken: the stage has one",
 ]
 
-@Suite struct `The README page` {
-    let page: Document
+/// The pages in the order in which a reader would read them; their commands are run in this order.
+private let pagePaths =
+    ["README.md"]
+    + [
+        "sign-in", "sessions", "configuration", "api", "command-line", "services", "supabase", "sandbox", "desktop",
+        "troubleshooting", "contributing", "architecture",
+    ].map { "docs/\($0).md" }
+
+@Suite struct `README and docs` {
+    let readme: Document
+    let pages: [Document]
 
     init() throws {
-        page = try Document(path: "README.md")
+        readme = try Document(path: "README.md")
+        pages = try pagePaths.map { try Document(path: $0) }
+    }
+
+    private func blocks(in language: String) -> [String] { pages.flatMap { $0.blocks(in: language) } }
+
+    @Test func `every page of docs is tested, and every link leads to a file that is there`() throws {
+        let folder = try FileManager.default.contentsOfDirectory(atPath: "\(Document.root)/docs")
+        #expect(Set(folder.filter { $0.hasSuffix(".md") }.map { "docs/\($0)" }) == Set(pagePaths.dropFirst()))
+        for (path, page) in zip(pagePaths, pages) {
+            for target in page.links where !target.hasPrefix("http") {
+                let file = target.prefix { $0 != "#" }
+                guard !file.isEmpty else { continue }
+                let base = path.hasPrefix("docs/") ? "docs/" : ""
+                #expect(
+                    FileManager.default.fileExists(atPath: "\(Document.root)/\(base)\(file)"), "\(path): \(target)")
+            }
+        }
     }
 
     @Test func `every command works as it is printed, in order`() async throws {
-        let blocks = page.blocks(in: "sh")
-        #expect(blocks.count >= 7)
+        let blocks = blocks(in: "sh")
+        #expect(blocks.count >= 12)
         try await Stage.playReader { stage in
             for block in blocks { try await stage.type(block) }
         }
     }
 
     @Test func `what no test runs is listed with its reason`() throws {
-        let lines = page.blocks(in: "console").joined().split(separator: "\n")
+        let lines = blocks(in: "console").joined().split(separator: "\n")
         let commands = lines.map { String($0.prefix { $0 != "#" }).trimmed }
         #expect(Set(commands) == Set(commandsForPeople.keys))
         let targets = try Document(path: "Makefile").lines.compactMap { $0.split(separator: ":").first }
         for command in commands {
             let words = command.split(separator: " ")
-            guard let make = words.firstIndex(of: "make") else { continue }
+            guard let make = words.firstIndex(of: "make"), make + 1 < words.count else { continue }
             #expect(targets.contains(words[make + 1]), "\(command)")
         }
-        #expect(Set(page.blocks.map(\.language)) == ["console", "mermaid", "sh", "swift", "toml"])
+        #expect(Set(pages.flatMap { $0.blocks.map(\.language) }) == ["console", "mermaid", "sh", "swift", "toml"])
     }
 
     @Test func `the first screen has the two commands, where to get Swift, and the honest sentence`() {
-        let screen = page.lines.prefix(30).joined(separator: "\n")
+        let screen = readme.lines.prefix(32).joined(separator: "\n")
         for words in ["make demo", "make test", "https://www.swift.org/install/linux/", "is not lost"] {
             #expect(screen.contains(words))
         }
@@ -91,7 +124,7 @@ private let commandsForPeople = [
     }
 
     @Test func `the configuration passes the daemon's check`() async throws {
-        let blocks = page.blocks(in: "toml")
+        let blocks = blocks(in: "toml")
         #expect(!blocks.isEmpty)
         try await Stage.play("", startsDaemon: false) { stage in
             // A token to trade has to be there when it is asked for; here it never is.
@@ -116,17 +149,17 @@ private let commandsForPeople = [
         #expect(names.count > 20)
         // The policy has one value.
         let unmentioned: Set = ["policy"]
-        let mentioned = Set(page.codeSpans)
+        let mentioned = Set(try Document(path: "docs/configuration.md").codeSpans)
         for name in names where !unmentioned.contains(name) { #expect(mentioned.contains(name), "\(name)") }
     }
 
     @Test func `the program is the example's, line for line`() throws {
         let example = try Document(path: "Examples/ListenToSessions/Sources/ListenToSessions/main.swift")
-        #expect(page.blocks(in: "swift") == [example.text])
+        #expect(blocks(in: "swift") == [example.text])
     }
 
     @Test func `the verbs and options that it names exist, and no verb is left out`() async throws {
-        let rows = page.tableRows.filter { $0.first?.hasPrefix("`ringback ") == true }
+        let rows = try Document(path: "docs/command-line.md").tableRows.filter { $0.first?.hasPrefix("`ringback ") == true }
         var named: Set<String> = []
         try await Stage.play("", startsDaemon: false) { stage in
             for row in rows {
@@ -152,7 +185,8 @@ private let commandsForPeople = [
     }
 
     @Test func `the words of its symptoms are words that the programs say`() async throws {
-        let symptoms = page.tableRows.map { $0.first ?? "" }.filter { $0.hasPrefix("`") && !$0.hasPrefix("`ringback ") }
+        let tables = readme.tableRows + (try Document(path: "docs/troubleshooting.md").tableRows)
+        let symptoms = tables.map { $0.first ?? "" }.filter { $0.hasPrefix("`") && !$0.hasPrefix("`ringback ") }
         let spans: [String] = symptoms.flatMap { Document.codeSpans(in: $0) }.filter { $0.contains(" ") }
         #expect(spans.count > 8)
         try await Stage.play("", startsDaemon: false) { stage in
@@ -165,7 +199,7 @@ private let commandsForPeople = [
         }
     }
 
-    @Test(arguments: ["README.md", "SECURITY.md", "CHANGES.md", "Sources/README.md"])
+    @Test(arguments: pagePaths + ["SECURITY.md", "CHANGES.md"])
     func `the verbs that a page mentions exist`(path: String) async throws {
         let page = try Document(path: path)
         try await Stage.play("", startsDaemon: false) { stage in

@@ -77,6 +77,16 @@ struct Document: Sendable {
         }
     }
 
+    /// The targets of Markdown links, outside of fenced blocks.
+    var links: [String] {
+        var isFenced = false
+        return lines.flatMap { line -> [String] in
+            if line.hasPrefix("```") { isFenced.toggle() }
+            guard !isFenced else { return [] }
+            return line.split(separator: "](").dropFirst().map { String($0.prefix { $0 != ")" }) }
+        }
+    }
+
     static func codeSpans(in line: some StringProtocol) -> [String] {
         let parts = line.split(separator: "`", omittingEmptySubsequences: false)
         return parts.indices.filter { $0 % 2 == 1 }.map { String(parts[$0]) }
