@@ -17,7 +17,7 @@ struct Call: Sendable {
     private let query: [String: String]
     private let body: JSONObject
 
-    /// No wait is longer (seconds, CONTRACT section 4).
+    /// No wait is longer (seconds).
     static let longestWait = 600
 
     init(

@@ -6,7 +6,7 @@ public import LocalHTTP
 internal import RingbackAPI
 public import StrictJSON
 
-/// The socket API (CONTRACT section 4): requests become calls of the broker, and what the broker says becomes JSON.
+/// The socket API: requests become calls of the broker, and what the broker says becomes JSON.
 public struct SocketAPI: Sendable {
     /// Tells a person what came of a callback of the account, with a sentence for them where there is one; true if
     /// they see it.

@@ -111,7 +111,7 @@ public struct Broker: Sendable {
     }
 
     /// A token; if the account is signed out, a sign-in is started or joined and waited for. Nothing is opened here:
-    /// whoever shows the flow to the person does. A person who has just said no is not asked again (CONTRACT section 5).
+    /// whoever shows the flow to the person does. A person who has just said no is not asked again.
     public func sessionAfterSignIn(_ name: AccountName, _ query: SessionQuery) async throws(BrokerError) -> IssuedToken
     {
         let end = ContinuousClock.now + query.timeout

@@ -21,7 +21,7 @@ public final class LoopbackListener: Service {
     private let released: AsyncStream<PendingCallbacks.Release>.Continuation
 
     /// - Parameters:
-    ///   - linger: how long the last page of a port is served after the last flow (CONTRACT section 6: 5 s).
+    ///   - linger: how long the last page of a port is served after the last flow.
     ///   - ownerOf: the uid of a client's socket; nil is nobody.
     ///   - deliver: see ``Delivery``.
     public init(
@@ -35,7 +35,7 @@ public final class LoopbackListener: Service {
         (releases, released) = AsyncStream.makeStream()
     }
 
-    /// CONTRACT section 6. A browser sends its one request at once; whoever does not gives way.
+    /// A browser sends its one request at once; a connection that does not gives way.
     private static let limits: ServerLimits = {
         var limits = ServerLimits()
         limits.maxHead = 16_384

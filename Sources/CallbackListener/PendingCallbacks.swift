@@ -78,7 +78,7 @@ final class PendingCallbacks: Sendable {
     }
 
     /// Takes one flow away. Returns the redirect URI's release if it was its last. The place stays for a while even then:
-    /// a browser that repeats its callback gets the first one's answer (CONTRACT section 6), which is not ours to judge.
+    /// a browser that repeats its callback gets the first one's answer, which is not ours to judge.
     func remove(_ redirectURI: String) -> Release? {
         state.withLock { state in
             guard let (number, place) = state.places[redirectURI],

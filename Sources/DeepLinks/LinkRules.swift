@@ -65,7 +65,7 @@ public struct LinkRules: Sendable {
     private static let tokens: Set<String> = [
         "access_token", "refresh_token", "id_token", "provider_token", "provider_refresh_token", "token_hash",
     ]
-    /// What tells whose a code is (RFC 6749 section 4.1.2; CONTRACT section 6).
+    /// What tells whose a code is (RFC 6749 section 4.1.2).
     private static let flowKeys: Set<String> = ["state", "flow"]
     /// Servers escape what they put into a fragment twice, and so may a page that hands a URL on inside another.
     private static let mostEscapes = 3

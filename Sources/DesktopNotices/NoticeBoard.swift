@@ -4,7 +4,7 @@ internal import Synchronization
 
 /// Which notice stands on the person's desktop: one per account at most, until it is answered. However many programs
 /// wait, one notice says so; nothing is opened unless the person asks for it; a person who said no is left alone for
-/// five minutes (CONTRACT section 5). What happens comes in one queue and is worked on in its order.
+/// five minutes. What happens comes in one queue and is worked on in its order.
 public actor NoticeBoard {
     /// A notice that somebody is meant to see.
     struct Standing {
@@ -25,7 +25,7 @@ public actor NoticeBoard {
         case leave(Promise<Void>)
     }
 
-    /// CONTRACT section 5 (milliseconds).
+    /// After a denial or cancellation the account is left alone this long (milliseconds).
     static let quietTime = 300_000
     /// A sign-in is told of once, whichever way the news comes (milliseconds).
     private static let sameNews = 10_000

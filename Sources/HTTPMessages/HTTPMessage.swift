@@ -36,7 +36,7 @@ public struct HTTPRequest: Sendable {
 
 /// What a request may cost.
 public struct HTTPLimits: Sendable, Equatable {
-    /// From the first look-up to the last byte. CONTRACT: one attempt at a provider takes at most 20 s.
+    /// From the first look-up to the last byte. One attempt at a provider takes at most 20 s.
     public var timeout: Duration
     /// Bytes of the answer's body.
     public var maxBody: Int

@@ -5,7 +5,7 @@ public struct WebURL: Sendable, Equatable {
         case tooLong, invalidCharacter, noScheme, noHost, userInformation, invalidPort
     }
 
-    /// The longest URL accepted, in bytes (CONTRACT section 6 caps a callback's head at 16 KiB).
+    /// The longest URL accepted, in bytes.
     public static let maxLength = 16_384
 
     /// The whole, as given.

@@ -16,7 +16,7 @@ struct Application {
 
     /// The place in a configured command that the link takes.
     static let placeholder = "{url}"
-    /// CONTRACT section 6: no link is longer.
+    /// A link is at most this long.
     static let maxURL = 16_384
     /// A token is some bytes of the compositor's own choice.
     private static let maxToken = 512

@@ -1,4 +1,4 @@
-/// What went wrong, as the wire says it (CONTRACT section 4). Open: a newer daemon may send codes unknown here.
+/// What went wrong, as the wire says it. Open: a newer daemon may send codes unknown here.
 public struct ErrorCode: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }

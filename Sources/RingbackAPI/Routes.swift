@@ -1,4 +1,4 @@
-/// What a route does, for policy (CONTRACT section 1).
+/// What a route does, for policy.
 public enum Operation: String, Sendable, CaseIterable {
     case readState = "read_state"
     case token

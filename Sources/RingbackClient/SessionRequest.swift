@@ -1,6 +1,6 @@
 package import StrictJSON
 
-/// What a caller may ask of a session (CONTRACT section 4, `GET …/session`).
+/// What a caller may ask of a session.
 package struct SessionRequest: Sendable {
     package var account: String?
     package var issuer: String?

@@ -119,7 +119,7 @@ public enum AccessTokenCheck: Sendable, Equatable {
     /// The algorithms that the server signs with.
     public static let algorithms: Set<SignatureAlgorithm> = [.es256, .es512, .rs256, .rs512, .edDSA]
 
-    /// Seconds that clocks may differ (CONTRACT section 3).
+    /// Seconds that clocks may differ.
     public static let leeway = 120
 
     /// Judges a token by the project's keys. `now` is in Unix seconds; nil lets an expired one pass, for a session that

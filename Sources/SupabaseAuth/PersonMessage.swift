@@ -1,4 +1,4 @@
-/// What a person is told, by cause (CONTRACT section 4), in English and Russian. Raw values are the causes' names.
+/// What a person is told, by cause, in English and Russian. Raw values are the causes' names.
 public enum PersonMessage: String, Sendable, CaseIterable {
     case network
     case signInFailed = "sign_in_failed"

@@ -4,7 +4,7 @@ public import Secrets
 internal import StrictJSON
 
 /// An answer that brings a session, in two looks. The first finds the refresh token, which may have been rotated: it
-/// must be durable before anything else in the answer can fail (CONTRACT section 9). The second checks the rest.
+/// must be durable before anything else in the answer can fail. The second checks the rest.
 ///
 /// The refresh token is found as ``TokenResponse`` finds it: in an answer without an access token, in JSON that is broken
 /// behind it, in a body that was cut off.

@@ -1,4 +1,4 @@
-/// What the outside is told about a failure: CONTRACT section 4's words, from one table (``SupabaseCode``).
+/// What a caller is told about a failure: the API's error codes, from one table (``SupabaseCode``).
 public struct SupabaseProblem: Sendable, Equatable {
     /// The contract's codes that an Auth server's answer can become. Raw values are the contract's.
     public enum Code: String, Sendable, CaseIterable {

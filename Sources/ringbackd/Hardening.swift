@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// What the process gives up before it reads a secret (DESIGN section 7).
+/// What the process gives up before it reads a secret.
 enum Hardening {
     /// Variables that steer libraries, and the caller's proxies: a daemon's behaviour comes from its configuration.
     private static let foreignVariables: Set<String> = [

@@ -97,7 +97,6 @@ struct Options {
     }
 }
 
-/// CONTRACT section 8.
 enum ExitStatus {
     static let failed: Int32 = 1
     static let usage: Int32 = 64

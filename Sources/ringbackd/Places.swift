@@ -1,6 +1,6 @@
 import Glibc
 
-/// Where the daemon's files are (CONTRACT section 2).
+/// Where the daemon's files are.
 struct Places {
     var socket: String
     var state: String

@@ -35,7 +35,7 @@ extension Problem {
 }
 
 extension PersonMessage {
-    /// What a person is told, by cause (CONTRACT section 4).
+    /// What a person is told, by cause.
     init?(_ error: BrokerError, endedSignIn: Bool) {
         switch error {
         case .project(let problem):

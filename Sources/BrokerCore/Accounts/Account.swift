@@ -97,7 +97,7 @@ public struct Account: Sendable {
     /// How tokens are had without a person; nil where people sign in.
     public var grant: ServiceGrant?
 
-    /// CONTRACT section 7: ten minutes and one minute.
+    /// Seconds before the session ends: ten minutes and one minute.
     public static let usualWarnings = [600, 60]
 
     public init(

@@ -1,7 +1,7 @@
 public import StrictJSON
 internal import SupabaseAuth
 
-/// State of an account (CONTRACT section 1).
+/// State of an account.
 public enum AccountState: String, Sendable, CaseIterable {
     case loading
     case unauthenticated

@@ -86,7 +86,7 @@ private struct Diagnosis: Sendable {
 
     /// Somebody waits in front of a screen.
     private static let timeout: Duration = .seconds(6)
-    /// Seconds. ID tokens are judged with two minutes of leeway (CONTRACT section 3).
+    /// Seconds. ID tokens are judged with two minutes of leeway.
     private static let leeway = 120
     private static let remarkable = 30
 

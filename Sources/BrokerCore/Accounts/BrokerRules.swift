@@ -1,13 +1,13 @@
 internal import OAuth
 
 extension Broker {
-    /// The authorization parameters that only Ringback sets (CONTRACT section 5).
+    /// The authorization parameters that only Ringback sets.
     public static var reservedParameters: Set<String> { AuthorizationRequest.reservedParameters }
 
     /// The ways in that every other provider may have: the second is not everywhere.
     static let providerMethods = ["browser", "device"]
 
-    /// The ways in that a Supabase project has (CONTRACT section 5).
+    /// The ways in that a Supabase project has.
     public static let projectMethods = [
         "browser", "password", "sign_up", "otp", "magic_link", "id_token", "passkey", "anonymous", "sso", "session",
     ]

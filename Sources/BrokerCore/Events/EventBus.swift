@@ -4,7 +4,6 @@ internal import Synchronization
 
 /// Something that happened to an account, or to a scheme. Carries no tokens and no links.
 public struct BrokerEvent: Sendable {
-    /// CONTRACT section 7.
     public enum Kind: String, Sendable {
         case initialSession = "initial_session"
         case signedIn = "signed_in"

@@ -86,7 +86,7 @@ struct Flow: Sendable {
         }
     }
 
-    /// CONTRACT section 5.
+    /// The value of `waiting_for`: `callback`, `code`, `email_confirmation`, `device` or `passkey`.
     var waitingFor: String {
         switch awaited {
         case .authorization: "callback"

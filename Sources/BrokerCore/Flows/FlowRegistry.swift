@@ -58,13 +58,12 @@ actor FlowRegistry {
     /// Told of every flow that ends without a session.
     private let onFailure: @Sendable (AccountName, BrokerError) async -> Void
 
-    /// CONTRACT section 5.
     static let maxFlows = 16
-    /// CONTRACT section 6: identical copies get the first one's answer this long (seconds).
+    /// Identical copies of a callback get the first one's answer this long (seconds).
     private static let repeatWindow = 5
-    /// CONTRACT section 5: a person who said no is left alone this long (seconds).
+    /// After a refusal no prompt is offered for this long (seconds).
     static let quietTime = 300
-    /// CONTRACT section 4: an ended flow stays readable (seconds).
+    /// An ended flow stays readable (seconds).
     private static let memory = 600
 
     init(

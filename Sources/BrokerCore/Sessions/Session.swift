@@ -34,7 +34,7 @@ public struct AccessToken: Sendable, Equatable {
     /// Seconds left at an instant since boot (milliseconds), never negative; nil for an unknown lifetime.
     public func remaining(at boot: Int) -> Int? { expiry?.remaining(at: boot) }
 
-    /// True if a refresh would not be asked for by a caller who wants `minValid` seconds (CONTRACT section 4).
+    /// True if a refresh would not be asked for by a caller who wants `minValid` seconds.
     func satisfies(minValid: Int, at boot: Int) -> Bool {
         guard let remaining = remaining(at: boot) else { return true }
         if let lifetime, minValid >= lifetime { return remaining > 0 && remaining * 2 >= lifetime }
@@ -42,7 +42,7 @@ public struct AccessToken: Sendable, Equatable {
     }
 }
 
-/// What a sign-in yields and refreshes renew (DESIGN section 2a): a lineage of refresh tokens, who it belongs to, and
+/// What a sign-in yields and refreshes renew: a lineage of refresh tokens, who it belongs to, and
 /// the access tokens by key.
 public struct Session: Sendable, Equatable {
     /// The ID token and what a later one must agree with.

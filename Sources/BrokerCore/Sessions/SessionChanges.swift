@@ -4,7 +4,7 @@ internal import StrictJSON
 
 /// What opens and closes a session, each in its turn.
 extension SessionManager {
-    /// Takes a signed-in session over. While the account holds one, another subject is refused (CONTRACT section 5).
+    /// Takes a signed-in session over. While the account holds one, another subject is refused.
     func open(
         _ session: Session, for account: Account, switchingSubject: Bool, told kind: BrokerEvent.Kind? = nil
     ) async -> Result<Void, BrokerError> {

@@ -91,7 +91,7 @@ actor SessionManager {
     private let http: any HTTPClient
     private let directory: ProviderDirectory
 
-    /// Seconds of life that a caller gets without asking (CONTRACT section 4).
+    /// Seconds of life that a caller gets without asking.
     static let defaultMinValid = 60
 
     init(

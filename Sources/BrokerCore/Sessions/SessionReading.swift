@@ -1,7 +1,7 @@
 internal import Cryptography
 internal import Secrets
 
-/// A refresh that ended this recently answers for a new one (milliseconds, CONTRACT section 4).
+/// A refresh that ended this recently answers for a new one (milliseconds).
 private let joinWindow = 5_000
 
 /// Reads never queue: they take what is there, or join the refresh in the lane.

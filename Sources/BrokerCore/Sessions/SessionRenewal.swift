@@ -4,7 +4,7 @@ internal import Secrets
 internal import SessionVault
 
 extension SessionManager {
-    /// A refresh, in its turn (CONTRACT section 9): present the newest refresh token first; make a rotated one durable,
+    /// A refresh, in its turn: present the newest refresh token first; make a rotated one durable,
     /// beside its predecessor, before anything else in the answer is looked at; then check; then serve.
     func renew(
         _ name: AccountName, _ key: TokenKey, for reason: RefreshReason

@@ -15,7 +15,7 @@ enum ScheduledTask: Hashable, Sendable {
 /// Refreshes before expiry, and everything else that nobody asks for. Judged by the time since boot, looked at again at
 /// least every 30 seconds: timers do not count the time that a laptop sleeps, and nothing here depends on the wall clock.
 extension SessionManager {
-    /// The longest sleep (DESIGN section 5, rule 7).
+    /// The longest sleep.
     static let longestSleep: Duration = .seconds(30)
     /// After a night's sleep every session is due at once: one provider gets this many requests at a time.
     private static let errandsPerProvider = 16

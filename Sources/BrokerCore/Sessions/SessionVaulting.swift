@@ -1,7 +1,7 @@
 internal import Secrets
 internal import SessionVault
 
-/// A wrong passphrase may be tried this often (CONTRACT section 4), in this many milliseconds.
+/// A wrong passphrase may be tried this often, in this many milliseconds.
 private let attemptLimit = 5
 private let attemptWindow = 60_000
 /// What the vault would not tell is asked for again after this long (milliseconds).

@@ -14,7 +14,7 @@ public struct SupabaseAccount: Sendable, Equatable {
     }
 
     public var project: SupabaseProject
-    /// A callback by custom scheme carries no flow key (CONTRACT section 6, `redirect_flow_key = "none"`).
+    /// A callback by custom scheme carries no flow key.
     public var isKeyless: Bool
     /// Whose page a browser is sent to, where the sign-in names none.
     public var oauthProvider: String?

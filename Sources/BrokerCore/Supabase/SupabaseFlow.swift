@@ -61,7 +61,7 @@ struct SupabaseFlow: Sendable {
 
     var key: [UInt8] { SupabaseCallback.digest(ofKey: flowKey) }
 
-    /// CONTRACT section 5.
+    /// The value of `waiting_for`: `callback`, `code`, `email_confirmation`, `device` or `passkey`.
     var waitingFor: String {
         if passkey != nil { return "passkey" }
         return switch message {
@@ -98,7 +98,7 @@ struct SupabaseFlow: Sendable {
     static let messageTimeout = 3_600
     /// Seconds between two messages to one person, which the server enforces (reference: per-user frequency).
     static let resendInterval = 60
-    /// Wrong callbacks without a key that are worked on (CONTRACT section 6).
+    /// Wrong callbacks without a key that are worked on.
     static let maxAttempts = 3
 }
 

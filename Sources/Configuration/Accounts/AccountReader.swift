@@ -94,7 +94,7 @@ struct AccountReader {
         return letters && (1...64).contains(name.utf8.count) && !"._-".contains(name.first ?? ".")
     }
 
-    /// CONTRACT section 3: Supabase ends its own flows after five minutes.
+    /// Supabase ends its own flows after five minutes.
     private static func usualFlowTimeout(of provider: AccountProvider) -> Int {
         if case .supabase = provider { 300 } else { 600 }
     }

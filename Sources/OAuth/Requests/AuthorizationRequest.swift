@@ -4,7 +4,7 @@ public import Secrets
 /// The question that the browser carries to the provider (RFC 6749 section 4.1.1, RFC 7636, OpenID Connect Core
 /// section 3.1.2.1). What binds the answer to us is set here and cannot be overridden by extra parameters.
 public struct AuthorizationRequest: Sendable {
-    /// Parameters that are set here and nowhere else; apps and configurations may not give them (CONTRACT section 5).
+    /// Parameters that are set here and nowhere else; apps and configurations may not give them.
     public static let reservedParameters: Set<String> = [
         "client_id", "client_secret", "redirect_uri", "redirect_to", "response_type", "response_mode", "state", "nonce",
         "scope", "scopes", "code_challenge", "code_challenge_method", "code_verifier", "request", "request_uri",

@@ -3,7 +3,7 @@ public import Secrets
 internal import StrictJSON
 
 /// The token endpoint's answer, in two looks. The first finds the refresh token, which may have been rotated: it must
-/// be durable before anything else in the answer can fail (CONTRACT section 9). The second checks the rest.
+/// be durable before anything else in the answer can fail. The second checks the rest.
 ///
 /// A refresh token is taken from every successful answer that has a readable one, even if all else in it is broken, the
 /// JSON itself included (see ``RefreshTokenSalvage``).

@@ -1,7 +1,7 @@
 /// Builds the request targets of the socket API. What comes from outside is escaped, or refused where the API has no
 /// escapes, so a name or a scope can never become another path or parameter.
 package enum RequestTarget {
-    /// True for a name that an account can have (CONTRACT section 1).
+    /// True for a name that an account can have.
     package static func isAccountName(_ name: String) -> Bool {
         let bytes = Array(name.utf8)
         guard let first = bytes.first, bytes.count <= 64, isLowerOrDigit(first) else { return false }

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Where the daemon's socket is (CONTRACT section 2): never in a directory that others may write to, so there is no
+/// Where the daemon's socket is: never in a directory that others may write to, so there is no
 /// fallback to a shared one.
 package enum SocketPlace {
     /// - Parameter stated: the path the caller named, which goes before the environment.

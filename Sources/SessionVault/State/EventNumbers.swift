@@ -1,5 +1,5 @@
 /// Where the numbers of events begin, so that they increase from one daemon to the next even if the clock is set back
-/// between them (CONTRACT section 7). A file in the state directory has the last beginning.
+/// between them. A file in the state directory has the last beginning.
 public enum EventNumbers {
     private static let file = "events"
     /// More than one life of a daemon can use up.

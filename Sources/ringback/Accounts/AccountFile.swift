@@ -6,7 +6,7 @@ struct AccountFile {
     let directory: String
     let name: String
 
-    /// Beside the configuration file, wherever that is (CONTRACT section 2).
+    /// Beside the configuration file, wherever that is.
     ///
     /// - Throws: if neither an option nor the environment says where.
     init(name: String, configuration stated: String?) throws(RingbackError) {

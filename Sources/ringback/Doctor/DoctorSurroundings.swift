@@ -23,7 +23,7 @@ extension DoctorReport {
             command: hasManager ? "systemctl --user edit ringback.service" : "ringbackd --help")
     }
 
-    /// Where a daemon that was started from here would have it (CONTRACT section 2).
+    /// Where a daemon that was started from here would have it.
     private static var usualState: String? {
         func stated(_ name: String) -> String? {
             SocketPlace.variable(name).flatMap { $0.hasPrefix("/") ? $0 : nil }

@@ -4,7 +4,7 @@ import Terminal
 
 /// A callback that came by hand or by a scheme: handed to the daemon, which alone knows what it means.
 enum Callback {
-    /// The daemon's own bound on a callback (CONTRACT section 6).
+    /// The daemon's own bound on a callback.
     static let maxLength = 16_384
 
     /// Why a text cannot be a callback; nil if it can.

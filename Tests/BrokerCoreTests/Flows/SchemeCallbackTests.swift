@@ -2,7 +2,7 @@ import Testing
 
 @testable import BrokerCore
 
-/// CONTRACT section 6: by custom scheme the same rules from the path on, and an address that the desktop has rewritten is
+/// By custom scheme the same rules from the path on, and an address that the desktop has rewritten is
 /// the same address.
 @Suite(.timeLimit(.minutes(5))) struct `A callback by a scheme` {
     private func house(_ redirectURI: String) async throws -> House {

@@ -50,7 +50,6 @@ private struct Mistake: Sendable, CustomTestStringConvertible {
             "id_token_unknown_kid", "userinfo_wrong_subject",
         ].map { Mistake(lie: $0) }
 
-    /// CONTRACT section 8.
     var exitStatus: Int32 { code == "provider_error" ? 1 : 5 }
 }
 

@@ -186,7 +186,7 @@ import Testing
         }
     }
 
-    /// CONTRACT section 5: at most one flow an account, 16 a daemon.
+    /// At most one flow an account, 16 a daemon.
     @Test func `of many accounts have sixteen flows, and the next is told why it has none`() async throws {
         try await Stage.play(Self.accounts(20)) { stage in
             let started = try await withThrowingTaskGroup(of: (String, Answer).self) { group in
