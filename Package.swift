@@ -48,7 +48,6 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
         .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
-        .package(url: "https://github.com/LebJe/TOMLKit", exact: "0.6.0"),
     ],
     targets: [
         // Level 0: what the C libraries show, and values without behaviour.
@@ -85,13 +84,7 @@ let package = Package(
         // Level 3
         library("SupabaseAuth", ["OAuth", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]),
         // Level 4
-        library(
-            "Configuration",
-            [
-                "OAuth", "SupabaseAuth", "HTTPMessages", "Secrets", "StrictJSON",
-                .product(name: "TOMLKit", package: "TOMLKit"),
-            ]
-        ),
+        library("Configuration", ["OAuth", "SupabaseAuth", "HTTPMessages", "Secrets", "StrictJSON"]),
         library(
             "BrokerCore",
             [

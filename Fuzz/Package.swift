@@ -20,7 +20,6 @@ let package = Package(
     name: "ringback-fuzz",
     dependencies: [
         .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
-        .package(url: "https://github.com/LebJe/TOMLKit", exact: "0.6.0"),
     ],
     targets: [
         .systemLibrary(name: "COpenSSL"),
@@ -38,13 +37,7 @@ let package = Package(
         library("OAuth", ["Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]),
         library("SupabaseAuth", ["OAuth", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]),
         library("SessionVault", ["CLinux", "Cryptography", "Secrets", "StrictJSON"]),
-        library(
-            "Configuration",
-            [
-                "OAuth", "SupabaseAuth", "HTTPMessages", "Secrets", "StrictJSON",
-                .product(name: "TOMLKit", package: "TOMLKit"),
-            ]
-        ),
+        library("Configuration", ["OAuth", "SupabaseAuth", "HTTPMessages", "Secrets", "StrictJSON"]),
         // Only what tells links from callbacks: the desk behind it needs the whole broker.
         library("DeepLinks", ["HTTPMessages"]),
         library("SchemeRegistration", ["HTTPMessages"]),

@@ -157,7 +157,7 @@ import Testing
         arguments: [
             ([0x61, 0x3D, 0x22, 0x0A, 0xFF, 0x22], 2, "is not UTF-8"),
             ([0x0A, 0x0A, 0x23, 0x00], 3, "a NUL character"),
-            ([0xEF, 0xBB, 0xBF, 0x78], 1, "Error while parsing"),
+            ([0xEF, 0xBB, 0xBF, 0x78], 1, "a key must be followed by"),
         ] as [([UInt8], Int, String)])
     func `bytes that are no text are refused with their line`(bytes: [UInt8], line: Int, message: String) throws {
         let folder = try Folder()

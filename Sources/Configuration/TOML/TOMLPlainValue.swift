@@ -1,31 +1,42 @@
 /// Values that stand without quotation marks: booleans, numbers, dates and times, as TOML 1.0.0 writes them and not
-/// otherwise. Over some that only begin like one the parser would end the program.
+/// otherwise.
 enum TOMLPlainValue {
-    /// - Parameter text: may have blanks, and the first half of a line's end, behind it.
-    static func isOne(_ text: ArraySlice<UInt8>) -> Bool {
+    /// - Parameter text: may have blanks behind it.
+    /// - Returns: nil for anything else, and for an integer of more than 64 bits.
+    static func read(_ text: ArraySlice<UInt8>) -> TOMLDocument.Value? {
         var text = text
-        while let last = text.last, last == 0x20 || last == 0x09 || last == 0x0D { text.removeLast() }
-        return text.elementsEqual("true".utf8) || text.elementsEqual("false".utf8) || isNumber(text) || isMoment(text)
+        while let last = text.last, last == 0x20 || last == 0x09 { text.removeLast() }
+        if text.elementsEqual("true".utf8) { return .boolean(true) }
+        if text.elementsEqual("false".utf8) { return .boolean(false) }
+        return readNumber(text) ?? (isMoment(text) ? .other("a date or time") : nil)
     }
 
-    private static func isNumber(_ text: ArraySlice<UInt8>) -> Bool {
+    private static func readNumber(_ text: ArraySlice<UInt8>) -> TOMLDocument.Value? {
+        let float = TOMLDocument.Value.other("a floating-point number")
         var cursor = Cursor(rest: text)
         let isSigned = cursor.take("+-")
-        if ["inf", "nan"].contains(where: { cursor.rest.elementsEqual($0.utf8) }) { return true }
-        for (prefix, digits) in [("0x", "0123456789abcdefABCDEF"), ("0o", "01234567"), ("0b", "01")] where !isSigned {
-            guard text.starts(with: prefix.utf8) else { continue }
+        if ["inf", "nan"].contains(where: { cursor.rest.elementsEqual($0.utf8) }) { return float }
+        for (prefix, digits, radix) in [("0x", "0123456789abcdefABCDEF", 16), ("0o", "01234567", 8), ("0b", "01", 2)]
+        where !isSigned && text.starts(with: prefix.utf8) {
             cursor.rest = text.dropFirst(2)
-            return cursor.takeGroup(of: digits) && cursor.rest.isEmpty
+            let number = cursor.rest
+            return cursor.takeGroup(of: digits) && cursor.rest.isEmpty ? integer(number, radix) : nil
         }
         let whole = cursor.rest
-        guard cursor.takeGroup(of: Cursor.decimal) else { return false }
-        let isLeading = whole.first == UInt8(ascii: "0") && whole.count - cursor.rest.count > 1
-        if cursor.take("."), !cursor.takeGroup(of: Cursor.decimal) { return false }
+        guard cursor.takeGroup(of: Cursor.decimal) else { return nil }
+        guard whole.first != UInt8(ascii: "0") || whole.count - cursor.rest.count == 1 else { return nil }
+        if cursor.rest.isEmpty { return integer(text, 10) }
+        if cursor.take("."), !cursor.takeGroup(of: Cursor.decimal) { return nil }
         if cursor.take("eE") {
             _ = cursor.take("+-")
-            guard cursor.takeGroup(of: Cursor.decimal) else { return false }
+            guard cursor.takeGroup(of: Cursor.decimal) else { return nil }
         }
-        return !isLeading && cursor.rest.isEmpty
+        return cursor.rest.isEmpty ? float : nil
+    }
+
+    private static func integer(_ text: ArraySlice<UInt8>, _ radix: Int) -> TOMLDocument.Value? {
+        let digits = text.filter { $0 != UInt8(ascii: "_") }
+        return Int(String(decoding: digits, as: UTF8.self), radix: radix).map { .integer($0) }
     }
 
     private static func isMoment(_ text: ArraySlice<UInt8>) -> Bool {
@@ -37,7 +48,9 @@ enum TOMLPlainValue {
         guard !cursor.rest.isEmpty else { return true }
         guard cursor.take("Tt "), cursor.takeTime() else { return false }
         if !cursor.take("Zz"), cursor.take("+-") {
-            guard cursor.takeDigits(2), cursor.take(":"), cursor.takeDigits(2) else { return false }
+            guard let hour = cursor.takeNumber(2), hour < 24, cursor.take(":"), let minute = cursor.takeNumber(2),
+                minute < 60
+            else { return false }
         }
         return cursor.rest.isEmpty
     }
@@ -53,9 +66,10 @@ enum TOMLPlainValue {
             return true
         }
 
-        mutating func takeDigits(_ count: Int) -> Bool {
-            for _ in 0..<count where !take(Cursor.decimal) { return false }
-            return true
+        mutating func takeNumber(_ count: Int) -> Int? {
+            let text = rest.prefix(count)
+            for _ in 0..<count where !take(Cursor.decimal) { return nil }
+            return Int(String(decoding: text, as: UTF8.self))
         }
 
         /// Digits, with single `_` between them.
@@ -68,15 +82,21 @@ enum TOMLPlainValue {
         }
 
         mutating func takeDate() -> Bool {
-            takeDigits(4) && take("-") && takeDigits(2) && take("-") && takeDigits(2)
+            guard let year = takeNumber(4), take("-"), let month = takeNumber(2), take("-"), let day = takeNumber(2),
+                (1...12).contains(month)
+            else { return false }
+            let isLeapYear = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+            let days = [31, isLeapYear ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+            return (1...days[month - 1]).contains(day)
         }
 
+        /// A leap second counts as a second.
         mutating func takeTime() -> Bool {
-            guard takeDigits(2), take(":"), takeDigits(2), take(":"), takeDigits(2) else { return false }
-            return !take(".") || (takeDigits(1) && takeMore())
-        }
-
-        private mutating func takeMore() -> Bool {
+            guard let hour = takeNumber(2), hour < 24, take(":"), let minute = takeNumber(2), minute < 60, take(":"),
+                let second = takeNumber(2), second <= 60
+            else { return false }
+            guard take(".") else { return true }
+            guard take(Cursor.decimal) else { return false }
             while take(Cursor.decimal) {}
             return true
         }

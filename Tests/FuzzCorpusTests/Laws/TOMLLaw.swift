@@ -1,7 +1,6 @@
 @testable import Configuration
 
-/// TOML as a tree: mistakes have a line and one line of text, and a key's line shows the key. Over none of them does the
-/// parser end the program.
+/// TOML as a tree: mistakes have a line and one line of text, and a key's line shows the key.
 enum TOMLLaw {
     static func check(_ bytes: [UInt8]) throws {
         let lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false)

@@ -18,7 +18,7 @@ private let allowed: [String: Set<String>] = [
     "SessionVault": ["CLinux", "Cryptography", "Secrets", "StrictJSON"],
     "Records": ["CLinux", "StrictJSON"],
     "NetworkWatch": ["CLinux"],
-    "Configuration": ["OAuth", "SupabaseAuth", "HTTPMessages", "Secrets", "StrictJSON", "TOMLKit"],
+    "Configuration": ["OAuth", "SupabaseAuth", "HTTPMessages", "Secrets", "StrictJSON"],
     "BrokerCore": [
         "OAuth", "SupabaseAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON",
     ],

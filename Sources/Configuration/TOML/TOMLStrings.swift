@@ -1,0 +1,147 @@
+/// The four kinds of strings (TOML 1.0.0, section "String"). Each method begins at the opening quotation mark and ends behind
+/// the closing one.
+extension TOMLReader {
+    /// `"text"` with escapes, on one line.
+    mutating func readBasicString() throws(Failure) -> String {
+        position += 1
+        var text: [UInt8] = []
+        while let byte = current {
+            position += 1
+            switch byte {
+            case UInt8(ascii: "\""): return String(decoding: text, as: UTF8.self)
+            case UInt8(ascii: "\\"): text += try readEscape()
+            default:
+                try check(inLine: byte)
+                text.append(byte)
+            }
+        }
+        throw failure("a string lacks its closing quotation mark")
+    }
+
+    /// `'text'` without escapes, on one line.
+    mutating func readLiteralString() throws(Failure) -> String {
+        position += 1
+        let start = position
+        while let byte = current {
+            position += 1
+            if byte == UInt8(ascii: "'") { return String(decoding: bytes[start..<position - 1], as: UTF8.self) }
+            try check(inLine: byte)
+        }
+        throw failure("a string lacks its closing quotation mark")
+    }
+
+    /// `"""text"""` with escapes, over several lines.
+    mutating func readLongBasicString() throws(Failure) -> String {
+        position += 3
+        skipFirstLineEnd()
+        var text: [UInt8] = []
+        while let byte = current {
+            if starts(with: "\"\"\"") { return close(UInt8(ascii: "\""), text) }
+            position += 1
+            if byte == UInt8(ascii: "\\") {
+                if !skipEscapedLineEnd() { text += try readEscape() }
+            } else {
+                try take(long: byte, into: &text)
+            }
+        }
+        throw failure("a string lacks its three closing quotation marks")
+    }
+
+    /// `'''text'''` without escapes, over several lines.
+    mutating func readLongLiteralString() throws(Failure) -> String {
+        position += 3
+        skipFirstLineEnd()
+        var text: [UInt8] = []
+        while let byte = current {
+            if starts(with: "'''") { return close(UInt8(ascii: "'"), text) }
+            position += 1
+            try take(long: byte, into: &text)
+        }
+        throw failure("a string lacks its three closing quotation marks")
+    }
+
+    /// A long string may end with up to two quotation marks of its own before the three.
+    private mutating func close(_ mark: UInt8, _ text: [UInt8]) -> String {
+        var text = text
+        position += 3
+        for _ in 0..<2 where take(mark) { text.append(mark) }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// A line end right behind the opening marks does not count.
+    private mutating func skipFirstLineEnd() {
+        if starts(with: "\r\n") { position += 1 }
+        if take(0x0A) { line += 1 }
+    }
+
+    private func check(inLine byte: UInt8) throws(Failure) {
+        guard byte != 0x0A, byte != 0x0D else {
+            throw failure("a string lacks its closing quotation mark in this line")
+        }
+        try check(character: byte)
+    }
+
+    private mutating func take(long byte: UInt8, into text: inout [UInt8]) throws(Failure) {
+        switch byte {
+        case 0x0A:
+            line += 1
+            text.append(byte)
+        case 0x0D:
+            // A line ends the same in every editor: with a line feed alone.
+            guard current == 0x0A else { throw failure("a control character is not allowed") }
+        default:
+            try check(character: byte)
+            text.append(byte)
+        }
+    }
+
+    /// A backslash at the end of a line: it, the line's end and all white space behind it count for nothing.
+    private mutating func skipEscapedLineEnd() -> Bool {
+        var end = position
+        while end < bytes.count, bytes[end] == 0x20 || bytes[end] == 0x09 { end += 1 }
+        if end < bytes.count, bytes[end] == 0x0D { end += 1 }
+        guard end < bytes.count, bytes[end] == 0x0A else { return false }
+        position = end
+        while let byte = current {
+            if byte == 0x0A { line += 1 } else if starts(with: "\r\n") {} else if byte != 0x20, byte != 0x09 { break }
+            position += 1
+        }
+        return true
+    }
+
+    /// What stands behind a backslash.
+    private mutating func readEscape() throws(Failure) -> [UInt8] {
+        guard let byte = current else { throw failure("a string lacks its closing quotation mark") }
+        position += 1
+        switch byte {
+        case UInt8(ascii: "b"): return [0x08]
+        case UInt8(ascii: "t"): return [0x09]
+        case UInt8(ascii: "n"): return [0x0A]
+        case UInt8(ascii: "f"): return [0x0C]
+        case UInt8(ascii: "r"): return [0x0D]
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"): return [byte]
+        case UInt8(ascii: "u"): return try readScalar(digits: 4)
+        case UInt8(ascii: "U"): return try readScalar(digits: 8)
+        default: throw failure("a backslash in a string must begin an escape; for a plain one write \\\\, or use '…'")
+        }
+    }
+
+    private mutating func readScalar(digits: Int) throws(Failure) -> [UInt8] {
+        let end = position + digits
+        guard end <= bytes.count else { throw failure("a string lacks its closing quotation mark") }
+        let text = bytes[position..<end]
+        let isHexadecimal = text.allSatisfy { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x46, 0x61...0x66: true
+            default: false
+            }
+        }
+        guard isHexadecimal, let value = UInt32(String(decoding: text, as: UTF8.self), radix: 16),
+            let scalar = Unicode.Scalar(value)
+        else { throw failure("an escape \\u needs 4 hexadecimal digits, \\U 8, of a Unicode scalar value") }
+        // No value of ours may hold one, and C functions would cut the text there.
+        guard value != 0 else { throw failure("a NUL character is not allowed") }
+        position = end
+        return Array(String(scalar).utf8)
+    }
+}
