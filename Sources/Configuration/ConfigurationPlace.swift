@@ -2,6 +2,18 @@ internal import Glibc
 
 /// Where the configuration is looked for, and whose it must be.
 public struct ConfigurationPlace: Sendable, Equatable {
+    /// A changed copy of a configuration file. It is read in the file's place, and mistakes are reported under the file's
+    /// path.
+    public struct Draft: Sendable, Equatable {
+        public let original: String
+        public let path: String
+
+        public init(of original: String, at path: String) {
+            self.original = original
+            self.path = path
+        }
+    }
+
     /// An absolute path; nil if there is neither a name for it nor a home directory.
     public var userFile: String?
     /// Somebody named the file: then it must exist.
@@ -10,6 +22,8 @@ public struct ConfigurationPlace: Sendable, Equatable {
     public var dropInDirectories: [String]
     /// A drop-in that is to be judged before it is put beside the configuration; read after those that are.
     public var candidate: String?
+    /// A file that is to be judged before it replaces another one.
+    public var draft: Draft?
     /// What `~/` means; nil if there is no home directory.
     public var home: String?
     /// The uid that files must belong to, if not to root.

@@ -121,7 +121,8 @@ private struct ConfigurationLoader {
     private mutating func read(_ file: String, isDropIn: Bool) throws(FileTrust.Failure) {
         let content: FileTrust.Content
         do throws(FileTrust.Failure) {
-            content = try FileTrust(user: place.user).read(file, maxSize: TOMLDocument.maxSize)
+            let path = place.draft?.original == file ? place.draft?.path : nil
+            content = try FileTrust(user: place.user).read(path ?? file, maxSize: TOMLDocument.maxSize)
         } catch {
             // Of a directory of files, one that is refused leaves the others to be looked at.
             guard isDropIn else { throw error }

@@ -168,6 +168,9 @@ enum Main {
     private static func checkConfiguration(_ place: ConfigurationPlace, _ options: Options) -> Int32 {
         var place = place
         place.candidate = options.candidate
+        if let path = options.draft.path, let original = options.draft.original {
+            place.draft = ConfigurationPlace.Draft(of: original, at: path)
+        }
         place.credentials = environment("CREDENTIALS_DIRECTORY").map {
             GivenCredentials(directory: $0, names: Set(options.credentials.map(\.name)))
         }

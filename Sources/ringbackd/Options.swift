@@ -9,6 +9,8 @@ struct Options {
     var checksConfiguration = false
     /// A drop-in that is not in its place yet, for `ringback account add`.
     var candidate: String?
+    /// A changed copy of a configuration file, and the file, for `ringback account edit`.
+    var draft: (path: String?, original: String?) = (nil, nil)
     var isJSON = false
     var logLevel = "info"
     /// Everything is in this directory: a daemon of a program's own.
@@ -27,7 +29,7 @@ struct Options {
         usage: ringbackd [--config FILE] [--socket PATH] [--state DIRECTORY] [--log-level LEVEL]
                          [--credential-fd NAME=N]... [--exit-with-parent[=PID]]
                ringbackd --private DIRECTORY [--config FILE] [--exit-with-parent[=PID]] [...]
-               ringbackd --check-config [--config FILE] [--candidate FILE] [--json]
+               ringbackd --check-config [--config FILE] [--candidate FILE | --draft FILE --draft-of FILE] [--json]
                ringbackd --version | --help
 
         The Ringback daemon: signs in, keeps sessions fresh, and hands short-lived access tokens to local programs.
@@ -51,6 +53,8 @@ struct Options {
             case "--socket": options.socket = value()
             case "--state": options.state = value()
             case "--candidate": options.candidate = value()
+            case "--draft": options.draft.path = value()
+            case "--draft-of": options.draft.original = value()
             case "--log-level": options.logLevel = value()
             case "--private": options.privateDirectory = absolute(value())
             case "--agent": options.agentDirectory = absolute(value())
@@ -77,6 +81,9 @@ struct Options {
         }
         if options.ownDirectory != nil, options.socket != nil || options.state != nil {
             fail("--private says where the socket and the state are: leave --socket and --state out")
+        }
+        if (options.draft.path == nil) != (options.draft.original == nil) {
+            fail("--draft and --draft-of belong together")
         }
         if options.privateDirectory != nil, options.agentDirectory != nil { fail("--private or --agent, not both") }
         return options

@@ -3,11 +3,6 @@ import RingbackClient
 import StrictJSON
 import Terminal
 
-struct AccountVerbs: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "account", abstract: "Add accounts.", subcommands: [AccountAdd.self])
-}
-
 struct AccountAdd: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Write a checked account beside the configuration.",
@@ -23,6 +18,10 @@ struct AccountAdd: ParsableCommand {
 
     @Option(help: ArgumentHelp("The configuration file, if not the usual one.", valueName: "path"))
     var config: String?
+
+    @Flag(
+        help: "Replace an account that \"ringback account add\" wrote; its session stays if the provider is the same.")
+    var replace = false
 
     @OptionGroup var registration: AccountRegistration
     @OptionGroup var json: JSONOption
@@ -43,7 +42,7 @@ struct AccountAdd: ParsableCommand {
         let file: AccountFile
         do throws(RingbackError) {
             file = try AccountFile(name: name, configuration: config)
-            try refuseExisting(file)
+            try checkName(file)
             added = registration.register ? try addRegistered(file, &remains) : (try add(file, nil), nil)
         } catch {
             Failure(error, account: name).show()
@@ -51,14 +50,14 @@ struct AccountAdd: ParsableCommand {
             throw ExitCode(ExitStatus.of(error))
         }
         show(added.checked, added.registered, file)
-        try present(account: name) { () throws(RingbackError) in try reload() }
+        try present(account: name) { () throws(RingbackError) in try daemon.calls().reloadIfRunning() }
     }
 
     /// Writes the file, has it checked, and keeps it; or leaves nothing.
     private func add(_ file: AccountFile, _ registered: RegisteredAccount?) throws(RingbackError) -> JSON {
         let checked = try check(file, registered)
         do throws(RingbackError) {
-            try file.keep()
+            try file.keep(replacing: replace)
         } catch {
             file.discard()
             throw error
@@ -105,11 +104,22 @@ struct AccountAdd: ParsableCommand {
         _ = try ConfigurationCheck.run(config: config, candidate: file)
     }
 
-    private func refuseExisting(_ file: AccountFile) throws(RingbackError) {
+    /// The name is free, or the account of that name may be replaced.
+    private func checkName(_ file: AccountFile) throws(RingbackError) {
         let known = try ConfigurationCheck.run(config: config, candidate: nil)
-        guard let existing = ConfigurationCheck.account(name, in: known) else { return }
-        let source = existing["source"]?.string.map { " in \($0)" } ?? ""
-        throw RingbackError("account_exists", "The account \(name) is defined already\(source).")
+        guard let source = AccountSource(of: name, in: known) else { return }
+        guard replace else {
+            throw RingbackError(
+                "account_exists",
+                "The account \(name) is defined already in \(source.text). To change it: ringback account edit \(name), or "
+                    + "add it again with --replace")
+        }
+        guard source.file == file.path else {
+            throw RingbackError(
+                "account_elsewhere",
+                "The account \(name) is defined in \(source.text), which \"ringback account add\" did not write. Nothing "
+                    + "was replaced. To change that file: ringback account edit \(name)")
+        }
     }
 
     private func show(_ checked: JSON, _ registered: RegisteredAccount?, _ file: AccountFile) {
@@ -143,14 +153,5 @@ struct AccountAdd: ParsableCommand {
         }
         for note in notes { Output.note(Sanitizer.line(note, limit: 600)) }
         Output.note("Then run: ringback login \(name)")
-    }
-
-    /// A running daemon reads the account; without one there is nothing to do.
-    private func reload() throws(RingbackError) {
-        do throws(RingbackError) {
-            _ = try daemon.calls().call("POST", "/v1/reload")
-        } catch {
-            if error.kind != .noDaemon { throw error }
-        }
     }
 }

@@ -49,16 +49,32 @@ struct AccountFile {
         }
     }
 
-    /// Gives the candidate its name, unless there is a file of that name already.
-    func keep() throws(RingbackError) {
-        // A link, since a rename would replace what stands there.
-        guard unsafe link(candidatePath, path) == 0 else { throw failure("write", path) }
+    /// Gives the candidate its name.
+    ///
+    /// - Parameter replaces: a file of that name may be there already, and is replaced.
+    func keep(replacing replaces: Bool = false) throws(RingbackError) {
+        // A link where nothing may be replaced, since a rename would replace it.
+        let result = unsafe replaces ? rename(candidatePath, path) : link(candidatePath, path)
+        guard result == 0 else { throw failure("write", path) }
         discard()
-        let folder = unsafe open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        if folder >= 0 {
-            fsync(folder)
-            close(folder)
-        }
+        AccountFile.syncFolder(of: path)
+    }
+
+    var exists: Bool { unsafe access(path, F_OK) == 0 }
+
+    /// Removes the file durably.
+    func remove() throws(RingbackError) {
+        guard unsafe unlink(path) == 0 else { throw failure("remove", path) }
+        AccountFile.syncFolder(of: path)
+    }
+
+    /// Makes what was written, renamed or removed in the file's folder durable.
+    static func syncFolder(of path: String) {
+        let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+        let descriptor = unsafe open(folder.isEmpty ? "/" : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { return }
+        fsync(descriptor)
+        close(descriptor)
     }
 
     func discard() { unsafe unlink(candidatePath) }

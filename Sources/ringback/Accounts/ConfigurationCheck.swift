@@ -28,6 +28,24 @@ enum ConfigurationCheck {
         return report
     }
 
+    /// The same with another file in the place of one: of the configuration file itself, or of a drop-in.
+    static func run(config: String?, replacing original: String, with draft: String) throws(RingbackError) -> JSON {
+        var arguments = [Programs.path("ringbackd"), "--check-config", "--json"]
+        if let config { arguments += ["--config", config] }
+        arguments += ["--draft", draft, "--draft-of", original]
+        let (status, output) = try Programs.run(arguments)
+        guard let report = try? JSON(parsing: output) else {
+            throw RingbackError(.badAnswer, "ringbackd --check-config ended with status \(status) and no report.")
+        }
+        guard status == 0 else {
+            throw RingbackError(
+                Problem(
+                    .invalidConfiguration, "The configuration would have mistakes; nothing was changed.",
+                    extensions: JSONObject([.init("errors", report["errors"] ?? .array([]))])))
+        }
+        return report
+    }
+
     /// An account's entry of the report.
     static func account(_ name: String, in report: JSON) -> JSON? {
         report["accounts"]?.array?.first { $0["name"]?.string == name }

@@ -1,0 +1,156 @@
+import ArgumentParser
+import Glibc
+import RingbackClient
+import StrictJSON
+import Terminal
+
+struct AccountEdit: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "edit", abstract: "Edit the file that defines an account, and check it before it counts.",
+        discussion: """
+            Opens a copy of the file in $VISUAL, $EDITOR or vi. The file is replaced only if the daemon's own check finds no \
+            mistake in the copy; otherwise the mistakes are shown and the copy can be edited again.
+            """)
+
+    @Argument(help: "The account's name.")
+    var name: String
+
+    @Option(help: ArgumentHelp("The configuration file, if not the usual one.", valueName: "path"))
+    var config: String?
+
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        try present(account: name) { () throws(RingbackError) in
+            let draft = try DraftFile(of: try place())
+            defer { draft.discard() }
+            let written = try draft.text()
+            while true {
+                try edit(draft)
+                guard try draft.text() != written else { return Output.note("Nothing was changed.") }
+                if try isGood(draft) { break }
+                guard Console.Stream.input.isTerminal, Prompt.confirm("Edit it again?") else {
+                    throw RingbackError(
+                        .invalidConfiguration,
+                        "\(draft.original) was not changed: what you wrote has the mistakes above.")
+                }
+            }
+            try draft.replaceOriginal()
+            Output.line("Changed \(draft.original)")
+            try daemon.calls().reloadIfRunning()
+        }
+    }
+
+    /// The file that defines the account.
+    private func place() throws(RingbackError) -> String {
+        do throws(RingbackError) {
+            let report = try ConfigurationCheck.run(config: config, candidate: nil)
+            guard let source = AccountSource(of: name, in: report) else {
+                throw RingbackError(
+                    .accountNotFound, "There is no account \(Sanitizer.line(name)) in the configuration.")
+            }
+            return source.file
+        } catch {
+            // A file with a mistake is what is to be edited, if it is the one that `account add` writes.
+            let file = try AccountFile(name: name, configuration: config)
+            guard error.kind == .invalidConfiguration, file.exists else { throw error }
+            for line in Failure.mistakes(error.problem?.extensions["errors"]) { Output.note(line) }
+            return file.path
+        }
+    }
+
+    private func edit(_ draft: DraftFile) throws(RingbackError) {
+        let stated = ["VISUAL", "EDITOR"].lazy.compactMap { SocketPlace.variable($0) }.first { !$0.isEmpty }
+        let editor = (stated ?? "vi").split(separator: " ").map(String.init)
+        let command = ChildCommand()
+        switch command.start(editor + [draft.path]) {
+        case .failure(let failure):
+            throw RingbackError(
+                .systemError,
+                "The editor \(Sanitizer.line(editor.first ?? "")) cannot be started: "
+                    + "\(unsafe String(cString: strerror(failure.code))). Set EDITOR.")
+        case .success(let pid):
+            let status = command.wait(for: pid) { _, _ in }
+            guard status == 0 else {
+                throw RingbackError(.cancelled, "The editor ended with status \(status). Nothing was changed.")
+            }
+        }
+    }
+
+    /// Checks the copy in the place of the file; shows its mistakes.
+    private func isGood(_ draft: DraftFile) throws(RingbackError) -> Bool {
+        do throws(RingbackError) {
+            _ = try ConfigurationCheck.run(config: config, replacing: draft.named, with: draft.path)
+            return true
+        } catch {
+            guard error.kind == .invalidConfiguration else { throw error }
+            for line in Failure.mistakes(error.problem?.extensions["errors"]) { Output.note(line) }
+            return false
+        }
+    }
+}
+
+/// A copy of a configuration file, beside it, that is edited and then takes its place.
+struct DraftFile {
+    /// The file as it was named; may be a symbolic link.
+    let named: String
+    /// The file that is replaced; never a symbolic link, which would be replaced by a file.
+    let original: String
+    let path: String
+    private let mode: mode_t
+
+    init(of file: String) throws(RingbackError) {
+        named = file
+        guard let resolved = unsafe realpath(file, nil) else { throw DraftFile.failure("read", file) }
+        defer { unsafe free(resolved) }
+        original = unsafe String(cString: resolved)
+        let slash = original.lastIndex(of: "/") ?? original.startIndex
+        // No `.toml` at the end: a daemon that reloads just now must not read it.
+        path = "\(original[..<slash])/.\(original[original.index(after: slash)...]).\(getpid())"
+        var status = unsafe stat()
+        guard unsafe stat(original, &status) == 0 else { throw DraftFile.failure("read", original) }
+        mode = status.st_mode & 0o777
+        let copy = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard copy >= 0 else { throw DraftFile.failure("write", path) }
+        defer { close(copy) }
+        let bytes = try DraftFile.bytes(of: original)
+        guard unsafe write(copy, bytes, bytes.count) == bytes.count else {
+            discard()
+            throw DraftFile.failure("write", path)
+        }
+    }
+
+    func text() throws(RingbackError) -> [UInt8] { try DraftFile.bytes(of: path) }
+
+    /// The copy takes the file's place, durably and with the file's mode.
+    func replaceOriginal() throws(RingbackError) {
+        let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { throw DraftFile.failure("read", path) }
+        defer { close(file) }
+        guard fchmod(file, mode) == 0, fsync(file) == 0, unsafe rename(path, original) == 0 else {
+            throw DraftFile.failure("replace", original)
+        }
+        AccountFile.syncFolder(of: original)
+    }
+
+    func discard() { unsafe unlink(path) }
+
+    private static func bytes(of path: String) throws(RingbackError) -> [UInt8] {
+        let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { throw failure("read", path) }
+        defer { close(file) }
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while true {
+            let count = unsafe read(file, &buffer, buffer.count)
+            guard count >= 0 else { throw failure("read", path) }
+            guard count > 0 else { return bytes }
+            bytes += buffer[..<count]
+        }
+    }
+
+    private static func failure(_ verb: String, _ what: String) -> RingbackError {
+        let reason = unsafe String(cString: strerror(errno))
+        return RingbackError(.systemError, "Cannot \(verb) \(Sanitizer.line(what, limit: 600)): \(reason).")
+    }
+}

@@ -1,0 +1,116 @@
+import ArgumentParser
+import Glibc
+import RingbackClient
+import StrictJSON
+import Terminal
+
+struct AccountRemove: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "remove", abstract: "Sign out of an account and remove it.",
+        discussion: """
+            Signs out, with revocation at the provider, then removes the file that "ringback account add" wrote and lets a \
+            running daemon read the configuration. An account that is defined in another file is not removed; the message \
+            names that file. Nothing is removed if the sign-out fails.
+            """)
+
+    @Argument(help: "The account's name.")
+    var name: String
+
+    @Flag(help: "Do not sign out: the sealed session stays in the vault and is back when the account is.")
+    var keepSession = false
+
+    @Flag(name: .shortAndLong, help: "Do not ask.")
+    var yes = false
+
+    @Option(help: ArgumentHelp("The configuration file, if not the usual one.", valueName: "path"))
+    var config: String?
+
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+
+    func run() throws {
+        try present(account: name) { () throws(RingbackError) in
+            let file = try AccountFile(name: name, configuration: config)
+            try checkIsRemovable(file)
+            try confirm(file)
+            let calls = try daemon.calls()
+            if !keepSession { try signOut(calls) }
+            try file.remove()
+            try calls.reloadIfRunning()
+            guard !json.isWanted else {
+                return Output.json([
+                    "account": .string(name), "file": .string(file.path), "signed_out": .bool(!keepSession),
+                ])
+            }
+            Output.line("Removed the account \(name): \(file.path)")
+            if keepSession { Output.note("Its session, if there is one, stays sealed in the vault.") }
+        }
+    }
+
+    /// The file is the one that `account add` writes, and defines nothing else.
+    private func checkIsRemovable(_ file: AccountFile) throws(RingbackError) {
+        let report: JSON
+        do throws(RingbackError) {
+            report = try ConfigurationCheck.run(config: config, candidate: nil)
+        } catch {
+            // The mistake may be in the very file that is to go.
+            guard error.kind == .invalidConfiguration, file.exists else { throw error }
+            return
+        }
+        guard let source = AccountSource(of: name, in: report) else {
+            throw RingbackError(.accountNotFound, "There is no account \(Sanitizer.line(name)) in the configuration.")
+        }
+        guard source.file == file.path else {
+            throw RingbackError(
+                "account_elsewhere",
+                "The account \(name) is defined in \(source.text), which \"ringback account add\" did not write. "
+                    + "Nothing was removed. To change that file: ringback account edit \(name)")
+        }
+        for list in ["accounts", "schemes", "exposes"] {
+            for entry in report[list]?.array ?? [] {
+                guard let other = entry["name"]?.string, list != "accounts" || other != name,
+                    let text = entry["source"]?.string, AccountSource(parsing: text).file == file.path
+                else { continue }
+                throw RingbackError(
+                    "account_elsewhere",
+                    "\(file.path) also defines \(Sanitizer.line(other)). Nothing was removed. To change that file: "
+                        + "ringback account edit \(name)")
+            }
+        }
+    }
+
+    private func confirm(_ file: AccountFile) throws(RingbackError) {
+        guard !yes else { return }
+        guard Console.Stream.input.isTerminal, Console.Stream.errors.isTerminal else {
+            throw RingbackError(
+                .cancelled,
+                "Without a terminal nothing is removed unless you say so: ringback account remove \(name) --yes")
+        }
+        let what = keepSession ? "Remove the account \(name)" : "Sign out of \(name) and remove the account"
+        guard Prompt.confirm("\(what) (\(file.path))?") else {
+            throw RingbackError(.cancelled, "Nothing was removed.")
+        }
+    }
+
+    private func signOut(_ calls: BrokerCalls) throws(RingbackError) {
+        do throws(RingbackError) {
+            _ = try calls.call("DELETE", try RequestTarget.account(name, "/session"))
+        } catch {
+            switch error.kind {
+            // The daemon has not read the account yet, so it holds no session of it.
+            case .accountNotFound: return
+            case .noDaemon:
+                throw RingbackError(
+                    .noDaemon,
+                    "No daemon answers, so \(name) cannot be signed out. Nothing was removed. Start the daemon, or keep "
+                        + "the session: ringback account remove \(name) --keep-session")
+            default:
+                var error = error
+                error.detail +=
+                    " Nothing was removed. To remove the account and keep its session: ringback account remove "
+                    + "\(name) --keep-session"
+                throw error
+            }
+        }
+    }
+}
