@@ -7,16 +7,18 @@ public enum Browser {
     ///
     /// - Returns: false if the URL may not be opened, or no program could be started.
     public static func open(_ url: String) -> Bool {
-        guard LoopbackURL.isSafeToOpen(url) else { return false }
-        return commands(for: url, SocketPlace.variable("BROWSER")).contains { Subprocess.startDetached($0) }
+        guard let pid = start(url) else { return false }
+        return Subprocess.forget(pid)
     }
 
     /// As ``open(_:)``; the opener's pid, for a caller that stays to hear how it ended.
     package static func start(_ url: String) -> Int32? {
         guard LoopbackURL.isSafeToOpen(url) else { return nil }
-        return commands(for: url, SocketPlace.variable("BROWSER")).lazy.compactMap {
-            Subprocess.start($0, output: .nothing, errors: .nothing)
-        }.first
+        // A loop, not a lazy map: reading `first` of a lazy collection calls its closure twice.
+        for command in commands(for: url, SocketPlace.variable("BROWSER")) {
+            if let pid = Subprocess.start(command, output: .nothing, errors: .nothing) { return pid }
+        }
+        return nil
     }
 
     /// The argument vectors to try, in order. `BROWSER` is a list with colons between; in each, words are split at

@@ -57,12 +57,11 @@ package enum Subprocess {
         return failure == 0 ? pid : nil
     }
 
-    /// Starts a program that shows itself, and forgets it.
-    static func startDetached(_ arguments: [String]) -> Bool {
-        guard let pid = start(arguments, output: .nothing, errors: .nothing) else { return false }
-        // Somebody must read its end, or it stays as a zombie for as long as the app lives.
-        return Blocking.start { _ = wait(pid) } == 0
-    }
+    /// Lets a child run, and reads its exit status when it ends. Otherwise it would stay as a zombie for as long as this
+    /// process lives.
+    ///
+    /// - Returns: false if no thread could be started for that.
+    static func forget(_ pid: Int32) -> Bool { Blocking.start { _ = wait(pid) } == 0 }
 
     /// Waits for a child's end: its exit status, or 128 and the signal.
     @discardableResult
