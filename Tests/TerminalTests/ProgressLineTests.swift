@@ -26,4 +26,22 @@ import Testing
         line.clear()
         #expect(written.text == "9 left\n")
     }
+
+    @Test func `a terminal never gets more than its width, and keeps the ending`() {
+        let written = Written()
+        var columns = 40
+        let line = ProgressLine(isTerminal: true, columns: { columns }) { written.text += $0 }
+        let text = "Waiting for the sign-in to work at id.example.org"
+        line.show(text, ending: ", 9:59 left")
+        #expect(written.text == "\r\u{1B}[KWaiting for the sign-in to …, 9:59 left")
+        written.text = ""
+        // The window was made narrower while it was shown.
+        columns = 20
+        line.show(text, ending: ", 9:58 left")
+        #expect(written.text == "\r\u{1B}[KWaiting for the si…")
+        written.text = ""
+        columns = 200
+        line.show(text, ending: ", 9:57 left")
+        #expect(written.text == "\r\u{1B}[K\(text), 9:57 left")
+    }
 }

@@ -15,9 +15,4 @@ import Testing
         table.add(["x\u{1B}[2Jy\nz"])
         #expect(table.lines == ["A", "x?[2Jy?z"])
     }
-
-    @Test func `wide letters take two places, combining marks none`() {
-        #expect(Table.width(of: "東京") == 4)
-        #expect(Table.width(of: "e\u{301}") == 1)
-    }
 }

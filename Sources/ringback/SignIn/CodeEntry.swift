@@ -11,6 +11,11 @@ struct CodeEntry {
     var descriptor: Int32?
     /// The caller's own bound.
     var end: ContinuousClock.Instant?
+    /// True to wait on where no code can be read any more: for the mail's link, or for `ringback verify`.
+    var waitsWithoutInput = false
+
+    /// The code of ``unread``.
+    static let inputNeeded: RingbackError.Kind = "input_needed"
 
     init(_ calls: BrokerCalls, _ interruption: Interruption, from descriptor: Int32? = nil) {
         self.calls = calls
@@ -25,7 +30,7 @@ struct CodeEntry {
     ///
     /// - Parameter onTick: as ``BrokerCalls/wait(forFlow:until:onTick:)``, where no code is to be had any more.
     /// - Throws: `cancelled` after a signal, or when the person ended the question; what the project says of a wrong
-    ///   code, where nobody can be asked again.
+    ///   code, where nobody can be asked again; `input_needed` where there is nobody to ask and no code to read.
     func finish(_ flow: Flow, onTick: (() -> Void)? = nil) throws(RingbackError) -> Flow {
         let watch = try FlowWatch(calls, flow: flow.id, until: end)
         defer { watch.stop() }
@@ -38,10 +43,23 @@ struct CodeEntry {
                 guard known.status == .pending else { return known }
                 CodeEntry.show(known)
             }
+            guard waitsWithoutInput else { throw unread(flow) }
             watch.stop()
             return try calls.wait(forFlow: flow.id, until: end, onTick: onTick).0
         }
         return try ask(flow, watch)
+    }
+
+    /// No code, and nobody to ask for one. The flow stays: another call, or the link in the mail, can finish it.
+    private func unread(_ flow: Flow) -> RingbackError {
+        let name = Sanitizer.line(flow.account)
+        let what = flow.method == "update_user" ? "change" : "sign-in"
+        let place = (descriptor ?? 0) == 0 ? "standard input" : "descriptor \(descriptor ?? 0)"
+        let link = flow.redirectURI == nil ? "" : ", or open the link in the mail on this machine"
+        return RingbackError(
+            CodeEntry.inputNeeded,
+            "No code was read: \(place) is at its end. The \(what) of \(name) still waits for its code. To finish it, run: ringback verify \(name)\(link). "
+                + "To give it up: ringback cancel \(name)")
     }
 
     private func ask(_ flow: Flow, _ watch: FlowWatch) throws(RingbackError) -> Flow {

@@ -6,21 +6,23 @@ import Terminal
 /// (RFC 8628 section 3.3.1).
 enum DeviceDisplay {
     static func show(_ flow: Flow, hasQR: Bool) {
-        guard let code = flow.userCode, let address = flow.verificationURI else { return }
+        guard let code = flow.userCode.map({ Sanitizer.line($0) }), let address = flow.verificationURI else { return }
         let name = Sanitizer.line(flow.account)
-        let shown = Style.bold.apply(Sanitizer.line(code), on: .errors)
-        Output.note(
+        func introduction(_ code: String) -> String {
             """
             To sign in to \(name), open this page on any device with a browser:
               \(Sanitizer.line(address, limit: 2_048))
-            and enter the code:  \(shown)
-            """)
+            and enter the code:  \(code)
+            """
+        }
+        // RFC 8628 section 5.4: a code works for whoever sends it, too.
+        let warning = "Enter no code that somebody else sent you: it would sign them in to your account."
+        Output.note(introduction(Style.bold.apply(code, on: .errors)))
         if hasQR {
             QRDisplay.show(
                 flow.verificationURIComplete ?? address,
-                after: "Or scan this; go on if the page shows the same code:")
+                after: "Or scan this; go on if the page shows the same code:", beside: [introduction(code), warning])
         }
-        // Section 5.4: the code works for whoever sends it, too.
-        Output.note("Enter no code that somebody else sent you: it would sign them in to your account.")
+        Output.note(warning)
     }
 }

@@ -13,7 +13,9 @@ struct Login: ParsableCommand {
 
             At a Supabase project also by password, by a code or a link in a message, and more: see --method. What must \
             not be seen is asked for on the terminal, without echo; else it is a line of standard input, or of the \
-            descriptor that is named. Several are lines in the order in which --help names them; it is never an argument.
+            descriptor that is named. Several are lines in the order in which --help names them; it is never an argument. \
+            Where no code can be read, this ends at once with status 4, and ringback verify finishes the sign-in; \
+            with --wait it waits.
 
             By a passkey (--method passkey) what the authenticator is asked is printed first, as JSON on one line, for an app \
             or a web page; what it answers is read as JSON.
@@ -80,6 +82,7 @@ struct Login: ParsableCommand {
         var run = SignInRun(account: account, opensBrowser: !noBrowser)
         run.fields = try way.fields(SecretInput(interruption: interruption))
         run.codeDescriptor = way.codeDescriptor
+        run.waitsWithoutInput = way.wait
         run.credentialDescriptor = way.credentialDescriptor
         if switchSubject { run.fields["switch_subject"] = true }
         if let callbackPort { run.fields["callback_port"] = .integer(callbackPort) }

@@ -8,35 +8,46 @@ enum SignInGuide {
     ///   - takesPaste: a callback URL can be pasted here.
     static func show(for flow: Flow, hasQR: Bool, takesPaste: Bool) {
         guard let url = flow.authorizationURL else { return }
-        if hasQR { QRDisplay.show(url, after: "The sign-in page, for a camera:") }
-        guard flow.waitingFor == "callback", let redirectURI = flow.redirectURI else { return }
+        let notes = notes(on: flow, takesPaste)
+        if hasQR {
+            QRDisplay.show(
+                url, after: "The sign-in page, for a camera:", beside: [Sanitizer.line(url, limit: 16_384)] + notes)
+        }
+        notes.forEach { Output.note($0) }
+    }
+
+    private static func notes(on flow: Flow, _ takesPaste: Bool) -> [String] {
+        guard flow.waitingFor == "callback", let redirectURI = flow.redirectURI else { return [] }
         let scheme = Sanitizer.line(String(redirectURI.prefix { $0 != ":" }), limit: 100)
         switch scheme {
         case "http":
-            if let line = SSHForwarding.line(for: redirectURI) {
-                Output.note(
-                    """
-                    The browser comes back to this machine. To let one elsewhere in, run there first:
-                      \(line)
-                    """)
+            let forwarding = SSHForwarding.line(for: redirectURI).map { line in
+                """
+                The browser comes back to this machine. To let one elsewhere in, run there first:
+                  \(line)
+                """
             }
-            show(
-                "A browser on another machine ends at a page that does not load: its address is the callback URL.",
-                takesPaste)
+            let way = "A browser on another machine ends at a page that does not load: its address is the callback URL."
+            return [forwarding, handOver(way, takesPaste)].compactMap { $0 }
         case "https":
             let place = Sanitizer.line(redirectURI, limit: 400)
-            show("The sign-in ends at a page whose address begins with \(place): it is the callback URL.", takesPaste)
+            return [
+                handOver(
+                    "The sign-in ends at a page whose address begins with \(place): it is the callback URL.", takesPaste
+                )
+            ]
         default:
-            Output.note(
+            return [
                 "A browser on this machine hands the callback over by itself, if the desktop knows \(scheme): "
-                    + "links (ringback scheme register \(scheme)).")
-            show(
-                "One elsewhere cannot open that link, which is the callback URL: Firefox shows it in the address line, "
-                    + "Chromium in the console of its developer tools (F12).", takesPaste)
+                    + "links (ringback scheme register \(scheme)).",
+                handOver(
+                    "One elsewhere cannot open that link, which is the callback URL: Firefox shows it in the address "
+                        + "line, Chromium in the console of its developer tools (F12).", takesPaste),
+            ]
         }
     }
 
-    private static func show(_ way: String, _ takesPaste: Bool) {
-        Output.note("\(way) " + (takesPaste ? "Paste it here, or give it to: " : "Give it to: ") + "ringback complete")
+    private static func handOver(_ way: String, _ takesPaste: Bool) -> String {
+        "\(way) " + (takesPaste ? "Paste it here, or give it to: " : "Give it to: ") + "ringback complete"
     }
 }

@@ -24,13 +24,13 @@ enum SignInMethod: String, ExpressibleByArgument, CaseIterable {
         case .password: return all.union(["email", "phone", "password-fd", "captcha-token-fd"])
         case .signUp:
             return all.union([
-                "email", "phone", "password-fd", "data", "channel", "captcha-token-fd", "code-fd",
+                "email", "phone", "password-fd", "data", "channel", "captcha-token-fd", "code-fd", "wait",
             ])
         case .otp:
             return all.union([
-                "email", "phone", "data", "channel", "captcha-token-fd", "no-create-user", "code-fd",
+                "email", "phone", "data", "channel", "captcha-token-fd", "no-create-user", "code-fd", "wait",
             ])
-        case .magicLink: return all.union(["email", "data", "captcha-token-fd", "no-create-user", "code-fd"])
+        case .magicLink: return all.union(["email", "data", "captcha-token-fd", "no-create-user", "code-fd", "wait"])
         case .idToken:
             return all.union([
                 "with", "from", "data", "id-token-fd", "nonce-fd", "access-token-fd", "captcha-token-fd",

@@ -83,6 +83,9 @@ struct SignInOptions: ParsableArguments {
     @Option(name: .customLong("code-fd"), help: SignInOptions.descriptor("the code that was sent"))
     var codeDescriptor: Int32?
 
+    @Flag(help: "Wait though no code can be read here: for the link in the mail, or for ringback verify.")
+    var wait = false
+
     @Option(
         name: .customLong("credential-fd"),
         help: SignInOptions.descriptor("passkey: what the authenticator answered, as JSON,"))
@@ -159,6 +162,7 @@ struct SignInOptions: ParsableArguments {
             ("nonce-fd", nonceDescriptor != nil), ("access-token-fd", accessTokenDescriptor != nil),
             ("refresh-token-fd", refreshTokenDescriptor != nil), ("captcha-token-fd", captchaDescriptor != nil),
             ("code-fd", codeDescriptor != nil), ("credential-fd", credentialDescriptor != nil),
+            ("wait", wait),
         ]
         return values.filter(\.1).map(\.0)
     }

@@ -23,6 +23,8 @@ struct SignInRun {
     var codeDescriptor: Int32?
     /// The same for a passkey's answer.
     var credentialDescriptor: Int32?
+    /// True to wait on where no code can be read: somebody opens the link, or gives the code to `ringback verify`.
+    var waitsWithoutInput = false
     /// Called with the flow once there is one.
     var began: (Flow, JSON) -> Void = { _, _ in }
 
@@ -59,8 +61,11 @@ struct SignInRun {
             ended = try wait(for: flow, opensBrowser: beginning.opensBrowser, calls)
         } catch {
             // A wrong code, where nobody can be asked again, ends this run too; without a daemon there is no flow.
+            // Where no code could be read, somebody else may still give it.
             let isAnswered = CodeEntry.isAwaited(by: flow) || PasskeyEntry.isAwaited(by: flow)
-            if isAnswered || error.kind == .cancelled { try? calls.withdraw(flow: flow.id) }
+            if error.kind != CodeEntry.inputNeeded, isAnswered || error.kind == .cancelled {
+                try? calls.withdraw(flow: flow.id)
+            }
             guard error.kind == .cancelled else { throw error }
             throw RingbackError(.cancelled, "The sign-in to \(account) was withdrawn.")
         }
@@ -144,11 +149,13 @@ struct SignInRun {
         return try patient.begin(account, path, fields) {
             let isInterrupted = calls.interruption?.isInterrupted == true
             let name = Sanitizer.line(account)
-            progress.show(
-                isInterrupted
-                    ? "Withdrawing from the sign-in to \(name)… (Ctrl-C again ends at once)"
-                    : "\(asksForPage ? "Asking the provider of \(name) how to sign in" : "Asking the project of \(name)")"
-                        + "… (Ctrl-C withdraws)")
+            if isInterrupted {
+                progress.show("Withdrawing from the sign-in to \(name)…", ending: " (Ctrl-C again ends at once)")
+            } else {
+                let asked =
+                    asksForPage ? "Asking the provider of \(name) how to sign in…" : "Asking the project of \(name)…"
+                progress.show(asked, ending: SignInRun.withdrawal)
+            }
         }
     }
 
@@ -178,17 +185,19 @@ struct SignInRun {
         // A flow of this run's own ends by `timeout` in the daemon, which then says what was awaited. Only one that
         // another began can last longer; by a second, two clocks may only differ.
         let ownEnd = timeout.map { TimeText.now() + $0 }
-        let lastsLonger = ownEnd.map { (flow.expiresAt ?? .max) > $0 + 1 } ?? false
+        let flowEnd = flow.expiresAt
+        let lastsLonger = ownEnd.map { (flowEnd ?? .max) > $0 + 1 } ?? false
         let bound = lastsLonger ? timeout.map { ContinuousClock.now + .seconds($0) } : nil
-        let shownEnd = lastsLonger ? ownEnd : flow.expiresAt
+        let shownEnd = lastsLonger ? ownEnd : flowEnd
         func show() {
             let left = shownEnd.map { ", \(TimeText.clock($0 - TimeText.now())) left" } ?? ""
-            progress.show("Waiting for \(waitingFor)\(left) (Ctrl-C withdraws)")
+            progress.show("Waiting for \(waitingFor)", ending: left + SignInRun.withdrawal)
         }
         if CodeEntry.isAwaited(by: flow), let interruption = calls.interruption {
             var entry = CodeEntry(calls, interruption, from: codeDescriptor)
             entry.end = bound
-            if !SecretInput.asksPerson(codeDescriptor) { show() }
+            entry.waitsWithoutInput = waitsWithoutInput
+            if waitsWithoutInput, !SecretInput.asksPerson(codeDescriptor) { show() }
             return try entry.finish(flow, onTick: show)
         }
         if PasskeyEntry.isAwaited(by: flow), let interruption = calls.interruption {
@@ -221,6 +230,8 @@ struct SignInRun {
         Output.note("Open this page in a browser:\n  \(Sanitizer.line(url, limit: 16_384))")
         SignInGuide.show(for: flow, hasQR: showsQR, takesPaste: takesPaste)
     }
+
+    private static let withdrawal = " (Ctrl-C withdraws)"
 
     private static func describe(_ flow: Flow) -> String {
         let place = flow.authorizationURL.map { " at " + Sanitizer.line(host(of: $0)) } ?? ""

@@ -22,9 +22,18 @@ struct SecretInput {
     /// - Throws: `cancelled` if there is nothing to read.
     func read(_ name: String, from descriptor: Int32?) throws(RingbackError) -> String {
         guard let text = try readOptional(name, from: descriptor) else {
-            throw RingbackError(.cancelled, "No \(name) was read. Nothing was sent.")
+            throw RingbackError(
+                .cancelled,
+                "No \(name) was read. Nothing was sent."
+                    + (SecretInput.asksPerson(descriptor) ? "" : SecretInput.ways(from: descriptor)))
         }
         return text
+    }
+
+    /// How a script gives what was not there.
+    static func ways(from descriptor: Int32?) -> String {
+        guard (descriptor ?? 0) == 0 else { return " Descriptor \(descriptor ?? 0) held no such line." }
+        return " It is asked for on a terminal; else it is a line of standard input, or of a descriptor (see --help)."
     }
 
     /// Nil for an empty line, and at the end of what there is.

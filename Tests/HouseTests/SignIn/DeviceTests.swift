@@ -183,7 +183,7 @@ import Testing
             #expect(try await login.end().status == 4)
             for (arguments, columns) in [(["login", "work", "--no-qr"], UInt16(120)), (["login", "work"], 30)] {
                 let plain = try TerminalProgram(arguments, environment: stage.environment, columns: columns)
-                try await plain.shows("to be entered, for work")
+                try await plain.shows("Waiting for the code ")
                 plain.send(SIGINT)
                 #expect(try await plain.end().text.contains("▀") == false)
             }

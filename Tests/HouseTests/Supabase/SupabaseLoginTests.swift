@@ -43,7 +43,7 @@ import Testing
             #expect(flow["waiting_for"] == "email_confirmation" && flow["user_message"] == "Check your email.")
             #expect(try await stage.api("GET", "/v1/flows/\(flow["id"]?.string ?? "")")["status"] == "cancelled")
 
-            let login = try stage.start("ringback", arguments, stdin: "secret12\n")
+            let login = try stage.start("ringback", arguments + ["--wait"], stdin: "secret12\n")
             _ = try await login.line("the flow")
             let link = try #require(try await stage.letter()["link"]?.string)
             _ = try await stage.run("/usr/bin/curl", ["-sSL", "-o", "/dev/null", link])
@@ -55,7 +55,7 @@ import Testing
 
     @Test func `by code takes it from standard input, and another terminal can finish it`() async throws {
         try await Stage.playProject { stage in
-            let arguments = ["login", "app", "--method", "otp", "--phone", "+4915112345678"]
+            let arguments = ["login", "app", "--method", "otp", "--phone", "+4915112345678", "--wait"]
             let login = try stage.start("ringback", arguments)
             _ = try await login.errorLine("what it waits for") { $0.contains("Waiting for the code") }
             let early = try await stage.ringback("resend", "app")
@@ -82,7 +82,7 @@ import Testing
                 "login", "app", "--method", "magic_link", "--email", "nobody@example.org", "--no-create-user")
             #expect(refused.status == 1, "\(refused)")
             let login = try stage.start(
-                "ringback", ["login", "app", "--method", "magic_link", "--email", "mira@example.org"])
+                "ringback", ["login", "app", "--method", "magic_link", "--email", "mira@example.org", "--wait"])
             try await stage.awaitCode()
             let hash = try #require(try await stage.letter()["token_hash"]?.string)
             let verified = try await stage.ringback(

@@ -119,7 +119,7 @@ import Testing
         proof: (String) -> JSON
     ) async throws {
         let name = arguments.joined(separator: " ")
-        let command = ["login", "app", "--captcha-token-fd", "0"] + arguments
+        let command = ["login", "app", "--wait", "--captcha-token-fd", "0"] + arguments
         try await stage.expect([row], of: name, sourceLocation: sourceLocation) {
             let login = try stage.start("ringback", command, stdin: "\(stdin)right\n")
             _ = try await login.errorLine("what it waits for") { $0.hasPrefix("Waiting for the ") }

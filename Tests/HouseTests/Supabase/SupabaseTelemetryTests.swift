@@ -89,7 +89,7 @@ import Testing
             (["--method", "otp", "--email", "mira@example.org"], "mailbox", "email"),
             (["--method", "magic_link", "--email", "mira@example.org"], "mailbox", "email"),
         ] {
-            let login = try stage.start("ringback", ["login", "app"] + arguments)
+            let login = try stage.start("ringback", ["login", "app", "--wait"] + arguments)
             _ = try await login.errorLine("what it waits for") { $0.contains("Waiting for the code") }
             let verified = try await stage.ringback("verify", "app", stdin: "\(try await stage.code(box))\n")
             #expect(verified.status == 0, "\(verified)")

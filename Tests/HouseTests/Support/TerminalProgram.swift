@@ -23,14 +23,16 @@ final class TerminalProgram: Sendable {
     private static let unlock: UInt = 0x4004_5431
     private static let getNumber: UInt = 0x8004_5430
 
-    /// - Parameter columns: places on a line.
-    init(_ arguments: [String], environment: [String: String], columns: UInt16 = 120) throws {
+    /// - Parameters:
+    ///   - columns: places on a line.
+    ///   - rows: lines that are visible at once.
+    init(_ arguments: [String], environment: [String: String], columns: UInt16 = 120, rows: UInt16 = 50) throws {
         let master = unsafe open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
         var (isLocked, number): (Int32, UInt32) = (0, 0)
         guard master >= 0, unsafe ioctl(master, TerminalProgram.unlock, &isLocked) == 0,
             unsafe ioctl(master, TerminalProgram.getNumber, &number) == 0
         else { throw SystemError(call: "open /dev/ptmx", code: errno) }
-        var size = winsize(ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0)
+        var size = winsize(ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0)
         _ = unsafe ioctl(master, UInt(TIOCSWINSZ), &size)
         let slave = unsafe open("/dev/pts/\(number)", O_RDWR | O_NOCTTY | O_CLOEXEC)
         guard slave >= 0 else { throw SystemError(call: "open a terminal", code: errno) }

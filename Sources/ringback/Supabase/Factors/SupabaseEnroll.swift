@@ -80,9 +80,11 @@ struct SupabaseEnroll: ParsableCommand {
 
     private func show(_ enrolment: FactorEnrolment) {
         guard let uri = enrolment.uri else { return }
-        if noQr || !QRDisplay.show(uri, after: "Read this with the authenticator app:") {
+        let typed = enrolment.secret.map { "To type it instead:  \(Sanitizer.line($0))" }
+        let others = typed.map { [$0] } ?? []
+        if noQr || !QRDisplay.show(uri, after: "Read this with the authenticator app:", beside: others) {
             Output.note("For the authenticator app:  \(Sanitizer.line(uri, limit: 2_000))")
         }
-        if let secret = enrolment.secret { Output.note("To type it instead:  \(Sanitizer.line(secret))") }
+        if let typed { Output.note(typed) }
     }
 }

@@ -1,0 +1,115 @@
+import ArgumentParser
+import StrictJSON
+import Terminal
+
+/// What to say about a verb that does not exist: the one that was probably meant. People come with the words of other
+/// programs, and with typing mistakes.
+struct Suggestion: Equatable {
+    /// The words as they were typed, up to the unknown one.
+    let typed: [String]
+    /// The whole command to type instead; nil if none is near.
+    let command: String?
+
+    /// What is told on standard error.
+    var lines: [String] {
+        let shown = Sanitizer.line(typed.joined(separator: " "), limit: 120)
+        let group = typed.dropLast().joined(separator: " ")
+        let help = "ringback \(group.isEmpty ? "" : group + " ")--help"
+        guard let command else { return ["ringback: There is no verb “\(shown)”. For a list of verbs, run: \(help)"] }
+        return ["ringback: There is no verb “\(shown)”. Did you mean: \(command)", "For a list of verbs, run: \(help)"]
+    }
+
+    /// The mistake in a command line; nil where every word that has to be a verb is one.
+    static func find(in arguments: [String]) -> Suggestion? {
+        var command: any ParsableCommand.Type = Ringback.self
+        var typed: [String] = []
+        for word in arguments {
+            let children = command.configuration.subcommands
+            // What begins with a dash is an option: the parser judges it.
+            guard !children.isEmpty, !word.hasPrefix("-"), !(typed.isEmpty && word == "help") else { return nil }
+            typed.append(word)
+            if let child = children.first(where: { $0._commandName == word }) {
+                command = child
+            } else if command.configuration.defaultSubcommand != nil {
+                return nil
+            } else {
+                let rest = Array(arguments.dropFirst(typed.count))
+                return Suggestion(typed: typed, command: meant(typed, rest, children))
+            }
+        }
+        return nil
+    }
+
+    private static func meant(
+        _ typed: [String], _ rest: [String], _ children: [any ParsableCommand.Type]
+    ) -> String? {
+        let words = typed.map { $0.lowercased() }
+        let last = words.last ?? ""
+        // `auth login`, as some programs have it: the verb follows its group.
+        if words == ["auth"], let verb = rest.first {
+            if let known = synonyms[verb.lowercased()] { return known }
+            let verbs = Ringback.configuration.subcommands.map { $0._commandName }
+            if let name = NearestWord.find(for: verb, among: verbs) {
+                return line([name] + rest.dropFirst())
+            }
+        }
+        if let known = synonyms[words.joined(separator: " ")] { return known }
+        // A verb without its group, or within another one: `ringback factors`, `ringback supabase login`.
+        let groups: [any ParsableCommand.Type] = [Ringback.self] + Ringback.configuration.subcommands
+        let path = groups.first { group in group.configuration.subcommands.contains { $0._commandName == last } }
+        if let path, let verb = path.configuration.subcommands.first(where: { $0._commandName == last }) {
+            return line((path == Ringback.self ? [] : [path._commandName]) + [verb._commandName] + rest)
+        }
+        let names = children.map { $0._commandName }
+        if last.utf8.count > 2, let name = NearestWord.find(for: last, among: names) {
+            return line(typed.dropLast() + [name] + rest)
+        }
+        return typed.count > 1 ? synonyms[last] : nil
+    }
+
+    /// The command with what stood behind the unknown word.
+    private static func line(_ words: [String]) -> String {
+        Sanitizer.line((["ringback"] + words.map { Shell.sh.quoted($0) }).joined(separator: " "), limit: 300)
+    }
+
+    /// Words of other programs, and what they are called here.
+    static let synonyms: [String: String] = {
+        let meanings: [(String, [String])] = [
+            ("ringback accounts", ["list", "ls", "users", "account list", "account ls", "account status", "profiles"]),
+            ("ringback accounts ACCOUNT", ["account show", "account info", "show", "account get"]),
+            ("ringback session ACCOUNT", ["whoami", "me", "who", "id", "userinfo", "user-info"]),
+            ("ringback login ACCOUNT --switch", ["switch", "account switch", "switch-user", "change-user"]),
+            ("ringback login ACCOUNT", ["signin", "sign-in", "log-in", "logon", "connect", "authenticate", "auth"]),
+            ("ringback login ACCOUNT --method sign_up --email ADDRESS", ["signup", "sign-up", "register"]),
+            ("ringback logout ACCOUNT", ["signout", "sign-out", "log-out", "logoff", "disconnect"]),
+            ("ringback token ACCOUNT", ["get", "get-token", "print-token", "access-token", "print-access-token"]),
+            (
+                "ringback account add NAME",
+                ["add", "new", "init", "setup", "configure", "account new", "account create", "add-account"]
+            ),
+            ("ringback --version", ["version"]),
+            ("ringback exec ACCOUNT -- COMMAND", ["run", "with", "wrap"]),
+            ("ringback events", ["watch", "tail", "monitor", "listen"]),
+            ("ringback audit", ["log", "logs", "history"]),
+            ("ringback status", ["ping", "info", "health", "ps"]),
+            ("ringback refresh ACCOUNT", ["renew"]),
+            ("ringback config check", ["check", "validate", "config validate", "config test", "lint"]),
+            ("ringback complete", ["callback", "paste"]),
+            ("ringback expose --help", ["share", "grant", "grants"]),
+            ("ringback scheme register SCHEME", ["register-scheme", "handler"]),
+            ("ringback supabase user ACCOUNT", ["profile"]),
+            ("ringback supabase reset-password ACCOUNT --email ADDRESS", ["forgot-password", "password", "passwd"]),
+            ("ringback supabase factors ACCOUNT", ["mfa", "2fa", "totp"]),
+            ("ringback install --undo", ["uninstall"]),
+            ("ringback --generate-completion-script bash", ["completion", "completions"]),
+            ("systemctl --user start ringback.socket", ["start", "serve", "daemon", "server"]),
+            ("systemctl --user stop ringback.socket ringback.service", ["stop", "quit", "kill"]),
+            ("systemctl --user restart ringback.service", ["restart"]),
+        ]
+        var table: [String: String] = [:]
+        for (command, words) in meanings {
+            for word in words { table[word] = command }
+        }
+        return table
+    }()
+}

@@ -1,0 +1,94 @@
+// What a person sees on an ordinary terminal: 80 columns, 24 rows. Nothing that must be read scrolls away.
+
+import Glibc
+import Testing
+
+@Suite struct `On a screen of 80 columns and 24 rows` {
+    private func start(_ stage: Stage, _ arguments: [String], _ added: [String: String] = [:]) throws -> TerminalProgram
+    {
+        let environment = stage.environment.merging(added) { _, new in new }
+        return try TerminalProgram(arguments, environment: environment, columns: 80, rows: 24)
+    }
+
+    private func screen(_ program: TerminalProgram) -> TerminalScreen {
+        TerminalScreen(program.text, columns: 80, rows: 24)
+    }
+
+    /// The wait goes on for some seconds: the line is drawn anew each second.
+    private func expectStillness(_ program: TerminalProgram) async throws -> TerminalScreen {
+        for _ in 0..<3 { try await program.shows("(Ctrl-C withdraws)") }
+        let screen = screen(program)
+        #expect(screen.scrolledAway == [] && screen.unknown == [], "\(screen.lines)")
+        #expect(screen.lines.count { $0.hasPrefix("Waiting for ") } == 1, "\(screen.lines)")
+        #expect(screen.lines.last?.hasSuffix(" left (Ctrl-C withdraws)") == true, "\(screen.lines)")
+        return screen
+    }
+
+    private static let longNames = """
+        [accounts.work]
+        issuer = "{sandbox}"
+        client_id = "ringback-demo"
+        scopes = ["openid", "email", "offline_access"]
+
+        [accounts.the-account-of-the-whole-department-for-research-and-development]
+        issuer = "{sandbox}"
+        client_id = "ringback-demo"
+
+        """
+
+    @Test(arguments: ["work", "the-account-of-the-whole-department-for-research-and-development"])
+    func `login waits on one line`(account: String) async throws {
+        try await Stage.play(Self.longNames) { stage in
+            let (browser, opened) = try stage.recordingBrowser()
+            let login = try start(stage, ["login", account], ["BROWSER": browser])
+            let url = try await opened.line()
+            let lines = try await expectStillness(login).lines
+            #expect(
+                lines.count == 1 && lines[0].hasPrefix("Waiting for the sign-in to \(account.prefix(20))"), "\(lines)")
+            _ = try await Browser.deliver(Browser.signIn(at: url))
+            #expect(try await login.end().status == 0)
+            let left = screen(login).lines
+            #expect(left == TerminalScreen("Signed in to \(account) as alice@example.org", columns: 80, rows: 24).lines)
+        }
+    }
+
+    @Test func `a failing browser leaves the address and the way on the screen`() async throws {
+        try await Stage.play { stage in
+            let login = try start(stage, ["login", "work"], ["BROWSER": "/bin/false"])
+            try await login.shows("ringback complete")
+            let lines = try await expectStillness(login).lines
+            #expect(lines.contains("Open this page in a browser:"), "\(lines)")
+            #expect(lines.contains { $0.hasPrefix("  \(stage.sandbox.origin)/authorize?") }, "\(lines)")
+            login.send(SIGINT)
+            #expect(try await login.end().status == 4)
+        }
+    }
+
+    @Test func `a code for another device stays with its address, whatever is drawn`() async throws {
+        try await Stage.play { stage in
+            let login = try start(stage, ["login", "work", "--method", "device"])
+            try await login.shows("and enter the code:  ")
+            try await login.shows("Waiting for the code ")
+            let lines = try await expectStillness(login).lines
+            #expect(lines.contains("  \(stage.sandbox.origin)/device"), "\(lines)")
+            let line = try #require(lines.first { $0.hasPrefix("and enter the code:  ") })
+            let code = String(line.dropFirst("and enter the code:  ".count))
+            #expect(lines.contains { $0.hasPrefix("Enter no code that somebody else sent you") }, "\(lines)")
+            #expect(lines.last?.hasPrefix("Waiting for the code \(code) ") == true, "\(lines)")
+            login.send(SIGINT)
+            #expect(try await login.end().status == 4)
+        }
+    }
+
+    @Test func `the address to paste the answer of is not drawn away`() async throws {
+        try await Stage.play { stage in
+            let login = try start(stage, ["login", "work", "--no-browser"])
+            try await login.shows("let the browser come back: ")
+            let screen = screen(login)
+            #expect(screen.scrolledAway == [] && screen.unknown == [], "\(screen.lines)")
+            #expect(screen.lines.first?.hasPrefix("\(stage.sandbox.origin)/authorize?") == true, "\(screen.lines)")
+            login.send(SIGINT)
+            #expect(try await login.end().status == 4)
+        }
+    }
+}
