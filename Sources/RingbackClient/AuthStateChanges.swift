@@ -23,7 +23,7 @@ public struct AuthEvent: RawRepresentable, Hashable, Sendable, ExpressibleByStri
 /// The events of one account, each with the session as it is then. See ``BrokerClient/authStateChanges(_:)``.
 public struct AuthStateChanges: AsyncSequence, Sendable {
     public typealias Element = (event: AuthEvent, session: Session?)
-    public typealias Failure = Never
+    public typealias Failure = RingbackError
 
     /// A consumer this far behind loses the oldest events: the newest session is what counts.
     private static let backlog = 64
@@ -34,18 +34,25 @@ public struct AuthStateChanges: AsyncSequence, Sendable {
 
     /// Gives events to one consumer; ends its connection when the consumer goes.
     public struct Iterator: AsyncIteratorProtocol {
-        var base: AsyncStream<Element>.Iterator
+        var base: AsyncStream<Result<Element, RingbackError>>.Iterator
 
-        public mutating func next() async -> Element? { await base.next() }
+        public mutating func next() async throws(RingbackError) -> Element? { try await base.next()?.get() }
 
-        public mutating func next(isolation actor: isolated (any Actor)?) async -> Element? {
-            await base.next(isolation: actor)
+        public mutating func next(
+            isolation actor: isolated (any Actor)?
+        ) async throws(RingbackError) -> Element? {
+            try await base.next(isolation: actor)?.get()
         }
     }
 
     public func makeAsyncIterator() -> Iterator {
-        let (stream, continuation) = AsyncStream<Element>.makeStream(bufferingPolicy: .bufferingNewest(Self.backlog))
-        guard let interruption = try? Interruption() else {
+        let (stream, continuation) = AsyncStream<Result<Element, RingbackError>>.makeStream(
+            bufferingPolicy: .bufferingNewest(Self.backlog))
+        let interruption: Interruption
+        do throws(RingbackError) {
+            interruption = try Interruption()
+        } catch {
+            continuation.yield(.failure(error))
             continuation.finish()
             return Iterator(base: stream.makeAsyncIterator())
         }
@@ -55,7 +62,10 @@ public struct AuthStateChanges: AsyncSequence, Sendable {
             pump.run { continuation.yield($0) }
             continuation.finish()
         }
-        if failure != 0 { continuation.finish() }
+        if failure != 0 {
+            continuation.yield(.failure(.system("pthread_create", failure)))
+            continuation.finish()
+        }
         return Iterator(base: stream.makeAsyncIterator())
     }
 }
@@ -66,8 +76,9 @@ extension BrokerClient {
     /// The session beside an event is nil when there is no token to hand out: the account is signed out, or its
     /// token has expired while the provider is away (then ``Account/isStale`` is true and the person is still signed
     /// in). When the daemon restarts, the sequence reconnects, takes up after the last event it saw, and gives
-    /// `initial_session` again. It ends when its consumer stops, and when waiting cannot help: the account does not
-    /// exist, the policy refuses, the socket is another user's.
+    /// `initial_session` again. It ends when its consumer stops.
+    ///
+    /// It throws what waiting cannot mend: `account_not_found`, `policy_denied`, `foreign_server`.
     public func authStateChanges(_ account: String) -> AuthStateChanges {
         AuthStateChanges(account: account, application: application, socket: socket)
     }
@@ -83,14 +94,16 @@ struct EventPump: Sendable {
     var pause: Duration = .milliseconds(200)
     var longestPause: Duration = .seconds(10)
 
-    func run(_ deliver: (AuthStateChanges.Element) -> Void) {
+    func run(_ deliver: (Result<AuthStateChanges.Element, RingbackError>) -> Void) {
         var lastID: String?
         var failures = 0
         while !interruption.isInterrupted {
             do throws(RingbackError) {
                 try follow(&lastID, &failures, deliver)
             } catch {
-                if EventPump.isFinal(error) { return }
+                // A consumer that has gone hears of nothing.
+                if error.kind == .cancelled || interruption.isInterrupted { return }
+                if EventPump.isFinal(error) { return deliver(.failure(error)) }
             }
             // Half of it by chance, or every app on the machine would come back in the same instant.
             let longest = min(longestPause, pause * (1 << min(failures, 10)))
@@ -100,7 +113,8 @@ struct EventPump: Sendable {
     }
 
     private func follow(
-        _ lastID: inout String?, _ failures: inout Int, _ deliver: (AuthStateChanges.Element) -> Void
+        _ lastID: inout String?, _ failures: inout Int,
+        _ deliver: (Result<AuthStateChanges.Element, RingbackError>) -> Void
     ) throws(RingbackError) {
         guard RequestTarget.isAccountName(account) else { _ = try RequestTarget.account(account); return }
         let calls = BrokerCalls(
@@ -116,17 +130,17 @@ struct EventPump: Sendable {
                 var request = SessionRequest(account: account)
                 request.include = "user"
                 session = try? Session(reading: try calls.session(request))
-                session?.endsAt = data["ends_at"]?.integer
+                session?.endsAt = WallInstant(data["ends_at"])
             }
             if interruption.isInterrupted { return }
-            deliver((AuthEvent(rawValue: event.name), session))
+            deliver(.success((AuthEvent(rawValue: event.name), session)))
         }
     }
 
     /// True for what no waiting changes.
     static func isFinal(_ error: RingbackError) -> Bool {
         switch error.kind {
-        case .accountNotFound, .policyDenied, .foreignServer, .cancelled: true
+        case .accountNotFound, .policyDenied, .foreignServer: true
         default: false
         }
     }

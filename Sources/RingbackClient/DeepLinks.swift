@@ -8,8 +8,8 @@ public struct DeepLink: Sendable, Hashable, Identifiable {
     public let scheme: String
     /// As it came. Anybody may have written it, a web page included: believe nothing that it says.
     public let url: String
-    /// When it came, Unix seconds.
-    public let at: Int
+    /// When it came.
+    public let at: WallInstant
 
     /// - Throws: `bad_answer` if something is missing.
     package init(reading json: JSON) throws(RingbackError) {
@@ -19,7 +19,7 @@ public struct DeepLink: Sendable, Hashable, Identifiable {
         self.id = id
         self.scheme = scheme
         self.url = url
-        at = json["at"]?.integer ?? 0
+        at = WallInstant(json["at"]) ?? WallInstant(secondsSince1970: 0)
     }
 }
 

@@ -31,8 +31,8 @@ public struct Session: Sendable, Equatable, CustomStringConvertible, CustomRefle
     public var accessToken: String
     /// As the provider wrote it, mostly `Bearer`.
     public var tokenType: String
-    /// Unix seconds; nil where the provider states no lifetime.
-    public var expiresAt: Int?
+    /// Nil where the provider states no lifetime.
+    public var expiresAt: WallInstant?
     /// Space-separated.
     public var scope: String
     public var issuer: String
@@ -41,9 +41,9 @@ public struct Session: Sendable, Equatable, CustomStringConvertible, CustomRefle
     public var assurance: String?
     /// What the person's factors ask for: where it differs from ``assurance``, the sign-in is not complete.
     public var nextAssurance: String?
-    /// When the session itself ends and a new sign-in is needed (Unix seconds): beside ``AuthEvent/sessionEnding``
-    /// alone, nil everywhere else.
-    public var endsAt: Int?
+    /// When the session itself ends and a new sign-in is needed: beside ``AuthEvent/sessionEnding`` alone, nil
+    /// everywhere else.
+    public var endsAt: WallInstant?
 
     /// The value for a request's `Authorization` header (RFC 6750 section 2.1).
     public var authorization: String {
@@ -59,7 +59,7 @@ public struct Session: Sendable, Equatable, CustomStringConvertible, CustomRefle
         subject = json["subject"]?.string ?? ""
         accessToken = token
         tokenType = json["token_type"]?.string ?? "Bearer"
-        expiresAt = json["expires_at"]?.integer
+        expiresAt = WallInstant(json["expires_at"])
         scope = json["scope"]?.string ?? ""
         issuer = json["issuer"]?.string ?? ""
         user = User(reading: json["user"])
@@ -100,9 +100,10 @@ public struct Account: Sendable, Equatable {
     public var assurance: String?
     /// As ``Session/nextAssurance``.
     public var nextAssurance: String?
-    /// Unix seconds.
-    public var expiresAt: Int?
-    /// What went wrong last; cleared when the next sign-in, sign-out or refresh starts.
+    /// When the access token expires.
+    public var expiresAt: WallInstant?
+    /// What went wrong last. It goes when the next sign-in, sign-out or refresh starts, when a change of the user
+    /// succeeds, and with a reload of the configuration.
     public var error: RingbackError?
 
     package init(reading json: JSON) throws(RingbackError) {
@@ -115,7 +116,7 @@ public struct Account: Sendable, Equatable {
         user = User(reading: json["user"])
         assurance = json["aal"]?.string
         nextAssurance = json["next_aal"]?.string
-        expiresAt = json["expires_at"]?.integer
+        expiresAt = WallInstant(json["expires_at"])
         error = RingbackError(reading: json["error"])
     }
 }
@@ -151,10 +152,10 @@ public struct Flow: Sendable, Equatable {
     public var verificationURI: String?
     /// The address with the code in it, such as for a QR code.
     public var verificationURIComplete: String?
-    /// Unix seconds.
-    public var expiresAt: Int?
-    /// When a message can be sent again (Unix seconds); nil where none was sent.
-    public var resendAfter: Int?
+    /// When the sign-in is given up.
+    public var expiresAt: WallInstant?
+    /// When a message can be sent again; nil where none was sent.
+    public var resendAfter: WallInstant?
     /// Where codes may come from, where there is more than one message: addresses, and numbers with their plus sign.
     public var awaiting: [String]
     /// What to tell the person while the flow is pending, such as to look into the mail; nil mostly.
@@ -175,8 +176,8 @@ public struct Flow: Sendable, Equatable {
         userCode = json["user_code"]?.string
         verificationURI = json["verification_uri"]?.string
         verificationURIComplete = json["verification_uri_complete"]?.string
-        expiresAt = json["expires_at"]?.integer
-        resendAfter = json["resend_after"]?.integer
+        expiresAt = WallInstant(json["expires_at"])
+        resendAfter = WallInstant(json["resend_after"])
         awaiting = json["awaiting"]?.array?.compactMap { $0["email"]?.string ?? $0["phone"]?.string } ?? []
         userMessage = status == "pending" ? json["user_message"]?.string : nil
         error = RingbackError(reading: json["error"])

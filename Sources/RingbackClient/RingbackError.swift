@@ -2,8 +2,16 @@ import Glibc
 package import RingbackAPI
 package import StrictJSON
 
-/// Why a call did not succeed.
-public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible {
+/// Why a call did not succeed. Its description is for people: ``userMessage`` where there is one, otherwise ``detail``.
+///
+/// The library does without Foundation. An app that shows `localizedDescription` declares once:
+///
+/// ```swift
+/// extension RingbackError: @retroactive LocalizedError {
+///     public var errorDescription: String? { description }
+/// }
+/// ```
+public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible {
     /// What went wrong: a `code` of the socket API, or one of this library's own. Open, since the daemon may be newer
     /// than the app: compare with the constants, and fall back on ``RingbackError/recovery``.
     public struct Kind: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
@@ -28,8 +36,12 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
         public static let signInRequired: Kind = "sign_in_required"
         /// The provider ended the session: sign in again.
         public static let sessionExpired: Kind = "session_expired"
-        /// A passphrase, a password or a code is wrong.
+        /// A passphrase is wrong, or credentials of another kind than those of ``wrongPassword`` and ``wrongCode``.
         public static let invalidCredentials: Kind = "invalid_credentials"
+        /// The address or number and the password do not belong together (`invalid_credentials` of the socket API).
+        public static let wrongPassword: Kind = "wrong_password"
+        /// A code, or the link of a mail, is wrong or no longer valid (`invalid_credentials` of the socket API).
+        public static let wrongCode: Kind = "wrong_code"
         /// Something that was typed or given cannot be right: `detail` says what.
         public static let validationFailed: Kind = "validation_failed"
         /// The password is not good enough for the project.
@@ -107,7 +119,7 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
     }
 
     package init(_ problem: Problem) {
-        kind = Kind(rawValue: problem.code.rawValue)
+        kind = RingbackError.kind(of: problem)
         detail = problem.detail ?? problem.title
         userMessage = problem.userMessage
         recovery = Recovery(rawValue: problem.recovery)
@@ -121,7 +133,21 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
         self.init(Problem(reading: document, status: 0))
     }
 
-    public var description: String { "\(kind.rawValue): \(detail)" }
+    /// The provider's own code, such as `otp_expired` of Supabase Auth or `invalid_grant`; nil where it said none.
+    public var providerCode: String? { problem?.extensions["provider_code"]?.string }
+
+    public var description: String { userMessage ?? detail }
+    public var debugDescription: String { "\(kind.rawValue): \(detail)" }
+
+    /// The socket API has one code for wrong credentials; the provider's tells which they were.
+    private static func kind(of problem: Problem) -> Kind {
+        guard problem.code == .invalidCredentials else { return Kind(rawValue: problem.code.rawValue) }
+        return switch problem.extensions["provider_code"]?.string {
+        case "invalid_credentials", "current_password_invalid": .wrongPassword
+        case "otp_expired", "reauthentication_not_valid", "mfa_verification_failed": .wrongCode
+        default: .invalidCredentials
+        }
+    }
 
     static func system(_ call: String, _ number: Int32) -> RingbackError {
         RingbackError(.systemError, "\(call): \(unsafe String(cString: strerror(number)))", recovery: .retry)

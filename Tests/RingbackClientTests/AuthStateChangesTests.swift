@@ -30,7 +30,9 @@ final class Gate: Sendable {
             return .json(200, #"{"account":"work","access_token":"t","subject":"alice"}"#)
         }
         var seen: [String] = []
-        for await (event, session) in BrokerClient(application: "test", socket: daemon.path).authStateChanges("work") {
+        for try await (event, session) in BrokerClient(application: "test", socket: daemon.path).authStateChanges(
+            "work")
+        {
             seen.append("\(event.rawValue) \(session?.subject ?? "-")")
             if event == .signedOut { break }
         }
@@ -52,7 +54,7 @@ final class Gate: Sendable {
             }
         }
         var seen: [AuthEvent] = []
-        for await (event, _) in BrokerClient(application: "test", socket: daemon.path).authStateChanges("work") {
+        for try await (event, _) in BrokerClient(application: "test", socket: daemon.path).authStateChanges("work") {
             seen.append(event)
             if event == .signInFailed { break }
         }
@@ -62,22 +64,23 @@ final class Gate: Sendable {
     }
 
     @Test(arguments: ["account_not_found", "policy_denied"])
-    func `it ends when waiting cannot help`(code: String) async throws {
+    func `it throws what waiting cannot mend`(code: String) async throws {
         let daemon = try FakeDaemon { _ in .json(404, "{\"code\":\"\(code)\"}") }
-        for await _ in BrokerClient(application: "test", socket: daemon.path).authStateChanges("work") {
-            Issue.record("an event")
-        }
-        for await _ in BrokerClient(application: "test", socket: daemon.path).authStateChanges("No Name") {
-            Issue.record("an event")
+        let client = BrokerClient(application: "test", socket: daemon.path)
+        for (account, kind) in [("work", RingbackError.Kind(rawValue: code)), ("No Name", .accountNotFound)] {
+            let error = await #expect(throws: RingbackError.self) {
+                for try await _ in client.authStateChanges(account) { Issue.record("an event") }
+            }
+            #expect(error?.kind == kind)
         }
     }
 
     @Test func `a cancelled consumer is let go, even without a daemon`() async {
         let changes = BrokerClient(application: "test", socket: "/tmp/there-is-no-such-directory/s")
             .authStateChanges("work")
-        let consumer = Task { for await _ in changes {} }
+        let consumer = Task { for try await _ in changes {} }
         consumer.cancel()
-        await consumer.value
+        #expect((try? await consumer.value) != nil)
     }
 
     @Test func `the end of a session comes with it`() async throws {
@@ -88,8 +91,10 @@ final class Gate: Sendable {
                 : .json(200, #"{"account":"work","access_token":"t","subject":"alice"}"#)
         }
         var seen: [Int?] = []
-        for await (event, session) in BrokerClient(application: "test", socket: daemon.path).authStateChanges("work") {
-            seen.append(session?.endsAt)
+        for try await (event, session) in BrokerClient(application: "test", socket: daemon.path).authStateChanges(
+            "work")
+        {
+            seen.append(session?.endsAt?.secondsSince1970)
             if event == .sessionEnding { break }
         }
         #expect(seen == [nil, 77])
@@ -101,7 +106,9 @@ final class Gate: Sendable {
                 ? .hold(Self.head + Self.event(1, "initial_session", "authenticated"))
                 : .json(503, #"{"code":"provider_unreachable"}"#)
         }
-        for await (event, session) in BrokerClient(application: "test", socket: daemon.path).authStateChanges("work") {
+        for try await (event, session) in BrokerClient(application: "test", socket: daemon.path).authStateChanges(
+            "work")
+        {
             #expect(event == .initialSession && session == nil)
             break
         }

@@ -15,7 +15,7 @@ import Testing
         let broker = BrokerClient(application: "test", socket: daemon.path)
         let session = try await broker.session("work", minValid: 300, scope: "a b")
         #expect(session.subject == "alice")
-        #expect(session.expiresAt == 99)
+        #expect(session.expiresAt == WallInstant(secondsSince1970: 99))
         #expect(session.user?.email == "a@b")
         #expect(session.authorization == "Bearer secret-token")
         #expect(!"\(session)".contains("secret") && !String(reflecting: session).contains("secret"))

@@ -23,7 +23,7 @@ import Testing
         }
         var seen: [String] = []
         for try await link in client(daemon).deepLinks("coin") {
-            #expect(link.scheme == "coin" && link.at == 7)
+            #expect(link.scheme == "coin" && link.at.secondsSince1970 == 7)
             seen.append("\(link.id) \(link.url)")
         }
         #expect(seen == ["1 coin://1", "2 coin://2"])

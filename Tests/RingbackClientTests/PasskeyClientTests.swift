@@ -54,7 +54,7 @@ import Testing
         }
         let broker = BrokerClient(application: "test", socket: daemon.path)
         let challenge = try await broker.passkeyRegistration("app")
-        #expect(challenge.id == "c" && challenge.options == #"{"rp":{}}"# && challenge.expiresAt == 7)
+        #expect(challenge.id == "c" && challenge.options == #"{"rp":{}}"# && challenge.expiresAt?.secondsSince1970 == 7)
         let added = try await broker.registerPasskey("app", challenge: "c", credential: #"{"id":"k"}"#)
         #expect(added.id == "p" && added.name == "Key" && added.lastUsedAt == nil)
         #expect(daemon.requests.last?.hasSuffix(#"{"challenge_id":"c","credential":{"id":"k"}}"#) == true)

@@ -131,6 +131,7 @@ actor SessionManager {
                 }
                 // Somebody may have mended what a service was refused for.
                 if let lane = lanes[account.name], awaitsMending(lane) { lanes[account.name]?.backoff = Backoff() }
+                forgetMendedError(of: account.name)
                 lanes[account.name]?.account = account
                 schedule(account.name)
             } else {
@@ -145,6 +146,16 @@ actor SessionManager {
         }
         hasStarted = true
         return changed
+    }
+
+    /// A reload follows what somebody mended. An error that nothing is retried for goes: no success would take it away.
+    /// What is true still stays: why there is no session any more, and what the vault cannot do.
+    private func forgetMendedError(of name: AccountName) {
+        guard let lane = lanes[name], lane.backoff.error == nil else { return }
+        switch lane.error {
+        case .sessionExpired?, .sessionRanOut?, .vaultFailed?, .vaultLocked?: break
+        default: lanes[name]?.error = nil
+        }
     }
 
     /// Takes a session out of reach at once; the vault keeps it. A refresh that is under way saves what it gets in the
@@ -228,7 +239,9 @@ actor SessionManager {
         bus.post(
             BrokerEvent(
                 kind: kind, account: name, state: state ?? (session == nil ? .unauthenticated : .authenticated),
-                subject: session?.subject, user: session?.user,
+                subject: session?.subject,
+                // Who has signed out is told by the subject alone: what is known of them has left with the session.
+                user: kind == .signedOut ? nil : session?.user,
                 expiresAt: session?.tokens[.own]?.expiry?.wall(by: clock),
                 error: error, endsAt: endsAt, at: clock.now()))
     }

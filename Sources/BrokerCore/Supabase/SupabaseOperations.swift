@@ -97,6 +97,8 @@ extension SessionManager {
             lanes[name]?.isUnsaved = unsaved != nil
             if let unsaved { lanes[name]?.error = unsaved }
         }
+        // It worked: what failed before is history, unless the vault or a refresh is being tried again.
+        if lanes[name]?.isUnsaved == false, lanes[name]?.backoff.error == nil { lanes[name]?.error = nil }
         if let event = change.event { post(event, name, session: changed) }
         await noteIdentities(of: lane.account, from: session, to: changed, isAsked: change.changesIdentities)
         return response

@@ -25,15 +25,15 @@ public struct PasskeyChallenge: Sendable, Equatable {
     public var id: String
     /// JSON text: what `PublicKeyCredential.parseCreationOptionsFromJSON()` and its like take.
     public var options: String
-    /// Unix seconds.
-    public var expiresAt: Int?
+    /// When the project takes no answer any more.
+    public var expiresAt: WallInstant?
 
     package init(reading json: JSON) throws(RingbackError) {
         guard let id = json["challenge_id"]?.string else { throw .missing("challenge_id", in: "challenge") }
         guard let options = json["options"], options.object != nil else { throw .missing("options", in: "challenge") }
         self.id = id
         self.options = options.visibleText
-        expiresAt = json["expires_at"]?.integer
+        expiresAt = WallInstant(json["expires_at"])
     }
 }
 

@@ -3,7 +3,7 @@ import StrictJSON
 /// A way to sign in at a Supabase project.
 ///
 /// ```swift
-/// let way = SupabaseSignInFields.password("…", of: .email("alice@example.org"))
+/// let way = SupabaseSignInFields.password(.email("alice@example.org"), password: "…")
 /// if case .pending(let flow) = try await ringback.signIn("app", with: way) { … }
 /// ```
 ///
@@ -57,7 +57,8 @@ public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomRef
         return way
     }
 
-    public static func password(_ password: String, of contact: Contact) -> SupabaseSignInFields {
+    /// A person whom the project knows.
+    public static func password(_ contact: Contact, password: String) -> SupabaseSignInFields {
         var way = SupabaseSignInFields("password", contact)
         way.fields["password"] = .string(password)
         return way

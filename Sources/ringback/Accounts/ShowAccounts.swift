@@ -49,7 +49,7 @@ struct ShowAccounts: ParsableCommand {
         return [
             account.name, account.provider, state(account),
             account.user?.email ?? account.user?.phone ?? account.subject ?? "-",
-            hasToken ? TimeText.validity(until: account.expiresAt, now: TimeText.now()) : "-",
+            hasToken ? TimeText.validity(until: account.expiresAt?.secondsSince1970, now: TimeText.now()) : "-",
             account.error.map { $0.userMessage ?? $0.detail } ?? "",
         ]
     }

@@ -108,7 +108,7 @@ final class DemoWalk {
         tell("access token  \(DemoWalk.shortened(session.accessToken))")
         tell("subject       \(Sanitizer.line(session.subject))")
         tell("scope         \(Sanitizer.line(session.scope))")
-        tell("valid         \(TimeText.validity(until: session.expiresAt, now: TimeText.now()))")
+        tell("valid         \(TimeText.validity(until: session.expiresAt?.secondsSince1970, now: TimeText.now()))")
         return session
     }
 

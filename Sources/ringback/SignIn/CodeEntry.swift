@@ -113,7 +113,7 @@ struct CodeEntry {
 
     /// What to say after a message was sent again.
     static func sent(_ flow: Flow) -> String {
-        let left = flow.resendAfter.map { $0 - TimeText.now() } ?? 0
+        let left = flow.resendAfter.map { $0.secondsSince1970 - TimeText.now() } ?? 0
         return "Sent again." + (left > 0 ? " The next one can be sent in \(TimeText.span(left))." : "")
     }
 

@@ -185,7 +185,7 @@ struct SignInRun {
         // A flow of this run's own ends by `timeout` in the daemon, which then says what was awaited. Only one that
         // another began can last longer; by a second, two clocks may only differ.
         let ownEnd = timeout.map { TimeText.now() + $0 }
-        let flowEnd = flow.expiresAt
+        let flowEnd = flow.expiresAt?.secondsSince1970
         let lastsLonger = ownEnd.map { (flowEnd ?? .max) > $0 + 1 } ?? false
         let bound = lastsLonger ? timeout.map { ContinuousClock.now + .seconds($0) } : nil
         let shownEnd = lastsLonger ? ownEnd : flowEnd

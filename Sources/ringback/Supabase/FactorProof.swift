@@ -44,6 +44,7 @@ struct FactorProof {
 
     /// What another code, or a moment's wait, may mend.
     private static func canBeMended(_ error: RingbackError) -> Bool {
-        [.invalidCredentials, .validationFailed, .rateLimited, .providerUnreachable, .flowExpired].contains(error.kind)
+        [.invalidCredentials, .wrongCode, .validationFailed, .rateLimited, .providerUnreachable, .flowExpired]
+            .contains(error.kind)
     }
 }

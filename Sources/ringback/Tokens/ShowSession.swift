@@ -6,7 +6,7 @@ import Terminal
 struct ShowSession: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "session", abstract: "Show an account's session: whose it is, what for, how long.",
-        discussion: "The token itself is only in the JSON form; `ringback token` prints it.")
+        discussion: "No token is shown unless --show-token asks for it; `ringback token` prints the access token.")
 
     @Argument(help: "The account.")
     var account: String
@@ -15,19 +15,39 @@ struct ShowSession: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "More of it, comma-separated: id_token, provider_token, profile; tokens in the JSON form alone.",
+            "More of it, comma-separated: profile; with --show-token also id_token, provider_token.",
             valueName: "words"))
     var include: String?
 
+    @Flag(help: "Leave the tokens in the JSON form.")
+    var showToken = false
+
     @OptionGroup var json: JSONOption
     @OptionGroup var daemon: DaemonOptions
+
+    /// The members that hold tokens.
+    private static let tokens = ["access_token", "id_token", "provider_token"]
+
+    func validate() throws {
+        guard !showToken || json.isWanted else { throw ValidationError("--show-token belongs to --json.") }
+        let words = include?.split(separator: ",").map(String.init) ?? []
+        if let word = words.first(where: ShowSession.tokens.contains), !showToken {
+            throw ValidationError("--include \(word) needs --json and --show-token.")
+        }
+    }
+
+    private func withoutTokens(_ answer: JSON) -> JSON {
+        guard !showToken, var object = answer.object else { return answer }
+        for name in ShowSession.tokens { object[name] = nil }
+        return .object(object)
+    }
 
     func run() throws {
         try present(account: account) { () throws(RingbackError) in
             var request = choice.request(account)
             request.include = "user" + (include.map { ",\($0)" } ?? "")
             let answer = try daemon.calls().session(request)
-            guard !json.isWanted else { return Output.json(answer) }
+            guard !json.isWanted else { return Output.json(withoutTokens(answer)) }
             let session = try Session(reading: answer)
             Output.field("Account", session.account.isEmpty ? account : session.account)
             Output.field("Subject", session.subject)
@@ -38,7 +58,7 @@ struct ShowSession: ParsableCommand {
             Output.field("Profile", answer["profile_status"]?.string)
             Output.field("Issuer", session.issuer)
             Output.field("Scope", session.scope)
-            let validity = TimeText.validity(until: session.expiresAt, now: TimeText.now())
+            let validity = TimeText.validity(until: session.expiresAt?.secondsSince1970, now: TimeText.now())
             Output.field("Token", "\(session.tokenType), valid: \(validity)")
         }
     }

@@ -165,7 +165,7 @@ import Testing
             try await stage.signIn()
             for options in [["--scope", "email"], ["--audience", "a"], ["--resource", "urn:example:b"]] {
                 let token = try await stage.run("ringback", ["token", "work"] + options)
-                let shown = try await stage.run("ringback", ["session", "work", "--json"] + options)
+                let shown = try await stage.run("ringback", ["session", "work", "--json", "--show-token"] + options)
                 let session = try JSON(parsing: Array(shown.out.utf8))
                 #expect(token.status == 0 && token.out == "\(session["access_token"]?.string ?? "")\n", "\(shown)")
             }

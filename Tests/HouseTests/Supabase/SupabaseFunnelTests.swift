@@ -112,7 +112,8 @@ import Testing
                 "ringback", ["login", "app", "--with", "github"] + (isAskedFor ? ["--provider-token"] : []),
                 environment: ["BROWSER": "curl -sSL -o /dev/null"])
             #expect(login.status == 0, "\(login)")
-            let session = try await stage.ringback("session", "app", "--include", "provider_token", "--json")
+            let session = try await stage.ringback(
+                "session", "app", "--include", "provider_token", "--json", "--show-token")
             let document = try JSON(parsing: session.out.utf8)
             #expect((document["provider_token"]?.string?.isEmpty == false) == isAskedFor, "\(session.status)")
             let usual = try await stage.api("GET", "/v1/accounts/app/session")

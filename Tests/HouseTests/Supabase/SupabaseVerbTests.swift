@@ -189,7 +189,8 @@ import Testing
             try await stage.signUp()
             let shown = try await stage.ringback("session", "app", "--include", "profile")
             #expect(shown.status == 0 && shown.out.contains("Profile    active\n"), "\(shown)")
-            let json = try await stage.ringback("session", "app", "--include", "profile,provider_token", "--json")
+            let json = try await stage.ringback(
+                "session", "app", "--include", "profile,provider_token", "--json", "--show-token")
             let subject = try await stage.account("app")["subject"]?.string
             #expect(try JSON(parsing: json.out.utf8)["profile"]?["id"]?.string == subject, "\(json)")
             let unknown = try await stage.ringback("session", "app", "--include", "refresh_token")

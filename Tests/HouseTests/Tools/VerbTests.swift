@@ -91,7 +91,16 @@ import Testing
                 #expect(session.out.contains(text), "\(session)")
             }
             #expect(!session.out.contains(token))
-            #expect(try JSON(parsing: await stage.ringback("session", "work", "--json").out.utf8)["subject"] == "alice")
+            let json = try await stage.ringback("session", "work", "--json")
+            let document = try JSON(parsing: json.out.utf8)
+            #expect(document["subject"] == "alice" && document["access_token"] == nil && !json.out.contains(token))
+            let whole = try await stage.ringback("session", "work", "--json", "--show-token", "--include", "id_token")
+            let tokens = try JSON(parsing: whole.out.utf8)
+            #expect(tokens["access_token"]?.string == token && tokens["id_token"] != nil)
+            for arguments in [["--show-token"], ["--json", "--include", "id_token"], ["--include", "provider_token"]] {
+                let output = try await stage.run("ringback", ["session", "work"] + arguments)
+                #expect(output.status == 64 && output.out.isEmpty && output.err.contains("--show-token"), "\(output)")
+            }
 
             let accounts = try await stage.ringback("accounts")
             #expect(accounts.status == 0 && accounts.lines.count == 3, "\(accounts)")
@@ -110,8 +119,8 @@ import Testing
             ] {
                 #expect(status.out.contains(text), "\(text) in \(status)")
             }
-            let json = try JSON(parsing: await stage.ringback("status", "--json").out.utf8)
-            #expect(json["accounts"]?["authenticated"]?.integer == 1)
+            let counts = try JSON(parsing: await stage.ringback("status", "--json").out.utf8)
+            #expect(counts["accounts"]?["authenticated"]?.integer == 1)
         }
     }
 

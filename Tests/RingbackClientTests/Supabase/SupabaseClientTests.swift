@@ -15,7 +15,8 @@ import Testing
     @Test func `signs in at once, or waits for what is awaited`() async throws {
         let daemon = try FakeDaemon { $0.contains("\"password\"") ? .json(200, Self.account) : .json(201, Self.flow) }
         let broker = BrokerClient(application: "test", socket: daemon.path)
-        guard case .done(let account) = try await broker.signIn("app", with: .password("p", of: .email("a@b"))) else {
+        guard case .done(let account) = try await broker.signIn("app", with: .password(.email("a@b"), password: "p"))
+        else {
             Issue.record("a password signs in at once")
             return
         }
@@ -24,7 +25,9 @@ import Testing
             Issue.record("a code is awaited")
             return
         }
-        #expect(flow.waitingFor == "code" && flow.resendAfter == 77 && flow.userMessage == "Check your email.")
+        #expect(
+            flow.waitingFor == "code" && flow.resendAfter?.secondsSince1970 == 77
+                && flow.userMessage == "Check your email.")
         #expect(
             daemon.requests.compactMap { $0.split(separator: "\r\n\r\n").last.map(String.init) } == [
                 #"{"method":"password","email":"a@b","password":"p"}"#, #"{"method":"otp","phone":"+49"}"#,
@@ -41,8 +44,8 @@ import Testing
         let flow = try #require(Flow(reading: try JSON(parsing: Self.flow.utf8)))
         #expect(try await broker.verify(flow, code: "123456").name == "app")
         #expect(try await broker.verify(flow, tokenHash: "pkce_0a").name == "app")
-        #expect(try await broker.resend(flow).resendAfter == 77)
-        #expect(try await broker.resend(flow, captchaToken: "c").resendAfter == 77)
+        #expect(try await broker.resend(flow).resendAfter?.secondsSince1970 == 77)
+        #expect(try await broker.resend(flow, captchaToken: "c").resendAfter?.secondsSince1970 == 77)
         #expect(
             daemon.requests.filter { $0.hasPrefix("POST ") }
                 .compactMap { $0.split(separator: "\r\n\r\n").last.map(String.init) } == [
@@ -102,7 +105,7 @@ import Testing
 
     @Test func `shows no secret in a description`() throws {
         for way in [
-            SupabaseSignInFields.password("secret", of: .email("a@b")),
+            SupabaseSignInFields.password(.email("a@b"), password: "secret"),
             .session(accessToken: "secret", refreshToken: "secret"),
         ] {
             var dumped = "\(way) \(String(reflecting: way))"

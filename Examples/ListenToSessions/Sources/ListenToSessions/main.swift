@@ -1,7 +1,7 @@
 import RingbackClient
 
 let ringback = BrokerClient(application: "Listen to sessions")
-for await (event, session) in ringback.authStateChanges("work") {
+for try await (event, session) in ringback.authStateChanges("work") {
     if let session {
         print(event.rawValue, session.user?.email ?? session.subject)
     } else if event == .initialSession {

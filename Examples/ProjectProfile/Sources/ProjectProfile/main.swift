@@ -44,9 +44,7 @@ if arguments.contains("sign-out") {
     }
     try await show(try await ringback.session(account))
 } else {
-    // The events of an account that is not there end at once, without a word: asked for itself, it says so.
-    _ = try await ringback.account(account)
-    for await (event, session) in ringback.authStateChanges(account) {
+    for try await (event, session) in ringback.authStateChanges(account) {
         print("event:", event.rawValue)
         if [.initialSession, .signedIn, .userUpdated].contains(event) { try await show(session) }
         if event == .signedOut {

@@ -1,0 +1,6 @@
+import Glibc
+
+enum WallClock {
+    /// Unix seconds.
+    static func seconds() -> Int { time(nil) }
+}
