@@ -9,13 +9,6 @@ INSTALL ?= install
 # Without symbols and debug information: half the size. `make install INSTALL_STRIP=` keeps them.
 INSTALL_STRIP ?= -s
 RELEASE := .build/release
-PROGRAMS := ringbackd ringback ringback-sandbox
-UNITS := ringback.socket ringback.service
-DATA = $(addprefix $(PREFIX)/share/ringback/,ringback-callback.desktop 50-ringback.conf)
-MANUAL = $(foreach page,ringback.1 ringback.toml.5 ringbackd.8,$(PREFIX)/share/man/man$(subst .,,$(suffix $(page)))/$(page))
-# Where bash, zsh and fish look, in this order.
-COMPLETIONS = $(addprefix $(PREFIX)/share/,bash-completion/completions/ringback zsh/site-functions/_ringback \
-    fish/vendor_completions.d/ringback.fish)
 FORMAT_FLAGS := --configuration .swift-format --recursive Sources Tests Package.swift \
     $(wildcard Examples/*/Package.swift Examples/*/Sources)
 
@@ -148,27 +141,18 @@ release: ## the release executables, in .build/release
 	@Scripts/needs build
 	@Scripts/release
 
+install uninstall: export DESTDIR := $(DESTDIR)
+install uninstall: export PREFIX := $(PREFIX)
+install uninstall: export UNITDIR := $(UNITDIR)
+install uninstall: export INSTALL := $(INSTALL)
+install uninstall: export INSTALL_STRIP := $(INSTALL_STRIP)
 install: ## copy the release executables, units, manual pages and completions below PREFIX (default /usr/local); DESTDIR works
 	@test -x $(RELEASE)/ringbackd || { echo 'ringback: run `make release` first (as yourself, not as root)' >&2; exit 1; }
-	$(INSTALL) -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(UNITDIR) $(dir $(DATA) $(MANUAL) $(COMPLETIONS)))
-	$(INSTALL) $(INSTALL_STRIP) -m 755 $(addprefix $(RELEASE)/,$(PROGRAMS)) $(DESTDIR)$(PREFIX)/bin/
-	@for unit in $(UNITS); do \
-	    sed 's|/usr/bin/|$(PREFIX)/bin/|' systemd/$$unit >$(DESTDIR)$(UNITDIR)/$$unit && \
-	    chmod 644 $(DESTDIR)$(UNITDIR)/$$unit && echo "$(DESTDIR)$(UNITDIR)/$$unit" || exit 1; done
-	@sed 's|/usr/bin/|$(PREFIX)/bin/|' systemd/ringback-callback.desktop \
-	    >$(DESTDIR)$(PREFIX)/share/ringback/ringback-callback.desktop
-	$(INSTALL) -m 644 systemd/environment.d/50-ringback.conf $(DESTDIR)$(PREFIX)/share/ringback/
-	@for page in $(notdir $(MANUAL)); do \
-	    $(INSTALL) -m 644 man/$$page $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/ || exit 1; done
-	@set -- $(COMPLETIONS); for shell in bash zsh fish; do \
-	    $(RELEASE)/ringback --generate-completion-script $$shell >"$(DESTDIR)$$1" && chmod 644 "$(DESTDIR)$$1" && \
-	    shift || exit 1; done
+	@Scripts/install install "$(RELEASE)"
 	@echo 'Next, as the user: $(if $(filter /usr /usr/local $(HOME)/.local,$(PREFIX)),systemctl --user daemon-reload,systemctl --user link $(UNITDIR)/ringback.socket $(UNITDIR)/ringback.service) && systemctl --user enable --now ringback.socket'
 
 uninstall: ## remove what `make install` copied
-	rm -f $(addprefix $(DESTDIR),$(addprefix $(PREFIX)/bin/,$(PROGRAMS)) $(addprefix $(UNITDIR)/,$(UNITS)) \
-	    $(DATA) $(MANUAL) $(COMPLETIONS))
-	@rmdir $(DESTDIR)$(PREFIX)/share/ringback 2>/dev/null || true
+	@Scripts/install uninstall
 
 clean: ## remove what was built; downloaded packages stay
 	@$(SWIFT) package clean

@@ -9,7 +9,8 @@ struct Install: ParsableCommand {
             Copies the programs that are beside this one to ~/.local/bin, with manual pages and completions, and the \
             units to ~/.config/systemd/user, and lets systemd listen at the socket: the daemon starts with the first \
             request. No file is replaced that ringback install did not put there. Nothing else is registered, and \
-            --undo takes away exactly that; accounts and sessions stay.
+            --undo ends the daemon and takes away exactly that; accounts and sessions stay, and it says where. With \
+            --purge sessions and their keys are removed too, after a question.
             """)
 
     @Option(help: ArgumentHelp("Below which directory, instead of ~/.local.", valueName: "directory"))
@@ -18,7 +19,11 @@ struct Install: ParsableCommand {
     @Flag(help: "Take away what was installed.")
     var undo = false
 
+    @Flag(help: "With --undo: remove sessions and keys too, after a question.")
+    var purge = false
+
     func validate() throws {
+        guard undo || !purge else { throw ValidationError("--purge belongs to --undo.") }
         if undo, prefix != nil { throw ValidationError("--undo knows where it was: leave --prefix out.") }
         if prefix?.isEmpty == true { throw ValidationError("--prefix needs a directory.") }
     }
@@ -26,7 +31,7 @@ struct Install: ParsableCommand {
     func run() throws {
         try present { () throws(RingbackError) in
             let places = try InstallPlaces(prefix: prefix)
-            if undo { try Removal(places).run() } else { try Installation(places).run() }
+            if undo { try Removal(places, purges: purge).run() } else { try Installation(places).run() }
         }
     }
 }

@@ -7,6 +7,10 @@ struct InstallPlaces {
     let prefix: String
     /// Where systemd looks for units of the user's own.
     let units: String
+    /// The daemon's configuration, its vault, and the vault's key: what `--undo` leaves.
+    let configuration: String
+    let state: String
+    let keys: String
     /// The note of what was installed. Always at the same place: `--undo` needs no `--prefix`.
     let list: String
 
@@ -14,6 +18,7 @@ struct InstallPlaces {
         guard let home = InstallPlaces.directory("HOME") else {
             throw RingbackError("no_place", "HOME does not name a directory by its whole path: there is no place.")
         }
+        try InstallPlaces.refuseForeign(home)
         if let stated {
             prefix = try InstallPlaces.whole(stated)
         } else {
@@ -23,6 +28,9 @@ struct InstallPlaces {
         let data = InstallPlaces.directory("XDG_DATA_HOME") ?? home + "/.local/share"
         units = configuration + "/systemd/user"
         list = data + "/ringback/installed"
+        self.configuration = configuration + "/ringback"
+        state = (InstallPlaces.directory("XDG_STATE_HOME") ?? home + "/.local/state") + "/ringback"
+        keys = data + "/ringback/keys"
         for path in [prefix, units, list] {
             // Lines of the note and of a unit.
             guard path.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F }) else {
@@ -39,6 +47,17 @@ struct InstallPlaces {
         guard var path = SocketPlace.variable(name), path.hasPrefix("/") else { return nil }
         while path.count > 1, path.hasSuffix("/") { path.removeLast() }
         return path
+    }
+
+    /// Under `sudo` HOME may be somebody else's: what root puts there could not be changed or removed by its owner, and
+    /// systemd would be asked for root's units.
+    private static func refuseForeign(_ home: String) throws(RingbackError) {
+        var status = stat()
+        guard unsafe stat(home, &status) == 0, status.st_uid != geteuid() else { return }
+        throw RingbackError(
+            "no_place",
+            "Nothing was changed: HOME is \(home), which belongs to uid \(status.st_uid), and this runs as uid "
+                + "\(geteuid()). Run it as the user whose home it is, without sudo.")
     }
 
     private static func whole(_ path: String) throws(RingbackError) -> String {

@@ -139,10 +139,20 @@ struct Installation {
             bytes = found
         }
         try HomeFile.put(bytes, at: item.target, mode: item.mode)
+        if item.mode == 0o755 { Installation.strip(item.target) }
         // Noted one by one: an installation that breaks off can be undone, or run again.
         list.note(item.target)
         try list.save()
         Output.note("installed \(Sanitizer.line(item.target, limit: 4_000))")
+    }
+
+    /// Takes symbols and debug information out of a program, where strip(1) is there: half of a release build's size. A
+    /// program that strip does not know stays as it is.
+    private static func strip(_ path: String) {
+        guard Tool.isInstalled("strip"),
+            let pid = Subprocess.start(["strip", "--strip-all", path], output: .nothing, errors: .nothing)
+        else { return }
+        Subprocess.wait(pid)
     }
 
     private func makeDirectory(holding path: String, _ list: inout InstalledList) throws(RingbackError) {

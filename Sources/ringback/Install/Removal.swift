@@ -2,20 +2,28 @@ import Glibc
 import RingbackClient
 import Terminal
 
-/// Takes away what `ringback install` has put there, and only that.
+/// Takes away what `ringback install` has put there, and only that; with `--purge` also what the daemon made.
 struct Removal {
     private let places: InstallPlaces
+    private let purges: Bool
 
-    init(_ places: InstallPlaces) {
+    init(_ places: InstallPlaces, purges: Bool) {
         self.places = places
+        self.purges = purges
     }
 
     func run() throws(RingbackError) {
         let list = try InstalledList(path: places.list)
-        guard !list.isEmpty else {
+        if list.isEmpty {
             Output.note("Nothing of ringback install is noted in \(shown(places.list)): there is nothing to undo.")
-            return
+        } else {
+            try undo(list)
         }
+        if purges { try purge() }
+        tellOfRest()
+    }
+
+    private func undo(_ list: InstalledList) throws(RingbackError) {
         let units = list.files.keys.filter { $0.hasPrefix(places.units + "/") }
         let isManaged = !units.isEmpty && UserManager.isThere
         if isManaged {
@@ -23,12 +31,46 @@ struct Removal {
             _ = try UserManager.order("disable", "--now", "ringback.socket")
             _ = try UserManager.order("stop", "ringback.service")
         }
+        // One that was started by hand is not systemd's.
+        RunningDaemon.find()?.end(ifRunsFrom: "\(list.prefix ?? places.prefix)/bin/ringbackd")
         for path in list.files.keys.sorted() { remove(path, list) }
         unsafe unlink(places.list)
         // The innermost first; one that holds something else stays.
         for directory in list.directories.reversed() { unsafe rmdir(directory) }
         if isManaged { _ = try UserManager.order("daemon-reload") }
-        Output.note("Accounts and sessions are left: ~/.config/ringback and ~/.local/state/ringback.")
+    }
+
+    /// Sessions and keys, which nobody can bring back.
+    private func purge() throws(RingbackError) {
+        let places = [places.state, places.keys].filter { HomeFile.exists($0) }
+        guard !places.isEmpty else { return Output.note("No sessions and no keys are there to be removed.") }
+        if let daemon = RunningDaemon.find() {
+            throw RingbackError(
+                "install_failed", "Sessions and keys were left: a daemon still runs. End it (kill \(daemon.pid)) first."
+            )
+        }
+        let question =
+            "Remove \(places.map(shown).joined(separator: " and "))? The sessions in there are lost, and no provider is "
+            + "told of their end (ringback logout --all would tell them)."
+        guard Prompt.confirm(question) else { return Output.note("Sessions and keys were left.") }
+        for place in places {
+            FileTree.remove(place)
+            Output.note("\(HomeFile.exists(place) ? "ringback: cannot remove" : "removed") \(shown(place))")
+        }
+        // Where the key was, and nothing else.
+        unsafe rmdir(String(self.places.keys.dropLast("/keys".count)))
+    }
+
+    private func tellOfRest() {
+        let rest = [
+            (places.configuration, "the accounts"), (places.state, "the vault with the sessions"),
+            (places.keys, "the vault's key"),
+        ].filter { HomeFile.exists($0.0) }
+        guard !rest.isEmpty else { return }
+        Output.note("Left: " + rest.map { "\(shown($0.0)) (\($0.1))" }.joined(separator: ", ") + ".")
+        if !purges, HomeFile.exists(places.state) || HomeFile.exists(places.keys) {
+            Output.note("To remove sessions and keys too: ringback install --undo --purge")
+        }
     }
 
     private func remove(_ path: String, _ list: InstalledList) {

@@ -179,4 +179,78 @@ import Testing
             #expect(foreign.status == 1 && foreign.err.contains("not a note of ringback install"), "\(foreign)")
         }
     }
+
+    @Test func `undone ends the daemon that it installed, and says what stays`() async throws {
+        try await Stage.play { stage in
+            try stage.write("#!/bin/sh\nexit 1\n", to: "\(stage.directory)/bin/systemctl", mode: 0o700)
+            let program = try await unpack(stage)
+            let copied = try await stage.run(
+                "/bin/cp", [Programs.path("ringbackd"), "\(stage.directory)/unpacked/bin/ringbackd"])
+            #expect(copied.status == 0, "\(copied)")
+            // Another program's daemon is left alone.
+            #expect(try await stage.run(program, ["install"]).status == 0)
+            #expect(try await stage.run(program, ["install", "--undo"]).status == 0)
+            #expect(stage.daemon?.endedStatus == nil)
+            _ = try await stage.stopDaemon()
+
+            #expect(try await stage.run(program, ["install"]).status == 0)
+            let installed = "\(stage.directory)/home/.local/bin/ringbackd"
+            let daemon = try stage.start(installed, ["--config", stage.configuration, "--socket", stage.socket])
+            try await stage.eventually("a daemon") { try await stage.ringback("status").status == 0 }
+            try await stage.signIn()
+            let undone = try await stage.run(program, ["install", "--undo"])
+            #expect(undone.status == 0 && undone.err.contains("ended the daemon (pid \(daemon.pid))"), "\(undone)")
+            #expect(try await daemon.end().status == 0)
+            let (state, keys) = (
+                "\(stage.directory)/state-home/ringback", "\(stage.directory)/home/.local/share/ringback/keys"
+            )
+            #expect(undone.err.contains("\(state) (the vault with the sessions)"), "\(undone)")
+            #expect(undone.err.contains("\(keys) (the vault's key)"), "\(undone)")
+            #expect(undone.err.contains("ringback install --undo --purge"), "\(undone)")
+
+            for (answer, isLeft) in [("", true), ("n\n", true), ("y\n", false)] {
+                let purged = try await stage.run(program, ["install", "--undo", "--purge"], stdin: answer)
+                #expect(purged.status == 0 && purged.err.contains("[y/N]"), "\(purged)")
+                #expect(FileTree.names(in: state).isEmpty == !isLeft && FileTree.names(in: keys).isEmpty == !isLeft)
+            }
+            let nothing = try await stage.run(program, ["install", "--undo", "--purge"])
+            #expect(nothing.status == 0 && nothing.err.contains("No sessions and no keys"), "\(nothing)")
+        }
+    }
+
+    @Test func `removes no sessions from under a daemon that runs`() async throws {
+        try await Stage.play { stage in
+            FileTree.makeDirectory("\(stage.directory)/state-home/ringback")
+            let purged = try await stage.ringback("install", "--undo", "--purge", stdin: "y\n")
+            #expect(purged.status == 1 && purged.err.contains("a daemon still runs"), "\(purged)")
+            #expect(FileTree.mode(of: "\(stage.directory)/state-home/ringback") != nil)
+            #expect(try await stage.ringback("install", "--purge").status == 64)
+        }
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "only root can give a home to somebody else"))
+    func `does not install in a home of somebody else, as sudo would`() async throws {
+        try await Stage.play("", startsDaemon: false) { stage in
+            let program = try await unpack(stage)
+            #expect(unsafe chown("\(stage.directory)/home", 65_534, 65_534) == 0)
+            for arguments in [["install"], ["install", "--undo"], ["install", "--prefix", "/tmp/none"]] {
+                let refused = try await stage.run(program, arguments)
+                #expect(refused.status == 1 && refused.err.contains("belongs to uid 65534"), "\(refused)")
+            }
+            #expect(try await files(in: stage).isEmpty)
+        }
+    }
+
+    @Test func `installs programs without symbols, with modes of their own`() async throws {
+        try await Stage.play("", startsDaemon: false) { stage in
+            _ = try systemctl(stage)
+            let program = try await unpack(stage)
+            let done = try await stage.run("/bin/sh", ["-c", "umask 077; exec \"$0\" install", program])
+            #expect(done.status == 0, "\(done)")
+            #expect(try await files(in: stage) == Self.installed.sorted())
+            let symbols = try await stage.run("/usr/bin/nm", ["\(stage.directory)/home/.local/bin/ringback"])
+            #expect(symbols.err.contains("no symbols"), "\(symbols.err)")
+            #expect(try await stage.run("\(stage.directory)/home/.local/bin/ringback", ["--version"]).status == 0)
+        }
+    }
 }
