@@ -33,6 +33,7 @@ import Testing
         [accounts.the-account-of-the-whole-department-for-research-and-development]
         issuer = "{sandbox}"
         client_id = "ringback-demo"
+        scopes = ["openid", "email"]
 
         """
 
