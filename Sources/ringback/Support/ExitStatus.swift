@@ -2,7 +2,7 @@ import RingbackAPI
 import RingbackClient
 import StrictJSON
 
-/// What a verb ends with. Codes of a newer daemon are failures like any other: 1.
+/// What a verb ends with, as in the manual page. Codes of a newer daemon are failures like any other: 1.
 enum ExitStatus {
     static let failed: Int32 = 1
     static let usage: Int32 = 64
