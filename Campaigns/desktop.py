@@ -184,22 +184,42 @@ def hostile(desktop, report):
     log = desktop.house.place("recorded")
     desktop.write(recorder, f"#!/bin/sh\nfor one; do printf '%s\\0' \"$one\"; done >>'{log}'\nprintf '\\n' >>'{log}'\n", 0o700)
     program = os.path.join(desktop.house.binaries, "ringback")
+    if program not in text:
+        raise Trouble(f"the recorder cannot take the handler's place: {program} is not in {path}")
     desktop.write(path, text.replace(program, recorder))
     desktop.run(["update-desktop-database", desktop.applications])
+    # Before the links that are hard: does a plain one reach the recorder?
+    plain = f"{SCHEME}:/callback"
+    desktop.run(["gio", "open", plain])
+    if recorded(log, plain) != expected(plain):
+        raise Trouble("the recorder did not take the handler's place: a plain link does not reach it")
     for name, (command, environment) in OPENERS.items():
         for tail in TAILS:
             url = f"{SCHEME}:/callback?q={tail}"
             if os.path.exists(log):
                 os.unlink(log)
             desktop.run([*command, url], environment)
-            expected = f"open\0{url}\0\n".encode()
-            seen = b""
-            deadline = time.monotonic() + 5
-            while seen != expected and time.monotonic() < deadline:
-                seen = open(log, "rb").read() if os.path.exists(log) else b""
-                time.sleep(0.002)
-            report.note(seen == expected, f"{name}: {tail!r}", repr(seen))
+            seen = recorded(log, url)
+            report.note(seen == expected(url), f"{name}: {tail!r}", repr(seen))
     desktop.write(path, text)
+
+
+def expected(url):
+    """What the recorder writes of a link that reached it as one argument."""
+    return f"open\0{url}\0\n".encode()
+
+
+def recorded(log, url, seconds=5):
+    """What the recorder wrote, as soon as it is what is expected, or when the time is up."""
+    deadline = time.monotonic() + seconds
+    while True:
+        seen = b""
+        if os.path.exists(log):
+            with open(log, "rb") as file:
+                seen = file.read()
+        if seen == expected(url) or time.monotonic() > deadline:
+            return seen
+        time.sleep(0.002)
 
 
 def awkward_path(desktop, report):
