@@ -295,7 +295,7 @@ class Walk:
             kind, _, credentials = request["headers"].get("authorization", "").partition(" ")
             if credentials:
                 self.secrets.setdefault(credentials, f"{kind} credentials")
-        for _, _, answer, _ in self.proxy.seen:
+        for _, _, _, answer, _ in self.proxy.seen:
             try:
                 document = json.loads(Answer(answer).body) if answer else {}
             except ValueError:

@@ -38,7 +38,8 @@ TAILS = [
 class Desktop:
     """A house with an account at each kind of provider, both of which come back by a scheme."""
 
-    def __init__(self, binaries):
+    def __init__(self, binaries, is_short=False):
+        self.is_short = is_short
         self.house = House(
             binaries, sandbox_arguments=("--user", "alice", "--auto-approve", "alice",
                                          "--redirect-uri", SCHEME + ":/callback"), shimmed=False)
@@ -194,7 +195,7 @@ def hostile(desktop, report):
     if recorded(log, plain) != expected(plain):
         raise Trouble("the recorder did not take the handler's place: a plain link does not reach it")
     for name, (command, environment) in OPENERS.items():
-        for tail in TAILS:
+        for tail in TAILS[::6] if desktop.is_short else TAILS:
             url = f"{SCHEME}:/callback?q={tail}"
             if os.path.exists(log):
                 os.unlink(log)
@@ -309,9 +310,10 @@ def main():
     report = Report()
     desktop = None
     try:
-        desktop = Desktop(chosen.bin)
+        desktop = Desktop(chosen.bin, chosen.short)
         files(desktop, report)
-        for part in [openers, database_alone, silent_loss, hostile, awkward_path, chromium]:
+        parts = [openers, database_alone, silent_loss, hostile]
+        for part in parts if chosen.short else [*parts, awkward_path, chromium]:
             if chosen.only in part.__name__:
                 progress(part.__name__.replace("_", " "))
                 part(desktop, report)

@@ -9,7 +9,8 @@
 
 The provider rotates refresh tokens. It forgives the use of a replaced one for 10 seconds: then nothing may be lost.
 Parts 2 and 3 run again with a provider that forgives nothing: then a session may end where the provider had rotated and
-the new token could not be read in what arrived, if the account says so.
+the new token could not be read in what arrived, if the account says so; and with a Supabase project, which takes the
+former token at any time: there nothing may be lost.
 """
 
 import sys
@@ -18,15 +19,21 @@ import time
 sys.dont_write_bytecode = True
 from answers import CASES, unprocessed, unreadable  # noqa: E402
 from house import Died, House  # noqa: E402
-from operations import OPERATIONS, REFRESH, Absent, ending, is_revoked, must, reconnoitre, settle  # noqa: E402
+from kind_operations import chosen_operations  # noqa: E402
+from kinds import OPENID, SUPABASE_V1, Supabase  # noqa: E402
+from operations import REFRESH, Absent, ending, is_revoked, must, reconnoitre, settle  # noqa: E402
 from proxy import Cut, Instead, Proxy  # noqa: E402
 from report import Report, options, progress, table  # noqa: E402
 from shim import ERRORS, FAIL, KEPT, SHORT  # noqa: E402
 from stage import Trouble  # noqa: E402
 
 GRACE = 10
+# At accounts of other kinds: which error it is makes no difference that those at an OpenID provider do not show.
+SOME_ERRORS = {name: ERRORS[name] for name in ["ENOSPC", "EIO"]}
 IN_MEMORY = "in memory"
 PARTS = ["disk", "cuts", "answers"]
+# Behind the proxy: the kind of the provider (of a Supabase project its refresh tokens) and its grace.
+PROVIDERS = [("OpenID", GRACE), ("OpenID", 0), ("v2", 0), ("v1", 0)]
 # Of each part in the short campaign.
 SHORT_SECONDS = 22
 MOST = 400
@@ -38,12 +45,12 @@ MOST = 400
 def is_clear(answer):
     """Success, or a problem that a person can do something about."""
     status, document = answer
-    return status == 200 or bool(document.get("code") and document.get("detail"))
+    return status in (200, 201) or bool(document.get("code") and document.get("detail"))
 
 
 def disk_point(house, operation, mode, error, sticky, target, is_killed):
     """One fault. Returns (what is wrong, whether there was a fault at all)."""
-    house.fresh(reuse_grace=GRACE)
+    operation.fresh(house, GRACE)
     operation.prepare(house)
     house.shim.arm(mode, target, KEPT, error, sticky)
     answer = operation.run(house)
@@ -53,28 +60,31 @@ def disk_point(house, operation, mode, error, sticky, target, is_killed):
         return f"the answer does not say what is wrong: {answer[0]} {answer[1]}", fired
     shown = house.account().get("error") if house.is_alive else None
     # What was announced as done, without a word about the disk, is done.
-    promised = {operation.after} if answer[0] == 200 and not shown else {operation.before, operation.after}
+    is_done = answer[0] in (200, 201) and not shown
+    promised = {operation.after} if is_done else operation.ends
+    restarted = {operation.after_restarted} if is_done else operation.restarted_ends
     if not is_killed:
         house.shim.disarm()
         if not house.is_alive:
             house.start()
-        end = look(house, operation)
+        end = look(house, operation, is_done)
         if end not in promised:
             return f"when the fault was gone: {end} (it had answered {answer[0]} {answer[1].get('code', '')})", fired
-        promised = {end}
+        if operation.before != operation.after:
+            restarted = {operation.after_restarted if end == operation.after else operation.before_restarted}
         if is_in_memory(house):
             return IN_MEMORY, fired
     house.kill()
     house.start()
-    end = look(house, operation)
-    return ("" if end in promised else f"after the restart: {end} (it had answered {answer[0]})"), fired
+    end = look(house, operation, is_done and operation.after == operation.after_restarted)
+    return ("" if end in restarted else f"after the restart: {end} (it had answered {answer[0]})"), fired
 
 
-def look(house, operation):
-    """How the account stands; a sign-out is over only when the provider knows."""
+def look(house, operation, is_to_show):
+    """How the account stands; a sign-out is over only when the provider knows, if it had the time."""
     operation.back(house)
-    end = ending(house)
-    if end == "none" and operation.name == "sign-out" and not is_revoked(house):
+    end = ending(house, operation.shows if is_to_show else None)
+    if end == "none" and operation.is_sign_out and operation.writes and not is_revoked(house):
         return "signed out, and the provider was never told"
     return end
 
@@ -86,8 +96,9 @@ def is_in_memory(house):
 
 def disk(house, report, chosen):
     rows, points = {}, []
-    for operation in OPERATIONS:
-        if chosen.operation not in ("", operation.name):
+    for operation in chosen_operations(chosen.operation, chosen.short):
+        # What is written is the same for both kinds of tokens.
+        if chosen.operation == "" and operation.kind is SUPABASE_V1:
             continue
         row = rows[operation.name] = {"calls": 0, "points": 0, "memory": 0, "lost": 0}
         try:
@@ -100,7 +111,7 @@ def disk(house, report, chosen):
             continue
         row["calls"] = len(calls)
         for number, (text, _) in enumerate(calls, 1):
-            for name, code in ERRORS.items():
+            for name, code in (ERRORS if operation.kind is OPENID else SOME_ERRORS).items():
                 for sticky in [False, True]:
                     for is_killed in [False, True]:
                         points.append((number, operation, FAIL, name, code, sticky, is_killed))
@@ -140,13 +151,22 @@ def disk(house, report, chosen):
 class Provider:
     """A daemon whose token endpoint is behind the proxy, signed in, again and again."""
 
-    def __init__(self, house, grace):
+    def __init__(self, house, kind, grace):
         self.house = house
         self.grace = grace
         self.proxy = Proxy(house.sandbox.issuer)
-        house.fresh(reuse_grace=grace, endpoints={"token": self.proxy.url})
+        if kind == "OpenID":
+            house.kind = OPENID
+            house.fresh(reuse_grace=grace, endpoints={"token": self.proxy.url})
+        else:
+            house.kind = Supabase(kind, through=self.proxy.origin)
+            house.fresh(reuse_grace=grace)
+        # A project takes the former token for a lost answer: nothing that happens once may end a session there.
+        self.may_lose = grace == 0 and not house.kind.forgives_one
         house.start()
         must(house.sign_in(), "the sign-in")
+        if not self.proxy.seen:
+            raise Trouble("the token requests do not go through the proxy: nothing would be spoiled")
         self.row = {"tried": 0, "kept": 0, "unheard": 0, "lost": 0}
 
     def attempt(self, report, where, plan, may_be_unheard, restarts):
@@ -163,12 +183,13 @@ class Provider:
             if not self.house.is_alive:
                 self.house.kill()
                 self.house.start()
-        is_unheard = end == "expired" and self.grace == 0 and may_be_unheard
+        is_unheard = end == "expired" and self.may_lose and may_be_unheard
         self.row["tried"] += 1
         self.row["kept"] += end == "session"
         self.row["unheard"] += is_unheard
         self.row["lost"] += end != "session" and not is_unheard
-        report.note(end == "session" or is_unheard, f"{where}, grace {self.grace}", f"ended as: {end}")
+        where = f"{self.house.kind.name}: {where}, grace {self.grace}"
+        report.note(end == "session" or is_unheard, where, f"ended as: {end}")
         if end != "session":
             must(self.house.sign_in(), "the next sign-in")
 
@@ -184,36 +205,43 @@ class Provider:
 
 def cuts(house, report, chosen):
     rows = []
-    for grace in [GRACE, 0]:
-        provider = Provider(house, grace)
+    for kind, grace in PROVIDERS:
+        provider = Provider(house, kind, grace)
         length = provider.answer_length()
-        deadline = time.monotonic() + SHORT_SECONDS / 2
+        deadline = time.monotonic() + SHORT_SECONDS / len(PROVIDERS)
         for number in range(0, length, 13 if chosen.short else 1):
             if chosen.short and time.monotonic() > deadline:
                 progress(f"time is up: cut up to byte {number} of {length}")
                 break
             restarts = number % 10 == 9
             provider.attempt(report, f"cut after byte {number}", Cut(number), True, restarts)
-        rows.append([f"forgiven for {grace} s", length, *provider.row.values()])
+        rows.append([f"{house.kind.name}, forgiven for {grace} s", length, *provider.row.values()])
         provider.close()
     table(
         "A token answer that ends after each of its bytes", ["reuse", "bytes", "tried", "kept", "unheard", "lost"], rows
     )
 
 
+def is_for_project(case):
+    """A project's token answers have no ID token, and by its invalid_client the session is one of another client's: it has
+    ended for us."""
+    return "id_token" not in case.name and not case.name.endswith(" invalid_client")
+
+
 def answers(house, report, chosen):
     rows = []
-    for grace in [GRACE, 0]:
-        provider = Provider(house, grace)
-        deadline = time.monotonic() + SHORT_SECONDS / 2
-        for number, case in enumerate(CASES[:: 3 if chosen.short else 1]):
+    for kind, grace in PROVIDERS:
+        provider = Provider(house, kind, grace)
+        deadline = time.monotonic() + SHORT_SECONDS / len(PROVIDERS)
+        cases = CASES if kind == "OpenID" else [case for case in CASES if is_for_project(case)]
+        for number, case in enumerate(cases[:: 3 if chosen.short else 1]):
             if chosen.short and time.monotonic() > deadline:
                 progress(f"time is up: {number} wrong answers")
                 break
             plan = Instead(case.make, case.was_processed)
             may_be_unheard = case.was_processed and not case.is_readable
             provider.attempt(report, case.name, plan, may_be_unheard, restarts=number % 10 == 9)
-        rows.append([f"forgiven for {grace} s", *provider.row.values()])
+        rows.append([f"{house.kind.name}, forgiven for {grace} s", *provider.row.values()])
         provider.close()
     untouched, lost = len(unprocessed()), len(unreadable())
     table(
@@ -225,7 +253,7 @@ def answers(house, report, chosen):
 
 def main():
     chosen = options(__doc__.splitlines()[0], only=("", "only this part: " + ", ".join(PARTS)),
-                     operation=("", "of the disk's faults only those of this operation"))
+                     operation=("", "of the disk's faults only those of this operation, or all that begin with it and a colon"))
     report = Report()
     house = None
     try:

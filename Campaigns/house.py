@@ -21,9 +21,9 @@ sys.path.insert(0, os.path.join(ROOT, "Benchmarks"))
 sys.dont_write_bytecode = True
 from stage import Trouble, UnixHTTP, tcp_request  # noqa: E402
 
+from kinds import CLIENT, OPENID  # noqa: E402
 from shim import Shim, build  # noqa: E402
 
-CLIENT = "ringback-demo"
 ACCOUNT = "work"
 PASSPHRASE = "passphrase-of-the-campaign"
 
@@ -32,20 +32,11 @@ class Died(Exception):
     """The daemon went away in the middle of a request, as it was meant to."""
 
 
-class Sandbox:
-    """One provider for many daemons: its switches are set back for each."""
+class Issuer:
+    """An issuer of the sandbox, and how to switch it and to look into it."""
 
-    def __init__(self, binaries, directory, *arguments):
-        self.log = open(os.path.join(directory, "ringback-sandbox.log"), "ab")
-        self.process = subprocess.Popen(
-            [os.path.join(binaries, "ringback-sandbox"), "--port", "0", *arguments],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log,
-            env={"PATH": os.environ.get("PATH", "/usr/bin:/bin")},
-        )
-        line = self.process.stdout.readline().decode()
-        if not line.startswith("listening on http://"):
-            raise Trouble(f"ringback-sandbox did not start: {line!r}")
-        self.issuer = line.split()[-1]
+    def __init__(self, issuer):
+        self.issuer = issuer
 
     def control(self, **switches):
         headers = {"Content-Type": "application/json"}
@@ -64,6 +55,23 @@ class Sandbox:
     def counters(self):
         return self.look("counters")
 
+
+class Sandbox(Issuer):
+    """One provider for many daemons: its switches are set back for each. `project` is its Supabase project."""
+
+    def __init__(self, binaries, directory, *arguments):
+        self.log = open(os.path.join(directory, "ringback-sandbox.log"), "ab")
+        self.process = subprocess.Popen(
+            [os.path.join(binaries, "ringback-sandbox"), "--port", "0", *arguments],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log,
+            env={"PATH": os.environ.get("PATH", "/usr/bin:/bin")},
+        )
+        line = self.process.stdout.readline().decode()
+        if not line.startswith("listening on http://"):
+            raise Trouble(f"ringback-sandbox did not start: {line!r}")
+        super().__init__(line.split()[-1])
+        self.project = Issuer(self.issuer + "/supabase")
+
     def subject(self, access_token):
         """Whose token this is by the provider's word; None if it honours no such token."""
         headers = {"Authorization": "Bearer " + access_token}
@@ -73,7 +81,7 @@ class Sandbox:
     def approve(self, authorization_url):
         """The browser's part, where the sandbox approves by itself. Returns the callback URL."""
         url = authorization_url
-        for _ in range(3):
+        for _ in range(6):
             status, headers, _, _ = tcp_request(url)
             if status not in (302, 303) or "Location" not in headers:
                 raise Trouble(f"the sandbox's authorization endpoint answered {status}, not a redirect")
@@ -91,9 +99,12 @@ class Sandbox:
 
 class House:
     def __init__(self, binaries, accounts=(ACCOUNT,), sandbox_arguments=(), shimmed=True, log_level="info"):
-        self.binaries = os.path.abspath(binaries)
+        # Without symbolic links (`.build/release` is one): a program that asks for its own path is told the real one.
+        self.binaries = os.path.realpath(binaries)
         self.accounts = list(accounts)
         self.log_level = log_level
+        # What the accounts are (kinds.py): set before `fresh`.
+        self.kind = OPENID
         self.directory = tempfile.mkdtemp(prefix="ringback-campaign-")
         self.kept = self.place("kept")
         self.socket = self.place("run/ringback.sock")
@@ -130,12 +141,8 @@ class House:
             os.mkdir(self.place(name), 0o700)
 
     def configure(self, more="", client=CLIENT):
-        """Writes the configuration: every account at the sandbox."""
-        text = "".join(
-            f'[accounts.{name}]\nissuer = "{self.sandbox.issuer}"\nclient_id = "{client}"\n'
-            'scopes = ["openid", "email", "offline_access"]\n'
-            for name in self.accounts
-        )
+        """Writes the configuration: every account is of the kind that is at hand."""
+        text = "".join(self.kind.configuration(self, name, client) for name in self.accounts)
         descriptor = os.open(self.configuration, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w") as file:
             file.write(text + more)
@@ -148,7 +155,7 @@ class House:
         self.empty()
         self.configure()
         self.was_signed_in = False
-        self.sandbox.control(reset=True, auto_approve="alice", algorithm="ES256", **switches)
+        self.kind.reset(self, **switches)
 
     # MARK: the daemon
 
@@ -226,8 +233,11 @@ class House:
         return self.api("GET", f"/v1/accounts/{name}")[1]
 
     def sign_in(self, name=ACCOUNT):
-        """A whole sign-in through the real callback listener: (status, the flow or a problem)."""
-        status, flow = self.api("POST", f"/v1/accounts/{name}/sign-in", {"method": "browser"})
+        """A whole sign-in, as the kind of the account has it: (status, the flow, the account or a problem)."""
+        return self.kind.sign_in(self, name)
+
+    def finish(self, status, flow):
+        """Goes through the provider's pages and the real callback listener: (status, the flow or a problem)."""
         if "authorization_url" not in flow:
             return status, flow
         callback = self.sandbox.approve(flow["authorization_url"])

@@ -15,7 +15,7 @@ import sys
 import time
 
 sys.dont_write_bytecode = True
-from house import House, stop, until  # noqa: E402
+from house import Died, House, stop, until  # noqa: E402
 from report import Report, options, progress  # noqa: E402
 from stage import Trouble  # noqa: E402
 from user_manager import UserManager  # noqa: E402
@@ -333,13 +333,16 @@ def main():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4_096)), hard))
     report = Report()
-    progress("notices, at dunst")
-    walk(arguments, report)
-    if os.geteuid() == 0:
-        progress("apps of links, under a user manager")
-        apps(arguments, report)
-    else:
-        print("not root: apps of links were not started under a user manager")
+    try:
+        progress("notices, at dunst")
+        walk(arguments, report)
+        if os.geteuid() == 0:
+            progress("apps of links, under a user manager")
+            apps(arguments, report)
+        else:
+            print("not root: apps of links were not started under a user manager")
+    except (Trouble, Died, OSError, ValueError, subprocess.SubprocessError) as trouble:
+        report.note(False, "the stage", f"{type(trouble).__name__} {trouble}")
     return report.finish()
 
 

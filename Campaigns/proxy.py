@@ -69,10 +69,12 @@ class Proxy:
         parts = urllib.parse.urlsplit(issuer)
         self.target = (parts.hostname, parts.port)
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=256)
-        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}/token"
+        self.origin = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        # Of the token endpoint.
+        self.url = f"{self.origin}/token"
         self.choose = lambda request: Plan()
         self.lock = threading.Lock()
-        # (when, the request's body, the provider's answer or None, bytes sent)
+        # (when, the path, the request's body, the provider's answer or None, bytes sent)
         self.seen = []
         threading.Thread(target=self.accept, daemon=True).start()
 
@@ -111,7 +113,8 @@ class Proxy:
         if sending:
             connection.sendall(sending)
         with self.lock:
-            self.seen.append((at, body, answer, len(sending or b"")))
+            path = head.split(b" ")[1].decode("latin-1").split("?")[0]
+            self.seen.append((at, path, body, answer, len(sending or b"")))
 
     def ask(self, head, body):
         """The provider's answer, whole."""

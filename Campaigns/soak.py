@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Ten minutes of many short-lived sessions, many clients and a provider that fails now and then.
 
-50 accounts with 5-second tokens, each another person; 20 clients that ask for any of them all the time; one token
+50 accounts at an OpenID provider with 5-second tokens, each another user; 12 of users of a Supabase project, of both
+kinds of refresh tokens, whose every third session is not kept; 4 services. 20 clients that ask for any of them all the time; one token
 request in a hundred is delayed, answered with 500, dropped or cut, before or after the provider did what it was asked.
 At the end every session is there, and its own; memory and descriptors are where they were after the first minute; no
 account was refreshed more often than its tokens needed.
@@ -18,12 +19,16 @@ import urllib.parse
 sys.dont_write_bytecode = True
 from answers import HTML  # noqa: E402
 from house import Died, House  # noqa: E402
+from kinds import OPENID, PASSWORD, SERVICE, SERVICE_ACCOUNT, OpenID, Supabase  # noqa: E402
 from operations import must  # noqa: E402
 from proxy import Answer, Cut, Instead, Plan, Proxy, compose  # noqa: E402
 from report import Report, options, progress, table  # noqa: E402
 from stage import Trouble  # noqa: E402
 
-ACCOUNTS = [f"user{number:02}" for number in range(50)]
+USERS = [f"user{number:02}" for number in range(50)]
+PROJECT_USERS = [f"app{number:02}" for number in range(12)]
+SERVICES = [f"service{number}" for number in range(4)]
+ACCOUNTS = USERS + PROJECT_USERS + SERVICES
 CLIENTS = 20
 LIFETIME = 5
 FAULT_RATE = 0.01
@@ -36,6 +41,46 @@ ALLOWED_GROWTH = 0.10
 WARMING_UP = 1_024
 # A token of unknown need is renewed when under half of its life is left; the rest is for attempts after faults.
 MOST_REFRESHES = 1.25 / (LIFETIME / 2)
+
+
+class Everybody(OpenID):
+    """What an account is, by its name."""
+
+    name = "everybody"
+
+    def __init__(self):
+        self.project = Supabase("v2")
+
+    def of(self, account):
+        return self.project if account in PROJECT_USERS else SERVICE_ACCOUNT if account in SERVICES else OPENID
+
+    def configuration(self, house, name, client):
+        return self.of(name).configuration(house, name, client)
+
+    def reset(self, house, **switches):
+        SERVICE_ACCOUNT.reset(house, **switches)
+        people = [{"email": f"{account}@example.org", "password": PASSWORD} for account in PROJECT_USERS]
+        self.project.reset(house, reuse_grace=GRACE, access_token_lifetime=LIFETIME)
+        house.sandbox.project.control(supabase={"users": people})
+
+    def sign_in(self, house, name):
+        if name in SERVICES:
+            return house.api("GET", f"/v1/accounts/{name}/session")
+        if name in USERS:
+            house.sandbox.control(auto_approve=name)
+            return super().sign_in(house, name)
+        number = PROJECT_USERS.index(name)
+        house.sandbox.project.control(supabase={"refresh_tokens": ["v1", "v2"][number % 2]})
+        body = {"method": "password", "email": f"{name}@example.org", "password": PASSWORD, "persist": number % 3 > 0}
+        return house.api("POST", f"/v1/accounts/{name}/sign-in", body)
+
+    def whose(self, house, account, token):
+        """Whose token this is by the provider's word, as the name of an account; None if it honours no such token."""
+        if account in PROJECT_USERS:
+            status, user = self.project.call(house, "GET", "user", token=token)
+            return user["email"].split("@")[0] if status == 200 else None
+        subject = house.sandbox.subject(token)
+        return account if account in SERVICES and subject == SERVICE else subject
 
 
 class Weather:
@@ -90,8 +135,9 @@ class Client(threading.Thread):
         status, document = self.house.api("GET", f"/v1/accounts/{account}/session{query}")
         self.asked += 1
         if status == 200:
-            whose = self.house.sandbox.subject(document["access_token"]) if self.random.random() < 0.05 else None
+            token, is_asked = document["access_token"], self.random.random() < 0.05
             # None: not asked, or it expired on the way.
+            whose = self.house.kind.whose(self.house, account, token) if is_asked else None
             if whose not in (account, None):
                 self.wrong.append(f"{account} was given somebody else's token")
         elif status in (429, 502, 503, 504):
@@ -119,12 +165,16 @@ def mean(values):
 
 def prepare(house, proxy):
     """Everybody is signed in as themselves."""
-    house.fresh(reuse_grace=GRACE, access_token_lifetime=LIFETIME, endpoints={"token": proxy.url})
-    house.sandbox.control(users=ACCOUNTS)
+    house.kind = Everybody()
+    house.kind.project.through = proxy.origin
+    house.fresh(reuse_grace=GRACE, access_token_lifetime=LIFETIME, endpoints={"token": proxy.url}, users=USERS)
     house.start()
     for account in ACCOUNTS:
-        house.sandbox.control(auto_approve=account)
         must(house.sign_in(account), f"the sign-in of {account}")
+    paths = {path for _, path, _, _, _ in proxy.seen}
+    for path in ["/token", "/supabase/auth/v1/token"]:
+        if path not in paths:
+            raise Trouble(f"the requests to {path} do not go through the proxy: no fault would come")
 
 
 def watch(house, clients, seconds):
@@ -166,7 +216,7 @@ def judge_sessions(house, report):
             status, document = house.api("POST", f"/v1/accounts/{account}/refresh", {"force": True})
             if status == 200:
                 status, document = house.api("GET", f"/v1/accounts/{account}/session")
-            whose = house.sandbox.subject(document["access_token"]) if status == 200 else None
+            whose = house.kind.whose(house, account, document["access_token"]) if status == 200 else None
             why = f"{status} {document.get('code')} {document.get('detail')}, token of {whose}"
         except (Died, Trouble) as error:
             whose, why = None, str(error)
@@ -188,8 +238,10 @@ def peak(times):
 def bursts(seen):
     """How often a session's refresh tokens were presented more than three times within a second."""
     families, times = {}, {}
-    for at, request, answer, _ in seen:
+    for at, _, request, answer, _ in seen:
         form = dict(urllib.parse.parse_qsl(request.decode()))
+        if request.startswith(b"{"):
+            form = json.loads(request)
         try:
             given = json.loads(Answer(answer).body).get("refresh_token") if answer else None
         except ValueError:

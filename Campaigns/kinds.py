@@ -1,0 +1,156 @@
+"""The kinds of accounts whose sessions are interrupted: how each is configured and signed in to, and what its provider says
+of its tokens.
+"""
+
+import json
+import os
+
+from stage import Trouble, tcp_request
+
+CLIENT = "ringback-demo"
+KEY = "sb_publishable_sandbox"
+EMAIL, PASSWORD = "mira@example.org", "secret12"
+SERVICE, SERVICE_SECRET = "robot", "robot-secret"
+
+
+class OpenID:
+    """A person at an OpenID provider."""
+
+    name = "OpenID"
+    # Where a refresh is asked for.
+    endpoint = "token"
+    # True: whoever lost the answer to one refresh may ask again with the former token, however late.
+    forgives_one = False
+
+    def issuer(self, house):
+        """The issuer of the sandbox that this is about."""
+        return house.sandbox
+
+    def configuration(self, house, name, client):
+        return (
+            f'[accounts.{name}]\nissuer = "{house.sandbox.issuer}"\nclient_id = "{client}"\n'
+            'scopes = ["openid", "email", "offline_access"]\n'
+        )
+
+    def reset(self, house, **switches):
+        """The provider as new."""
+        house.sandbox.control(reset=True, auto_approve="alice", algorithm="ES256", **switches)
+
+    def sign_in(self, house, name):
+        return house.finish(*house.api("POST", f"/v1/accounts/{name}/sign-in", {"method": "browser"}))
+
+    def honours(self, house, token):
+        """Whether the provider takes the access token for this user's."""
+        return house.sandbox.subject(token) == "alice"
+
+    def revocations(self, house):
+        """How often the provider has heard of a sign-out."""
+        return self.issuer(house).counters["revocations"]
+
+    def rotations(self, house):
+        return self.issuer(house).counters["rotations"]
+
+    def hold(self, house):
+        """The next refresh takes effect, and its answer is held back until `release`."""
+        fault = {"endpoint": self.endpoint, "kind": "gate", "processed": True, "count": 1}
+        self.issuer(house).control(faults=[fault])
+
+    def await_held(self, house):
+        self.issuer(house).look(f"wait?endpoint={self.endpoint}&count=1")
+
+    def release(self, house):
+        self.issuer(house).control(release=True)
+
+
+class Supabase(OpenID):
+    """A user of a Supabase project. `refresh_tokens`: v1 is a row for each, v2 is a counter for each session."""
+
+    endpoint = "supabase_token"
+    forgives_one = True
+
+    def __init__(self, refresh_tokens, is_kept=True, through=""):
+        """`through`: the origin of a proxy that all requests go through."""
+        self.refresh_tokens = refresh_tokens
+        self.through = through
+        self.is_kept = is_kept
+        self.name = f"Supabase {refresh_tokens}" + ("" if is_kept else ", persist = false")
+
+    def issuer(self, house):
+        return house.sandbox.project
+
+    def configuration(self, house, name, client):
+        key = KEY if client == CLIENT else "sb_publishable_other"
+        url = house.sandbox.project.issuer
+        text = f'[accounts.{name}]\nprovider = "supabase"\napi_key = "{key}"\n'
+        if not self.through:
+            return text + f'url = "{url}"\n'
+        # The tokens are the project's own all the same.
+        return text + f'url = "{self.through}/supabase"\ntoken_issuer = "{url}/auth/v1"\n'
+
+    def reset(self, house, reuse_grace=0, access_token_lifetime=3_600, **switches):
+        project = {
+            "refresh_tokens": self.refresh_tokens, "reuse_interval": reuse_grace,
+            "access_token_lifetime": access_token_lifetime, "secure_email_change": False,
+            "users": [{"email": EMAIL, "password": PASSWORD}],
+        }
+        house.sandbox.project.control(reset=True, auto_approve="alice", **switches)
+        house.sandbox.project.control(supabase=project)
+
+    def sign_in(self, house, name, is_kept=None):
+        is_kept = self.is_kept if is_kept is None else is_kept
+        body = {"method": "password", "email": EMAIL, "password": PASSWORD} | ({} if is_kept else {"persist": False})
+        return house.api("POST", f"/v1/accounts/{name}/sign-in", body)
+
+    def call(self, house, method, path, body=None, token=None):
+        """A request of another program to the project's Auth server: (status, document)."""
+        headers = {"apikey": KEY, "Content-Type": "application/json"}
+        if token:
+            headers["Authorization"] = "Bearer " + token
+        content = json.dumps(body) if body is not None else None
+        status, _, answer, _ = tcp_request(f"{self.issuer(house).issuer}/auth/v1/{path}", method, content, headers)
+        return status, json.loads(answer) if answer else {}
+
+    def honours(self, house, token):
+        # Whatever is changed of the user is not their password: the session is of the same user.
+        status, document = self.call(house, "GET", "user", token=token)
+        return status == 200 and document["email"] in (EMAIL, "new@example.org")
+
+    def revocations(self, house):
+        return self.issuer(house).counters["requests"]["supabase_logout"]
+
+    def other_session(self, house):
+        """A session that another program has of the same user."""
+        status, document = self.call(
+            house, "POST", "token?grant_type=password", {"email": EMAIL, "password": PASSWORD})
+        if status != 200:
+            raise Trouble(f"another program's sign-in answered {status}: {document}")
+        return document
+
+
+class Service(OpenID):
+    """A service account: its session is there because it is configured, and nothing of it is kept."""
+
+    name = "service"
+
+    def configuration(self, house, name, client):
+        path = house.place("config/secret")
+        if not os.path.exists(path):
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+                file.write(SERVICE_SECRET + "\n")
+        return (
+            f'[accounts.{name}]\nissuer = "{house.sandbox.issuer}"\nclient_id = "{SERVICE}"\n'
+            f'client_secret_file = "{path}"\ngrant = "client_credentials"\nscopes = ["openid"]\n'
+        )
+
+    def reset(self, house, **switches):
+        super().reset(house, **switches)
+        house.sandbox.control(clients=[{"id": SERVICE, "secret": SERVICE_SECRET}])
+
+    def honours(self, house, token):
+        return house.sandbox.subject(token) == SERVICE
+
+
+OPENID = OpenID()
+SUPABASE_V1, SUPABASE_V2 = Supabase("v1"), Supabase("v2")
+NOT_KEPT = Supabase("v2", is_kept=False)
+SERVICE_ACCOUNT = Service()
