@@ -1,0 +1,71 @@
+// The folders and files of Sources, walked with everything below them.
+
+import Foundation
+
+struct SourceTree {
+    struct File {
+        /// Below Sources: `Target/Folder/File.swift`.
+        let path: String
+        let text: String
+        let source: SourceText
+
+        var target: String { String(path.split(separator: "/")[0]) }
+        /// Below Sources.
+        var folder: String { path.split(separator: "/").dropLast().joined(separator: "/") }
+        /// Without `.swift`.
+        var name: String { String(path.split(separator: "/").last?.dropLast(6) ?? "") }
+    }
+
+    let files: [File]
+
+    /// The project's own sources, read once.
+    static let project = Result {
+        try SourceTree(
+            URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+                .deletingLastPathComponent().deletingLastPathComponent().appending(path: "Sources"))
+    }
+
+    init(_ root: URL) throws {
+        var files: [File] = []
+        for path in try FileManager.default.subpathsOfDirectory(atPath: root.path()).sorted() {
+            guard path.hasSuffix(".swift") else { continue }
+            let text = try String(contentsOf: root.appending(path: path), encoding: .utf8)
+            files.append(File(path: path, text: text, source: SourceText(text)))
+        }
+        self.files = files
+    }
+
+    var targets: Set<String> { Set(files.map(\.target)) }
+
+    func files(of target: String) -> [File] { files.filter { $0.target == target } }
+
+    /// The files that are in each folder, not those in folders below it.
+    var folders: [String: [File]] { Dictionary(grouping: files, by: \.folder) }
+
+    struct TypeSize {
+        var lines = 0
+        var isActor = false
+    }
+
+    /// Lines of code of each type, `Target.Type`, over all its extensions, in whichever target these are. A type within a
+    /// type counts for itself. Extensions of types that are declared nowhere here count for nothing.
+    var types: [String: TypeSize] {
+        var homes: [String: Set<String>] = [:]
+        for file in files {
+            for part in file.source.parts where part.keyword != "extension" {
+                homes[part.name, default: []].insert(file.target)
+            }
+        }
+        var sizes: [String: TypeSize] = [:]
+        for file in files {
+            for part in file.source.parts {
+                guard let found = homes[part.name] else { continue }
+                guard let home = found.contains(file.target) ? file.target : found.count == 1 ? found.first : nil
+                else { continue }
+                sizes["\(home).\(part.name)", default: TypeSize()].lines += part.lines
+                if part.keyword == "actor" { sizes["\(home).\(part.name)"]?.isActor = true }
+            }
+        }
+        return sizes
+    }
+}
