@@ -12,7 +12,7 @@ RELEASE := .build/release
 FORMAT_FLAGS := --configuration .swift-format --recursive Sources Tests Package.swift \
     $(wildcard Examples/*/Package.swift Examples/*/Sources)
 
-.PHONY: help demo test test-tsan test-browser test-keyring test-sessions test-crash test-faults soak test-canaries test-oidf test-real test-api test-postgres test-qr test-ssh test-desktop test-notices test-systemd fuzz fuzz-ci bench lint format build release install uninstall clean
+.PHONY: help demo check test test-tsan test-browser test-keyring test-sessions test-crash test-faults soak test-canaries test-oidf test-real test-api test-postgres test-qr test-ssh test-desktop test-notices test-systemd fuzz fuzz-ci bench lint format build release install uninstall clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -23,6 +23,11 @@ demo: ## set up, build and run the main job: a sign-in ends as a session on the 
 	@Scripts/needs build
 	@Scripts/release >/dev/null
 	@$(RELEASE)/ringback demo
+
+check: ## lint and the unit tests, in under two minutes once they are built; no release executables
+	@$(MAKE) --no-print-directory lint
+	@Scripts/needs test
+	@Scripts/test quick
 
 test: ## set up, build and run every test; the last line says "N passed, N failed"
 	@Scripts/needs test
