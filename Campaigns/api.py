@@ -166,7 +166,7 @@ def sees(program, house, bridge):
     spoilt = house.place("spoilt.json")
     with open(spoilt, "w") as file:
         json.dump(document, file)
-    _, complaints = ask(program, house, bridge, "spoilt document", 5, spoilt)
+    _, complaints = ask(program, house, bridge, "spoilt document", 20, spoilt)
     return "404" in complaints.get("GET " + path, "")
 
 
@@ -201,7 +201,7 @@ def main():
             if chosen.only not in name:
                 continue
             prepare(house, name)
-            words, complaints = ask(program, house, bridge, name, 3 if chosen.short else chosen.seconds)
+            words, complaints = ask(program, house, bridge, name, 8 if chosen.short else chosen.seconds)
             if not complaints:
                 raise Trouble(f"schemathesis asked for nothing: {words[-500:]}")
             print(f"\n{name}\n" + "\n".join(words.splitlines()[-12:]), flush=True)

@@ -7,7 +7,9 @@ import os
 import random
 
 from house import Died
-from operations import OPERATIONS, ending, must, settle, signed_in, start
+from kind_operations import EVERY
+from kinds import OPENID
+from operations import ending, must, settle, signed_in, start
 from shim import EVERYTHING, KILL_AFTER, KILL_BEFORE
 from stage import Trouble
 
@@ -18,26 +20,31 @@ MOST_CALLS = 36
 # What may be in a directory at the end: the session's file, and those of an announced change and of a sign-out under
 # way; in the state directory the lock, the audit log, where the numbers of events began, and what a kill left of that.
 MOST_FILES = 5
-UNFIT = {
-    "first start", "sign-in", "start", "start after a cut refresh", "reload to another client", "stop in a refresh",
+# What needs no other state before it than a session.
+FIT = {
+    "sign-in again", "refresh", "two refreshes", "sign-out", "lock", "unlock", "rekey to a passphrase",
+    "rekey to another file", "reload", "user update",
 }
 
 
-def attrition(house, report, rounds, seed=1):
-    """Returns the number of rounds in which the session was lost, and how many wrapping keys there are at the end: more
+def attrition(house, report, rounds, kind=OPENID, seed=1):
+    """At an account of this kind. Returns the number of rounds in which the session was lost, and how many wrapping keys there are at the end: more
     than one would mean that a killed change of the key left the old one or the unused new one behind."""
     chance = random.Random(seed)
-    choices = [operation for operation in OPERATIONS if operation.name not in UNFIT]
+    of_others = [item for item in EVERY if item.kind in (OPENID, kind) and item.name.split(": ")[-1] in FIT]
+    # What is about the vault is the same for all; of the rest that of the kind.
+    choices = [item for item in of_others if item.kind is kind or item.name.startswith(("rekey", "reload"))]
+    house.kind = kind
     house.fresh(reuse_grace=GRACE)
     signed_in(house)
     lost = 0
     for number in range(1, rounds + 1):
         operation = chance.choice(choices)
         mode, target = chance.choice([KILL_BEFORE, KILL_AFTER]), chance.randint(1, MOST_CALLS)
-        where = f"round {number}: {operation.name}, killed at call {target}"
+        where = f"{kind.name}, round {number}: {operation.name}, killed at call {target}"
         try:
             end = disturb(house, operation, mode, target)
-            is_lost = end not in (operation.before, operation.after)
+            is_lost = end not in operation.restarted_ends
         except (Trouble, Died) as trouble:
             end, is_lost = str(trouble), True
         lost += is_lost

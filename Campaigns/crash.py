@@ -16,7 +16,7 @@ sys.dont_write_bytecode = True
 from attrition import attrition, count_files  # noqa: E402
 from house import Died, House  # noqa: E402
 from kind_operations import chosen_operations  # noqa: E402
-from kinds import OPENID  # noqa: E402
+from kinds import OPENID, SUPABASE_V1, SUPABASE_V2  # noqa: E402
 from operations import Absent, attempt, ending, examiner_sees_losses, is_revoked, reconnoitre  # noqa: E402
 from report import Report, options, progress, table  # noqa: E402
 from shim import EVERYTHING, KILL_AFTER, KILL_BEFORE, MODES  # noqa: E402
@@ -26,8 +26,8 @@ from syncs import syncs  # noqa: E402
 
 GRACE = 10
 SHORT_SECONDS = 75
-# On one state.
-ROUNDS, SHORT_ROUNDS = 200, 30
+# How often one state is killed, by the kind of its account; and in the short form.
+ATTRITION = [(OPENID, 200, 30), (SUPABASE_V2, 100, 15), (SUPABASE_V1, 50, 5)]
 # More calls than any operation makes: a campaign must end.
 MOST = 400
 
@@ -158,8 +158,11 @@ def main():
             except (Trouble, Died) as error:
                 report.note(False, operation.name, str(error))
         (some_points if chosen.short else every_point)(house, report, rows, there)
-        rounds = (SHORT_ROUNDS if chosen.short else ROUNDS) if chosen.only == "" else 0
-        worn, keys = attrition(house, report, rounds) if rounds else (0, 0)
+        rounds, worn, keys = 0, 0, 0
+        for kind, many, few in ATTRITION if chosen.only == "" else []:
+            many = few if chosen.short else many
+            lost, left = attrition(house, report, many, kind)
+            rounds, worn, keys = rounds + many, worn + lost, max(keys, left)
         if chosen.only == "":
             stopped = stops(house, report)
             cuts, forgotten = syncs(house, report, chosen.short)
@@ -175,7 +178,7 @@ def main():
         [[name, row["calls"], row["kept"], row["points"], row["unheard"], row["lost"]] for name, row in rows.items()],
     )
     points, lost = (sum(row[key] for row in rows.values()) for key in ["points", "lost"])
-    print(f"\none state killed {rounds} times: {worn} lost, {keys} wrapping keys at the end")
+    print(f"\nstates killed again and again, {rounds} times: {worn} lost, at most {keys} wrapping keys at the end")
     if chosen.only == "":
         print(f"stopped with a refresh that was answered {HELD} s later: in {stopped:.1f} s")
         print(f"power cuts: {cuts}, sessions lost: {forgotten}")

@@ -3,6 +3,7 @@
 import time
 
 from house import Died
+from kinds import OPENID
 from operations import ending, refreshing, stop
 from stage import Trouble
 
@@ -14,6 +15,7 @@ def stops(house, report, held=HELD):
     """With a provider that forgives no reuse: only the token in that answer goes on. Returns the seconds it took."""
     where = f"SIGTERM, and a refresh answered {held} s later"
     try:
+        house.kind = OPENID
         house.fresh(reuse_grace=0)
         connection = refreshing(house)
         started = time.monotonic()

@@ -37,7 +37,7 @@ DROPPED = [
 
 def undisturbed(house, operation, grace=GRACE, disk=None, mode=COUNT, target=0, swallow=0):
     """A run of it: (the answer or None, the log, the paths that were there before)."""
-    house.fresh(reuse_grace=grace)
+    operation.fresh(house, grace)
     operation.prepare(house)
     settle(house)
     if disk:
