@@ -24,6 +24,14 @@ let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "
 let signals: Target.Dependency = .product(name: "UnixSignals", package: "swift-service-lifecycle")
 let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
 
+/// Dependencies of dependencies, of which each version is exactly one too. The package manager warns of a package that no
+/// target uses, so a test target, whose executable has them in it anyway, depends on them.
+let pinned: [Target.Dependency] = [
+    .product(name: "Atomics", package: "swift-atomics"), .product(name: "DequeModule", package: "swift-collections"),
+    .product(name: "SystemPackage", package: "swift-system"),
+    .product(name: "AsyncAlgorithms", package: "swift-async-algorithms"),
+]
+
 /// `ringback` starts in about the time of `/bin/true` because nothing is left to the dynamic linker.
 let staticExecutable: (swift: [SwiftSetting], linker: [LinkerSetting]) = (
     [.unsafeFlags(["-static-executable"], .when(configuration: .release))],
@@ -48,6 +56,11 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
         .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
+        // What the packages above depend on (`pinned`).
+        .package(url: "https://github.com/apple/swift-atomics", exact: "1.3.0"),
+        .package(url: "https://github.com/apple/swift-collections", exact: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-system", exact: "1.8.1"),
+        .package(url: "https://github.com/apple/swift-async-algorithms", exact: "1.1.4"),
     ],
     targets: [
         // Level 0: what the C libraries show, and values without behaviour.
@@ -141,7 +154,7 @@ let package = Package(
             [
                 "LocalHTTP", "HTTPMessages", "CLinux", lifecycle, log,
                 .product(name: "NIOCore", package: "swift-nio"),
-            ]
+            ] + pinned
         ),
         tests("RingbackClientTests", ["RingbackClient", "RingbackAPI", "StrictJSON"]),
         tests("DesktopBusTests", ["DesktopBus", "Secrets"]),
