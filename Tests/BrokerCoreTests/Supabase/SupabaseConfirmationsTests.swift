@@ -1,4 +1,5 @@
 import Secrets
+import SessionVault
 import StrictJSON
 import SupabaseAuth
 import Testing
@@ -72,6 +73,21 @@ import Testing
         let flow = try await change(house, email: new)
         #expect(try await verify(house, flow, house.project.code(for: new)).status == .completed)
         #expect(try await house.view.user?["email"]?.string == new)
+    }
+
+    @Test func `ends the session before at the server only when the new one is written: a restart finds it otherwise`()
+        async throws
+    {
+        let house = try await signedIn()
+        house.project.behave { $0.securesEmailChange = false }
+        let former = house.session
+        let flow = try await change(house, email: new)
+        await house.vault.fail(with: VaultError.unwritable(reason: "No space left on device."))
+        #expect(try await verify(house, flow, house.project.code(for: new)).status == .completed)
+        await house.vault.fail(with: nil)
+        let broker = try await house.rebirth()
+        #expect(try await broker.refresh(name, isForced: true).error == nil)
+        #expect(house.project.sessions.contains(former))
     }
 
     @Test func `takes a code from where it is said to be, and nothing for a wrong one`() async throws {
