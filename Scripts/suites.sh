@@ -5,9 +5,10 @@
 . Scripts/shared.sh
 
 # The tests of these files in Tests/HouseTests are the first half of those of the executables, the others the second.
-readonly FIRST_HALF='^HouseTests\.(?!.*/Supabase)'
+# (A test is called `Target.Suite/function/File.swift:line:column`; a suite has no file, and must not match by itself.)
+readonly FIRST_HALF='^HouseTests\..*/(?!Supabase)[^/]*\.swift'
 # All tests of the executables: of HouseTests only the rules of the layout need none.
-readonly NEEDS_EXECUTABLES='^HouseTests\.(?!.*/LayoutTests\.swift)'
+readonly NEEDS_EXECUTABLES='^HouseTests\..*/(?!LayoutTests\.)[^/]*\.swift'
 # About half of the time that the unit tests take.
 readonly HALF_OF_UNITS='^(APIServer|FuzzCorpus|OAuth|DesktopBus|DesktopNotices|Terminal|SupabaseAuth)Tests\.'
 
