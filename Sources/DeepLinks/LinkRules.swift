@@ -39,7 +39,7 @@ public struct LinkRules: Sendable {
 
     /// What may be the state or the key of a flow in the URL.
     public static func keys(in url: WebURL) -> [String] {
-        pairs(of: url).filter { flowKeys.contains($0.name) }.map(\.value)
+        pairs(of: url).filter { ParameterNames.flowKeys.contains($0.name) }.map(\.value)
     }
 
     /// Web pages have no app: they come by paste, as callbacks.
@@ -61,52 +61,36 @@ public struct LinkRules: Sendable {
 
     // MARK: Secrets
 
-    /// Tokens that no link may have, and nothing beside them matters.
-    private static let tokens: Set<String> = [
-        "access_token", "refresh_token", "id_token", "provider_token", "provider_refresh_token", "token_hash",
-    ]
-    /// What tells whose a code is (RFC 6749 section 4.1.2).
-    private static let flowKeys: Set<String> = ["state", "flow"]
+    private static func carriesSecret(_ url: WebURL) -> Bool {
+        // The scheme is a name with a colon, but no parameter.
+        var text = String(url.text.drop { $0 != ":" }.dropFirst())
+        for _ in 0...mostEscapes {
+            let names = ParameterNames(in: text)
+            if names.hasToken || names.hasCodeAndFlowKey { return true }
+            let next = Escapes.decoded(text)
+            guard next != text else { break }
+            text = next
+        }
+        // A code and a flow's key may have been escaped a different number of times.
+        let names = Set(pairs(of: url).map(\.name))
+        return names.contains("code") && !names.isDisjoint(with: ParameterNames.flowKeys)
+    }
+
     /// Servers escape what they put into a fragment twice, and so may a page that hands a URL on inside another.
     private static let mostEscapes = 3
 
-    private static func carriesSecret(_ url: WebURL) -> Bool {
-        let names = Set(pairs(of: url).map(\.name))
-        if names.contains("code"), !names.isDisjoint(with: flowKeys) { return true }
-        var text = url.text
-        for _ in 0...mostEscapes {
-            // A name ends at the first sign that is none of its own; it begins behind any other separator.
-            let found = text.utf8.split { "?#&;".utf8.contains($0) }.map { piece in
-                name(String(decoding: piece.prefix { $0 != UInt8(ascii: "=") }, as: UTF8.self))
-            }
-            if !tokens.isDisjoint(with: found) { return true }
-            if found.contains("code"), !flowKeys.isDisjoint(with: found) { return true }
-            let next = Escapes.decoded(text)
-            guard next != text else { return false }
-            text = next
-        }
-        return false
-    }
-
-    /// The parameters of query and fragment. What is no well-formed form has names all the same: an app may read it more
-    /// leniently than we do.
+    /// The parameters of query and fragment. A part that is not a well-formed form is split all the same: an app may read
+    /// it more leniently than this program does.
     private static func pairs(of url: WebURL) -> [FormEncoding.Pair] {
         [url.query, url.fragment].flatMap { part in
             (part ?? "").utf8.split { "&;".utf8.contains($0) }.map { piece in
                 let equals = piece.firstIndex(of: UInt8(ascii: "=")) ?? piece.endIndex
                 let value = String(decoding: piece[equals...].dropFirst(), as: UTF8.self)
                 return FormEncoding.Pair(
-                    name(Escapes.decoded(String(decoding: piece[..<equals], as: UTF8.self))),
+                    ParameterNames.letters(of: Escapes.decoded(String(decoding: piece[..<equals], as: UTF8.self)).utf8),
                     Escapes.decoded(value.replacing("+", with: " ")))
             }
         }
-    }
-
-    /// A name in small letters, without what surrounds it.
-    private static func name(_ text: String) -> String {
-        let trims: (UInt8) -> Bool = { $0 <= 0x20 || $0 == UInt8(ascii: "+") }
-        let bytes = text.utf8.drop(while: trims).reversed().drop(while: trims).reversed()
-        return String(decoding: Array(bytes), as: UTF8.self).lowercased()
     }
 }
 

@@ -11,6 +11,14 @@ import Testing
             "https://app.example/done",
         ])
 
+    /// `access_token` as `accessToken`, or as `AccessToken` from the first word on.
+    private func camel(_ name: String, from first: Int = 1) -> String {
+        name.split(separator: "_").enumerated().map {
+            $0 < first ? String($1) : $1.prefix(1).uppercased() + $1.dropFirst()
+        }
+        .joined()
+    }
+
     private func kind(_ text: String) throws -> LinkRules.Kind { rules.kind(of: try WebURL(parsing: text)) }
 
     @Test(arguments: [
@@ -19,6 +27,10 @@ import Testing
         "org.example.notes:/note?code=SUMMER", "org.example.notes://x?state=open", "com.example.app:/oauth",
         "org.example.notes://x?error=none&topic=access_token", "org.example.notes:///a?b=refresh_tokens",
         "org.example.notes://x#/settings?tab=%zz", "com.example.app:/OAuth/done",
+        "org.example.notes://docs/access_token", "org.example.notes://x?android_token=1",
+        "org.example.notes://x?paidToken=1",
+        "org.example.notes://x?promo_code=c&state=open", "org.example.notes://x?q=code,state",
+        "org.example.notes://state/7",
     ])
     func `is for the app`(text: String) throws {
         let scheme = text.prefix { $0 != ":" }.lowercased()
@@ -44,7 +56,12 @@ import Testing
             "?\(name)=x", "#\(name)=x", "?a=b&\(name)=x", "#a=b&\(name)", "?\(escaped)=x", "#\(escaped)=x",
             "#a&\(twice)=x",
             "?\(name.uppercased())=x", "?%20\(name)+=x", "?a=%zz&\(name)=x", "?a;\(name)=x", "#/route?\(name)=x",
-            "%3F\(name)=x", "?next=other%3A%2F%2Fy%23\(name)%3Dx",
+            "%3F\(name)=x", "?next=other%3A%2F%2Fy%23\(name)%3Dx", "#/\(name)=x", "#!\(name)=x", "#!/\(name)=x",
+            "?q=1,\(name)=x", "?\(name)[]=x", "?\(name)%5B0%5D=x", "?user[\(name)]=x", "?a.\(name)=x", "/\(name)=x",
+            "/\(name)/x", "/a/\(name):x/b", "?\(camel(name))=x", "#/\(camel(name))=x", "?user\(camel(name, from: 0))=x",
+            "?\(name.replacing("_", with: "-"))=x", "?\(name.replacing("_", with: ""))=x",
+            "?data=%7B%22\(name)%22:%22x%22%7D",
+            "?a=b=\(name)=x", "?\(name)s=x", "?%7C\(name)%7C=x",
         ] {
             #expect(try kind("org.example.notes://x\(text)") == .callback, "\(text)")
             // Nobody's link with a token goes anywhere else either.
@@ -56,7 +73,9 @@ import Testing
         "?code=c&flow=k", "?flow=k&code=c", "?code=c&state=s", "?c%6Fde=c&%66low=k", "#code=c&state=s",
         "?code=c#state=s",
         "?code&flow", "?Code=c&State=s", "?code=%zz&state=s", "?a=b;code=c;state=s", "#code%3Dc%26state%3Ds",
-        "?u=x%3A%2Fcallback%3Fcode%3Dc%26state%3Ds", "/callback%3Fcode=c&state=s",
+        "?u=x%3A%2Fcallback%3Fcode%3Dc%26state%3Ds", "/callback%3Fcode=c&state=s", "#/code=c&state=s",
+        "#!code=c&state=s", "#/x?code=c&state=s", "/code=c&state=s", "?code[]=c&state[]=s", "?q=1,code=c,state=s",
+        "/code/c/state/s", "?a=%7B%22code%22:%22c%22,%22state%22:%22s%22%7D", "#/state=s&code=c",
     ])
     func `with a code and a flow's key is none for the app`(query: String) throws {
         #expect(try kind("org.example.notes://x\(query)") == .callback)

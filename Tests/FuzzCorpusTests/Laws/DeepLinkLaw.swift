@@ -52,7 +52,8 @@ enum DeepLinkLaw {
         let (head, tail) = split(url)
         guard kind == .callback else {
             for name in tokens {
-                for addition in ["#\(name)=x", "#a&%\(hex(name))=x"] where url.fragment == nil {
+                for addition in ["#\(name)=x", "#a&%\(hex(name))=x", "#/\(name)=x", "#!\(name)[]=x"]
+                where url.fragment == nil {
                     let spoilt = try? WebURL(parsing: url.text + addition)
                     try hold("a token spoils a link", spoilt.map { rules.kind(of: $0) == .callback } ?? true)
                 }
