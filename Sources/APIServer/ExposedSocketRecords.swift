@@ -19,7 +19,7 @@ extension RecordKeeper {
         let members: JSONObject = JSONObject([
             .init("grant", .string(exposedSocket.name)), .init("uid", .integer(Int(uid))),
         ])
-        audit.write("grant_refused", members)
+        audit.write("grant_refused", members, at: exposedSocket.name)
     }
 
     private func write(_ event: String, _ name: String?, reason: String? = nil, of exposedSocket: ExposedSocket? = nil)

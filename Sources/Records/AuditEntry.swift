@@ -22,7 +22,12 @@ extension AuditLog {
         members["resource"] = use.resource.map { .string($0) }
         members["grant"] = use.grant.map { .string($0) }
         members["uid"] = .integer(Int(identity.program.uid))
-        members["pid"] = .integer(Int(identity.program.pid))
+        if identity.program.pid >= 0 {
+            members["pid"] = .integer(Int(identity.program.pid))
+        } else {
+            // Uses of several processes, which this line counts together.
+            members["aggregated"] = true
+        }
         members["executable"] = identity.program.executable.map { .string($0) }
         members["unit"] = identity.unit.map { .string($0) }
         members["verified"] = false

@@ -21,6 +21,12 @@ struct AuditFile {
 
     var previousPath: String { path + ".1" }
 
+    /// When it was last written to, Unix seconds; 0 if it is not there.
+    var changedAt: Int {
+        var status = stat()
+        return unsafe lstat(path, &status) == 0 ? status.st_mtim.tv_sec : 0
+    }
+
     /// Appends whole lines. What a crash or a full disk cut before is ended first, so that it spoils no other line.
     func append(_ lines: [[UInt8]]) throws(Failure) {
         var descriptor = try open()

@@ -36,31 +36,33 @@ public final class AuditLog: Sendable {
     }
 
     private struct State {
-        var waiting: [[UInt8]] = []
-        var health = Health()
+        /// By file.
+        var waiting: [AuditFiles.Name: WaitingLines] = [:]
+        var failures = 0
+        var lost = 0
         /// The queue will write.
         var isAsked = false
         var isFailing = false
         var isTimed = false
-        /// Lines that were given up and are not told of in the file yet.
-        var untold = 0
     }
     private let ledger = IssuedTokenLedger()
     private let state = Mutex(State())
     /// Only the queue touches it.
     private let told = Mutex(ToldUses())
     private let queue = DispatchQueue(label: "ringback.audit", qos: .utility)
-    private let file: AuditFile
+    private let files: AuditFiles
     private let options: Options
 
     /// Lines that wait while nothing can be written; about half a mebibyte.
     static let maxWaiting = 2_048
+    /// The same for each restricted socket.
+    static let maxWaitingExposed = 128
     /// With so many rows their turn comes before the interval is over.
     static let maxRows = 1_024
 
     /// - Parameter path: the file, in a directory that is the user's alone.
     public init(path: String, options: Options) {
-        file = AuditFile(path: path, maxSize: options.maxSize)
+        files = AuditFiles(path: path, maxSize: options.maxSize)
         self.options = options
     }
 
@@ -83,8 +85,10 @@ public final class AuditLog: Sendable {
     // MARK: Everything else
 
     /// Writes an event soon. Members must hold no secret.
-    public func write(_ event: String, _ members: JSONObject) {
-        enqueue(AuditLog.entry(event, at: options.now(), members))
+    ///
+    /// - Parameter socket: the restricted socket at which somebody caused it, if one did.
+    public func write(_ event: String, _ members: JSONObject, at socket: String? = nil) {
+        enqueue(AuditLog.entry(event, at: options.now(), members), socket)
         let isFirst = state.withLock { state in
             defer { state.isAsked = true }
             return !state.isAsked
@@ -125,12 +129,15 @@ public final class AuditLog: Sendable {
         await withCheckedContinuation { done in
             queue.async {
                 self.tellAll()
-                let bytes = self.file.contents() + self.state.withLock { $0.waiting.joined() }
                 let more = limit == .max ? limit : limit + 1
-                let found = AuditReader.entries(in: bytes, since: since, account: account, limit: more)
-                done.resume(
-                    returning: Entries(
-                        entries: AuditReader.byTime(found.suffix(limit)), isTruncated: found.count > limit))
+                var found: [JSON] = []
+                let waiting = self.state.withLock { Set($0.waiting.keys) }
+                for name in waiting.union(self.files.names).sorted() {
+                    let unwritten = self.state.withLock { $0.waiting[name]?.lines.joined() }
+                    let bytes = self.files[name].contents() + (unwritten.map { Array($0) } ?? [])
+                    found += AuditReader.entries(in: bytes, since: since, account: account, limit: more)
+                }
+                done.resume(returning: AuditReader.newest(limit, of: found))
             }
         }
     }
@@ -138,8 +145,9 @@ public final class AuditLog: Sendable {
     /// How the writing goes.
     public var health: Health {
         state.withLock { state in
-            state.health.waiting = state.waiting.count
-            return state.health
+            Health(
+                failures: state.failures, lost: state.lost,
+                waiting: state.waiting.values.reduce(0) { $0 + $1.lines.count })
         }
     }
 
@@ -150,7 +158,7 @@ public final class AuditLog: Sendable {
         for row in rows {
             let identity = row.caller.identity
             guard told.withLock({ $0.insert(row.use, of: identity.program) }) else { continue }
-            enqueue(AuditLog.entry(row.use, row.tally, identity))
+            enqueue(AuditLog.entry(row.use, row.tally, identity), row.use.grant)
             ledger.settle(row)
         }
         writeWaiting()
@@ -172,7 +180,7 @@ public final class AuditLog: Sendable {
                 sums.append((row.use, row.tally, identity))
             }
         }
-        for sum in sums { enqueue(AuditLog.entry(sum.use, sum.tally, sum.identity)) }
+        for sum in sums { enqueue(AuditLog.entry(sum.use, sum.tally, sum.identity), sum.use.grant) }
         writeWaiting()
     }
 
@@ -193,53 +201,56 @@ public final class AuditLog: Sendable {
         }
     }
 
-    private func enqueue(_ entry: JSONObject) {
+    private func enqueue(_ entry: JSONObject, _ socket: String?) {
         let line = AuditLine.bytes(of: entry)
+        let most = socket == nil ? AuditLog.maxWaiting : AuditLog.maxWaitingExposed
         state.withLock { state in
-            if state.waiting.count < AuditLog.maxWaiting {
-                state.waiting.append(line)
-            } else {
-                state.health.lost += 1
-                state.untold += 1
-            }
+            if !state.waiting[AuditFiles.Name(socket), default: WaitingLines()].append(line, most) { state.lost += 1 }
         }
     }
 
     private func writeWaiting() {
-        var lines = state.withLock { $0.waiting }
-        guard !lines.isEmpty else { return }
-        let untold = state.withLock { $0.untold }
-        if untold > 0 {
-            let note = AuditLog.entry("entries_lost", at: options.now(), JSONObject([.init("count", .integer(untold))]))
-            lines.append(AuditLine.bytes(of: note))
+        let waiting = state.withLock { $0.waiting }
+        guard !waiting.isEmpty else { return }
+        var failure: AuditFile.Failure?
+        // The owner's own lines first.
+        for name in waiting.keys.sorted() {
+            guard let former = waiting[name], !former.lines.isEmpty else { continue }
+            var lines = former.lines
+            if former.untold > 0 {
+                let count: JSONObject = JSONObject([.init("count", .integer(former.untold))])
+                lines.append(AuditLine.bytes(of: AuditLog.entry("entries_lost", at: options.now(), count)))
+            }
+            do throws(AuditFile.Failure) {
+                try files.append(lines, to: name)
+                settle(name, written: former.lines.count, told: former.untold)
+            } catch {
+                failure = error
+                settle(name, written: AuditLog.whole(of: lines, in: error.written), told: 0)
+            }
         }
-        do throws(AuditFile.Failure) {
-            try file.append(lines)
-            finished(lines.count - (untold > 0 ? 1 : 0), untold)
-        } catch {
-            failed(lines, error)
+        report(failure)
+    }
+
+    private func settle(_ name: AuditFiles.Name, written: Int, told: Int) {
+        state.withLock { state in
+            state.waiting[name]?.remove(written, told: told)
+            if state.waiting[name]?.isEmpty == true { state.waiting[name] = nil }
         }
     }
 
-    private func finished(_ count: Int, _ untold: Int) {
+    /// Trouble is reported when it begins and when it is over.
+    private func report(_ failure: AuditFile.Failure?) {
         let wasFailing = state.withLock { state in
-            state.waiting.removeFirst(count)
-            state.untold -= untold
-            defer { state.isFailing = false }
+            defer { state.isFailing = failure != nil }
+            if failure != nil { state.failures += 1 }
             return state.isFailing
         }
-        if wasFailing { options.report("The audit log is written again.") }
-    }
-
-    private func failed(_ lines: [[UInt8]], _ failure: AuditFile.Failure) {
-        let whole = AuditLog.whole(of: lines, in: failure.written)
-        let isFirst = state.withLock { state in
-            state.waiting.removeFirst(min(whole, state.waiting.count))
-            state.health.failures += 1
-            defer { state.isFailing = true }
-            return !state.isFailing
+        guard let failure else {
+            if wasFailing { options.report("The audit log is written again.") }
+            return
         }
-        if isFirst {
+        if !wasFailing {
             options.report("The audit log cannot be written (\(failure)). Its lines are kept and tried again.")
         }
         startTimer()

@@ -23,6 +23,11 @@ enum AuditReader {
         return keyed.sorted { ($0.at, $0.place) < ($1.at, $1.place) }.map(\.entry)
     }
 
+    /// The newest of several files' entries.
+    static func newest(_ limit: Int, of entries: [JSON]) -> AuditLog.Entries {
+        AuditLog.Entries(entries: byTime(entries).suffix(limit), isTruncated: entries.count > limit)
+    }
+
     /// Unix seconds.
     private static func instant(_ entry: JSONObject) -> Int? { entry["last"]?.integer ?? entry["time"]?.integer }
 

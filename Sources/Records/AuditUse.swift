@@ -28,6 +28,13 @@ public struct AuditUse: Hashable, Sendable {
         self.account = account
         self.operation = operation
     }
+
+    /// The same without what a caller may choose freely.
+    var withoutDetails: AuditUse {
+        var use = self
+        (use.scope, use.audience, use.resource) = (nil, nil, nil)
+        return use
+    }
 }
 
 /// A program at the socket's other end, as one of its connections showed it.
@@ -48,6 +55,9 @@ public final class AuditCaller: Sendable {
         self.executable = executable
         self.serial = serial
     }
+
+    /// Stands for all processes of a uid that are counted together.
+    convenience init(unknownOf uid: UInt32) { self.init(uid: uid, pid: -1, executable: nil, serial: 0) }
 
     /// Who this is. `/proc` is asked the first time, and never again: by then the number may be another process's.
     var identity: CallerIdentity {

@@ -6,6 +6,7 @@ internal import Synchronization
 final class IssuedTokenLedger: Sendable {
     struct Key: Hashable, Sendable {
         let serial: UInt64
+        let uid: UInt32
         let use: AuditUse
     }
     struct Row: Sendable {
@@ -13,7 +14,7 @@ final class IssuedTokenLedger: Sendable {
         let use: AuditUse
         var tally: Tally
     }
-    private struct State {
+    struct State {
         /// By process number: the caller, and the second in which it was looked at.
         var recent: [Int32: (caller: AuditCaller, second: Int)] = [:]
         var rows: [Key: Row] = [:]
@@ -21,8 +22,13 @@ final class IssuedTokenLedger: Sendable {
         var fresh: [Key] = []
         var isWoken = false
         var serial: UInt64 = 0
+        /// What came through restricted sockets, by socket and uid.
+        var windows: [ExposedWindow.Place: ExposedWindow] = [:]
     }
     private let state = Mutex(State())
+
+    /// Process numbers that are remembered.
+    static let maxRecent = 4_096
 
     /// The caller of a new connection.
     ///
@@ -39,6 +45,8 @@ final class IssuedTokenLedger: Sendable {
         return state.withLock { state in
             state.serial += 1
             let caller = AuditCaller(uid: uid, pid: pid, executable: executable, serial: state.serial)
+            // A program that starts thousands of processes must not fill the memory.
+            if state.recent.count >= IssuedTokenLedger.maxRecent { state.recent = [:] }
             state.recent[pid] = (caller, now)
             return caller
         }
@@ -48,8 +56,13 @@ final class IssuedTokenLedger: Sendable {
     ///
     /// - Returns: true if somebody has to be woken to look at ``takeFresh()``.
     func note(_ caller: AuditCaller, _ use: AuditUse, at now: Int) -> Bool {
-        let key = Key(serial: caller.serial, use: use)
         return state.withLock { state in
+            var (caller, use) = (caller, use)
+            if use.grant != nil, !state.tellsApart(caller, use, at: now) {
+                caller = AuditCaller(unknownOf: caller.uid)
+                use = use.withoutDetails
+            }
+            let key = Key(serial: caller.serial, uid: caller.uid, use: use)
             if let index = state.rows.index(forKey: key) {
                 state.rows.values[index].tally.add(at: now)
                 return false
@@ -73,7 +86,10 @@ final class IssuedTokenLedger: Sendable {
     /// So much of a row has been told.
     func settle(_ row: Row) {
         state.withLock { state in
-            guard let index = state.rows.index(forKey: Key(serial: row.caller.serial, use: row.use)) else { return }
+            guard
+                let index = state.rows.index(
+                    forKey: Key(serial: row.caller.serial, uid: row.caller.uid, use: row.use))
+            else { return }
             state.rows.values[index].tally.count -= row.tally.count
         }
     }

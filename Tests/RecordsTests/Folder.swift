@@ -18,9 +18,25 @@ final class Folder: Sendable {
     }
 
     deinit {
-        for name in ["audit.jsonl", "audit.jsonl.1", "target"] { unsafe unlink("\(path)/\(name)") }
+        for name in ["audit.jsonl", "audit.jsonl.1", "target"] + sockets.flatMap({ [$0, "\($0).1"] }) {
+            unsafe unlink("\(path)/\(name)")
+        }
         unsafe rmdir("\(path)/later")
         unsafe rmdir(path)
+    }
+
+    /// The files of restricted sockets.
+    var sockets: [String] {
+        guard let stream = unsafe opendir(path) else { return [] }
+        defer { unsafe closedir(stream) }
+        var found: [String] = []
+        while let entry = unsafe readdir(stream) {
+            let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+                unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if name.hasPrefix("audit-"), name.hasSuffix(".jsonl") { found.append(name) }
+        }
+        return found.sorted()
     }
 
     var reportCount: Int { reports.withLock { $0.count } }

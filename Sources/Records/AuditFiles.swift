@@ -1,0 +1,102 @@
+internal import Glibc
+
+/// The audit log's files: the owner's own, and one for each restricted socket. A program behind such a socket can fill
+/// that socket's file alone, whatever it does, and push out no line about anything else. Used by one queue.
+struct AuditFiles {
+    /// Which file.
+    struct Name: Hashable, Comparable {
+        /// The restricted socket; nil for the owner's own file.
+        let socket: String?
+
+        /// - Parameter socket: a name that the rules of account names allow.
+        init(_ socket: String?) { self.socket = socket }
+
+        static func < (left: Name, right: Name) -> Bool { (left.socket ?? "") < (right.socket ?? "") }
+    }
+
+    private let path: String
+    private let maxSize: Int
+
+    /// Files of sockets that are kept; the one that was written to longest ago goes first.
+    static let most = 64
+    /// A restricted socket's file is so many times smaller than the owner's.
+    static let share = 16
+
+    /// - Parameter path: of the owner's file. The others stand beside it: `audit.jsonl`, `audit-NAME.jsonl`.
+    init(path: String, maxSize: Int) {
+        self.path = path
+        self.maxSize = maxSize
+    }
+
+    subscript(name: Name) -> AuditFile {
+        guard let socket = name.socket else { return AuditFile(path: path, maxSize: maxSize) }
+        return AuditFile(path: "\(stem)-\(socket).jsonl", maxSize: maxSize / AuditFiles.share)
+    }
+
+    /// Appends whole lines.
+    func append(_ lines: [[UInt8]], to name: Name) throws(AuditFile.Failure) {
+        let file = self[name]
+        let isNew = unsafe name.socket != nil && access(file.path, F_OK) != 0
+        try file.append(lines)
+        if isNew { forgetOldest() }
+    }
+
+    /// The files that there are, the owner's first.
+    var names: [Name] { [Name(nil)] + sockets.map { Name($0) }.sorted() }
+
+    // MARK: Parts
+
+    private var stem: String { path.hasSuffix(".jsonl") ? String(path.dropLast(6)) : path }
+
+    private var sockets: [String] {
+        let slash = path.lastIndex(of: "/")
+        let directory = slash.map { String(path[..<$0]) } ?? "."
+        let prefix = stem[(slash.map { path.index(after: $0) } ?? path.startIndex)...] + "-"
+        guard let stream = unsafe opendir(directory) else { return [] }
+        defer { unsafe closedir(stream) }
+        var found: [String] = []
+        while let entry = unsafe readdir(stream) {
+            let name = unsafe withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+                unsafe String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if name.hasPrefix(prefix), name.hasSuffix(".jsonl") {
+                found.append(String(name.dropFirst(prefix.count).dropLast(6)))
+            }
+        }
+        return found
+    }
+
+    private func forgetOldest() {
+        let files = sockets.map { self[Name($0)] }
+        guard files.count > AuditFiles.most else { return }
+        for file in files.sorted(by: { $0.changedAt < $1.changedAt }).prefix(files.count - AuditFiles.most) {
+            unsafe unlink(file.path)
+            unsafe unlink(file.previousPath)
+        }
+    }
+}
+
+/// Lines of one file that are not written yet.
+struct WaitingLines {
+    private(set) var lines: [[UInt8]] = []
+    /// Lines that were given up and are not told of in the file yet.
+    private(set) var untold = 0
+
+    var isEmpty: Bool { lines.isEmpty && untold == 0 }
+
+    /// False if the line is given up.
+    mutating func append(_ line: [UInt8], _ most: Int) -> Bool {
+        guard lines.count < most else {
+            untold += 1
+            return false
+        }
+        lines.append(line)
+        return true
+    }
+
+    /// So many were written.
+    mutating func remove(_ count: Int, told: Int) {
+        lines.removeFirst(min(count, lines.count))
+        untold -= told
+    }
+}
