@@ -1,14 +1,20 @@
 import CLinux
 import Glibc
+import Synchronization
 
 /// What the process gives up before it reads a secret.
 enum Hardening {
-    /// Variables that steer libraries, and the caller's proxies: a daemon's behaviour comes from its configuration.
+    /// Variables that change how libraries behave, and the caller's proxies: a daemon's behaviour comes from its
+    /// configuration.
     private static let foreignVariables: Set<String> = [
         "SSLKEYLOGFILE", "SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE", "OPENSSL_CONF", "OPENSSL_MODULES",
-        "OPENSSL_ENGINES", "GCONV_PATH", "LOCPATH", "HOSTALIASES", "RES_OPTIONS", "LOCALDOMAIN", "http_proxy",
-        "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY", "MALLOC_TRACE",
+        "OPENSSL_ENGINES", "GCONV_PATH", "LOCPATH", "HOSTALIASES", "RES_OPTIONS", "LOCALDOMAIN", "MALLOC_TRACE",
     ]
+    private static let proxyVariables = [
+        "http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY",
+    ]
+    /// The proxy variables that were set when the daemon was started. They have no effect.
+    static let ignoredProxyVariables = Mutex<[String]>([])
 
     /// In this order, while there is one thread.
     static func apply() {
@@ -17,6 +23,8 @@ enum Hardening {
         var limit = rlimit(rlim_cur: 0, rlim_max: 0)
         unsafe setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &limit)
         umask(0o077)
+        startWithoutLoaderVariables()
+        ignoredProxyVariables.withLock { $0 = proxyVariables.filter { environment($0) != nil } }
         scrubEnvironment()
         signal(SIGPIPE, SIG_IGN)
         raiseDescriptorLimit()
@@ -30,9 +38,38 @@ enum Hardening {
         }
     }
 
+    /// The dynamic loader has followed variables (LD_PRELOAD and the like) before this line. So the same program is
+    /// started in this process again, with the same arguments, descriptors and environment, but without them.
+    ///
+    /// This keeps out libraries that somebody's shell preloads. A preloaded library that is hostile could prevent it:
+    /// its code runs before this function.
+    private static func startWithoutLoaderVariables() {
+        let found = environmentNames().filter { $0.hasPrefix("LD_") || $0 == "GLIBC_TUNABLES" }
+        guard !found.isEmpty else { return }
+        for name in found { unsafe unsetenv(name) }
+        unsafe execve(ownPath(), CommandLine.unsafeArgv, environ)
+        complain("cannot start again without LD_* in the environment: \(unsafe String(cString: strerror(errno)))")
+        _exit(ExitStatus.failed)
+    }
+
+    /// The path of this executable, by which the process list names it; the kernel's link to it where the file has been
+    /// replaced or removed since.
+    private static func ownPath() -> String {
+        let link = "/proc/self/exe"
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let count = unsafe readlink(link, &buffer, buffer.count)
+        guard count > 0, count < buffer.count else { return link }
+        let path = String(decoding: buffer[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
+        var (running, named) = (stat(), stat())
+        guard unsafe stat(link, &running) == 0, unsafe stat(path, &named) == 0, running.st_dev == named.st_dev,
+            running.st_ino == named.st_ino
+        else { return link }
+        return path
+    }
+
     private static func scrubEnvironment() {
         for name in environmentNames()
-        where foreignVariables.contains(name) || name.hasPrefix("LD_") || name.hasPrefix("SWIFT_") {
+        where foreignVariables.contains(name) || proxyVariables.contains(name) || name.hasPrefix("SWIFT_") {
             unsafe unsetenv(name)
         }
     }

@@ -1,4 +1,5 @@
 import Glibc
+import SessionVault
 
 /// Where the daemon's files are.
 struct Places {
@@ -14,12 +15,8 @@ struct Places {
         }
         if let socket = options.socket ?? environment("RINGBACK_SOCK") {
             self.socket = socket
-        } else if let runtime = environment("XDG_RUNTIME_DIR") {
-            socket = "\(runtime)/ringback/ringback.sock"
         } else {
-            throw PlaceError(
-                reason: "there is no place for the socket: XDG_RUNTIME_DIR is not set. "
-                    + "Log in through systemd-logind, or say where: --socket PATH or RINGBACK_SOCK=PATH")
+            socket = "\(try RuntimeDirectory.find())/ringback/ringback.sock"
         }
         guard let state = Places.state(options) else {
             throw PlaceError(reason: "there is no place for the state: HOME is not set. Use --state DIRECTORY")
@@ -41,6 +38,7 @@ struct Places {
             throw PlaceError(reason: "the socket's path must name its directory: \(socket)")
         }
         let directory = slash == socket.startIndex ? "/" : String(socket[..<slash])
+        try Places.checkParents(of: directory)
         if unsafe mkdir(directory, 0o700) == 0 { return }
         let code = errno
         guard code == EEXIST else {
@@ -61,6 +59,16 @@ struct Places {
 }
 
 extension Places {
+    /// Refuses a directory that other users could exchange for another one.
+    static func checkParents(of directory: String) throws(PlaceError) {
+        do throws(DirectoryTrust.Failure) {
+            try DirectoryTrust.check(parentsOf: directory)
+        } catch {
+            throw PlaceError(
+                reason: "\(error.path) \(error.reason). Or choose another place for the socket with --socket PATH")
+        }
+    }
+
     /// Refuses a socket that somebody answers at. The state lock keeps out a second daemon of the same state only: one
     /// of another state would take the socket away from under the first one's clients, who would then be signed out.
     func refuseLiveSocket() throws(PlaceError) { try Places.refuseLiveSocket(at: socket) }

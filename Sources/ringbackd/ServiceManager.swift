@@ -58,6 +58,7 @@ enum ServiceManager {
             throw PlaceError(
                 reason: "the directory of systemd's socket must be yours and closed to others: chmod 700 \(directory)")
         }
+        try Places.checkParents(of: directory)
     }
 
     /// Tells systemd how it stands; nothing without systemd.

@@ -89,6 +89,11 @@ public final class StateLock: Sendable {
     }
 
     private static func openDirectory(_ path: String) throws(StateLockError) -> Int32 {
+        do throws(DirectoryTrust.Failure) {
+            try DirectoryTrust.check(parentsOf: path)
+        } catch {
+            throw .untrustedParent(error)
+        }
         try create(path)
         let descriptor = unsafe Glibc.open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
         let code = errno

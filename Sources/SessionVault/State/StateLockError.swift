@@ -25,6 +25,8 @@ public enum StateLockError: Error, Sendable, Equatable, CustomStringConvertible 
     case foreignOwner(path: String, uid: UInt32)
     /// Group or others may enter the directory; permission bits.
     case openToOthers(directory: String, mode: UInt32)
+    /// Other users control a directory above it.
+    case untrustedParent(DirectoryTrust.Failure)
     /// Something that is not a plain file stands where the lock file belongs.
     case notAFile(String)
     /// A system call failed.
@@ -44,6 +46,8 @@ public enum StateLockError: Error, Sendable, Equatable, CustomStringConvertible 
             return "\(path) belongs to uid \(uid), not to uid \(geteuid()); name a directory of your own with --state"
         case .openToOthers(let directory, let mode):
             return "\(directory) is open to other users (mode \(String(mode, radix: 8))); run `chmod 700 \(directory)`"
+        case .untrustedParent(let failure):
+            return "\(failure.path) \(failure.reason); or name another place for the state with --state"
         case .notAFile(let path):
             return "\(path) is not a plain file; remove it and start again"
         case .system(let call, let path, let code):

@@ -54,6 +54,33 @@ private let hasOpenSSL = unsafe access(openssl, X_OK) == 0
         }
     }
 
+    @Test func `starts itself again without what the dynamic loader was told to load`() async throws {
+        let places: [String] = ["x86_64", "aarch64"].map { "/lib/\($0)-linux-gnu/libBrokenLocale.so.1" }
+        let library = try #require(places.first { (path: String) in unsafe access(path, R_OK) == 0 })
+        try await Stage.play(startsDaemon: false) { stage in
+            let variables = [
+                "LD_PRELOAD": library, "LD_LIBRARY_PATH": stage.directory, "GLIBC_TUNABLES": "glibc.malloc.check=1",
+            ]
+            // An ordinary program keeps all of it.
+            let other = try stage.start("/bin/sh", ["-c", "echo here; sleep 600; :"], environment: variables)
+            _ = try await other.line()
+            #expect(FileTree.text(of: "/proc/\(other.pid)/maps")?.contains(library) == true)
+            var environment = variables
+            environment["NOTIFY_SOCKET"] = stage.notices.path
+            let daemon = try stage.start("ringbackd", ["--state", stage.state], environment: environment)
+            try await stage.notices.wait(for: "READY=1", after: 0)
+            for pid in [daemon.pid] + Processes.descendants(of: daemon.pid) {
+                // Whoever is not root may not look: then the words of the process list must do.
+                let maps = FileTree.text(of: "/proc/\(pid)/maps") ?? ""
+                #expect(!maps.contains(library), "\(maps)")
+                let inherited = FileTree.text(of: "/proc/\(pid)/environ") ?? ""
+                for name in variables.keys { #expect(!inherited.contains("\(name)="), "\(inherited)") }
+                #expect(FileTree.text(of: "/proc/\(pid)/comm")?.hasPrefix("ringbackd") == true || pid != daemon.pid)
+            }
+            try await stage.signIn()
+        }
+    }
+
     @Test(.enabled(if: hasOpenSSL, "needs \(openssl)"))
     func `writes no TLS keys, and believes the configured authority alone`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in

@@ -136,6 +136,86 @@ import Testing
         }
     }
 
+    @Test func `a directory above the socket or the state that others can write to is refused`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            let shared = "\(stage.directory)/shared"
+            for name in ["", "/a", "/a/b"] { FileTree.makeDirectory(shared + name) }
+            link("\(stage.directory)/link", to: "shared/a")
+            for mode: mode_t in [0o777, 0o707] {
+                FileTree.setMode(mode, of: shared)
+                for place in ["\(shared)/a/b", "\(stage.directory)/link/b", "\(shared)/a/../a/new"] {
+                    for arguments in [
+                        ["--state", "\(place)/state"],
+                        ["--state", stage.state, "--socket", "\(place)/s/ringback.sock"],
+                    ] {
+                        let ended = try await refused(stage, arguments)
+                        #expect(ended.status == 1 && ended.err.contains("chmod go-w \(shared)"), "\(ended)")
+                    }
+                }
+                let own = try await stage.run("ringbackd", ["--private", "\(shared)/a/own"])
+                #expect(own.status == 1 && own.err.contains("chmod go-w \(shared)"), "\(own)")
+            }
+            #expect(FileTree.names(in: "\(shared)/a") == ["b"] && FileTree.names(in: "\(shared)/a/b") == [])
+            // Nobody else can rename what is ours in a directory like /tmp.
+            FileTree.setMode(0o1777, of: shared)
+            try await stage.startDaemon(["--state", "\(shared)/a/b/state"])
+            #expect(try await stage.stopDaemon().status == 0)
+        }
+    }
+
+    @Test(.enabled(if: Stranger.isPossible, Stranger.reason))
+    func `a directory or a link of another user above the socket or the state is refused`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            let theirs = "\(stage.directory)/theirs"
+            for name in ["", "/a"] { FileTree.makeDirectory(theirs + name) }
+            give(theirs, to: Stranger.uid)
+            let link = "\(stage.directory)/link"
+            self.link(link, to: "\(stage.directory)/run")
+            unsafe lchown(link, Stranger.uid, Stranger.uid)
+            for (place, path) in [("\(theirs)/a", theirs), ("\(link)/a", link)] {
+                for arguments in [
+                    ["--state", "\(place)/state"], ["--state", stage.state, "--socket", "\(place)/s/ringback.sock"],
+                    ["--private", "\(place)/own"],
+                ] {
+                    let ended = try await refused(stage, arguments)
+                    #expect(
+                        ended.status == 1 && ended.err.contains("\(path) belongs to uid \(Stranger.uid)"), "\(ended)")
+                }
+            }
+        }
+    }
+
+    @Test func `a runtime directory that is missing, of another user or open to others is refused, with what to do`()
+        async throws
+    {
+        try await Stage.play(startsDaemon: false) { stage in
+            let runtime = "\(stage.directory)/runtime"
+            func start(_ directory: String?) async throws -> Output {
+                var environment = ["HOME": "\(stage.directory)/home", "PATH": "/usr/bin:/bin"]
+                environment["XDG_RUNTIME_DIR"] = directory
+                environment["RINGBACK_CONFIG"] = stage.configuration
+                let ended = try await Program("ringbackd", [], environment: environment).end()
+                #expect(ended.status == 1 && ended.err.contains("RINGBACK_SOCK=PATH"), "\(ended)")
+                return ended
+            }
+            #expect(try await start(nil).err.contains("XDG_RUNTIME_DIR is not set"))
+            #expect(try await start(runtime).err.contains("loginctl enable-linger"))
+            #expect(try await start("run").err.contains("not an absolute path"))
+            FileTree.makeDirectory(runtime)
+            for mode: mode_t in [0o777, 0o720, 0o702, 0o1777] {
+                FileTree.setMode(mode, of: runtime)
+                #expect(try await start(runtime).err.contains("chmod 700 \(runtime)"))
+            }
+            FileTree.setMode(0o700, of: runtime)
+            guard Stranger.isPossible else { return }
+            give(runtime, to: Stranger.uid)
+            let foreign = try await start(runtime)
+            #expect(
+                foreign.err.contains("belongs to uid \(Stranger.uid)") && foreign.err.contains("sudo"), "\(foreign)")
+            #expect(FileTree.names(in: runtime) == [])
+        }
+    }
+
     @Test func `what others can write is no configuration`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             let directory = "\(stage.directory)/config"

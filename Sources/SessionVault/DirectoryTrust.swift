@@ -1,0 +1,113 @@
+internal import Glibc
+
+/// Whether other users could exchange a directory, or one above it: whoever may rename a parent can put another directory
+/// in its place. The rule is that of sshd's StrictModes, for every directory and link from the root on.
+public enum DirectoryTrust {
+    /// A directory that other users control, and what to do.
+    public struct Failure: Error, Equatable {
+        /// The directory or link.
+        public let path: String
+        /// A sentence without its subject and its end, such as “can be written by others: chmod go-w /a”.
+        public let reason: String
+    }
+
+    /// Checks every directory above `path`, and where links on the way lead. What does not exist yet is fine: it is made
+    /// in a directory that was checked. `path` itself is not looked at.
+    ///
+    /// A directory is trusted that belongs to the user or root, and that others cannot write to. One with the sticky bit
+    /// (`/tmp`) may be written to by others, since they cannot rename what is ours; then the next one must be ours.
+    public static func check(parentsOf path: String) throws(Failure) {
+        guard let slash = path.lastIndex(of: "/") else { return try check(".") }
+        try check(slash == path.startIndex ? "/" : String(path[..<slash]))
+    }
+
+    /// The same with the directory itself.
+    public static func check(_ path: String) throws(Failure) {
+        var rest = components(of: absolute(path))
+        var current = ""
+        // So many links are more than anybody has: the kernel follows 40.
+        var links = 40
+        try check("/", isLink: false)
+        while !rest.isEmpty {
+            let name = rest.removeFirst()
+            if name == "." { continue }
+            if name == ".." {
+                current = current.lastIndex(of: "/").map { String(current[..<$0]) } ?? ""
+                continue
+            }
+            let next = "\(current)/\(name)"
+            var status = stat()
+            // Missing, or not to be looked at by us: whoever uses it learns that from the system.
+            guard unsafe lstat(next, &status) == 0 else { return }
+            let isLink = status.st_mode & S_IFMT == S_IFLNK
+            try check(next, isLink: isLink)
+            guard isLink else {
+                current = next
+                continue
+            }
+            links -= 1
+            guard links > 0, let target = target(of: next) else {
+                throw Failure(path: next, reason: "is a link that leads nowhere. Remove it")
+            }
+            if target.hasPrefix("/") { current = "" }
+            rest = components(of: target) + rest
+        }
+    }
+
+    // MARK: Parts
+
+    private static func check(_ path: String, isLink: Bool) throws(Failure) {
+        var status = stat()
+        guard unsafe lstat(path, &status) == 0 else { return }
+        let user = geteuid()
+        guard status.st_uid == user || status.st_uid == 0 || isUnmapped(status.st_uid) else {
+            throw Failure(
+                path: path,
+                reason:
+                    "belongs to uid \(status.st_uid), neither you (uid \(user)) nor root, who could replace what is in it"
+            )
+        }
+        // A link has no mode of its own.
+        guard !isLink, status.st_mode & 0o1000 == 0 else { return }
+        // On many systems each user has a group of the same number, with nobody else in it, and umask 002.
+        let isOwnGroup = status.st_gid == user && getegid() == user
+        guard status.st_mode & (isOwnGroup ? 0o002 : 0o022) == 0 else {
+            throw Failure(
+                path: path,
+                reason: "can be written by others, who could replace what is in it. Run: chmod go-w \(path)")
+        }
+    }
+
+    /// In a user namespace that has no root, what is root's outside has the number of nobody, and so has everything else
+    /// that the namespace has no name for. The two cannot be told apart there.
+    private static func isUnmapped(_ uid: UInt32) -> Bool { uid == overflow }
+
+    /// Nil where every uid has a number of its own, as it is outside of user namespaces.
+    private static let overflow: UInt32? = {
+        let map = text(of: "/proc/self/uid_map").split { $0 == " " || $0 == "\n" }
+        guard map.count >= 3, map != ["0", "0", "4294967295"] else { return nil }
+        return UInt32(text(of: "/proc/sys/kernel/overflowuid").prefix { $0 != "\n" })
+    }()
+
+    private static func text(of path: String) -> String {
+        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return "" }
+        defer { close(descriptor) }
+        return String(decoding: FileBytes.read(descriptor, atMost: 4_096), as: UTF8.self)
+    }
+
+    private static func target(of link: String) -> String? {
+        var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let count = unsafe readlink(link, &buffer, buffer.count)
+        guard count > 0 else { return nil }
+        return String(decoding: buffer[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+
+    private static func components(of path: String) -> [String] { path.split(separator: "/").map(String.init) }
+
+    private static func absolute(_ path: String) -> String {
+        guard !path.hasPrefix("/"), let directory = unsafe getcwd(nil, 0) else { return path }
+        defer { unsafe free(directory) }
+        return unsafe "\(String(cString: directory))/\(path)"
+    }
+}
