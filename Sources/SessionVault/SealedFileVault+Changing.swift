@@ -53,27 +53,41 @@ struct KeyChange: Sendable {
 
     /// The key that nobody needs, given the one that `vault.key` names. Nil where that is neither of the two: something
     /// else has happened since, and both may be in use.
-    func orphan(beside named: VaultKeyFile) -> VaultKeyFile? {
+    ///
+    /// - Parameter isMadeHere: the named key is the first one of a later start in this directory. Without that an
+    ///   unfinished first start says nothing: `vault.key` may have been replaced by another vault's after the first start
+    ///   had sealed sessions, and comes back with them.
+    func orphan(beside named: VaultKeyFile, isMadeHere: Bool) -> VaultKeyFile? {
         if named.keyID == made.keyID { return replaced }
-        // The first key of all: until `vault.key` names it, nothing is sealed.
-        guard let replaced else { return made }
+        guard let replaced else { return isMadeHere ? made : nil }
         return named.keyID == replaced.keyID ? made : nil
     }
+
+    /// True if it tells of the making of this key as the first of all.
+    func isFirst(_ named: VaultKeyFile) -> Bool { replaced == nil && made.keyID == named.keyID }
 }
 
 extension SealedFileVault {
     /// Ends what a killed process had begun. `named` is what `vault.key` says, now that it has been opened.
     func finishKeyChanges(_ directory: SyncedDirectory, _ named: VaultKeyFile) async {
         guard let names = try? directory.names().filter(KeyChange.isNote) else { return }
-        for name in names {
-            let orphan = KeyChange(name, in: directory)?.orphan(beside: named)
-            if let orphan {
-                // A source that is not there now may be at the next start.
-                guard let source = source(orphan.source),
-                    await source.remove(orphan.keyID, parameters: orphan.parameters)
-                else { continue }
+        let notes = names.map { (name: $0, change: KeyChange($0, in: directory)) }
+        let isMadeHere = notes.contains { $0.change?.isFirst(named) == true }
+        var isFinished = true
+        // The note of the named key last: the others are judged by it.
+        for last in [false, true] {
+            for (name, change) in notes where (change?.isFirst(named) == true) == last {
+                if let orphan = change?.orphan(beside: named, isMadeHere: isMadeHere) {
+                    // A source that is not there now may be at the next start.
+                    guard let source = source(orphan.source),
+                        await source.remove(orphan.keyID, parameters: orphan.parameters)
+                    else {
+                        isFinished = false
+                        continue
+                    }
+                }
+                if !last || isFinished { forget(name, directory) }
             }
-            forget(name, directory)
         }
     }
 

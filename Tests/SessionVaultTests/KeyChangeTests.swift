@@ -136,6 +136,40 @@ import Testing
         #expect(house.names(house.state) == ["vault", "vault.key"])
     }
 
+    @Test func `another vault's vault-key after an unfinished first start costs no key`() async throws {
+        try await house.opened().store(Secret("text"), in: slot)
+        let first = try current()
+        try note(first, replacing: nil)
+        let other = House()
+        _ = try await other.opened()
+        let foreign = try VaultKeyFile(parsing: other.content(other.keyFile)).keyID + ".key"
+        house.write(other.content("\(other.keys)/\(foreign)"), "\(house.keys)/\(foreign)")
+        house.write(other.content(other.keyFile), house.keyFile)
+        // With the sealed session there it is refused, and without it taken for this directory's.
+        #expect(await failure { _ = try await house.opened() } != nil)
+        house.move("\(house.state)/vault", "\(house.state)/vault.away")
+        _ = try await house.opened()
+        #expect(house.names(house.keys) == [first.name, foreign].sorted())
+        house.move("\(house.state)/vault", "\(house.state)/vault.other")
+        house.move("\(house.state)/vault.away", "\(house.state)/vault")
+        house.write(first.vaultKey, house.keyFile)
+        #expect(try await house.opened().load(slot)?.text == Secret("text"))
+    }
+
+    @Test func `the note of the named key stays as long as the one of an earlier key`() async throws {
+        let keyring = FakeSource(.secretService)
+        _ = try await house.opened(.secretService, [keyring, house.keySource])
+        let first = try current()
+        try note(first, replacing: nil)
+        house.remove(house.keyFile)
+        keyring.become(.locked)
+        _ = try await house.opened(.keyFile, [keyring, house.keySource])
+        #expect(house.names(house.state).count == 4 && keyring.keys.count == 1)
+        keyring.become(.ready)
+        _ = try await house.opened(.keyFile, [keyring, house.keySource])
+        #expect(house.names(house.state) == ["vault", "vault.key"] && keyring.keys.isEmpty)
+    }
+
     @Test func `a source that is not there is asked again at the next start`() async throws {
         let keyring = FakeSource(.secretService)
         let sources: [any KeySource] = [keyring, house.keySource]

@@ -4,6 +4,8 @@ public struct ClosedSocket: Sendable, Equatable {
     public enum Reason: String, Sendable, CaseIterable {
         /// Its table is in the configuration still; while it says the same, nothing opens it.
         case revoked, expired
+        /// What was revoked is not known any more, so this may have been. Its table opens nothing while it says the same.
+        case forgotten
         /// Its table's name is that of a socket which a call made.
         case nameTaken = "name_taken"
         /// An account that it showed is configured for another provider or client now.
@@ -23,7 +25,7 @@ public struct ClosedSocket: Sendable, Equatable {
     public var isTrouble: Bool {
         switch reason {
         case .revoked, .expired: false
-        case .nameTaken, .accountChanged, .failed: true
+        case .forgotten, .nameTaken, .accountChanged, .failed: true
         }
     }
 
@@ -43,6 +45,9 @@ public struct ClosedSocket: Sendable, Equatable {
             switch reason {
             case .revoked: "It was revoked. It stays closed until its table is changed, at \(place)."
             case .expired: "Its time is over. It stays closed until its table is changed, at \(place)."
+            case .forgotten:
+                "The record of what was revoked (grants.json in the state directory) was lost or damaged, so this may have "
+                    + "been revoked. It stays closed until its table is changed, at \(place)."
             case .nameTaken:
                 "A socket of this name was made by ringback expose, and stays as it was. Give the table at \(place) "
                     + "another name; or run ringback expose revoke \(name), and then ringback reload."

@@ -26,13 +26,15 @@ public actor ExposedSocketRegistry {
         case closed(ExposedSocket, Ending)
         /// It has no socket, though it should; the sentence says why.
         case failed(name: String, reason: String)
-        /// The file of those that calls made made no sense.
+        /// The file of what is remembered made no sense, or is lost.
         case damaged(reason: String)
     }
 
     /// Why one ended.
     public enum Ending: String, Sendable {
         case revoked, expired
+        /// What was remembered is lost, and this may have been revoked.
+        case forgotten
         /// The configuration no longer has it, or has it otherwise.
         case configuration
         /// An account that it showed is configured for another provider or client.
@@ -53,6 +55,10 @@ public actor ExposedSocketRegistry {
     private(set) var closed: [ClosedSocket] = []
     /// The file does not say what is so; it is written again.
     var isUnsaved = false
+    /// There is a mark beside the file, which says that the file was written once.
+    var isMarked = false
+    /// The file is lost or damaged: until the configuration's tables have been taken up, each may have been revoked.
+    var isForgotten = false
     /// Changes take turns: each waits for sockets.
     private var turn: Promise<Void>?
     private var signal = Promise<Void>()
@@ -245,11 +251,20 @@ public actor ExposedSocketRegistry {
         return all.filter(\.isOfCall) + waiting.filter { !$0.hasExpired(at: clock.boot()) }
     }
 
+    /// Shows that the file was there, should it be lost.
+    static func mark(beside file: StateFile) -> StateFile { file.sibling(named: "grants.made") }
+
+    private static let markText = Array("grants.json was made beside this file, and is not to be missing.\n".utf8)
+
     func save() {
         guard isUnsaved else { return }
         guard let file else { return isUnsaved = false }
         let kept = ExposedSocketRecord(exposedSockets: keptOfCalls, tables: tables)
         isUnsaved = (try? file.write(kept.encode(bootID: clock.bootID))) == nil
+        if !isUnsaved, !isMarked {
+            isMarked = (try? ExposedSocketRegistry.mark(beside: file).write(ExposedSocketRegistry.markText)) != nil
+            isUnsaved = !isMarked
+        }
         if isUnsaved { ring() }
     }
 

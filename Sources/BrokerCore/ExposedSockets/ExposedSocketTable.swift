@@ -14,10 +14,11 @@ struct ExposedSocketTable: Sendable, Equatable {
     var ending: ExposedSocketRegistry.Ending?
 
     /// A table that is taken up now.
-    init(_ order: ExposedSocket.Order, by clock: BrokerClock) {
+    init(_ order: ExposedSocket.Order, by clock: BrokerClock, ending: ExposedSocketRegistry.Ending? = nil) {
         digest = ExposedSocketTable.digest(of: order)
         lifetime = order.lifetime
         expiry = order.lifetime.map { Deadline(in: $0, by: clock) }
+        self.ending = ending
     }
 
     init(digest: String, lifetime: Int?, expiry: Deadline?, ending: ExposedSocketRegistry.Ending?) {

@@ -25,15 +25,30 @@ extension ExposedSocketRegistry {
     }
 
     private func remembered() -> ExposedSocketRecord {
+        guard let file else { return ExposedSocketRecord() }
         do throws(VaultError) {
-            guard let bytes = try file?.read(atMost: ExposedSocketRecord.maxSize) else { return ExposedSocketRecord() }
-            if let known = ExposedSocketRecord(reading: bytes, by: clock) { return known }
-            let place = file?.setAside()
-            record(.damaged(reason: "It makes no sense\(place.map { ", and is now \($0)" } ?? "")."))
+            isMarked = try ExposedSocketRegistry.mark(beside: file).read(atMost: 256) != nil
         } catch {
-            record(.damaged(reason: ExposedSocketRegistry.words(of: BrokerError(error))))
+            // A mark that cannot be read is there.
+            isMarked = true
+        }
+        do throws(VaultError) {
+            guard let bytes = try file.read(atMost: ExposedSocketRecord.maxSize) else {
+                if isMarked { forgotten("It is lost.") }
+                return ExposedSocketRecord()
+            }
+            if let known = ExposedSocketRecord(reading: bytes, by: clock) { return known }
+            let place = file.setAside()
+            forgotten("It makes no sense\(place.map { ", and is now \($0)" } ?? "").")
+        } catch {
+            forgotten(ExposedSocketRegistry.words(of: BrokerError(error)))
         }
         return ExposedSocketRecord()
+    }
+
+    private func forgotten(_ reason: String) {
+        isForgotten = true
+        record(.damaged(reason: reason))
     }
 
     private func bringBack(_ remembered: ExposedSocket) async {
@@ -99,6 +114,7 @@ extension ExposedSocketRegistry {
                 await self.endUnlessAsBefore(exposedSocket, wanted[exposedSocket.name]?.order)
             }
             for (order, place) in orders { await self.takeUp(order, place) }
+            self.isForgotten = false
             self.save()
         }
     }
@@ -124,12 +140,13 @@ extension ExposedSocketRegistry {
             open[order.name]?.origin = .configuration(place)
             return
         }
-        let table = tables[order.name] ?? ExposedSocketTable(order, by: clock)
+        let table = tables[order.name] ?? ExposedSocketTable(order, by: clock, ending: isForgotten ? .forgotten : nil)
         if tables.updateValue(table, forKey: order.name) == nil, table.isKept { isUnsaved = true }
         let exposedSocket = ExposedSocket(
             id: fresh.id, order: order, origin: fresh.origin, createdAt: fresh.createdAt, expiry: table.expiry)
         switch table.ending {
         case .revoked: note(ClosedSocket(exposedSocket, .revoked))
+        case .forgotten: note(ClosedSocket(exposedSocket, .forgotten))
         case nil where !exposedSocket.hasExpired(at: clock.boot()): await tryToBegin(await bound(exposedSocket))
         case nil:
             // Its time was over while the daemon was away.

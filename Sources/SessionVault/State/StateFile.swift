@@ -12,6 +12,9 @@ public struct StateFile: Sendable {
         self.name = name
     }
 
+    /// Another file of the same directory.
+    public func sibling(named name: String) -> StateFile { StateFile(directory: directory, name: name) }
+
     /// The file's content; nil if there is none. At most `limit` bytes.
     ///
     /// - Throws: ``VaultError/damaged(reason:)`` for a file that cannot be read, is longer, or is open to others.

@@ -1,3 +1,4 @@
+import Glibc
 import SessionVault
 import Testing
 
@@ -130,6 +131,46 @@ import Testing
         await second.configure([(order("one", 60), "f:1")])
         #expect(sockets.open == ["one"])
         #expect(await second.missing.isEmpty)
+    }
+
+    @Test(arguments: [nil, "", "{\"version\":1", "{\"version\":9,\"grants\":[]}"])
+    func `a table that was revoked stays closed when the file that says so is lost or damaged`(text: String?)
+        async throws
+    {
+        let first = sessionManager()
+        await first.restore()
+        await first.configure([(order("one"), "f:1"), (order("two"), "f:2")])
+        try await first.revoke("one")
+        await first.closeAll()
+        if let text { try folder.file.write(Array(text.utf8)) } else { unsafe unlink("\(folder.path)/grants.json") }
+        // Over starts, too, and whether or not the start before it came to an end.
+        await sessionManager().restore()
+        for _ in 0..<2 {
+            let next = sessionManager()
+            await next.restore()
+            await next.configure([(order("one"), "f:1"), (order("two"), "f:2")])
+            #expect(sockets.open.isEmpty)
+            #expect(await next.missing.map(\.reason) == [.forgotten, .forgotten])
+            #expect(await next.missing.first?.detail.contains("f:1") == true)
+            #expect(told.all.contains("damaged"))
+            // A table that comes later, and one that is changed, are nobody's that was revoked.
+            await next.configure([(order("one", 60), "f:1"), (order("two"), "f:2"), (order("three"), "f:3")])
+            #expect(sockets.open == ["one", "three"])
+            await next.configure([(order("one"), "f:1"), (order("two"), "f:2")])
+            try await next.revoke("one")
+            await next.closeAll()
+            unsafe unlink("\(folder.path)/grants.json")
+        }
+    }
+
+    @Test func `where nothing was ever revoked, nothing is missed`() async throws {
+        for _ in 0..<2 {
+            let sessionManager = sessionManager()
+            await sessionManager.restore()
+            await sessionManager.configure([(order("one"), "f:1")])
+            #expect(sockets.open == ["one"] && !told.all.contains("damaged"))
+            await sessionManager.closeAll()
+        }
     }
 
     @Test func `a reload does not bring back what has expired, a change does`() async throws {

@@ -68,7 +68,7 @@ final class ExposedSocketFolder: Sendable {
         path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
     deinit {
-        for name in ["grants.json", "grants.json.damaged"] { unsafe unlink("\(path)/\(name)") }
+        for name in ["grants.json", "grants.json.damaged", "grants.made"] { unsafe unlink("\(path)/\(name)") }
         unsafe rmdir(path)
     }
     var file: StateFile { StateFile(directory: path, name: "grants.json") }
