@@ -15,7 +15,10 @@ extension SocketAPI {
 
     func unlockVault(_ call: Call) async throws(Problem) -> ServerResponse {
         let passphrase = try call.secret("passphrase")
-        try await forPerson(call) { () throws(BrokerError) in try await broker.unlockVault(passphrase: passphrase) }
+        let pid: Int32 = if case .local(_, let pid) = call.request.peer { pid } else { 0 }
+        try await forPerson(call) { () throws(BrokerError) in
+            try await broker.unlockVault(passphrase: passphrase, by: pid)
+        }
         return ServerResponse(json: vault())
     }
 

@@ -65,6 +65,8 @@ actor FlowRegistry {
     static let quietTime = 300
     /// An ended flow stays readable (seconds).
     private static let memory = 600
+    /// Ended flows that are remembered at most: beginning and cancelling flows must not fill the memory.
+    static let maxEnded = 256
 
     init(
         callbackReceiver: CallbackReceiver, clock: BrokerClock, work: Work,
@@ -280,8 +282,16 @@ actor FlowRegistry {
         let limit = clock.uptime - FlowRegistry.memory
         for (id, entry) in entries {
             guard let endedAt = entry.endedAt, endedAt < limit else { continue }
-            entries[id] = nil
-            identifiers[entry.flow.key] = nil
+            remove(id, entry)
         }
+        let ended = entries.filter { $0.value.endedAt != nil }
+        guard ended.count > FlowRegistry.maxEnded else { return }
+        let oldest = ended.sorted { ($0.value.endedAt ?? 0, $0.value.place) < ($1.value.endedAt ?? 0, $1.value.place) }
+        for (id, entry) in oldest.prefix(ended.count - FlowRegistry.maxEnded) { remove(id, entry) }
+    }
+
+    private func remove(_ id: String, _ entry: Entry) {
+        entries[id] = nil
+        identifiers[entry.flow.key] = nil
     }
 }

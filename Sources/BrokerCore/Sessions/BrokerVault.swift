@@ -14,8 +14,10 @@ extension Broker {
     }
 
     /// Opens the vault. The passphrase is for a source that asks for one.
-    public func unlockVault(passphrase: Secret?) async throws(BrokerError) {
-        if let error = await sessionManager.openVault(passphrase: passphrase, isAsked: true) { throw error }
+    ///
+    /// - Parameter pid: of the process that asks. One that has given wrong passphrases waits for a minute.
+    public func unlockVault(passphrase: Secret?, by pid: Int32 = 0) async throws(BrokerError) {
+        if let error = await sessionManager.openVault(passphrase: passphrase, isAsked: true, by: pid) { throw error }
     }
 
     /// Moves the vault's key to another source. The passphrase is for the new one.

@@ -71,8 +71,8 @@ actor SessionManager {
     var orphans: [Closed] = []
     /// Opening, closing and rekeying take turns.
     var vaultTurn: Promise<Void>?
-    /// Failed attempts to open the vault, milliseconds since boot.
-    var refusedOpenings: [Int] = []
+    /// Failed attempts to open the vault by process number, milliseconds since boot.
+    var refusedOpenings: [Int32: [Int]] = [:]
     /// What is to be done without being asked, and when (milliseconds since boot).
     var scheduler = Scheduler<ScheduledTask>()
     /// Refreshes that the agenda started and that run still, by provider.

@@ -1,7 +1,8 @@
 internal import Secrets
 internal import SessionVault
 
-/// A wrong passphrase may be tried this often, in this many milliseconds.
+/// A process may try a wrong passphrase this often, in this many milliseconds. What guards the passphrase is the cost of
+/// its derivation; this keeps a program that goes wrong from using the processor, and no other program out.
 private let attemptLimit = 5
 private let attemptWindow = 60_000
 /// What the vault would not tell is asked for again after this long (milliseconds).
@@ -36,17 +37,21 @@ extension SessionManager {
     }
 
     /// Opens the vault and loads every account. An open one stays as it is.
-    func openVault(passphrase: Secret?, isAsked: Bool) async -> BrokerError? {
-        await inVaultTurn { sessionManager in
+    ///
+    /// - Parameter pid: of the process that asked.
+    func openVault(passphrase: Secret?, isAsked: Bool, by pid: Int32 = 0) async -> BrokerError? {
+        // At once, so that those who may not try take no turn.
+        if isAsked, let error = attemptRefusal(pid) { return error }
+        return await inVaultTurn { sessionManager in
             if case .open = sessionManager.vaultState { return nil }
             if case .locked(let error, isAsked: true) = sessionManager.vaultState, !isAsked { return error }
-            if isAsked, let error = sessionManager.attemptRefusal() { return error }
+            if isAsked, let error = sessionManager.attemptRefusal(pid) { return error }
             do throws(VaultError) {
                 try await sessionManager.vault.open(passphrase: passphrase)
             } catch {
                 let failure = BrokerError(opening: error)
                 if isAsked {
-                    sessionManager.refusedOpenings.append(sessionManager.clock.boot())
+                    sessionManager.refusedOpenings[pid, default: []].append(sessionManager.clock.boot())
                     sessionManager.record(.vaultRefused(failure))
                 }
                 // A wrong passphrase does not change why the vault is locked.
@@ -60,7 +65,7 @@ extension SessionManager {
                 return failure
             }
             sessionManager.vaultState = .open
-            sessionManager.refusedOpenings = []
+            sessionManager.refusedOpenings = [:]
             sessionManager.scheduler.remove(.openVault)
             for name in sessionManager.lanes.keys { sessionManager.load(name, isNews: false) }
             for slot in sessionManager.unwritten.keys {
@@ -74,10 +79,12 @@ extension SessionManager {
         }
     }
 
-    private func attemptRefusal() -> BrokerError? {
+    private func attemptRefusal(_ pid: Int32) -> BrokerError? {
         let now = clock.boot()
-        refusedOpenings.removeAll { $0 <= now - attemptWindow }
-        guard refusedOpenings.count >= attemptLimit, let first = refusedOpenings.first else { return nil }
+        refusedOpenings = refusedOpenings.mapValues { $0.filter { $0 > now - attemptWindow } }.filter {
+            !$0.value.isEmpty
+        }
+        guard let own = refusedOpenings[pid], own.count >= attemptLimit, let first = own.first else { return nil }
         return .tooManyAttempts(retryAfter: (first + attemptWindow - now + 999) / 1_000)
     }
 

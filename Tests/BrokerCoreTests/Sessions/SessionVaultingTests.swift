@@ -259,4 +259,23 @@ import Testing
         #expect(await attempt() == nil)
         #expect(await house.failure() == nil)
     }
+
+    @Test func `wrong passphrases of one process keep no other process out`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        try await house.broker.lockVault()
+        await house.vault.failOpening(with: .wrongPassphrase)
+        func attempt(_ pid: Int32) async -> BrokerError? {
+            await error { () throws(BrokerError) in
+                try await house.broker.unlockVault(passphrase: Secret("guess"), by: pid)
+            }
+        }
+        for _ in 0..<5 { #expect(await attempt(7) == .wrongPassphrase) }
+        #expect(await attempt(7) == .tooManyAttempts(retryAfter: 60))
+        #expect(await attempt(8) == .wrongPassphrase)
+        await house.vault.failOpening(with: nil)
+        #expect(await attempt(7) == .tooManyAttempts(retryAfter: 60))
+        #expect(await attempt(8) == nil)
+        #expect(await house.failure() == nil)
+    }
 }
