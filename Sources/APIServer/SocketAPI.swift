@@ -24,6 +24,8 @@ public struct SocketAPI: Sendable {
         public var places: [Place]?
         /// Unix seconds: when the configuration that is in force was read.
         public var configurationReadAt: @Sendable () -> Int? = { nil }
+        /// How providers are reached.
+        public var network: @Sendable () -> Network = { Network() }
         /// Re-reads the configuration.
         public var reload: @Sendable () async -> Reloaded
         /// Reads a file of certificates that an account to come is to believe, as the configuration would.

@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include "CCurl.h"
@@ -100,10 +101,37 @@ static bool is_inside(const struct sockaddr *address) {
     return six->s6_addr[12] == 0 || six->s6_addr[12] == 127 || (six->s6_addr[12] == 169 && six->s6_addr[13] == 254);
 }
 
+// An address of one of this machine's interfaces: what listens on all of them answers there as it does on loopback.
+static bool is_own(const struct sockaddr *address) {
+    struct ifaddrs *interfaces;
+    if (getifaddrs(&interfaces) != 0) return false;
+    bool found = false;
+    for (struct ifaddrs *each = interfaces; each != NULL && !found; each = each->ifa_next) {
+        const struct sockaddr *own = each->ifa_addr;
+        if (own == NULL) continue;
+        struct in_addr four;
+        bool is_four = address->sa_family == AF_INET;
+        if (is_four) four = ((const struct sockaddr_in *)address)->sin_addr;
+        if (address->sa_family == AF_INET6) {
+            const struct in6_addr *six = &((const struct sockaddr_in6 *)address)->sin6_addr;
+            if (IN6_IS_ADDR_V4MAPPED(six)) {
+                memcpy(&four, &six->s6_addr[12], sizeof four);
+                is_four = true;
+            } else if (own->sa_family == AF_INET6) {
+                found = memcmp(six, &((const struct sockaddr_in6 *)own)->sin6_addr, sizeof *six) == 0;
+            }
+        }
+        if (is_four && own->sa_family == AF_INET)
+            found = four.s_addr == ((const struct sockaddr_in *)own)->sin_addr.s_addr;
+    }
+    freeifaddrs(interfaces);
+    return found;
+}
+
 static curl_socket_t open_outside(void *context, curlsocktype purpose, struct curl_sockaddr *address) {
     (void)context;
     (void)purpose;
-    if (is_inside(&address->addr)) return CURL_SOCKET_BAD;
+    if (is_inside(&address->addr) || is_own(&address->addr)) return CURL_SOCKET_BAD;
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 

@@ -4,6 +4,7 @@ public struct DaemonConfiguration: Sendable, Equatable {
     /// Sorted by name.
     public let accounts: [AccountConfiguration]
     public let vault: VaultConfiguration
+    public let network: NetworkConfiguration
     /// Sorted by name. Accounts whose redirect URI has a scheme of its own have that one too.
     public let schemes: [SchemeConfiguration]
     /// In the order of the file.
@@ -32,7 +33,8 @@ public struct DaemonConfiguration: Sendable, Equatable {
         guard loader.errors.isEmpty else { throw ConfigurationErrors(loader.errors) }
         return DaemonConfiguration(
             accounts: loader.accounts.values.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) },
-            vault: place.onlyVault ?? loader.vault, schemes: loader.schemes.values.sorted { $0.name < $1.name },
+            vault: place.onlyVault ?? loader.vault, network: loader.network,
+            schemes: loader.schemes.values.sorted { $0.name < $1.name },
             exposes: loader.exposes, showsNotices: loader.showsNotices, files: loader.files
         )
     }
@@ -59,6 +61,7 @@ private struct ConfigurationLoader {
     var accounts: [String: AccountConfiguration] = [:]
     var schemes: [String: SchemeConfiguration] = [:]
     var vault: VaultConfiguration
+    var network = NetworkConfiguration.standard
     var exposes: [ExposeConfiguration] = []
     var showsNotices = true
     var errors: [ConfigurationError] = []
@@ -107,14 +110,19 @@ private struct ConfigurationLoader {
     /// Names once, and accounts that there are. An account that has a mistake of its own is not missing too.
     mutating func checkExposes() {
         if errors.isEmpty { errors = exposes.flatMap { $0.mistakes(knowing: accounts.keys) } }
+        var names: Set<String> = []
         for (index, expose) in exposes.enumerated() {
-            let isTaken = exposes[..<index].contains { $0.name == expose.name }
-            guard isTaken || index >= ExposeConfiguration.most else { continue }
-            errors.append(
-                ConfigurationError(
-                    file: expose.source.file, line: expose.source.line, key: "expose.\(expose.name)",
-                    message: isTaken
-                        ? "another [[expose]] has this name" : "is one more than \(ExposeConfiguration.most)"))
+            let isTaken = !names.insert(expose.name).inserted
+            let isTooMany = index >= ExposeConfiguration.most
+            if isTaken || isTooMany {
+                errors.append(
+                    ConfigurationError(
+                        file: expose.source.file, line: expose.source.line, key: "expose.\(expose.name)",
+                        message: isTaken
+                            ? "another [[expose]] has this name" : "is one more than \(ExposeConfiguration.most)"))
+            }
+            // Those behind it are too many as well.
+            if isTooMany { return }
         }
     }
 
@@ -141,11 +149,15 @@ private struct ConfigurationLoader {
         if let vault = root.table("vault") {
             self.vault = VaultConfiguration.read(vault, over: self.vault, place: place, check: &check)
         }
+        if let network = root.table("network") {
+            self.network = NetworkConfiguration.read(network, place: place, check: &check)
+        }
         if let isEnabled = root.table("notifications")?.boolean("enabled") { showsNotices = isEnabled }
-        let unchecked = TOMLTableReader(document.root).table("accounts")
+        let written = TOMLTableReader(document.root).table("accounts")?.members ?? []
+        let unchecked = Dictionary(written.map { ($0.key, $0.node) }) { first, _ in first }
         for member in root.table("accounts")?.members ?? [] {
             var reader = AccountReader(
-                name: member.key, node: member.node, unchecked: unchecked?.table(member.key) ?? TOMLTableReader([]),
+                name: member.key, node: member.node, unchecked: TOMLTableReader(unchecked[member.key]),
                 place: place, isPrivateFile: content.isPrivate, check: check
             )
             if let account = reader.read() { accounts[account.name] = account }
@@ -160,9 +172,6 @@ private struct ConfigurationLoader {
                 if let expose = ExposeConfiguration.read(index + 1, node, check: &check) { exposes.append(expose) }
             }
         }
-        // Two errors of a line come in a fixed order too.
-        errors += check.errors.sorted {
-            ($0.line ?? 0, $0.key ?? "", $0.message) < ($1.line ?? 0, $1.key ?? "", $1.message)
-        }
+        errors += check.report
     }
 }

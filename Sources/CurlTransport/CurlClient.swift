@@ -4,12 +4,31 @@
 internal import CCurl
 internal import Glibc
 public import HTTPMessages
+internal import Synchronization
 
 /// Sends requests with libcurl: many at once, on one thread that exists only while there is something to send.
 ///
-/// HTTP/1.1 over TLS 1.2 or newer; plain HTTP to loopback only; no redirects, proxies, cookies or netrc.
+/// HTTP/1.1 over TLS 1.2 or newer; plain HTTP to loopback only; no redirects, cookies or netrc, and no proxy but a
+/// configured one.
 public final class CurlClient: HTTPClient {
     private let loop: CurlLoop
+    private let settings = Mutex(Settings())
+
+    private struct Settings {
+        var proxy: HTTPProxy?
+        /// Since when the system's certificate authorities may be others than those that were parsed.
+        var authoritiesChanged: ContinuousClock.Instant?
+    }
+
+    /// Takes over what holds for all requests from now on. The system's certificate authorities are read again.
+    ///
+    /// - Parameter proxy: for requests whose ``HTTPRequest/route`` is `standard`; nil for none.
+    public func configure(proxy: HTTPProxy?) {
+        settings.withLock { settings in
+            settings.proxy = proxy
+            settings.authoritiesChanged = .now
+        }
+    }
 
     /// Creates a client that calls itself `ringback/VERSION`. Costs nothing: the thread starts with the first request.
     public init(version: String) {
@@ -51,13 +70,27 @@ public final class CurlClient: HTTPClient {
         }
         let reply = Reply()
         let outcome = await withTaskCancellationHandler {
-            loop.submit(CurlLoop.Job(request: request, url: url, host: host, reply: reply))
+            loop.submit(job(request, url, host, reply))
             return await reply.outcome()
         } onCancel: {
             reply.give(.failure(.cancelled))
             loop.noteCancellation()
         }
         return try outcome.get()
+    }
+
+    private func job(_ request: HTTPRequest, _ url: WebURL, _ host: String, _ reply: Reply) -> CurlLoop.Job {
+        let settings = settings.withLock { $0 }
+        let proxy: HTTPProxy? =
+            switch request.route {
+            case .standard: settings.proxy
+            case .direct: nil
+            case .proxy(let proxy): proxy
+            }
+        return CurlLoop.Job(
+            request: request, url: url, host: host, proxy: proxy.flatMap { $0.covers(url) ? $0 : nil },
+            authoritiesAge: settings.authoritiesChanged.map { Int((ContinuousClock.now - $0).components.seconds) },
+            reply: reply)
     }
 
     /// Ends the thread. What is pending, and whatever is sent from now on, fails with `.cancelled`.

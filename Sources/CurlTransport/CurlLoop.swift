@@ -15,6 +15,10 @@ final class CurlLoop: Sendable {
         let request: HTTPRequest
         let url: WebURL
         let host: String
+        /// Nil for a direct connection.
+        let proxy: HTTPProxy?
+        /// Parsed certificate authorities of the system may be so old, in seconds; nil for any age.
+        let authoritiesAge: Int?
         let reply: Reply
     }
 

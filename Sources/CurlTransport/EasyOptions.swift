@@ -2,6 +2,7 @@
 // the environment and open files.
 
 internal import CCurl
+internal import Glibc
 internal import HTTPMessages
 internal import Secrets
 
@@ -39,6 +40,27 @@ internal import Secrets
         set(CURLOPT_NOSIGNAL, 1)
         set(CURLOPT_QUICK_EXIT, 1)
         set(CURLOPT_NOPROGRESS, 1)
+    }
+
+    /// Every request gets a tunnel (CONNECT) to its server, so that the proxy sees the server's name and nothing of the
+    /// request.
+    mutating func setProxy(_ proxy: HTTPProxy) {
+        set(CURLOPT_PROXY, proxy.url.text)
+        // Judged already, and the environment is not asked.
+        set(CURLOPT_NOPROXY, "")
+        set(CURLOPT_HTTPPROXYTUNNEL, 1)
+        set(CURLOPT_HEADEROPT, ccurl_header_separate)
+        set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
+        guard let credentials = proxy.credentials else { return }
+        set(CURLOPT_PROXYAUTH, ccurl_auth_basic)
+        set(CURLOPT_PROXYUSERNAME, credentials.user)
+        set(CURLOPT_PROXYPASSWORD, credentials.password)
+    }
+
+    /// libcurl parses the system's certificate authorities again if they were parsed longer ago.
+    mutating func setAuthoritiesAge(_ seconds: Int) {
+        // Known since libcurl 7.87; an older one parses them for each connection.
+        _ = unsafe ccurl_set_long(easy, CURLOPT_CA_CACHE_TIMEOUT, seconds)
     }
 
     /// A name that somebody else chose leads to nobody on this machine (PR-04): what is resolved is what is judged.
@@ -118,6 +140,20 @@ internal import Secrets
     /// libcurl keeps a copy.
     mutating func set(_ option: CURLoption, _ value: String) {
         note(unsafe ccurl_set_string(easy, option, value))
+    }
+
+    /// libcurl keeps a copy, which it erases.
+    mutating func set(_ option: CURLoption, _ value: Secret) {
+        let text = UnsafeMutableRawBufferPointer.allocate(byteCount: value.count + 1, alignment: 1)
+        defer {
+            if let base = text.baseAddress { unsafe explicit_bzero(base, text.count) }
+            unsafe text.deallocate()
+        }
+        value.withBytes { span in
+            unsafe span.withUnsafeBytes { unsafe text.copyBytes(from: $0) }
+        }
+        unsafe text[value.count] = 0
+        note(unsafe ccurl_set_string(easy, option, text.baseAddress?.assumingMemoryBound(to: CChar.self)))
     }
 
     private mutating func clear(_ option: CURLoption) {

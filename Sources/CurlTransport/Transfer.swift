@@ -9,6 +9,8 @@ internal import Secrets
     let easy: UnsafeMutableRawPointer
     let host: String
     let reply: Reply
+    private let proxy: HTTPProxy?
+    private let trustsOwnAuthorities: Bool
     private let keepsPartialBody: Bool
     private var fieldList: UnsafeMutablePointer<curl_slist>?
     private var head = ResponseHead()
@@ -21,13 +23,21 @@ internal import Secrets
         unsafe self.easy = easy
         host = job.host
         reply = job.reply
+        proxy = job.proxy
+        trustsOwnAuthorities = job.request.trust.certificateAuthorities != nil
         keepsPartialBody = job.request.keepsPartialBody
         body = ErasedBuffer(limit: job.request.limits.maxBody)
         unsafe fieldList = RequestFields.list(of: job.request)
         var options = unsafe EasyOptions(easy)
         options.setRules(for: job.url, limits: job.request.limits, keepsPartialBody: keepsPartialBody)
-        if job.request.refusesInsideAddresses { options.refuseInside() }
+        if let proxy = job.proxy {
+            // The proxy resolves the host's name: what is connected to from here is the proxy.
+            options.setProxy(proxy)
+        } else if job.request.refusesInsideAddresses {
+            options.refuseInside()
+        }
         options.setTrust(job.request.trust)
+        if let age = job.authoritiesAge { options.setAuthoritiesAge(age) }
         options.setMethod(job.request.method, body: job.request.body)
         options.set(CURLOPT_USERAGENT, userAgent)
         unsafe options.setFields(fieldList)
@@ -58,15 +68,50 @@ internal import Secrets
     private func failure(_ result: CURLcode) -> HTTPClientError? {
         if isTooLarge || head.isTooLarge || result == CURLE_FILESIZE_EXCEEDED { return .tooLarge(host: host) }
         guard result != CURLE_OK else { return nil }
+        if let proxy, let failure = proxyFailure(result, proxy) { return failure }
+        if result == CURLE_PEER_FAILED_VERIFICATION {
+            return .untrusted(
+                host: host,
+                reason: VerificationFailure.words(
+                    for: number(CURLINFO_SSL_VERIFYRESULT) ?? 0, hasOwnAuthorities: trustsOwnAuthorities))
+        }
         return HTTPClientError(result, host: host, hasHead: head.isComplete)
+    }
+
+    /// What the proxy did, if it opened no tunnel.
+    private func proxyFailure(_ result: CURLcode, _ proxy: HTTPProxy) -> HTTPClientError? {
+        let name = "\(proxy.url.host ?? ""):\(proxy.url.port.map(String.init) ?? "80")"
+        switch number(CURLINFO_HTTP_CONNECTCODE) ?? 0 {
+        case 200..<300: return nil
+        case 407:
+            return .unreachable(
+                host: host,
+                reason: proxy.credentials == nil
+                    ? "the proxy \(name) wants a user name and a password (proxy_credentials_file)"
+                    : "the proxy \(name) refuses the user name and password of proxy_credentials_file")
+        case 0: break
+        case let status: return .unreachable(host: host, reason: "the proxy \(name) refuses the connection (\(status))")
+        }
+        switch result {
+        case CURLE_COULDNT_RESOLVE_PROXY:
+            return .unreachable(host: host, reason: "the name of the proxy \(name) could not be resolved")
+        case CURLE_COULDNT_CONNECT:
+            return .unreachable(host: host, reason: "the connection to the proxy \(name) was refused")
+        case CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING, CURLE_UNSUPPORTED_PROTOCOL,
+            CURLE_WEIRD_SERVER_REPLY:
+            return .unreachable(host: host, reason: "\(name) does not answer as an HTTP proxy does")
+        default: return nil
+        }
+    }
+
+    private func number(_ name: CURLINFO) -> Int? {
+        var value = 0
+        return unsafe ccurl_get_long(easy, name, &value) == CURLE_OK ? value : nil
     }
 
     /// The status of the final answer; nil for a number that is none.
     private var status: Int? {
-        var status = 0
-        guard unsafe ccurl_get_long(easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK, (200...599).contains(status)
-        else { return nil }
-        return status
+        number(CURLINFO_RESPONSE_CODE).flatMap { (200...599).contains($0) ? $0 : nil }
     }
 
     // Both return what they took; anything else ends the transfer.

@@ -15,6 +15,8 @@ public struct HTTPRequest: Sendable {
     /// A successful answer that breaks off in its body is handed over as far as it came, see
     /// ``HTTPResponse/truncation``, in place of an error. For answers that cannot be asked for a second time.
     public var keepsPartialBody: Bool
+    /// The way to the server.
+    public var route = HTTPRoute.standard
     /// The host's name leads to no address of this machine or its link: for URLs that somebody else has chosen.
     public var refusesInsideAddresses = false
 

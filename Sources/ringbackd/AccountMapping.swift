@@ -21,6 +21,7 @@ extension Account {
             flowTimeout: account.flowTimeout,
             trust: account.trust, headers: account.headers.map { ($0.name, $0.value) },
             refreshMargin: account.refreshMargin, sessionWarnings: account.sessionWarnings)
+        route = account.route
         postLogoutRedirectURI = account.postLogoutRedirectURI
         grant = ServiceGrant(account)
         if let credential = account.clientSecretCredential {

@@ -61,7 +61,7 @@ enum Main {
         notices.connect(broker, helper, logger)
         let links = DeepLinkRegistry(broker, helper: helper, work: work, record: records.note, logger: logger)
         let reloader = Reloader(
-            place: place, readAt: readAt, broker: broker, helper: helper, vault: vault, peers: peers,
+            place: place, readAt: readAt, broker: broker, http: http, helper: helper, vault: vault, peers: peers,
             credentials: credentials, links: links, logger: logger)
         reloader.notices.set(notices)
         await reloader.apply(configuration)
@@ -75,6 +75,7 @@ enum Main {
             .init(name: "configuration", path: place.userFile ?? "none"),
         ]
         daemon.configurationReadAt = { reloader.readAt }
+        daemon.network = { reloader.network }
         daemon.exposedSockets = exposedSockets
         daemon.exposedAt = exposed.places.place
         daemon.tellOfCallback = notices.tell

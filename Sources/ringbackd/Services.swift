@@ -5,6 +5,7 @@ import CurlTransport
 import DeepLinks
 import Dispatch
 import Glibc
+import HTTPMessages
 import Launcher
 import LocalHTTP
 import Logging
@@ -18,6 +19,7 @@ import UnixSignals
 final class Reloader: Sendable {
     private let place: ConfigurationPlace
     private let broker: Broker
+    private let http: CurlClient
     private let helper: HelperConnection
     private let vault: any Vault
     private let peers: PeerUIDs
@@ -32,18 +34,28 @@ final class Reloader: Sendable {
     let notices = OnceBox<Notices>()
 
     init(
-        place: ConfigurationPlace, readAt: Int, broker: Broker, helper: HelperConnection, vault: any Vault,
+        place: ConfigurationPlace, readAt: Int, broker: Broker, http: CurlClient, helper: HelperConnection,
+        vault: any Vault,
         peers: PeerUIDs, credentials: Credentials, links: DeepLinkRegistry, logger: Logger
     ) {
         read = Mutex(readAt)
         self.place = place
         self.broker = broker
+        self.http = http
         self.helper = helper
         self.vault = vault
         self.peers = peers
         self.credentials = credentials
         self.links = links
         self.logger = logger
+    }
+
+    private let proxy = Mutex<HTTPProxy?>(nil)
+
+    /// How the network is used: the proxy that is in force, and variables that would name one and are not heeded.
+    var network: SocketAPI.Network {
+        SocketAPI.Network(
+            proxy: proxy.withLock { $0 }, ignoredVariables: Hardening.ignoredProxyVariables.withLock { $0 })
     }
 
     var readAt: Int { read.withLock { $0 } }
@@ -77,6 +89,8 @@ final class Reloader: Sendable {
     func apply(_ configuration: DaemonConfiguration) async {
         if vaultAtStart.value == nil { vaultAtStart.set(configuration.vault) }
         peers.replace(with: configuration)
+        http.configure(proxy: configuration.network.proxy)
+        proxy.withLock { $0 = configuration.network.proxy }
         await broker.configure(
             configuration.accounts.compactMap {
                 Account($0, helper: helper, vault: vault, credentials: credentials)

@@ -219,4 +219,37 @@ import Testing
         try folder.write("[notifications]\nenabled = false\n", to: "accounts.d/package.toml")
         #expect(throws: ConfigurationErrors.self) { try folder.load() }
     }
+
+    /// Each in a time that grows with the file and not with its square: the limit is far above that.
+    @Test(
+        .timeLimit(.minutes(2)),
+        arguments: [
+            (
+                "[accounts.a]\nissuer = \"https://id.example\"\nclient_id = \"c\"\n[accounts.a.headers]\n",
+                "X-# = \"v\"\n"
+            ),
+            ("", "[accounts.a#]\nissuer = \"https://id.example\"\nclient_id = \"c\"\n"),
+            (
+                "[accounts.a]\nissuer = \"https://id.example\"\nclient_id = \"c\"\n",
+                "[[expose]]\nname = \"e#\"\naccount = \"a\"\n"
+            ),
+            ("", "k# = 1\n"),
+        ])
+    func `a file of a mebibyte is read, whatever is in it`(head: String, line: String) async throws {
+        let folder = try Folder()
+        var text = head
+        var number = 0
+        while text.utf8.count < (1 << 20) - 200 {
+            text += line.replacing("#", with: String(number))
+            number += 1
+        }
+        try folder.write(text, to: "config.toml")
+        do {
+            #expect(try folder.load().accounts.isEmpty == false)
+        } catch let errors as ConfigurationErrors {
+            // Not every mistake of thousands is of use.
+            #expect((1...300).contains(errors.errors.count))
+            #expect(!line.hasPrefix("k") || errors.errors.last?.message.contains("more mistakes") == true)
+        }
+    }
 }

@@ -106,6 +106,36 @@ struct TestConnection: Sendable {
         _ = unsafe connect(descriptor, &nobody, socklen_t(MemoryLayout<sockaddr>.size))
     }
 
+    /// Opens a tunnel to a port of 127.0.0.1, as a proxy does: what either end sends goes to the other one, until one
+    /// of them closes.
+    func tunnel(to port: Int) {
+        let other = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
+        defer { close(other) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+        address.sin_port = in_port_t(UInt16(port).bigEndian)
+        let isConnected = unsafe withUnsafePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe connect(other, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
+        }
+        guard isConnected else { return answer("502 Bad Gateway") }
+        write("HTTP/1.1 200 Connection established\r\nVia: 1.1 test\r\n\r\n")
+        var buffer = [UInt8](repeating: 0, count: 16_384)
+        while true {
+            var entries = [
+                pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: other, events: Int16(POLLIN), revents: 0),
+            ]
+            guard unsafe poll(&entries, 2, 60_000) > 0 else { return }
+            for (entry, target) in zip(entries, [other, descriptor]) where entry.revents != 0 {
+                let count = unsafe recv(entry.fd, &buffer, buffer.count, 0)
+                guard count > 0, unsafe send(target, &buffer, count, Int32(MSG_NOSIGNAL)) == count else { return }
+            }
+        }
+    }
+
     /// Returns when the client has closed the connection.
     func waitUntilClosed() {
         while readSome() != nil {}

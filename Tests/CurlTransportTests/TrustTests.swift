@@ -5,7 +5,7 @@ import Synchronization
 import Testing
 
 /// A TLS server with a certificate of its own for 127.0.0.1 and localhost: the command line tool of OpenSSL.
-private final class TLSServer: Sendable {
+final class TLSServer: Sendable {
     static let tool = "/usr/bin/openssl"
     static var isPossible: Bool { unsafe access(tool, X_OK) == 0 }
 
@@ -22,7 +22,7 @@ private final class TLSServer: Sendable {
             """
             mkdir -m 700 \(directory) && cd \(directory) && openssl req -x509 -newkey ec -pkeyopt \
             ec_paramgen_curve:prime256v1 -nodes -subj /CN=localhost -addext \
-            subjectAltName=IP:127.0.0.1,DNS:localhost -days 2 -keyout key -out cert 2>/dev/null
+            subjectAltName=IP:127.0.0.1,DNS:localhost,DNS:provider.test -days 2 -keyout key -out cert 2>/dev/null
             """)
         certificate = Array(try shell("cat \(directory)/cert").utf8)
         let key = try shell(
@@ -50,7 +50,7 @@ private final class TLSServer: Sendable {
     var url: String { "https://127.0.0.1:\(port)/" }
 }
 
-private struct Failed: Error { let what: String }
+struct Failed: Error { let what: String }
 
 private let spawning = Mutex(())
 

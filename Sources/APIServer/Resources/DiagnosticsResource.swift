@@ -21,6 +21,7 @@ extension SocketAPI {
         }
         var checks = vaultFindings().map { SocketAPI.check($0, of: nil) }
         if call.query("account") == nil {
+            checks += networkFindings().map { SocketAPI.check($0, of: nil) }
             checks += await exposureTroubles().map { SocketAPI.check(SocketAPI.finding($0), of: nil) }
         }
         for (name, findings) in await findings(of: names) { checks += findings.map { SocketAPI.check($0, of: name) } }

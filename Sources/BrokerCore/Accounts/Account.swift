@@ -92,6 +92,8 @@ public struct Account: Sendable {
     public var refreshMargin: Int?
     /// Seconds before the session's own end that its people are warned.
     public var sessionWarnings: [Int]
+    /// The way to the provider.
+    public var route = HTTPRoute.standard
     /// Where the provider sends the browser after a sign-out there.
     public var postLogoutRedirectURI: String?
     /// How tokens are had without a person; nil where people sign in.

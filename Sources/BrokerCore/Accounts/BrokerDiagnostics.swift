@@ -172,6 +172,7 @@ private struct Diagnosis: Sendable {
     ) async -> [Finding] {
         var request = request
         request.trust = account.trust
+        request.route = account.route
         request.limits.timeout = Diagnosis.timeout
         for (name, value) in account.headers { request.fields.set(name, value) }
         let host = request.host

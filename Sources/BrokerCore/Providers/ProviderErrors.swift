@@ -8,6 +8,7 @@ extension Account {
     func send(_ request: HTTPRequest, over http: any HTTPClient) async throws(BrokerError) -> HTTPResponse {
         var request = request
         request.trust = trust
+        request.route = route
         request.refusesInsideAddresses = isStrange(request.url)
         for (name, value) in headers { request.fields.set(name, value) }
         do {

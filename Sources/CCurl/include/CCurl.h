@@ -24,6 +24,9 @@ CURLcode ccurl_set_list(CURL *easy, CURLoption option, struct curl_slist *value)
 CURLcode ccurl_set_blob(CURL *easy, CURLoption option, void *bytes, size_t count);
 typedef size_t (*ccurl_data_callback)(char *bytes, size_t size, size_t count, void *context);
 CURLcode ccurl_set_data_callback(CURL *easy, CURLoption option, ccurl_data_callback callback);
+/// What the macros stand for.
+static const long ccurl_auth_basic = CURLAUTH_BASIC;
+static const long ccurl_header_separate = CURLHEADER_SEPARATE;
 /// Connects to no address of this machine or its link, whatever a name leads to.
 CURLcode ccurl_refuse_inside(CURL *easy);
 CURLcode ccurl_get_long(CURL *easy, CURLINFO info, long *value);

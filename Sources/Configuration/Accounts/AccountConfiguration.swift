@@ -43,6 +43,8 @@ public struct AccountConfiguration: Sendable, Equatable {
     public let origins: [String]
     /// The certificates and public keys to believe; read when the configuration was.
     public let trust: ServerTrust
+    /// The way to the provider.
+    public let route: HTTPRoute
     /// Header fields that every request to the provider gets.
     public let headers: [FormEncoding.Pair]
     public let policy: AccountPolicy

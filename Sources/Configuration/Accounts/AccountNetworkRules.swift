@@ -61,6 +61,7 @@ extension AccountReader {
 
     mutating func readHeaders() -> [FormEncoding.Pair] {
         var headers: [FormEncoding.Pair] = []
+        var names: Set<String> = []
         for member in table.table("headers")?.members ?? [] {
             guard case .string(let value) = member.node.value else { continue }
             let lowered = member.key.lowercased()
@@ -68,7 +69,7 @@ extension AccountReader {
                 refuse("headers", member.node, member.key, "is not the name of a header field")
             } else if Self.reservedFields.contains(lowered) || lowered.hasPrefix("content-") {
                 refuse("headers", member.node, member.key, "is set by Ringback itself")
-            } else if headers.contains(where: { HTTPFields.isSame($0.name, member.key) }) {
+            } else if !names.insert(lowered).inserted {
                 refuse("headers", member.node, member.key, "stands here twice")
             }
             if !AccountReader.isPrintable(value, mayBeEmpty: true) {

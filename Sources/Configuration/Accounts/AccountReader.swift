@@ -39,6 +39,7 @@ struct AccountReader {
         let service = readService(of: client, at: provider)
         let redirect = readRedirect(of: provider)
         let trust = readTrust()
+        let route = readRoute()
         let scopes = readScopes(of: provider) ?? (isService ? [] : AccountReader.usualScopes(of: provider))
         let parameters = readParameters(of: provider)
         let warnings = table.integers("session_warnings")?.map(\.number).sorted(by: >)
@@ -53,7 +54,8 @@ struct AccountReader {
                 authorizationParameters: parameters,
                 flowTimeout: table.integer("flow_timeout") ?? AccountReader.usualFlowTimeout(of: provider),
                 refreshMargin: table.integer("refresh_margin"), sessionWarnings: warnings,
-                callbackPeerUIDs: readPeers(), origins: readOrigins(), trust: trust, headers: readHeaders(),
+                callbackPeerUIDs: readPeers(), origins: readOrigins(), trust: trust, route: route,
+                headers: readHeaders(),
                 policy: table.string("policy").flatMap(AccountPolicy.init) ?? .sameUID,
                 source: ConfigurationSource(file: check.file, line: node.line),
                 lines: Dictionary(table.members.map { ($0.key, $0.node.line) }, uniquingKeysWith: { first, _ in first })

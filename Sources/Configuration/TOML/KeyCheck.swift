@@ -7,6 +7,11 @@ struct KeyCheck {
     let file: String
     let isDropIn: Bool
     private(set) var errors: [ConfigurationError] = []
+    /// Mistakes that were found beside those of ``errors``.
+    private var untold = 0
+
+    /// More mistakes of one file are counted and not told.
+    static let maxErrors = 200
     /// Paths of known keys that somebody misspelt: they are not missing too.
     private(set) var meant: Set<[String]> = []
 
@@ -30,7 +35,21 @@ struct KeyCheck {
         }
     }
 
+    /// The mistakes in the order of the file, and how many there are beside them.
+    var report: [ConfigurationError] {
+        // Two of a line come in a fixed order too.
+        let sorted = errors.sorted {
+            ($0.line ?? 0, $0.key ?? "", $0.message) < ($1.line ?? 0, $1.key ?? "", $1.message)
+        }
+        guard untold > 0 else { return sorted }
+        return sorted + [ConfigurationError(file: file, message: "has \(untold) more mistakes, which are not shown")]
+    }
+
     mutating func refuse(_ node: TOMLDocument.Node, _ path: [String], _ message: String) {
+        guard errors.count < KeyCheck.maxErrors else {
+            untold += 1
+            return
+        }
         errors.append(
             ConfigurationError(file: file, line: node.line, key: KeyCheck.display(path), message: message)
         )
@@ -39,6 +58,10 @@ struct KeyCheck {
     private mutating func refuseUnknown(
         _ node: TOMLDocument.Node, _ path: [String], _ section: Key.Section, _ allowed: [String]
     ) {
+        guard errors.count < KeyCheck.maxErrors else {
+            untold += 1
+            return
+        }
         let name = path.last ?? ""
         let list = allowed.joined(separator: ", ")
         if isDropIn, Key.allowed(in: section)[name] != nil {

@@ -14,6 +14,8 @@ struct Key {
         case profile
         /// `[vault]`
         case vault
+        /// `[network]`
+        case network
         /// `[schemes.NAME]`
         case scheme
         /// `[[expose]]`
@@ -68,6 +70,7 @@ struct Key {
         Key(.file, "accounts", .sections(.account), "the accounts, by name"),
         Key(.file, "schemes", .sections(.scheme), "URL schemes of apps, by name"),
         Key(.file, "vault", .section(.vault), "how sessions rest on disk", isForDropIns: false),
+        Key(.file, "network", .section(.network), "how providers are reached", isForDropIns: false),
         Key(
             .file, "notifications", .section(.notifications), "what is shown on the desktop", isForDropIns: false),
         Key(.file, "expose", .list(.expose), "accounts shown through restricted sockets", isForDropIns: false),
@@ -76,6 +79,12 @@ struct Key {
             .vault, "key_source", .word(VaultConfiguration.keySources), "where the vault's key rests: chosen once"),
         Key(.vault, "key_directory", .string, "key-file: the directory of the key files, outside the state"),
         Key(.vault, "lock_with_screen", .boolean, "lock the vault when the screen is locked"),
+
+        Key(.network, "proxy", .string, "an HTTP proxy for all accounts: http://HOST:PORT"),
+        Key(
+            .network, "no_proxy", .strings, "hosts that are reached without it: names, with those below them; addresses"
+        ),
+        Key(.network, "proxy_credentials_file", .string, "a file with USER:PASSWORD for it"),
 
         Key(.account, "provider", .string, "a preset by name, or supabase; instead of issuer or endpoints"),
         Key(.account, "issuer", .string, "the URL of a server with discovery (OpenID Connect, RFC 8414)"),
@@ -121,6 +130,9 @@ struct Key {
         Key(.account, "session_warnings", .integers(1...2_592_000), "seconds before a session's end to tell of it"),
         Key(.account, "callback_peer_uids", .integers(0...4_294_967_294), "other users whose callbacks count"),
         Key(.account, "origins", .strings, "where adapters may send this account's token"),
+        Key(.account, "proxy", .string, "an HTTP proxy for this account instead: http://HOST:PORT, or none"),
+        Key(.account, "no_proxy", .strings, "hosts that are reached without that proxy"),
+        Key(.account, "proxy_credentials_file", .string, "a file with USER:PASSWORD for that proxy"),
         Key(.account, "ca_file", .string, "PEM certificates to believe instead of the system's"),
         Key(.account, "pinned_public_keys", .strings, "sha256//BASE64 of the keys the server may have"),
         Key(.account, "headers", .stringTable, "further header fields of requests to the provider"),

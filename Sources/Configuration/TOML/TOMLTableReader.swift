@@ -6,6 +6,11 @@ struct TOMLTableReader {
         self.members = members
     }
 
+    /// The table that a node holds; an empty one for anything else.
+    init(_ node: TOMLDocument.Node?) {
+        if case .table(let members)? = node?.value { self.members = members } else { members = [] }
+    }
+
     func node(_ key: String) -> TOMLDocument.Node? {
         members.first { $0.key == key }?.node
     }

@@ -1,0 +1,44 @@
+internal import BrokerCore
+public import HTTPMessages
+
+extension SocketAPI {
+    /// How providers are reached, for `ringback doctor`.
+    public struct Network: Sendable {
+        /// Of the configuration, for accounts that do not say otherwise.
+        public var proxy: HTTPProxy?
+        /// Variables that name proxies for other programs. Their values may hold passwords and are not kept.
+        public var ignoredVariables: [String]
+
+        public init(proxy: HTTPProxy? = nil, ignoredVariables: [String] = []) {
+            self.proxy = proxy
+            self.ignoredVariables = ignoredVariables
+        }
+    }
+
+    func networkFindings() -> [Finding] {
+        let network = daemon.network()
+        var findings: [Finding] = []
+        if let proxy = network.proxy {
+            let exceptions = proxy.exceptions.isEmpty ? "" : ", except to \(proxy.exceptions.joined(separator: ", "))"
+            findings.append(
+                Finding(
+                    "network", .ok,
+                    "Requests to providers go through the proxy \(proxy.url.text)\(exceptions). The proxy resolves their "
+                        + "names: that a name which a provider chose does not lead to this machine is checked for "
+                        + "addresses that are written as such alone."))
+        }
+        if !network.ignoredVariables.isEmpty {
+            let names = network.ignoredVariables.joined(separator: ", ")
+            let remedy =
+                network.proxy == nil
+                ? " If providers are reached through a proxy, write below [network]: proxy = "
+                    + "\"http://HOST:PORT\"" : ""
+            findings.append(
+                Finding(
+                    "network", network.proxy == nil ? .warning : .ok,
+                    "The daemon was started with \(names), and does not use what that says.\(remedy)",
+                    command: network.proxy == nil ? "ringback config check" : nil))
+        }
+        return findings
+    }
+}

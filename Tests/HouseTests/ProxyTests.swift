@@ -1,0 +1,94 @@
+// Providers behind a proxy, as a person configures it and sees it fail.
+
+import Glibc
+import StrictJSON
+import Testing
+
+@Suite struct `An HTTP proxy` {
+    private func configuration(_ proxy: Trap, _ more: String = "") -> String {
+        """
+        [network]
+        proxy = "http://127.0.0.1:\(proxy.port)"
+        no_proxy = ["direct.test"]
+
+        [accounts.far]
+        issuer = "https://provider.test"
+        client_id = "c"
+
+        [accounts.direct]
+        issuer = "https://id.direct.test"
+        client_id = "c"
+
+        [accounts.none]
+        issuer = "https://none.test"
+        client_id = "c"
+        proxy = "none"
+
+        [accounts.work]
+        issuer = "{sandbox}"
+        client_id = "ringback-demo"
+
+        \(more)
+        """
+    }
+
+    @Test func `is asked for providers elsewhere, and for no other`() async throws {
+        let proxy = try Trap()
+        try await Stage.play(configuration(proxy), startsDaemon: false) { stage in
+            let other = try Trap()
+            var environment = ["NOTIFY_SOCKET": stage.notices.path]
+            for name in ["http_proxy", "https_proxy", "ALL_PROXY"] {
+                environment[name] = "http://u:pw@127.0.0.1:\(other.port)"
+            }
+            _ = try stage.start("ringbackd", ["--state", stage.state], environment: environment)
+            try await stage.notices.wait(for: "READY=1", after: 0)
+            for account in ["direct", "none"] {
+                let answer = try await stage.api("POST", "/v1/accounts/\(account)/sign-in")
+                #expect(answer.status == 503, "\(answer)")
+            }
+            // This machine is not behind it.
+            try await stage.signIn()
+            #expect(try await !proxy.hasVisitor())
+            async let far = stage.api("POST", "/v1/accounts/far/sign-in")
+            #expect(try await proxy.hasVisitor(within: Bound.usual))
+            let answer = try await far
+            #expect(answer.status == 503 && answer.code == "provider_unreachable", "\(answer)")
+            #expect(try await !other.hasVisitor())
+
+            let doctor = try await stage.run("ringback", ["doctor", "--json"], environment: ["DISPLAY": ":99"])
+            let checks = try JSON(parsing: doctor.out.utf8)["checks"]?.array ?? []
+            let network = checks.filter { $0["check"] == "network" }.compactMap { $0["message"]?.string }
+            #expect(
+                network.contains { $0.contains("127.0.0.1:\(proxy.port)") && $0.contains("resolves") }, "\(network)")
+            #expect(network.contains { $0.contains("http_proxy, https_proxy, ALL_PROXY") }, "\(network)")
+            #expect(!doctor.out.contains("pw@"))
+
+            // Without [network], what the environment says is worth a warning.
+            try stage.write(configuration: "")
+            #expect(try await stage.ringback("reload").status == 0)
+            let later = try await stage.run("ringback", ["doctor", "--json"], environment: ["DISPLAY": ":99"])
+            let warning = try JSON(parsing: later.out.utf8)["checks"]?.array?.first { $0["check"] == "network" }
+            #expect(warning?["level"] == "warning", "\(later)")
+            #expect(warning?["message"]?.string?.contains("[network]") == true, "\(later)")
+        }
+    }
+
+    @Test(arguments: [
+        ("proxy = \"socks5://p:1\"", "must be http://HOST:PORT"), ("proxy = \"http://p\"", "must be http://HOST:PORT"),
+        ("proxy = \"http://u:pw@p:1\"", "proxy_credentials_file"), ("proxy = \"none\"", "must be http://HOST:PORT"),
+        ("no_proxy = [\"a\"]", "goes with proxy"),
+        ("proxy = \"http://p:1\"\nno_proxy = [\"https://a\"]", "a host's name"),
+        ("proxy = \"http://p:1\"\nproxy_credentials_file = \"/nowhere/x\"", "/nowhere/x"),
+        ("proxy = \"http://p:1\"\nproxy_credentials_file = \"{stage}/open\"", "chmod 600"),
+        ("proxy = \"http://p:1\"\nproxy_credentials_file = \"{stage}/none\"", "USER:PASSWORD"),
+    ])
+    func `that is configured with a mistake is refused with what to write`(table: String, words: String) async throws {
+        try await Stage.play("[network]\n\(table)\n", startsDaemon: false) { stage in
+            try stage.write("alice:sesame\n", to: "\(stage.directory)/open", mode: 0o644)
+            try stage.write("sesame\n", to: "\(stage.directory)/none", mode: 0o600)
+            let check = try await stage.ringback("config", "check")
+            #expect(check.status == 78 && (check.out + check.err).contains(words), "\(check)")
+            #expect(!(check.out + check.err).contains("sesame"))
+        }
+    }
+}
