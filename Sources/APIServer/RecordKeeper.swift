@@ -60,6 +60,12 @@ public final class RecordKeeper: Sendable {
         case .sessionClosed(let account, let subject): write("signed_out", account, subject: subject)
         case .sessionEnded(let account, let subject): write("session_ended", account, subject: subject)
         case .refreshFailed(let account, let error): write("refresh_failed", account, error)
+        case .idTokenDropped(let account, let error):
+            write("id_token_dropped", account, error) { members in
+                if case .provider(.invalidAnswer(let reason)) = error {
+                    members["reason"] = .string(RecordKeeper.bounded(reason))
+                }
+            }
         case .revocationPostponed(let account, let error): write("revocation_postponed", account, error)
         case .revocationDelivered(let account): write("revocation_delivered", account)
         case .revocationAbandoned(let account): write("revocation_abandoned", account)

@@ -52,6 +52,7 @@ public struct Broker: Sendable {
 
     /// Takes over the configuration's accounts, at start and at every reload.
     public func configure(_ accounts: [Account]) async {
+        await directory.doubtAll()
         for name in await sessionManager.configure(accounts) { await flowRegistry.cancel(name) }
         await revocations.lookAgain()
     }

@@ -30,6 +30,7 @@ public struct DaemonConfiguration: Sendable, Equatable {
         if let file = place.userFile { loader.readUserFile(file) }
         loader.checkExposes()
         if loader.errors.isEmpty { loader.errors = IDTokenAccountCheck.mistakes(in: loader.accounts) }
+        if loader.errors.isEmpty { loader.errors = RedirectMixUpCheck.mistakes(in: loader.accounts) }
         guard loader.errors.isEmpty else { throw ConfigurationErrors(loader.errors) }
         return DaemonConfiguration(
             accounts: loader.accounts.values.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) },

@@ -22,6 +22,14 @@ extension Account {
             trust: account.trust, headers: account.headers.map { ($0.name, $0.value) },
             refreshMargin: account.refreshMargin, sessionWarnings: account.sessionWarnings)
         route = account.route
+        requiresIssuerInResponse = account.requiresIssuerInResponse
+        asksConsentForOfflineAccess = account.asksConsentForOfflineAccess
+        pushedRequests =
+            switch account.pushedRequests {
+            case .automatic: .automatic
+            case .never: .never
+            case .required: .required
+            }
         postLogoutRedirectURI = account.postLogoutRedirectURI
         grant = ServiceGrant(account)
         if let credential = account.clientSecretCredential {

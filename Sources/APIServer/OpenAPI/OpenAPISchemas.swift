@@ -101,10 +101,11 @@ enum OpenAPISchemas {
             "stale": truth, "grant": text, "subject": text, "user": ["type": "object"], "aal": text,
             "next_aal": text, "migration": migration, "expires_at": number,
             "flow": object(["id": text, "method": text]), "error": OpenAPIDocument.reference("Problem"),
+            "notice": text,
         ]
     private static let optionalInAccount: Set = [
         "stale", "grant", "subject", "user", "aal", "next_aal", "migration", "expires_at", "flow",
-        "error",
+        "error", "notice",
     ]
     private static let account = object(accountMembers, optional: optionalInAccount)
 

@@ -30,6 +30,7 @@ extension SocketAPI {
         object["next_aal"] = view.nextAssurance.map { .string($0) }
         object["expires_at"] = view.expiresAt.map { .integer($0) }
         object["flow"] = view.flow.map { ["id": .string($0.id), "method": .string($0.method)] }
+        object["notice"] = view.notice.map { .string($0) }
         object["error"] = view.error.map { Problem($0, language: language).json }
         return .object(object)
     }

@@ -65,6 +65,15 @@ public struct Account: Sendable {
         public init(fetch: @escaping @Sendable () async throws(BrokerError) -> ClientKey) { self.fetch = fetch }
     }
 
+    /// Whether authorization requests are pushed (RFC 9126).
+    public enum PushedRequests: Sendable {
+        /// Where the metadata offer it. If it fails and is not required there, the request goes through the browser.
+        case automatic
+        case never
+        /// Always: without it there is no sign-in.
+        case required
+    }
+
     public var name: AccountName
     /// `oidc`, `oauth2`, `supabase` or a preset's name.
     public var provider: String
@@ -82,6 +91,11 @@ public struct Account: Sendable {
     public var redirectURI: String?
     /// `query` or `form_post`; nil leaves it to the provider's usual way, `query`.
     public var responseMode: String?
+    /// Every authorization response must carry `iss` (RFC 9207), whatever the metadata say.
+    public var requiresIssuerInResponse = false
+    public var pushedRequests = PushedRequests.automatic
+    /// `offline_access` is asked for with `prompt=consent` (OpenID Connect Core section 11).
+    public var asksConsentForOfflineAccess = false
     public var authorizationParameters: [(String, String)]
     /// Seconds that a sign-in may take.
     public var flowTimeout: Int

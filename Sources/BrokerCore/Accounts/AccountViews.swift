@@ -31,6 +31,8 @@ public struct AccountView: Sendable {
     public let grant: String?
     public let flow: FlowView?
     public let error: BrokerError?
+    /// What a person should know of a session that works: that nothing renews it, and what to do. One or two sentences.
+    public let notice: String?
 }
 
 /// What a caller wants of a session.
@@ -78,7 +80,15 @@ extension SessionManager {
             expiresAt: token?.expiry?.wall(by: clock), assurance: session?.project?.assurance?.rawValue,
             nextAssurance: session?.nextAssurance?.rawValue, migratesFrom: session?.project?.migratesFrom,
             grant: lane.account.grant?.word, flow: flow,
-            error: lane.error ?? lane.untouchable ?? lockError ?? ranOut(session, lane.account))
+            error: lane.error ?? lane.untouchable ?? lockError ?? ranOut(session, lane.account),
+            notice: session.flatMap { notice(of: $0, lane.account) })
+    }
+
+    /// A token without an end needs no renewal.
+    private func notice(of session: Session, _ account: Account) -> String? {
+        guard !session.isRefreshable, session.tokens[.own]?.expiry != nil else { return nil }
+        let advice = account.renewalAdvice ?? "When it ends, sign in again: ringback login \(account.name)"
+        return "The provider gave \(account.name) no refresh token: the session ends with its access token. \(advice)"
     }
 
     /// Why a session that is there has no token any more, if nothing can renew it.

@@ -45,6 +45,8 @@ public enum BrokerFact: Sendable {
     case refreshStarted(AccountName, reason: RefreshReason)
     case refreshSucceeded(AccountName)
     case refreshFailed(AccountName, BrokerError)
+    /// A refresh brought a good access token beside an ID token that cannot be used. Told once for each cause.
+    case idTokenDropped(AccountName, BrokerError)
     /// The provider could not be told of a sign-out; it is tried again until it hears.
     case revocationPostponed(AccountName, BrokerError)
     case revocationDelivered(AccountName)

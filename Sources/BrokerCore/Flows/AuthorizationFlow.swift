@@ -27,10 +27,8 @@ struct AuthorizationFlow: Sendable {
         account: Account, request: SignInRequest, metadata: ProviderMetadata, redirectURI: String
     ) throws(BrokerError) {
         let pkce = PKCE()
-        if let mode = account.responseMode, let offered = metadata.responseModes, !offered.contains(mode) {
-            throw .misconfigured("The provider of \(account.name) has no response mode \(mode).")
-        }
-        let scopes = request.scopes ?? account.scopes
+        try metadata.check(responseMode: account.responseMode, of: account.name)
+        let scopes = metadata.requestable(request.scopes ?? account.scopes)
         let source = scopes.contains("openid") ? RandomToken.base64URL(bits: 256) : nil
         do throws(OAuthError) {
             authorization = try AuthorizationRequest(
@@ -38,7 +36,7 @@ struct AuthorizationFlow: Sendable {
                 scopes: scopes, state: RandomToken.base64URL(bits: 256),
                 nonce: source.map(AuthorizationFlow.digest),
                 codeChallenge: pkce.challenge, responseMode: account.responseMode,
-                additionalParameters: account.authorizationParameters + request.parameters)
+                additionalParameters: account.parameters(of: request, for: scopes))
         } catch {
             throw BrokerError(error, host: account.name.rawValue)
         }
@@ -49,4 +47,37 @@ struct AuthorizationFlow: Sendable {
     }
 
     static func digest(of source: Secret) -> Secret { Secret(Digest.hex(Digest.sha256(source.revealedBytes()))) }
+}
+
+extension Account {
+    /// What an authorization request has beside the parameters of the standard. A refresh token is given for consent
+    /// (OpenID Connect Core section 11): `offline_access` without `prompt=consent` is ignored by some providers and
+    /// refused by others.
+    func parameters(of request: SignInRequest, for scopes: [String]) -> [(String, String)] {
+        let parameters = authorizationParameters + request.parameters
+        guard asksConsentForOfflineAccess, scopes.contains("openid"), scopes.contains("offline_access"),
+            !parameters.contains(where: { $0.0 == "prompt" })
+        else { return parameters }
+        return parameters + [("prompt", "consent")]
+    }
+}
+
+extension ProviderMetadata {
+    /// The scopes without `offline_access` if the provider lists its scopes and that one is not among them: some refuse
+    /// the whole request for it, on a page of their own.
+    func requestable(_ scopes: [String]) -> [String] {
+        guard let scopesSupported, !scopesSupported.contains("offline_access") else { return scopes }
+        return scopes.filter { $0 != "offline_access" }
+    }
+
+    /// Metadata that list no response modes offer `query` and `fragment` (RFC 8414 section 2). Endpoints by hand say
+    /// nothing about modes: there the configuration's word counts.
+    fileprivate func check(responseMode mode: String?, of account: AccountName) throws(BrokerError) {
+        guard let mode, issuer != nil || responseModes != nil else { return }
+        let offered = responseModes ?? ["query", "fragment"]
+        guard !offered.contains(mode) else { return }
+        throw .misconfigured(
+            "response_mode = \"\(mode)\" cannot be used for \(account): the provider's metadata offer "
+                + "\(offered.joined(separator: ", ")). Leave response_mode out.")
+    }
 }

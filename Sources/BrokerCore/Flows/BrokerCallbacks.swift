@@ -6,7 +6,7 @@ internal import Secrets
 /// Where loopback, custom scheme and paste meet. A callback that is not the genuine one of a pending flow changes
 /// nothing; the genuine one is worked on once, whoever waits for it.
 extension Broker {
-    /// Where loopback, custom scheme and paste meet: see docs/architecture.md, "The walk of a callback".
+    /// Where loopback, custom scheme and paste meet: the walk of a callback from its third room on.
     public func receive(_ text: String, form: [UInt8]? = nil) async -> CallbackVerdict {
         let callback: WebURL
         let response: AuthorizationResponse
@@ -27,7 +27,7 @@ extension Broker {
             return .ignored(error.explanation)
         }
         let address = String(text.prefix { $0 != "?" && $0 != "#" })
-        switch await flowRegistry.claim(response, at: address, fingerprint: fingerprint, isForm: form != nil) {
+        switch await flowRegistry.claim(response, at: address, fingerprint: fingerprint) {
         case .ignored(let reason): return .ignored(reason)
         case .ended: return .ended
         case .repeated(let verdict): return await verdict.wait() ?? .ignored("The caller went away.")

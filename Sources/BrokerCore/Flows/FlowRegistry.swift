@@ -168,7 +168,7 @@ actor FlowRegistry {
 
     /// Finds the flow of an authorization response. `address` is where it arrived, without query and fragment.
     func claim(
-        _ response: AuthorizationResponse, at address: String, fingerprint: [UInt8], isForm: Bool = false
+        _ response: AuthorizationResponse, at address: String, fingerprint: [UInt8]
     ) async -> Claim {
         guard let id = identifiers[response.stateKey], let entry = entries[id],
             case .authorization(let awaited) = entry.flow.awaited
@@ -179,12 +179,8 @@ actor FlowRegistry {
         guard FlowRegistry.isPlace(address, of: flow.redirectURI) else {
             return .ignored("It arrived at another address than the one this sign-in asked for.")
         }
-        // Who asked for a form has kept the code out of addresses: no other way is genuine.
-        guard isForm || awaited.authorization.responseMode != "form_post" else {
-            return .ignored("It came in an address, but this sign-in asked for a form.")
-        }
-        let metadata = awaited.metadata
-        guard response.check(issuer: metadata.idTokenIssuer, isAdvertised: metadata.supportsIssuerInResponse) else {
+        let isAnnounced = awaited.metadata.supportsIssuerInResponse || flow.account.requiresIssuerInResponse
+        guard response.check(issuer: awaited.metadata.idTokenIssuer, isAdvertised: isAnnounced) else {
             return .ignored("Its issuer (iss) is not the provider of this sign-in.")
         }
         switch await take(id, fingerprint) {

@@ -12,19 +12,21 @@ extension Provider {
         guard let endpoint = metadata.deviceAuthorizationEndpoint else {
             throw .methodUnsupported(Provider.noDevices(of: account))
         }
-        let registration = try await registration(metadata)
-        let scopes = request.scopes ?? account.scopes
+        let scopes = metadata.requestable(request.scopes ?? account.scopes)
         try check(metadata, for: scopes)
-        let asked = DeviceAuthorization.request(
-            scopes: scopes, additionalParameters: account.authorizationParameters + request.parameters,
-            registration: registration, endpoint: endpoint)
-        let response = try await account.send(asked, over: http)
+        let parameters = account.authorizationParameters + request.parameters
+        let response = try await send(as: try await registration(metadata), at: metadata) { registration in
+            DeviceAuthorization.request(
+                scopes: scopes, additionalParameters: parameters, registration: registration, endpoint: endpoint)
+        }
+        // Read again: the first request may have shown how the client's secret is to be sent.
+        let registration = try await registration(metadata)
         do throws(OAuthError) {
             return DeviceFlow(
                 metadata: metadata, scopes: scopes, registration: registration,
                 authorization: try DeviceAuthorization(parsing: response, from: endpoint), answeredAt: clock.boot())
         } catch {
-            throw BrokerError(error, host: asked.host).unquoting(registration.secret)
+            throw BrokerError(error, host: HTTPRequest(url: endpoint).host).unquoting(registration.secret)
         }
     }
 

@@ -25,8 +25,9 @@ struct Provider: Sendable {
         }
     }
 
-    /// Our registration, with the secret where there is one. Without a word in the configuration, a secret is sent the
-    /// way that every server must support (RFC 6749 section 2.3.1) unless this one says that it does not.
+    /// Our registration, with the secret where there is one. If the configuration does not say how the secret is sent, it
+    /// is sent the way that every server must support (RFC 6749 section 2.3.1), unless this one says, or has shown, that
+    /// it does not.
     func registration(_ metadata: ProviderMetadata) async throws(BrokerError) -> ClientRegistration {
         // A project knows no clients.
         if account.project != nil { return ClientRegistration(clientID: account.clientID, authentication: .none) }
@@ -39,7 +40,9 @@ struct Provider: Sendable {
         let offered = metadata.tokenEndpointAuthenticationMethods
         let takesBasic = offered?.contains(ClientAuthentication.clientSecretBasic.rawValue) ?? true
         let takesPost = offered?.contains(ClientAuthentication.clientSecretPost.rawValue) ?? false
-        let automatic: ClientAuthentication = !takesBasic && takesPost ? .clientSecretPost : .clientSecretBasic
+        let isShown = offered == nil ? await habits(metadata).takesSecretInForm : false
+        let automatic: ClientAuthentication =
+            isShown || (!takesBasic && takesPost) ? .clientSecretPost : .clientSecretBasic
         return try complete(
             ClientRegistration(
                 clientID: account.clientID, authentication: account.clientAuthentication ?? automatic, secret: secret))
@@ -68,42 +71,28 @@ struct Provider: Sendable {
         return registration
     }
 
-    /// Exchanges a flow's code and checks everything that comes back. The result is a session that nobody holds yet.
-    func exchange(_ code: Secret, of flow: AuthorizationFlow) async throws(BrokerError) -> Session {
-        let registration = try await registration(flow.metadata)
-        let request = TokenRequest.authorizationCode(
-            code: code, verifier: flow.pkce.verifier, redirectURI: flow.redirectURI, registration: registration,
-            endpoint: flow.metadata.tokenEndpoint)
-        let response = try await account.send(request, over: http)
-        let tokens: TokenSet
-        do throws(OAuthError) {
-            tokens = try TokenResponse(reading: response).tokenSet()
-        } catch {
-            throw BrokerError(error, host: request.host).unquoting(code, flow.pkce.verifier, registration.secret)
-        }
-        var session = try await session(
-            of: tokens, at: flow.metadata, askedFor: flow.scopes,
-            evidence: SignInEvidence(
-                needsIDToken: flow.nonce != nil, nonce: flow.nonce, code: code, maxAge: flow.authorization.maxAge))
-        session.identity?.nonceSource = flow.nonceSource
-        return session
-    }
-
     /// Asks for new tokens. Throws only what says that there is no answer to look into.
     func refresh(
         _ refreshToken: Secret, key: TokenKey, metadata: ProviderMetadata, registration: ClientRegistration
     ) async throws(BrokerError) -> RenewalResponse {
         if let conversation = asProject { return .project(try await conversation.refresh(refreshToken)) }
-        let request = TokenRequest.refresh(
-            token: refreshToken, scope: key.scopes, audience: key.audience, resource: key.resource,
-            registration: registration, endpoint: metadata.tokenEndpoint)
-        let response = try await account.send(request, over: http)
-        do throws(OAuthError) {
-            return .tokens(try TokenResponse(reading: response))
+        do throws(BrokerError) {
+            let response = try await send(as: registration, at: metadata) { registration in
+                TokenRequest.refresh(
+                    token: refreshToken, scope: key.scopes, audience: key.audience, resource: key.resource,
+                    registration: registration, endpoint: metadata.tokenEndpoint)
+            }
+            do throws(OAuthError) {
+                return .tokens(try TokenResponse(reading: response))
+            } catch {
+                // If the response was cut off, the cause says more than what is missing in it.
+                if let truncation = response.truncation { throw BrokerError(truncation) }
+                throw BrokerError(error, host: HTTPRequest(url: metadata.tokenEndpoint).host)
+                    .unquoting(refreshToken, registration.secret)
+            }
         } catch {
-            // Of an answer that was cut off, why it was says more than what is missing in it.
-            if let truncation = response.truncation { throw BrokerError(truncation) }
-            throw BrokerError(error, host: request.host).unquoting(refreshToken, registration.secret)
+            await doubt(error)
+            throw error
         }
     }
 
@@ -140,12 +129,14 @@ struct Provider: Sendable {
                     authenticationTime: identity.authenticationTime, authorizedParty: identity.authorizedParty,
                     nonce: identity.nonce, issuer: identity.issuer)
             }
-            let verified = try await verify(idToken, metadata, expected)
-            // Without an earlier ID token the subject is userinfo's word: it binds a later ID token all the same.
-            if let subject = session.subject, !Session.isSame(subject, verified.subject) {
-                throw .provider(.invalidAnswer("The ID token of \(issuer) is about another person than before."))
+            // Without an earlier ID token the subject is from userinfo: it binds a later ID token all the same.
+            if expected.previous == nil { expected.subject = session.subject }
+            switch try await judge(idToken, metadata, expected) {
+            case .success(let verified):
+                renewed.adopt(verified, idToken, by: clock)
+                renewed.idTokenOddity = nil
+            case .failure(let oddity): renewed.idTokenOddity = BrokerError(oddity, host: issuer)
             }
-            renewed.adopt(verified, idToken, by: clock)
         }
         let asked = key.scopes?.joined(separator: " ") ?? session.scope ?? ""
         if key == .own, let scope = tokens.scope(askedFor: account.scopes) { renewed.scope = scope }
@@ -175,12 +166,15 @@ struct Provider: Sendable {
         tokens += told.values.map { ($0.value, .accessToken) }
         var failure: BrokerError?
         for (token, hint) in tokens {
-            var request = RevocationRequest.build(
-                token: token, hint: hint, registration: registration, endpoint: endpoint)
-            request.limits.timeout = Provider.revocationTimeout
             // A token that the provider does not take back is no reason to keep it from the others.
             do throws(BrokerError) {
-                try await revoke(request)
+                let response = try await send(as: registration, at: metadata) { registration in
+                    var request = RevocationRequest.build(
+                        token: token, hint: hint, registration: registration, endpoint: endpoint)
+                    request.limits.timeout = Provider.revocationTimeout
+                    return request
+                }
+                try check(revocation: response, from: endpoint)
             } catch {
                 failure = failure ?? error.unquoting(token, registration.secret)
             }
@@ -189,12 +183,11 @@ struct Provider: Sendable {
         return true
     }
 
-    private func revoke(_ request: HTTPRequest) async throws(BrokerError) {
-        let response = try await account.send(request, over: http)
+    private func check(revocation response: HTTPResponse, from endpoint: String) throws(BrokerError) {
         do throws(OAuthError) {
             _ = try RevocationOutcome(parsing: response)
         } catch {
-            throw BrokerError(error, host: request.host)
+            throw BrokerError(error, host: HTTPRequest(url: endpoint).host)
         }
     }
 
@@ -225,15 +218,33 @@ struct Provider: Sendable {
     func verify(
         _ token: Secret, _ metadata: ProviderMetadata, _ expected: IDTokenExpectations
     ) async throws(BrokerError) -> IDToken {
-        guard let address = metadata.jwksURI else {
-            throw .misconfigured("The provider's metadata names no jwks_uri, so its ID tokens cannot be checked.")
-        }
-        let keys = try await keys(at: address, for: token)
+        let keys = try await keysForIDToken(token, metadata)
         do throws(OAuthError) {
             return try IDToken.verify(token, keys: keys, expecting: expected)
         } catch {
             throw BrokerError(error, host: metadata.issuer ?? "the provider")
         }
+    }
+
+    /// Judges the ID token of a refresh, see ``IDToken/judge(refreshed:keys:expecting:)``.
+    private func judge(
+        _ token: Secret, _ metadata: ProviderMetadata, _ expected: IDTokenExpectations
+    ) async throws(BrokerError) -> Result<IDToken, OAuthError> {
+        let keys = try await keysForIDToken(token, metadata)
+        do throws(OAuthError) {
+            return try IDToken.judge(refreshed: token, keys: keys, expecting: expected)
+        } catch {
+            throw BrokerError(error, host: metadata.issuer ?? "the provider")
+        }
+    }
+
+    private func keysForIDToken(
+        _ token: Secret, _ metadata: ProviderMetadata
+    ) async throws(BrokerError) -> JSONWebKeySet {
+        guard let address = metadata.jwksURI else {
+            throw .misconfigured("The provider's metadata names no jwks_uri, so its ID tokens cannot be checked.")
+        }
+        return try await keys(at: address, for: token)
     }
 
     /// The provider's keys; newer ones than those that are known if the token was signed with none of them.

@@ -7,6 +7,8 @@ actor ProviderDirectory {
     private struct Entry<Value: Sendable> {
         var value: Value?
         var fetchedAt = 0
+        /// When it was asked for last, with whatever result.
+        var askedAt: Int?
         /// When newer ones than those that did not fit were asked for.
         var refetchedAt: Int?
         var fetch: Promise<Result<Value, BrokerError>>?
@@ -28,6 +30,7 @@ actor ProviderDirectory {
 
     private var metadata: [Key: Entry<ProviderMetadata>] = [:]
     private var keys: [Key: Entry<JSONWebKeySet>] = [:]
+    private var habits: [ProviderHabits.Key: ProviderHabits] = [:]
     private let http: any HTTPClient
     private let work: Work
     private let clock: BrokerClock
@@ -42,6 +45,9 @@ actor ProviderDirectory {
     private static let confirmationTimeout: Duration = .seconds(5)
     /// A provider that did not confirm its metadata is believed this long before it is asked again (seconds).
     private static let confirmationPause = 900
+
+    /// Metadata whose endpoints fail are asked for again, but not more often than this (seconds).
+    private static let doubtInterval = 60
 
     init(http: any HTTPClient, work: Work, clock: BrokerClock) {
         self.http = http
@@ -81,8 +87,30 @@ actor ProviderDirectory {
         }
     }
 
+    /// Asks for everything again before its next use. What is known still counts while a provider does not answer.
+    func doubtAll() {
+        for key in metadata.keys { metadata[key]?.fetchedAt = clock.uptime - ProviderDirectory.metadataLifetime }
+        habits = [:]
+    }
+
+    /// An endpoint of the issuer's metadata has failed: they are asked for again before their next use.
+    func doubt(_ account: Account, issuer: String) {
+        let key = Key(issuer, account.trust)
+        guard let askedAt = metadata[key]?.askedAt, clock.uptime - askedAt >= ProviderDirectory.doubtInterval else {
+            return
+        }
+        metadata[key]?.fetchedAt = clock.uptime - ProviderDirectory.metadataLifetime
+    }
+
+    func habits(of key: ProviderHabits.Key) -> ProviderHabits { habits[key] ?? ProviderHabits() }
+
+    func note(of key: ProviderHabits.Key, _ change: @Sendable (inout ProviderHabits) -> Void) {
+        change(&habits[key, default: ProviderHabits()])
+    }
+
     private func noteMetadata(_ result: Result<ProviderMetadata, BrokerError>, at place: Int?, for key: Key) {
         metadata[key]?.fetch = nil
+        metadata[key]?.askedAt = clock.uptime
         switch result {
         case .success(let value):
             metadata[key]?.value = value

@@ -31,7 +31,12 @@ extension Account {
                 : "Google gives one with a person's first consent only: add authorization_params = "
                     + "{ prompt = \"consent\" } to the account and sign in once more."
         case "oidc", "microsoft":
-            return scopes.contains("offline_access") ? nil : "Most providers give one for the scope offline_access."
+            guard scopes.contains("offline_access") else {
+                return "Most providers give one for the scope offline_access."
+            }
+            let isConsentAsked = asksForConsent || (asksConsentForOfflineAccess && scopes.contains("openid"))
+            return isConsentAsked
+                ? nil : "Some providers give one after the user's consent only: set offline_access_consent = true."
         default: return nil
         }
     }

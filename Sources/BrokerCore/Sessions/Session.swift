@@ -80,6 +80,8 @@ public struct Session: Sendable, Equatable {
     /// True if the last refresh brought a new refresh token, false if it did not; nil before the first one.
     public var rotates: Bool?
     public var tokens: [TokenKey: AccessToken]
+    /// Why the ID token of the last refresh was dropped, if it was. Not kept in the vault.
+    public var idTokenOddity: BrokerError?
     /// At a Supabase project alone.
     public var project: SupabaseFacts?
     /// Of no person: the next token is fetched as the first was.

@@ -85,6 +85,9 @@ extension SessionManager {
         lanes[name]?.isUnsaved = unsaved != nil
         lanes[name]?.error = unsaved
         record(.refreshSucceeded(name))
+        if let oddity = session.idTokenOddity, oddity != lane.session?.idTokenOddity {
+            record(.idTokenDropped(name, oddity))
+        }
         post(.tokenRefreshed, name, session: session)
         if let former = lane.session { await noteIdentities(of: lane.account, from: former, to: session) }
         return .success(())

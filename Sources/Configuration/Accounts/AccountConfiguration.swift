@@ -29,6 +29,12 @@ public struct AccountConfiguration: Sendable, Equatable {
     public let postLogoutRedirectURI: String?
     /// `query` or `form_post`; nil if the request is not to say.
     public let responseMode: String?
+    /// True if every authorization response must carry `iss` (RFC 9207), whatever the provider's metadata say.
+    public let requiresIssuerInResponse: Bool
+    /// Whether authorization requests are pushed (RFC 9126).
+    public let pushedRequests: PushedRequests
+    /// True if the user is asked for consent (`prompt=consent`) when `offline_access` is requested by OpenID Connect.
+    public let asksConsentForOfflineAccess: Bool
     /// Beside those that the request sets itself: the preset's and the configuration's, sorted by name.
     public let authorizationParameters: [FormEncoding.Pair]
     /// Seconds that a sign-in may take.
@@ -52,6 +58,17 @@ public struct AccountConfiguration: Sendable, Equatable {
     public let source: ConfigurationSource
     /// The line of each key that is written in it.
     let lines: [String: Int]
+}
+
+/// Whether authorization requests go to the provider before the browser does (RFC 9126), in the words of the file.
+public enum PushedRequests: String, Sendable, Equatable, CaseIterable {
+    /// Where the provider's metadata offer it. If it does not work and is not required there, the request is sent
+    /// through the browser.
+    case automatic = "auto"
+    /// Never, whatever the metadata say.
+    case never
+    /// Always: without it there is no sign-in.
+    case required
 }
 
 /// Who may use an account.

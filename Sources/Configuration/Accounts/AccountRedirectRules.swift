@@ -56,9 +56,12 @@ extension AccountReader {
     }
 
     /// A form is posted to a listener: an address that opens an app, or that is pasted, carries none.
-    mutating func readResponseMode(_ redirect: RedirectTarget) -> String? {
+    mutating func readResponseMode(_ redirect: RedirectTarget, of provider: AccountProvider) -> String? {
         let mode = table.string("response_mode")
         guard mode == "form_post" else { return mode }
+        if case .preset(let preset) = provider, provider.issuer == nil {
+            refuse("response_mode", "\(preset.name) has no response mode form_post: leave response_mode out")
+        }
         if case .loopback = redirect { return mode }
         refuse("response_mode", "\"form_post\" needs a redirect_uri on loopback")
         return mode

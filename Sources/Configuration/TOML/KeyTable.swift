@@ -123,6 +123,15 @@ struct Key {
         Key(.account, "scopes", .strings, "what to ask for"),
         Key(.account, "redirect_uri", .string, "where the browser brings the answer"),
         Key(.account, "response_mode", .word(["query", "form_post"]), "how the browser brings the answer"),
+        Key(
+            .account, "authorization_response_iss", .boolean,
+            "refuse answers without the provider's name in them (iss, RFC 9207)"),
+        Key(
+            .account, "pushed_authorization_requests", .word(PushedRequests.allCases.map(\.rawValue)),
+            "send authorization requests to the provider before the browser (RFC 9126)"),
+        Key(
+            .account, "offline_access_consent", .boolean,
+            "ask for consent with the scope offline_access (prompt=consent)"),
         Key(.account, "post_logout_redirect_uri", .string, "where the provider sends the browser after a sign-out"),
         Key(.account, "authorization_params", .stringTable, "further parameters of the authorization request"),
         Key(.account, "flow_timeout", .integer(10...3_600), "seconds that a sign-in may take"),

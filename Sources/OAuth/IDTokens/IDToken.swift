@@ -28,29 +28,44 @@ public struct IDToken: Sendable {
     public static func verify(
         _ token: Secret, keys: JSONWebKeySet, expecting expected: IDTokenExpectations
     ) throws(OAuthError) -> IDToken {
-        let signature: JSONWebSignature
-        let signed: JSONWebSignature.Verified
-        do {
-            signature = try JSONWebSignature(parsing: token)
-            signed = try signature.verified(with: keys, allowed: expected.allowedAlgorithms)
+        try IDToken(signed: SignedClaims(token, keys, expected), expecting: expected)
+    }
+
+    /// Judges an ID token that came with a refresh (OpenID Connect Core section 12.2).
+    ///
+    /// Throws if the whole response is not to be used: the provider's keys did not sign the token, or its `iss`, `sub`,
+    /// `aud`, `azp` or a `nonce` that it has are not those of the session. A failure as a result concerns this ID token
+    /// alone: the access token beside it is good.
+    public static func judge(
+        refreshed token: Secret, keys: JSONWebKeySet, expecting expected: IDTokenExpectations
+    ) throws(OAuthError) -> Result<IDToken, OAuthError> {
+        let signed = try SignedClaims(token, keys, expected)
+        let parties = try IDTokenParties(claims: signed.claims)
+        try parties.check(expected, signer: signed.key)
+        do throws(OAuthError) {
+            return .success(try IDToken(signed: signed, expecting: expected))
         } catch {
-            throw .invalidIDToken(claim: error.part, reason: error.reason)
+            return .failure(error)
         }
-        // An access token or a logout token may carry our name as its audience; its type says what it is not
-        // (RFC 8725 section 3.11, RFC 9068 section 2.1). ID tokens say JWT or nothing.
-        if let type = signature.type, type.hasSuffix("+jwt") {
-            throw .invalidIDToken(claim: "typ", reason: "a token of another kind")
+    }
+
+    /// The claims of a token that the provider's keys signed.
+    private struct SignedClaims {
+        let signature: JSONWebSignature
+        let key: JSONWebKeySet.Key
+        let claims: JSONObject
+
+        init(
+            _ token: Secret, _ keys: JSONWebKeySet, _ expected: IDTokenExpectations
+        ) throws(OAuthError) {
+            do throws(JSONWebSignature.Failure) {
+                signature = try JSONWebSignature(parsing: token)
+                let signed = try signature.verified(with: keys, allowed: expected.allowedAlgorithms)
+                (key, claims) = (signed.key, signed.payload)
+            } catch {
+                throw .invalidIDToken(claim: error.part, reason: error.reason)
+            }
         }
-        let idToken = try IDToken(claims: signed.payload)
-        try idToken.checkParties(expected)
-        try idToken.checkSigner(signed.key, expected)
-        try idToken.checkTimes(expected)
-        try idToken.checkAge(expected)
-        try idToken.checkNonce(expected)
-        try idToken.checkHash("at_hash", of: expected.accessToken, algorithm: signature.algorithm)
-        try idToken.checkHash("c_hash", of: expected.code, algorithm: signature.algorithm)
-        if let previous = expected.previous { try idToken.checkSuccession(to: previous) }
-        return idToken
     }
 
     /// True if a token that was not believed may have been signed by a key that is newer than the set: fetch the set
@@ -60,23 +75,33 @@ public struct IDToken: Sendable {
         return signature.isKeyMissing(in: keys)
     }
 
-    private init(claims: JSONObject) throws(OAuthError) {
-        issuer = try IDToken.require(claims.text("iss"), "iss")
-        subject = try IDToken.require(claims.text("sub"), "sub")
-        audience = Set(try claims.audience())
+    private init(signed: SignedClaims, expecting expected: IDTokenExpectations) throws(OAuthError) {
+        // An access token or a logout token may carry our name as its audience; its type says what it is not
+        // (RFC 8725 section 3.11, RFC 9068 section 2.1). ID tokens say JWT or nothing.
+        if let type = signed.signature.type, type.hasSuffix("+jwt") {
+            throw .invalidIDToken(claim: "typ", reason: "a token of another kind")
+        }
+        let claims = signed.claims
+        let parties = try IDTokenParties(claims: claims)
+        issuer = parties.issuer
+        subject = parties.subject
+        audience = Set(parties.audience)
         expiresAt = try IDToken.require(claims.instant("exp"), "exp")
         issuedAt = try IDToken.require(claims.instant("iat"), "iat")
         authenticationTime = try claims.instant("auth_time")
-        authorizedParty = try claims.text("azp")
+        authorizedParty = parties.authorizedParty
         self.claims = claims
-        guard subject.isSubject else {
-            throw .invalidIDToken(claim: "sub", reason: "not 1 to 255 bytes without control characters")
-        }
         // A logout token may carry our name, its type is only recommended, and it must never sign anybody in
         // (OpenID Connect Back-Channel Logout section 2.4).
         guard claims["events"]?[IDToken.logoutEvent] == nil else {
             throw .invalidIDToken(claim: "events", reason: "a logout token")
         }
+        try parties.check(expected, signer: signed.key)
+        try checkTimes(expected)
+        try checkAge(expected)
+        try checkHash("at_hash", of: expected.accessToken, algorithm: signed.signature.algorithm)
+        try checkHash("c_hash", of: expected.code, algorithm: signed.signature.algorithm)
+        if let previous = expected.previous { try checkSuccession(to: previous) }
     }
 
     private static let logoutEvent = "http://schemas.openid.net/event/backchannel-logout"
@@ -84,33 +109,6 @@ public struct IDToken: Sendable {
     private static func require<Value>(_ value: Value?, _ claim: String) throws(OAuthError) -> Value {
         guard let value else { throw .invalidIDToken(claim: claim, reason: "missing") }
         return value
-    }
-
-    private func checkParties(_ expected: IDTokenExpectations) throws(OAuthError) {
-        // Against a template a directory must be named twice, alike: an absent one is the empty name.
-        let tenant = IssuerTemplate.isTemplate(expected.issuer) ? try claims.text("tid") ?? "" : nil
-        guard IssuerTemplate.admits(issuer, expected: expected.issuer, tenant: tenant) else {
-            throw .invalidIDToken(claim: "iss", reason: "another issuer")
-        }
-        // The list, not the set: a set takes two spellings of an accented letter for one audience.
-        let isOurs = try claims.audience().map { $0.isSameBytes(as: expected.clientID) }
-        guard isOurs.contains(true) else { throw .invalidIDToken(claim: "aud", reason: "for another client") }
-        if let authorizedParty {
-            guard authorizedParty.isSameBytes(as: expected.clientID) else {
-                throw .invalidIDToken(claim: "azp", reason: "issued to another client")
-            }
-        } else if isOurs.contains(false) {
-            // Without azp nothing says that the token was made for us and not for one of the others.
-            throw .invalidIDToken(claim: "azp", reason: "missing beside several audiences")
-        }
-    }
-
-    /// Directories that share a key set have keys of their own in it, each marked with its issuer.
-    private func checkSigner(_ key: JSONWebKeySet.Key, _ expected: IDTokenExpectations) throws(OAuthError) {
-        guard IssuerTemplate.isTemplate(expected.issuer), let owner = key.issuer else { return }
-        guard owner.isSameBytes(as: issuer) || owner.isSameBytes(as: expected.issuer) else {
-            throw .invalidIDToken(claim: "iss", reason: "signed with the key of another issuer")
-        }
     }
 
     private func checkTimes(_ expected: IDTokenExpectations) throws(OAuthError) {
@@ -139,17 +137,6 @@ public struct IDToken: Sendable {
         }
     }
 
-    private func checkNonce(_ expected: IDTokenExpectations) throws(OAuthError) {
-        let nonce = try claims.text("nonce").map { Secret($0) }
-        if let sent = expected.nonce, nonce != sent {
-            throw .invalidIDToken(claim: "nonce", reason: nonce == nil ? "missing" : "of another sign-in")
-        }
-        // A refreshed token need not repeat the nonce, but may show no other (section 12.2).
-        if let nonce, let earlier = expected.previous?.nonce, nonce != earlier {
-            throw .invalidIDToken(claim: "nonce", reason: "of another sign-in")
-        }
-    }
-
     private func checkHash(
         _ claim: String, of secret: Secret?, algorithm: SignatureAlgorithm
     ) throws(OAuthError) {
@@ -159,22 +146,8 @@ public struct IDToken: Sendable {
         }
     }
 
-    /// OpenID Connect Core section 12.2; the issuer was compared already, unless a template admits several.
+    /// OpenID Connect Core section 12.2, as far as ``IDTokenParties`` leaves it open.
     private func checkSuccession(to previous: IDTokenExpectations.Previous) throws(OAuthError) {
-        guard previous.issuer?.isSameBytes(as: issuer) ?? true else {
-            throw .invalidIDToken(claim: "iss", reason: "another issuer than before")
-        }
-        guard subject.isSameBytes(as: previous.subject) else {
-            throw .invalidIDToken(claim: "sub", reason: "another person than before")
-        }
-        guard audience.count == previous.audience.count,
-            audience.allSatisfy({ mine in previous.audience.contains { $0.isSameBytes(as: mine) } })
-        else { throw .invalidIDToken(claim: "aud", reason: "another audience than before") }
-        switch (authorizedParty, previous.authorizedParty) {
-        case (nil, nil): break
-        case (let mine?, let earlier?) where mine.isSameBytes(as: earlier): break
-        default: throw .invalidIDToken(claim: "azp", reason: "another party than before")
-        }
         if let authenticationTime, let earlier = previous.authenticationTime, authenticationTime != earlier {
             throw .invalidIDToken(claim: "auth_time", reason: "another sign-in than before")
         }

@@ -55,6 +55,8 @@ public struct IDTokenExpectations: Sendable {
     public var code: Secret?
     /// On refresh: the token before.
     public var previous: Previous?
+    /// Whom it must be about where no token came before; nil if anybody may sign in.
+    public var subject: String?
     /// What the provider says that it signs with. Never what a token's header says.
     public var allowedAlgorithms: Set<SignatureAlgorithm>
     /// The `max_age` that was asked for, in seconds: then `auth_time` must be there and no older.

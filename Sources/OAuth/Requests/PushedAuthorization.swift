@@ -26,18 +26,21 @@ public struct PushedAuthorization: Sendable, Equatable {
         return request
     }
 
-    /// True if the answer says that the endpoint is not there: a provider that does not ask for it is then asked the
-    /// usual way.
-    public static func isAbsent(_ response: HTTPResponse) -> Bool { [404, 405, 501].contains(response.status) }
+    /// True if the response refuses the client itself, so that an authorization request through the browser would be
+    /// refused too. One known server says so by 403 with an empty body.
+    public static func refusesClient(in response: HTTPResponse) -> Bool {
+        OAuthError.refusesClient(in: response, codes: ["invalid_client", "unauthorized_client"])
+            || (response.status == 403 && response.body.isEmpty)
+    }
 
-    /// Reads the answer (section 2.2): 201 with `request_uri` and `expires_in`, nothing less (PAR-02).
+    /// Reads the response (section 2.2): 201 with `request_uri` and `expires_in`. Some servers answer 200 in its place.
     public init(parsing response: HTTPResponse) throws(OAuthError) {
         try ResponseReader.checkStatus(response, of: .pushedAuthorization)
         let object = try ResponseReader.object(in: response, of: .pushedAuthorization)
         if let refusal = try ResponseReader.refusal(in: object, status: response.status, of: .pushedAuthorization) {
             throw .refused(refusal)
         }
-        guard response.status == 201 else {
+        guard [200, 201].contains(response.status) else {
             throw .invalid(.pushedAuthorization, reason: "HTTP \(response.status) in place of 201")
         }
         guard let uri = object["request_uri"]?.string, !uri.isEmpty, uri.utf8.count <= 2_048,
@@ -52,8 +55,9 @@ public struct PushedAuthorization: Sendable, Equatable {
 }
 
 extension AuthorizationRequest {
-    /// The URL to open for a request that was pushed: the client and the reference, nothing else (section 4).
+    /// The URL to open for a request that was pushed: the client and the reference (section 4), and the response type,
+    /// which some servers ask for beside them as OAuth 2.0 does (RFC 6749 section 4.1.1).
     public func url(of pushed: PushedAuthorization) -> String {
-        url(with: [("client_id", clientID), ("request_uri", pushed.requestURI)])
+        url(with: [("response_type", "code"), ("client_id", clientID), ("request_uri", pushed.requestURI)])
     }
 }

@@ -105,11 +105,15 @@ public struct AuthorizationResponse: Sendable, Equatable {
     /// What a flow with this state is kept under, see ``stateKey``.
     public static func key(forState state: Secret) -> [UInt8] { Digest.sha256(state.revealedBytes()) }
 
-    /// RFC 9207 section 2.4, for codes and errors alike: an `iss` must be the expected one byte for byte, and must be
-    /// there if the provider's metadata promise it. For a provider without a known issuer there is nothing to compare.
+    /// RFC 9207 section 2.4: an `iss` must be the expected one byte for byte, and must be there with a code if the
+    /// provider's metadata promise it. Some providers leave it out of error responses: whoever forges one needs the
+    /// state, and ends a sign-in at most. For a provider without a known issuer there is nothing to compare.
     /// Where the expected issuer is a template, see ``ProviderMetadata/idTokenIssuer``, any directory's will do.
     public func check(issuer expected: String?, isAdvertised: Bool) -> Bool {
-        guard let issuer else { return !isAdvertised }
+        guard let issuer else {
+            if case .refusal = outcome { return true }
+            return !isAdvertised
+        }
         guard let expected else { return true }
         return IssuerTemplate.admits(issuer, expected: expected, tenant: nil)
     }

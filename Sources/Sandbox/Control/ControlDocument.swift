@@ -89,6 +89,8 @@ struct ControlDocument {
         case "refresh_tokens": settings.refreshTokens = try member.oneOf(SandboxSettings.RefreshTokens.self)
         case "pushed_requests":
             settings.pushedRequests = try member.oneOf(SandboxSettings.PushedRequests.self)
+        case "pushed_status": settings.pushedStatus = try member.integer() == 200 ? 200 : 201
+        case "require_response_type": settings.requiresResponseType = try member.bool()
         case "device_grant": settings.offersDevices = try member.bool()
         case "device_interval": settings.deviceInterval = try member.integer()
         case "device_code_lifetime": settings.deviceCodeLifetime = try member.integer()

@@ -185,6 +185,8 @@ extension SandboxSettings {
             "registration": .string(registration.rawValue), "initial_access_token": .string(initialAccessToken),
             "registered_authentication": registeredAuthentication.map { .string($0.rawValue) } ?? .null,
             "registered_secret_lifetime": registeredSecretLifetime.map(JSON.integer) ?? .null,
+            "pushed_requests": .string(pushedRequests.rawValue), "pushed_status": .integer(pushedStatus),
+            "require_response_type": .bool(requiresResponseType),
             "require_nonce": .bool(requiresNonce), "omit_kid": .bool(omitsKeyIDs),
             "latency": .object(JSONObject(latencies)), "endpoints": .object(JSONObject(places)),
         ]

@@ -19,6 +19,8 @@ struct Ledger {
         let redirectURI: String
         let challenge: String
         let nonce: String?
+        /// The user was asked for consent.
+        let hasConsent: Bool
         let expiresAt: Int
         var isUsed = false
     }

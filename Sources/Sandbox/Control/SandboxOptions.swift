@@ -66,6 +66,8 @@ public struct SandboxSettings: Sendable, Equatable {
         case always
         /// Only if the scope was asked for (OpenID Connect Core section 11).
         case offlineAccess = "offline_access"
+        /// Only if the user was asked for consent to that scope, too: without `prompt=consent` it is ignored.
+        case offlineConsent = "offline_consent"
         case never
     }
 
@@ -93,6 +95,10 @@ public struct SandboxSettings: Sendable, Equatable {
     /// Answers to refreshes carry an ID token.
     public var renewsIDToken = true
     public var pushedRequests = PushedRequests.off
+    /// The status of a good answer to a pushed request; some servers say 200.
+    public var pushedStatus = 201
+    /// The authorization endpoint wants `response_type` beside a reference to a pushed request, as some servers do.
+    public var requiresResponseType = false
     /// Sign-ins on another device are offered (RFC 8628).
     public var offersDevices = true
     /// What clients are told to wait between two questions.

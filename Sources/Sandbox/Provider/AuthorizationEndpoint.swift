@@ -10,6 +10,8 @@ struct Interaction {
     let scopes: [String]
     let challenge: String
     let nonce: String?
+    /// The client asked that the user be asked for consent (`prompt=consent`).
+    let asksConsent: Bool
     /// Whom the page proposes.
     let loginHint: String?
     let expiresAt: Int
@@ -40,7 +42,9 @@ extension ProviderState {
         }
         let repeatsState = parameters.repeated.contains("state")
         let destination = Destination(
-            redirectURI: redirectURI, usesFormPost: parameters["response_mode"] == "form_post",
+            redirectURI: redirectURI,
+            usesFormPost: parameters["response_mode"] == "form_post"
+                && !perturbations.take(.authorizeIgnoresResponseMode),
             state: repeatsState ? nil : parameters["state"])
         do throws(Refusal) {
             let interaction = try check(parameters, client, destination, at: now)
@@ -91,6 +95,7 @@ extension ProviderState {
         return Interaction(
             client: client, redirectURI: destination.redirectURI, usesFormPost: destination.usesFormPost,
             state: destination.state, scopes: scopes, challenge: challenge, nonce: parameters["nonce"],
+            asksConsent: (parameters["prompt"] ?? "").split(separator: " ").contains("consent"),
             loginHint: parameters["login_hint"], expiresAt: now + ProviderState.pageLifetime)
     }
 
@@ -132,7 +137,7 @@ extension ProviderState {
         let code = newToken("code")
         ledger.codes[code] = Ledger.CodeGrant(
             family: family, redirectURI: interaction.redirectURI, challenge: interaction.challenge,
-            nonce: interaction.nonce, expiresAt: now + settings.codeLifetime)
+            nonce: interaction.nonce, hasConsent: interaction.asksConsent, expiresAt: now + settings.codeLifetime)
         counters.signIns += 1
         counters.codesIssued += 1
         return send([("code", code)], to: Destination(interaction))

@@ -12,6 +12,12 @@ enum Perturbation: String, CaseIterable, Sendable {
     case metadataNoIssParameter = "metadata_no_iss_parameter"
     case metadataNoRevocation = "metadata_no_revocation"
     case metadataNoUserinfo = "metadata_no_userinfo"
+    case metadataNoAuthenticationMethods = "metadata_no_authentication_methods"
+    case metadataNoResponseModes = "metadata_no_response_modes"
+    case metadataNoOfflineAccess = "metadata_no_offline_access"
+
+    /// The answer comes in the address, whatever response mode was asked for.
+    case authorizeIgnoresResponseMode = "authorize_ignores_response_mode"
 
     case callbackNoIss = "callback_no_iss"
     case callbackWrongIss = "callback_wrong_iss"
@@ -98,6 +104,11 @@ struct Perturbations {
         if take(.metadataNoIssParameter) { metadata["authorization_response_iss_parameter_supported"] = nil }
         if take(.metadataNoRevocation) { metadata["revocation_endpoint"] = nil }
         if take(.metadataNoUserinfo) { metadata["userinfo_endpoint"] = nil }
+        if take(.metadataNoAuthenticationMethods) { metadata["token_endpoint_auth_methods_supported"] = nil }
+        if take(.metadataNoResponseModes) { metadata["response_modes_supported"] = nil }
+        if take(.metadataNoOfflineAccess), let scopes = metadata["scopes_supported"]?.array {
+            metadata["scopes_supported"] = .array(scopes.filter { $0 != "offline_access" })
+        }
     }
 
     mutating func change(callback: inout [(String, String)], issuer: String) {

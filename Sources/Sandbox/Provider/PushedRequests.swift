@@ -29,7 +29,8 @@ extension ProviderState {
         let pairs = (request.form ?? []).filter { !ProviderState.credentials.contains($0.name) }
         pushed[name] = PushedRequest(clientID: client.id, pairs: pairs, expiresAt: now + ProviderState.pushedLifetime)
         return Answers.json(
-            ["request_uri": .string(name), "expires_in": .integer(ProviderState.pushedLifetime)], status: 201)
+            ["request_uri": .string(name), "expires_in": .integer(ProviderState.pushedLifetime)],
+            status: settings.pushedStatus)
     }
 
     /// The parameters of an authorization request, wherever they are; nil if they had to be pushed, or a reference does
@@ -38,6 +39,7 @@ extension ProviderState {
         guard let reference = parameters["request_uri"], reference.hasPrefix(ProviderState.prefixOfReferences) else {
             return settings.pushedRequests == .required ? nil : parameters
         }
+        if settings.requiresResponseType, parameters["response_type"] != "code" { return nil }
         guard let request = pushed.removeValue(forKey: reference), now < request.expiresAt,
             request.clientID == parameters["client_id"]
         else { return nil }

@@ -56,6 +56,7 @@ extension ProviderState {
             switch settings.refreshTokens {
             case .always: true
             case .offlineAccess: scopes.contains("offline_access")
+            case .offlineConsent: scopes.contains("offline_access") && grant.hasConsent
             case .never: false
             }
         let refreshToken = issuesRefreshToken ? newRefreshToken(of: grant.family, at: now) : nil

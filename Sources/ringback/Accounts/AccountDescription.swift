@@ -55,6 +55,9 @@ struct AccountDescription: ParsableArguments {
     @Option(help: ArgumentHelp("For a provider without discovery.", valueName: "url"))
     var revocationEndpoint: String?
 
+    @Option(help: ArgumentHelp("For a provider without discovery: who signed in is asked there.", valueName: "url"))
+    var userinfoEndpoint: String?
+
     /// The kinds of provider, of which an account has one.
     func check() throws {
         let kinds = [issuer != nil, provider != nil, authorizationEndpoint != nil || tokenEndpoint != nil]
@@ -95,6 +98,7 @@ struct AccountDescription: ParsableArguments {
             "endpoints",
             [
                 ("authorization", authorizationEndpoint), ("token", tokenEndpoint), ("revocation", revocationEndpoint),
+                ("userinfo", userinfoEndpoint),
             ])
         return text.text
     }

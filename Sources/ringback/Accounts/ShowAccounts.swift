@@ -26,7 +26,9 @@ struct ShowAccounts: ParsableCommand {
             var table = Table(columns: ["NAME", "PROVIDER", "STATE", "WHO", "TOKEN VALID", "PROBLEM"])
             for document in documents {
                 let account = try Account(reading: document)
-                table.add(ShowAccounts.cells(account, isService: document["grant"] != nil))
+                var cells = ShowAccounts.cells(account, isService: document["grant"] != nil)
+                if cells[5].isEmpty, let notice = document["notice"]?.string { cells[5] = notice }
+                table.add(cells)
             }
             for (index, line) in table.lines.enumerated() {
                 Output.line(index == 0 ? Style.bold.apply(line, on: .output) : line)

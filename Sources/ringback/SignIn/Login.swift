@@ -70,6 +70,7 @@ struct Login: ParsableCommand {
             do throws(RingbackError) {
                 let signedIn = try signIn(interruption).finish(calls)
                 if json.isWanted { Output.json(signedIn) } else { Output.line(SignInRun.result(account, signedIn)) }
+                if !json.isWanted, let notice = signedIn["notice"]?.string { Output.note(Sanitizer.line(notice)) }
                 if !json.isWanted, let hint = Assurance.hint(account, signedIn) { Output.note(hint) }
             } catch {
                 guard error.kind == .accountNotFound else { throw error }

@@ -32,7 +32,7 @@ import Testing
             ])
             let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
             let query = try FormEncoding.parse(WebURL(parsing: flow.authorizationURL).query ?? "")
-            #expect(query.map(\.name) == ["client_id", "request_uri"])
+            #expect(query.map(\.name) == ["response_type", "client_id", "request_uri"])
             guard case .completed = await house.broker.receive(try house.provider.consent(flow.authorizationURL))
             else { throw Unexpected() }
             let form = try #require(house.provider.requests.first { $0.endpoint == .pushed }?.form)
@@ -64,19 +64,58 @@ import Testing
         }
     }
 
-    @Test func `a refusal, a broken answer and an outage end the sign-in before the browser opens`() async throws {
+    @Test func `a refused client, and any failure where pushing is required, end the sign-in before the browser opens`()
+        async throws
+    {
+        for (turn, isRequired) in [
+            (.answer(401, #"{"error":"invalid_client"}"#, []), false), (.status(403), false),
+            (.answer(400, #"{"error":"invalid_request"}"#, []), true), (.status(503), true),
+        ] as [(FakeProvider.Turn, Bool)] {
+            let house = try await house([
+                "pushed_authorization_request_endpoint": endpoint,
+                "require_pushed_authorization_requests": .bool(isRequired),
+            ])
+            house.provider.script(.pushed, turn)
+            let error = await error { () throws(BrokerError) in
+                try await house.broker.signIn(House.name, SignInRequest())
+            }
+            #expect(error != nil)
+            #expect(house.doors.opened == house.doors.closed.count)
+        }
+    }
+
+    @Test func `where pushing is optional and fails, the request goes through the browser, then and later`()
+        async throws
+    {
         for turn: FakeProvider.Turn in [
             .answer(400, #"{"error":"invalid_request"}"#, []), .answer(200, "{}", []), .status(503),
             .fail(.unreachable(host: "id.example", reason: "gone")),
         ] {
             let house = try await house(["pushed_authorization_request_endpoint": endpoint])
             house.provider.script(.pushed, turn)
-            let error = await error { () throws(BrokerError) in
-                try await house.broker.signIn(House.name, SignInRequest())
-            }
-            guard case .provider? = error else { throw Unexpected() }
-            #expect(house.doors.opened == house.doors.closed.count)
+            try await house.signIn()
+            try await house.signIn()
+            #expect(house.provider.count(.pushed) == 1)
         }
+    }
+
+    @Test func `pushed_authorization_requests decides where it is said`() async throws {
+        let never = try await house(["pushed_authorization_request_endpoint": endpoint]) { $0.pushedRequests = .never }
+        try await never.signIn()
+        #expect(never.provider.count(.pushed) == 0)
+        let required = try await house(["pushed_authorization_request_endpoint": endpoint]) {
+            $0.pushedRequests = .required
+        }
+        required.provider.script(.pushed, .status(404))
+        let error = await error { () throws(BrokerError) in
+            try await required.broker.signIn(House.name, SignInRequest())
+        }
+        #expect(error != nil)
+        let absent = try await house([:]) { $0.pushedRequests = .required }
+        let missing = await self.error { () throws(BrokerError) in
+            try await absent.broker.signIn(House.name, SignInRequest())
+        }
+        guard case .misconfigured? = missing else { throw Unexpected() }
     }
 
     @Test func `a provider that requires it and says nowhere is misconfigured`() async throws {
@@ -89,20 +128,23 @@ import Testing
 
     // MARK: Form post
 
-    @Test func `FP-01: who asked for a form takes no answer from an address`() async throws {
+    @Test func `FP-01: an answer to a form_post request counts as a form, and in an address`() async throws {
         let house = try await house(["response_modes_supported": ["query", "form_post"]]) {
             $0.responseMode = "form_post"
         }
         let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
         #expect(flow.authorizationURL.contains("response_mode=form_post"))
         let callback = try house.provider.consent(flow.authorizationURL)
-        guard case .ignored = await house.broker.receive(callback) else { throw Unexpected() }
         let parts = callback.split(separator: "?", maxSplits: 1)
         let verdict = await house.broker.receive(String(parts[0]), form: Array(parts[1].utf8))
         guard case .completed = verdict else { throw Unexpected() }
+        let second = try await house.broker.signIn(House.name, SignInRequest()).flow
+        guard case .completed = await house.broker.receive(try house.provider.consent(second.authorizationURL)) else {
+            throw Unexpected()
+        }
     }
 
-    @Test func `a mode that the metadata exclude is refused, silence is not`() async throws {
+    @Test func `a response mode that the metadata do not list is refused`() async throws {
         let excluding = try await house(["response_modes_supported": ["query", "fragment"]]) {
             $0.responseMode = "form_post"
         }
@@ -111,7 +153,10 @@ import Testing
         }
         guard case .misconfigured? = error else { throw Unexpected() }
         let silent = try await house([:]) { $0.responseMode = "form_post" }
-        _ = try await silent.broker.signIn(House.name, SignInRequest())
+        let unlisted = await self.error { () throws(BrokerError) in
+            try await silent.broker.signIn(House.name, SignInRequest())
+        }
+        guard case .misconfigured? = unlisted else { throw Unexpected() }
     }
 
     // MARK: private_key_jwt

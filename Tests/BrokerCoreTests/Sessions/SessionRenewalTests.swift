@@ -79,7 +79,7 @@ import Testing
 
     /// Lies that a refreshed ID token may tell.
     enum Lie: String, CaseIterable {
-        case issuer, subject, audience, signature, authorizedParty, expired, algorithm
+        case issuer, subject, audience, signature, authorizedParty, algorithm
     }
 
     @Test(arguments: Lie.allCases)
@@ -100,7 +100,6 @@ import Testing
             case .audience: try mint.token(claims.setting("aud", "another-client"))
             case .signature: try other.token(claims)
             case .authorizedParty: try mint.token(claims.setting("azp", "another-client"))
-            case .expired: try mint.token(claims.setting("exp", .integer(house.clock.now - 3_600)))
             case .algorithm:
                 Base64URL.encode(Array(#"{"alg":"none"}"#.utf8)) + "." + Base64URL.encode(claims.serialized()) + "."
             }
@@ -184,6 +183,37 @@ import Testing
         _ = await house.broker.sessionManager.runDueTasks()
         #expect(await eventually { await house.vault.sessions.first?.refreshToken == Secret("refresh-3") })
         #expect(await eventually { (try? await house.view.error) == BrokerError?.none })
+    }
+
+    /// Members of a refreshed ID token that are odd, and concern that token alone.
+    private static let oddities: [[String: JSON?]] = [
+        ["auth_time": 1_799_999_999], ["exp": 1_700_000_000], ["exp": nil], ["iat": nil], ["iat": "now"],
+        ["nbf": 1_999_999_999], ["at_hash": "AAAAAAAAAAAAAAAAAAAAAA"],
+    ]
+
+    @Test(arguments: oddities.indices)
+    func `NAT-53: an odd ID token is dropped and told once, and the access token is served`(index: Int) async throws {
+        let house = try await House.expired()
+        let mint = try TokenMint()
+        house.provider.behave { manners in
+            manners.mint = mint
+            manners.claims["auth_time"] = 1_799_950_000
+        }
+        try await house.signIn()
+        let before = try #require(await house.vault.sessions.first?.identity?.token)
+        for _ in 0..<2 {
+            house.clock.advance(by: 3_600)
+            let claims = `Renewing a session`.oddities[index].reduce(house.provider.claims(of: "alice")) {
+                $0.setting($1.key, $1.value)
+            }
+            house.provider.script(.token, .setting("id_token", .string(try mint.token(claims))))
+            _ = try await house.token()
+        }
+        let session = try #require(await house.vault.sessions.first)
+        #expect(session.identity?.token == before)
+        #expect(session.unvalidatedRefreshToken == nil)
+        #expect(try await house.view.error == nil)
+        #expect(house.facts.names.count { $0 == "idTokenDropped" } == 1)
     }
 
     @Test func `userinfo's subject binds a later ID token`() async throws {

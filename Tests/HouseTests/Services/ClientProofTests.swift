@@ -148,7 +148,7 @@ extension JSON {
         try await play(offer) { stage in
             let flow = try await stage.signIn()
             let url = try LocalURL(flow.authorizationURL)
-            #expect(url.parameters.map(\.name) == ["client_id", "request_uri"], "\(url)")
+            #expect(url.parameters.map(\.name) == ["response_type", "client_id", "request_uri"], "\(url)")
             let pushed = try #require(try await stage.requests(at: "par").first)
             #expect(pushed.parameter("redirect_uri") == flow.redirectURI)
             #expect(pushed.parameter("code_challenge_method") == "S256" && pushed.parameter("state") != nil)
@@ -241,7 +241,10 @@ extension JSON {
         try await Stage.play(configuration) { stage in
             try await stage.sandbox.control(["pushed_requests": "required"])
             let flow = try await stage.signIn()
-            #expect(try LocalURL(flow.authorizationURL).parameters.map(\.name) == ["client_id", "request_uri"])
+            #expect(
+                try LocalURL(flow.authorizationURL).parameters.map(\.name) == [
+                    "response_type", "client_id", "request_uri",
+                ])
             #expect(try await stage.token() != nil)
         }
     }

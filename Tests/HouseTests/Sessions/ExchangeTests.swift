@@ -78,6 +78,41 @@ private struct Mistake: Sendable, CustomTestStringConvertible {
         }
     }
 
+    @Test(
+        arguments: [
+            ["kind": "status", "status": 503, "count": 1], ["kind": "status", "status": 500, "count": 1],
+            ["kind": "status", "status": 503, "retry_after": 2, "count": 1],
+            ["kind": "truncated", "processed": false, "count": 1],
+        ] as [JSON])
+    func `that passes is outlived: the same code and verifier are sent once more`(fault: JSON) async throws {
+        try await Stage.play { stage in
+            let flow = try await stage.begin()
+            let callback = try await Browser.signIn(at: flow.authorizationURL)
+            var fault = fault.object ?? JSONObject()
+            fault["endpoint"] = "token"
+            try await stage.sandbox.control(["faults": [.object(fault)]])
+            let (answer, _) = try await Browser.deliver(callback)
+            #expect(answer.location == "/done", "\(answer)")
+            let requests = try await stage.sandbox.log().filter { $0["endpoint"]?.string == "token" }
+            #expect(requests.count == 2, "\(requests)")
+            #expect(requests.first?["parameters"] == requests.last?["parameters"])
+            #expect(try await stage.token() != nil)
+        }
+    }
+
+    @Test func `after which the code is used up ends the sign-in with its own error`() async throws {
+        try await Stage.play { stage in
+            let flow = try await stage.begin()
+            let callback = try await Browser.signIn(at: flow.authorizationURL)
+            try await stage.sandbox.control([
+                "faults": [["endpoint": "token", "kind": "status", "status": 503, "processed": true, "count": 1]]
+            ])
+            #expect(try await Browser.deliver(callback).answer.location == "/failed")
+            #expect(try await stage.ended(flow)["error"]?["code"]?.string == "provider_unreachable")
+            #expect(try await stage.sandbox.counters().tokenRequests("authorization_code") == 2)
+        }
+    }
+
     @Test func `of the subject is noticed before anything is held`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()

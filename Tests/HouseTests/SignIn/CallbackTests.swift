@@ -78,6 +78,24 @@ private struct Forgery: Sendable, CustomTestStringConvertible {
         }
     }
 
+    @Test(arguments: [("access_denied", "access_denied"), ("invalid_scope", "provider_error")])
+    func `an error without the announced iss ends the flow, one with a wrong iss changes nothing`(
+        error: String, code: String
+    ) async throws {
+        try await Stage.play { stage in
+            let flow = try await stage.begin()
+            let genuine = try await Browser.signIn(at: flow.authorizationURL)
+            let failed = try genuine.setting("code", to: nil).setting("error", to: error)
+            let wrong = try failed.setting("iss", to: "https%3A%2F%2Fevil.example")
+            #expect(try await Browser.load(wrong).status == 404)
+            #expect(try await stage.api("GET", "/v1/flows/\(flow.id)")["status"]?.string == "pending")
+            let (answer, _) = try await Browser.deliver(failed.setting("iss", to: nil))
+            #expect(answer.status == 303 && answer.location == "/failed", "\(answer)")
+            let ended = try await stage.ended(flow)
+            #expect(ended["status"]?.string == "failed" && ended["error"]?["code"]?.string == code, "\(ended.text)")
+        }
+    }
+
     @Test func `without iss counts where the provider announces none`() async throws {
         try await Stage.play { stage in
             try await stage.sandbox.control(["perturb": ["metadata_no_iss_parameter", "callback_no_iss"]])

@@ -37,12 +37,13 @@ import Testing
         }
     }
 
-    @Test func `PAR-03: the browser carries the client and the reference only`() throws {
+    @Test func `PAR-03: the browser carries the response type, the client and the reference, no more`() throws {
         let pushed = try PushedAuthorization(parsing: answer(201, #"{"request_uri":"urn:x:1&2","expires_in":60}"#))
         #expect(pushed.expiresIn == 60)
         #expect(
             try authorization().url(of: pushed)
-                == "https://id.example.org/authorize?tenant=1&client_id=me&request_uri=urn%3Ax%3A1%262")
+                == "https://id.example.org/authorize?tenant=1&response_type=code&client_id=me&request_uri=urn%3Ax%3A1%262"
+        )
     }
 
     private func answer(_ status: Int, _ body: String) -> HTTPResponse {
@@ -51,17 +52,31 @@ import Testing
     }
 
     @Test(arguments: [
-        (200, #"{"request_uri":"urn:x","expires_in":60}"#), (201, "{}"), (201, ""), (201, "[]"),
+        (202, #"{"request_uri":"urn:x","expires_in":60}"#), (200, "{}"), (201, "{}"), (201, ""), (201, "[]"),
         (201, #"{"request_uri":"urn:x"}"#), (201, #"{"expires_in":60}"#),
         (201, #"{"request_uri":"","expires_in":60}"#), (201, #"{"request_uri":"a b","expires_in":60}"#),
         (201, #"{"request_uri":"urn:x","expires_in":0}"#), (201, #"{"request_uri":1,"expires_in":60}"#),
         (302, ""), (400, ""),
     ])
-    func `PAR-02: anything but 201 with a reference and its time is refused`(status: Int, body: String) {
+    func `PAR-02: anything but 201 or 200 with a reference and its time is refused`(status: Int, body: String) {
         let error = #expect(throws: OAuthError.self) { try PushedAuthorization(parsing: answer(status, body)) }
         guard case .invalid(.pushedAuthorization, _)? = error else {
             Issue.record("\(String(describing: error))")
             return
+        }
+    }
+
+    @Test func `200 counts as 201`() throws {
+        let pushed = try PushedAuthorization(parsing: answer(200, #"{"request_uri":"urn:x","expires_in":60}"#))
+        #expect(pushed.requestURI == "urn:x")
+    }
+
+    @Test func `a refusal of the client is told from a refusal of the request`() {
+        for (status, body) in [(401, ""), (400, #"{"error":"invalid_client"}"#), (403, "")] {
+            #expect(PushedAuthorization.refusesClient(in: answer(status, body)))
+        }
+        for (status, body) in [(400, #"{"error":"invalid_request"}"#), (403, "no"), (500, ""), (404, "")] {
+            #expect(!PushedAuthorization.refusesClient(in: answer(status, body)))
         }
     }
 

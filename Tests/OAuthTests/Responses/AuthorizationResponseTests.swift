@@ -60,7 +60,6 @@ private let vectors = VectorFile.all(in: "callbacks")
             ("https%3A%2F%2Fevil.example", "https://id.example", false, false),
             ("", "https://id.example", false, false),
             (nil, "https://id.example", false, true),
-            (nil, "https://id.example", true, false),
             ("https%3A%2F%2Fid.example", nil, false, true),
             (nil, nil, false, true),
         ] as [(String?, String?, Bool, Bool)])
@@ -71,6 +70,13 @@ private let vectors = VectorFile.all(in: "callbacks")
             let query = "\(outcome)&state=s1" + (issuer.map { "&iss=\($0)" } ?? "")
             let response = try AuthorizationResponse(parsingQuery: query)
             #expect(response.check(issuer: expected, isAdvertised: isAdvertised) == isAccepted)
+        }
+    }
+
+    @Test func `an announced issuer may be missing beside an error, never beside a code`() throws {
+        for (outcome, isAccepted) in [("code=c1", false), ("error=access_denied", true)] {
+            let response = try AuthorizationResponse(parsingQuery: "\(outcome)&state=s1")
+            #expect(response.check(issuer: "https://id.example", isAdvertised: true) == isAccepted)
         }
     }
 

@@ -1,0 +1,35 @@
+internal import OAuth
+
+/// How authorization requests are made and what their responses must have.
+extension AccountReader {
+    /// RFC 9207 compares with the issuer, so it needs one.
+    mutating func readIssuerInResponse(of provider: AccountProvider) -> Bool {
+        guard table.boolean("authorization_response_iss") == true else { return false }
+        if provider.issuer == nil {
+            refuse("authorization_response_iss", "needs issuer: without it there is nothing to compare iss with")
+        }
+        return true
+    }
+
+    mutating func readPushedRequests(of provider: AccountProvider) -> PushedRequests {
+        let key = "pushed_authorization_requests"
+        refuseAtProject(key, provider)
+        guard let mode = table.string(key).flatMap(PushedRequests.init) else { return .automatic }
+        if mode == .required, let endpoints = provider.endpoints, endpoints.pushedAuthorizationRequestEndpoint == nil {
+            refuse(key, "\"required\" needs pushed_authorization_request among the endpoints")
+        }
+        return mode
+    }
+
+    /// OpenID Connect Core section 11. The presets' providers decide about offline access in ways of their own.
+    mutating func readOfflineConsent(of provider: AccountProvider) -> Bool {
+        refuseAtProject("offline_access_consent", provider)
+        if let isWanted = table.boolean("offline_access_consent") { return isWanted }
+        if case .oidc = provider { return true }
+        return false
+    }
+
+    private mutating func refuseAtProject(_ key: String, _ provider: AccountProvider) {
+        if case .supabase = provider, table.has(key) { refuse(key, "has no meaning with provider = \"supabase\"") }
+    }
+}

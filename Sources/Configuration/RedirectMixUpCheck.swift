@@ -1,0 +1,68 @@
+internal import HTTPMessages
+internal import OAuth
+internal import SupabaseAuth
+
+/// Two accounts of different issuers do not share a redirect URI. Otherwise one provider could answer in the other's
+/// place, and the authorization code of one would be sent to the other (mix-up, RFC 9700 section 4.4). Only an `iss` in
+/// every authorization response (RFC 9207) tells them apart, and then both accounts must insist on it.
+enum RedirectMixUpCheck {
+    /// What is wrong, in the order of the accounts' names: one mistake for each account that shares with an earlier one.
+    static func mistakes(in accounts: [String: AccountConfiguration]) -> [ConfigurationError] {
+        var earlier: [AccountConfiguration] = []
+        var mistakes: [ConfigurationError] = []
+        for account in accounts.values.sorted(by: { $0.name < $1.name }) where account.service == nil {
+            if let other = earlier.first(where: { isMixable($0, account) }) {
+                mistakes.append(mistake(of: account, sharingWith: other))
+            }
+            earlier.append(account)
+        }
+        return mistakes
+    }
+
+    private static func isMixable(_ one: AccountConfiguration, _ other: AccountConfiguration) -> Bool {
+        one.issuerIdentity != other.issuerIdentity && one.redirect.isSamePlace(as: other.redirect)
+            && !(one.requiresIssuerInResponse && other.requiresIssuerInResponse)
+    }
+
+    private static func mistake(
+        of account: AccountConfiguration, sharingWith other: AccountConfiguration
+    ) -> ConfigurationError {
+        account.mistake(
+            at: "redirect_uri",
+            "\(account.redirect.template) is also the redirect URI of accounts.\(other.name) "
+                + "(\(other.place(of: "redirect_uri"))), which has another issuer: the answer of one provider could be "
+                + "taken for the other's. Give one of them a redirect_uri of its own. If both providers put iss into "
+                + "their answers (RFC 9207), authorization_response_iss = true for both accounts will do, too")
+    }
+}
+
+extension AccountConfiguration {
+    /// Accounts with the same one are at the same authorization server.
+    fileprivate var issuerIdentity: String {
+        switch provider {
+        case .supabase(let project): return project.project.authURL
+        case .oidc, .preset, .oauth2:
+            if let issuer = provider.issuer { return issuer }
+            return provider.endpoints.map { "\($0.authorizationEndpoint) \($0.tokenEndpoint)" } ?? provider.word
+        }
+    }
+
+    /// Where a key is written, or the account if the key is not.
+    fileprivate func place(of key: String) -> String { "\(source.file):\(lines[key] ?? source.line)" }
+}
+
+extension RedirectTarget {
+    /// True if the scheme, host, port and path are the same. A free port may be any port.
+    func isSamePlace(as other: RedirectTarget) -> Bool {
+        switch (self, other) {
+        case (.loopback(let host, let port, let path), .loopback(let otherHost, let otherPort, let otherPath)):
+            return host == otherHost && path == otherPath && (port == nil || otherPort == nil || port == otherPort)
+        case (.customScheme(let uri), .customScheme(let other)), (.https(let uri), .https(let other)):
+            guard let one = try? WebURL(parsing: uri), let two = try? WebURL(parsing: other) else {
+                return uri == other
+            }
+            return one.scheme == two.scheme && one.host == two.host && one.port == two.port && one.path == two.path
+        default: return false
+        }
+    }
+}

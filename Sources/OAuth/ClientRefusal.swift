@@ -1,0 +1,15 @@
+public import HTTPMessages
+
+extension OAuthError {
+    /// True if the response of an endpoint that authenticates clients says that it does not accept the client (RFC 6749
+    /// section 5.2): 401, or an error of these codes at another status than 5xx.
+    public static func refusesClient(
+        in response: HTTPResponse, codes: Set<String> = ["invalid_client", "incorrect_client_credentials"]
+    ) -> Bool {
+        if response.status == 401 { return true }
+        guard (200..<500).contains(response.status), let object = try? ResponseReader.tokenObject(in: response),
+            let refusal = try? ResponseReader.refusal(in: object, status: response.status, of: .token)
+        else { return false }
+        return codes.contains(refusal.code)
+    }
+}

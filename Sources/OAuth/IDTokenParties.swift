@@ -1,0 +1,93 @@
+internal import Secrets
+internal import StrictJSON
+
+/// Who made an ID token, about whom and for whom: `iss`, `sub`, `aud`, `azp` and `nonce`. If one of them is wrong, the
+/// response that the token came in belongs to somebody else, and none of its tokens is used.
+struct IDTokenParties {
+    let issuer: String
+    /// 1 to 255 bytes.
+    let subject: String
+    /// The list, not the set: a set takes two spellings of an accented letter for one audience.
+    let audience: [String]
+    let authorizedParty: String?
+    private let claims: JSONObject
+
+    init(claims: JSONObject) throws(OAuthError) {
+        self.claims = claims
+        guard let issuer = try claims.text("iss") else { throw .invalidIDToken(claim: "iss", reason: "missing") }
+        guard let subject = try claims.text("sub") else { throw .invalidIDToken(claim: "sub", reason: "missing") }
+        self.issuer = issuer
+        self.subject = subject
+        audience = try claims.audience()
+        authorizedParty = try claims.text("azp")
+        guard subject.isSubject else {
+            throw .invalidIDToken(claim: "sub", reason: "not 1 to 255 bytes without control characters")
+        }
+    }
+
+    func check(_ expected: IDTokenExpectations, signer: JSONWebKeySet.Key) throws(OAuthError) {
+        try checkParties(expected)
+        try checkSigner(signer, expected)
+        try checkNonce(expected)
+        if let wanted = expected.subject, !subject.isSameBytes(as: wanted) {
+            throw .invalidIDToken(claim: "sub", reason: "another person than before")
+        }
+        if let previous = expected.previous { try checkSuccession(to: previous) }
+    }
+
+    private func checkParties(_ expected: IDTokenExpectations) throws(OAuthError) {
+        // Against a template a directory must be named twice, alike: an absent one is the empty name.
+        let tenant = IssuerTemplate.isTemplate(expected.issuer) ? try claims.text("tid") ?? "" : nil
+        guard IssuerTemplate.admits(issuer, expected: expected.issuer, tenant: tenant) else {
+            throw .invalidIDToken(claim: "iss", reason: "another issuer")
+        }
+        let isOurs = audience.map { $0.isSameBytes(as: expected.clientID) }
+        guard isOurs.contains(true) else { throw .invalidIDToken(claim: "aud", reason: "for another client") }
+        if let authorizedParty {
+            guard authorizedParty.isSameBytes(as: expected.clientID) else {
+                throw .invalidIDToken(claim: "azp", reason: "issued to another client")
+            }
+        } else if isOurs.contains(false) {
+            // Without azp nothing says that the token was made for us and not for one of the others.
+            throw .invalidIDToken(claim: "azp", reason: "missing beside several audiences")
+        }
+    }
+
+    /// Directories that share a key set have keys of their own in it, each marked with its issuer.
+    private func checkSigner(_ key: JSONWebKeySet.Key, _ expected: IDTokenExpectations) throws(OAuthError) {
+        guard IssuerTemplate.isTemplate(expected.issuer), let owner = key.issuer else { return }
+        guard owner.isSameBytes(as: issuer) || owner.isSameBytes(as: expected.issuer) else {
+            throw .invalidIDToken(claim: "iss", reason: "signed with the key of another issuer")
+        }
+    }
+
+    private func checkNonce(_ expected: IDTokenExpectations) throws(OAuthError) {
+        let nonce = try claims.text("nonce").map { Secret($0) }
+        if let sent = expected.nonce, nonce != sent {
+            throw .invalidIDToken(claim: "nonce", reason: nonce == nil ? "missing" : "of another sign-in")
+        }
+        // A refreshed token need not repeat the nonce, but may show no other (section 12.2).
+        if let nonce, let earlier = expected.previous?.nonce, nonce != earlier {
+            throw .invalidIDToken(claim: "nonce", reason: "of another sign-in")
+        }
+    }
+
+    /// OpenID Connect Core section 12.2; the issuer was compared already, unless a template admits several.
+    private func checkSuccession(to previous: IDTokenExpectations.Previous) throws(OAuthError) {
+        guard previous.issuer?.isSameBytes(as: issuer) ?? true else {
+            throw .invalidIDToken(claim: "iss", reason: "another issuer than before")
+        }
+        guard subject.isSameBytes(as: previous.subject) else {
+            throw .invalidIDToken(claim: "sub", reason: "another person than before")
+        }
+        let (mine, theirs) = (Set(audience), previous.audience)
+        guard mine.count == theirs.count,
+            mine.allSatisfy({ mine in theirs.contains { $0.isSameBytes(as: mine) } })
+        else { throw .invalidIDToken(claim: "aud", reason: "another audience than before") }
+        switch (authorizedParty, previous.authorizedParty) {
+        case (nil, nil): break
+        case (let mine?, let earlier?) where mine.isSameBytes(as: earlier): break
+        default: throw .invalidIDToken(claim: "azp", reason: "another party than before")
+        }
+    }
+}

@@ -1,0 +1,140 @@
+import StrictJSON
+import Testing
+
+/// Providers as they are: what their metadata leave out, and what they do otherwise than the standards say.
+@Suite struct `A provider with habits of its own` {
+    @Test func `offline_access comes with prompt=consent, without which some give no refresh token`() async throws {
+        try await Stage.play { stage in
+            try await stage.sandbox.control(["refresh_tokens": "offline_consent"])
+            let flow = try await stage.signIn()
+            #expect(flow.authorizationURL.contains("prompt=consent"))
+            #expect(try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true]).status == 200)
+        }
+    }
+
+    @Test func `offline_access is left out where the provider does not list it, and the sign-in says what that means`()
+        async throws
+    {
+        try await Stage.play { stage in
+            try await stage.sandbox.control([
+                "refresh_tokens": "offline_consent", "perturb": ["metadata_no_offline_access"],
+            ])
+            let login = try stage.start("ringback", ["login", "work", "--no-browser"])
+            let url = try await login.line()
+            #expect(!url.contains("offline_access") && !url.contains("prompt=consent"), "\(url)")
+            _ = try await Browser.deliver(Browser.signIn(at: url))
+            let ended = try await login.end()
+            #expect(ended.status == 0, "\(ended)")
+            #expect(ended.err.contains("no refresh token"), "\(ended)")
+            let accounts = try await stage.ringback("accounts", "work")
+            #expect(accounts.out.contains("no refresh token"), "\(accounts)")
+        }
+    }
+
+    @Test func `consent is not asked for if the configuration says so`() async throws {
+        let configuration = Stage.twoAccounts.replacing(
+            "[accounts.home]", with: "offline_access_consent = false\n[accounts.home]")
+        try await Stage.play(configuration) { stage in
+            #expect(try await !stage.begin().authorizationURL.contains("prompt="))
+        }
+    }
+
+    @Test func `a client secret goes by Basic first and in the form after a refusal, which is remembered`() async throws
+    {
+        let configuration = """
+            [accounts.work]
+            issuer = "{sandbox}"
+            client_id = "posting"
+            client_secret = "hush-hush-hush"
+            scopes = ["openid", "offline_access"]
+
+            """
+        try await Stage.play(configuration) { stage in
+            try await stage.sandbox.control([
+                "perturb": ["metadata_no_authentication_methods"],
+                "clients": [["id": "posting", "secret": "hush-hush-hush", "authentication": "client_secret_post"]],
+            ])
+            try await stage.signIn()
+            #expect(try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true]).status == 200)
+            let requests = try await stage.sandbox.log().filter { $0["endpoint"]?.string == "token" }
+            #expect(requests.map { $0["status"]?.integer } == [401, 200, 200], "\(requests)")
+        }
+    }
+
+    @Test func `200 is taken for 201 after a push, and response_type stands beside the reference`() async throws {
+        try await Stage.play { stage in
+            try await stage.sandbox.control([
+                "pushed_requests": "required", "pushed_status": 200, "require_response_type": true,
+            ])
+            try await stage.signIn()
+        }
+    }
+
+    @Test func `a push that fails where it is optional is done without, then and later`() async throws {
+        try await Stage.play { stage in
+            try await stage.sandbox.control([
+                "pushed_requests": "offered",
+                "faults": [["endpoint": "par", "kind": "error", "error": "invalid_request", "status": 400]],
+            ])
+            try await stage.signIn()
+            try await stage.signIn()
+            #expect(try await stage.sandbox.counters().requests("par") == 1)
+        }
+    }
+
+    @Test func `a 403 without a word after a push says which settings to look at`() async throws {
+        try await Stage.play { stage in
+            try await stage.sandbox.control([
+                "pushed_requests": "offered", "faults": [["endpoint": "par", "kind": "empty", "status": 403]],
+            ])
+            let login = try await stage.ringback("login", "work", "--no-browser")
+            #expect(
+                login.status != 0 && login.err.contains("client_id") && login.err.contains("redirect_uri"), "\(login)")
+        }
+    }
+
+    @Test func `an answer in the address ends a form_post sign-in`() async throws {
+        let configuration = Stage.twoAccounts.replacing(
+            "[accounts.home]", with: "response_mode = \"form_post\"\n[accounts.home]")
+        try await Stage.play(configuration) { stage in
+            try await stage.sandbox.control(["perturb": ["authorize_ignores_response_mode"]])
+            try await stage.signIn()
+        }
+    }
+
+    @Test func `form_post that is not announced is refused before the browser opens`() async throws {
+        let configuration = Stage.twoAccounts.replacing(
+            "[accounts.home]", with: "response_mode = \"form_post\"\n[accounts.home]")
+        try await Stage.play(configuration) { stage in
+            try await stage.sandbox.control(["perturb": ["metadata_no_response_modes"]])
+            let login = try await stage.ringback("login", "work", "--no-browser")
+            #expect(login.status != 0 && login.out.isEmpty && login.err.contains("form_post"), "\(login)")
+        }
+    }
+
+    @Test func `an ID token whose auth_time moved on is dropped and told once, and refreshes go on`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            try await stage.sandbox.control(["perturb": ["id_token_other_auth_time"]])
+            for _ in 0..<2 {
+                #expect(try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true]).status == 200)
+            }
+            let audit = try await stage.ringback("audit")
+            #expect(audit.out.split(separator: "\n").count { $0.contains("id_token_dropped") } == 1, "\(audit)")
+        }
+    }
+
+    @Test func `metadata are read again by a reload`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            try await stage.sandbox.control([
+                "endpoints": ["token": .string("\(stage.sandbox.origin)/elsewhere")]
+            ])
+            let before = try await stage.sandbox.counters().requests("discovery")
+            #expect(try await stage.ringback("reload").status == 0)
+            // The new token endpoint is of the same origin, and does not exist.
+            #expect(try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true]).status == 502)
+            #expect(try await stage.sandbox.counters().requests("discovery") == before + 1)
+        }
+    }
+}
