@@ -124,7 +124,7 @@ public final class RecordKeeper: Sendable {
         more(&members)
         members["code"] = error.map { .string(RecordKeeper.code(of: $0)) }
         switch error {
-        case .provider(.refused(let code, _)), .serviceRefused(_, let code, _):
+        case .provider(.refused(let code, _)), .provider(.failing(_, let code, _, _)), .serviceRefused(_, let code, _):
             members["provider_code"] = .string(code)
         default: break
         }

@@ -67,11 +67,9 @@ extension Provider {
                     endpoint: endpoint)
             }
         } catch {
-            let isPassing = if case .provider(.unreachable) = error { true } else { false }
+            let cut = BrokerError(HTTPClientError.malformed(host: HTTPRequest(url: endpoint).host))
+            let isPassing = if case .provider(.unreachable) = error { true } else { error == cut }
             throw Failure(error: error, pause: isPassing ? Provider.usualPause : nil)
-        }
-        if let truncation = response.truncation {
-            throw Failure(error: BrokerError(truncation), pause: Provider.usualPause)
         }
         do throws(OAuthError) {
             return try TokenResponse(reading: response).tokenSet()
@@ -83,8 +81,12 @@ extension Provider {
     }
 
     private static func pause(after error: BrokerError) -> Int? {
-        guard case .provider(.unavailable(let status, let seconds)) = error, status >= 500 else { return nil }
-        let pause = max(seconds ?? usualPause, usualPause)
+        switch error {
+        case .provider(.unavailable(let status, _)) where status >= 500: break
+        case .provider(.failing): break
+        default: return nil
+        }
+        let pause = max(error.retryAfter ?? usualPause, usualPause)
         return pause <= longestPause ? pause : nil
     }
 }

@@ -56,6 +56,7 @@ public struct SessionResponse: Sendable {
         switch error {
         case .invalid(_, let reason): .invalid(reason: reason)
         case .unavailable(_, let status, let seconds): .unavailable(status: status, retryAfter: seconds)
+        case .failing(let refusal, let seconds): .unavailable(status: refusal.status, retryAfter: seconds)
         default: .invalid(reason: "an error in a successful answer (HTTP \(response.status))")
         }
     }

@@ -119,7 +119,7 @@ import Testing
             for _ in 0..<2 {
                 #expect(try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true]).status == 200)
             }
-            let audit = try await stage.ringback("audit")
+            let audit = try await stage.ringback("audit", "--json")
             #expect(audit.out.split(separator: "\n").count { $0.contains("id_token_dropped") } == 1, "\(audit)")
         }
     }
@@ -135,6 +135,41 @@ import Testing
             // The new token endpoint is of the same origin, and does not exist.
             #expect(try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true]).status == 502)
             #expect(try await stage.sandbox.counters().requests("discovery") == before + 1)
+        }
+    }
+
+    @Test func `a failure that says why is shown in the provider's words`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            try await stage.sandbox.control([
+                "faults": [
+                    [
+                        "endpoint": "token", "kind": "error", "error": "server_error", "status": 500,
+                        "message": "Database error",
+                    ]
+                ]
+            ])
+            let answer = try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true])
+            #expect(answer.status == 503 && answer.code == "provider_unreachable", "\(answer)")
+            #expect(answer["provider_code"]?.string == "server_error", "\(answer)")
+            #expect(answer["provider_message"]?.string == "Database error", "\(answer)")
+            // The session is kept: such words prove nothing about it.
+            #expect(try await stage.token() != nil)
+        }
+    }
+
+    @Test func `nobody's internet is to blame for a provider on this machine, and a pasted address is recognized`()
+        async throws
+    {
+        let configuration = "[accounts.work]\nissuer = \"http://127.0.0.1:1\"\nclient_id = \"c\"\n"
+        try await Stage.play(configuration) { stage in
+            let login = try await stage.ringback("login", "work", "--no-browser")
+            #expect(login.status == 5 && !login.err.contains("internet"), "\(login)")
+            try stage.write(
+                configuration: configuration.replacing(
+                    "127.0.0.1:1", with: "127.0.0.1:1/.well-known/openid-configuration"))
+            let check = try await stage.ringback("config", "check")
+            #expect(check.status == 78 && (check.out + check.err).contains("/.well-known/"), "\(check)")
         }
     }
 }

@@ -66,15 +66,42 @@ extension Problem {
             // An authorization response says so without a status.
             let cause = status > 0 ? " (HTTP status \(status))" : ""
             self.init(.providerUnreachable, "The provider is not available for now\(cause).", retryAfter: seconds)
+        case .failing(let status, let code, let message, let seconds):
+            let words = message.map { ": \($0.hasSuffix(".") ? String($0.dropLast()) : $0)" } ?? ""
+            self.init(
+                .providerUnreachable, "The provider failed (HTTP status \(status)) and said “\(code)”\(words).",
+                retryAfter: seconds, extensions: Problem.members(ofProvider: code, message))
+        case .untrusted(let host, let reason):
+            self.init(
+                .providerUnreachable,
+                "\(host) is not believed: \(reason). If its certificate is of an authority of your own, set ca_file.")
         case .invalidAnswer(let reason): self.init(.invalidProviderResponse, reason)
         case .refused(let code, let message):
             let words = message.map { $0.hasSuffix(".") ? String($0.dropLast()) : $0 }
-            let detail = "The provider answered “\(code)”\(words.map { ": \($0)" } ?? "")."
+            let advice = Problem.setting(behind: code).map { " \($0)" } ?? ""
+            let detail = "The provider answered “\(code)”\(words.map { ": \($0)" } ?? "").\(advice)"
             // The grant may live, but only the person can say more to the provider.
             let needsPerson = ["interaction_required", "login_required", "consent_required"].contains(code)
             self.init(
                 .providerError, detail, recovery: needsPerson ? .signIn : nil,
                 extensions: Problem.members(ofProvider: code, message))
+        }
+    }
+}
+
+extension Problem {
+    /// Which setting of the account to look at after a refusal (RFC 6749 sections 4.1.2.1 and 5.2); the last two are
+    /// GitHub's.
+    fileprivate static func setting(behind code: String) -> String? {
+        switch code {
+        case "invalid_client", "incorrect_client_credentials":
+            "Look at client_id, client_authentication and the client's secret of the account."
+        case "unauthorized_client":
+            "Look at client_id of the account, and at what the provider allows this client to do."
+        case "redirect_uri_mismatch":
+            "Look at redirect_uri of the account: the provider must know the same one."
+        case "invalid_scope": "Look at scopes of the account."
+        default: nil
         }
     }
 }

@@ -41,8 +41,9 @@ extension PersonMessage {
         case .project(let problem):
             guard let message = problem.message else { return nil }
             self = message
-        case .provider(.unreachable): self = .network
-        case .provider(.unavailable): self = .serviceDown
+        // Nobody's internet is to blame for a server on this machine.
+        case .provider(.unreachable(let host, _)): self = PersonMessage.isLoopback(host) ? .serviceDown : .network
+        case .provider(.unavailable), .provider(.failing): self = .serviceDown
         case .provider(.rateLimited), .tooManyAttempts: self = .tooManyAttempts
         case .invalidCallback, .flowExpired: self = .signInFailed
         case .provider(.invalidAnswer) where endedSignIn, .provider(.refused) where endedSignIn: self = .signInFailed
@@ -52,6 +53,12 @@ extension PersonMessage {
         case .invalid(field: "phone", _): self = .invalidPhone
         default: return nil
         }
+    }
+}
+
+extension PersonMessage {
+    fileprivate static func isLoopback(_ host: String) -> Bool {
+        host.hasPrefix("127.") || ["localhost", "::1", "[::1]"].contains(host)
     }
 }
 

@@ -37,8 +37,14 @@ extension Broker {
         if case .unsupported(let reason) = account.endpoints { return [Finding("provider", .wrong, reason)] }
         async let provider = Diagnosis(account: account, http: http, clock: clock).findings()
         async let redirect = redirectFinding(account)
+        var findings = await provider
+        if account.project == nil, account.grant == nil, !findings.contains(where: { $0.level == .wrong }) {
+            let client = await Provider(account: account, http: http, directory: directory, clock: clock)
+                .clientFinding()
+            findings += client.map { [$0] } ?? []
+        }
         // Nobody comes back to a service.
-        return await provider + (account.grant == nil ? [redirect] : [])
+        return await findings + (account.grant == nil ? [redirect] : [])
     }
 
     /// A fixed port is tried: whether it is free is known to nobody else. One that a sign-in waits behind is ours.

@@ -56,6 +56,10 @@ public enum ProviderFailure: Sendable, Equatable {
     case rateLimited(retryAfter: Int?)
     /// A 5xx; seconds, where the provider says.
     case unavailable(status: Int, retryAfter: Int?)
+    /// A 5xx with the provider's own words for it, checked; seconds, where the provider says.
+    case failing(status: Int, code: String, message: String?, retryAfter: Int?)
+    /// Its certificate is not believed: `reason` is our own sentence.
+    case untrusted(host: String, reason: String)
     /// The answer broke its format or its promises.
     case invalidAnswer(String)
     /// The provider's no, its words checked.
@@ -66,8 +70,17 @@ extension BrokerError {
     /// True if the same request may succeed later without anybody doing anything.
     var isTransient: Bool {
         switch self {
-        case .provider(.unreachable), .provider(.rateLimited), .provider(.unavailable), .provider(.invalidAnswer):
-            true
+        case .provider(.refused): false
+        case .provider: true
+        default: false
+        }
+    }
+
+    /// True if there was no connection with the provider: another network may bring one.
+    var isOfNetwork: Bool {
+        switch self {
+        // The page of a captive portal comes with a certificate of its own.
+        case .provider(.unreachable), .provider(.untrusted): true
         default: false
         }
     }
@@ -75,7 +88,9 @@ extension BrokerError {
     /// When the provider said to come back, in seconds.
     var retryAfter: Int? {
         switch self {
-        case .provider(.rateLimited(let seconds)), .provider(.unavailable(_, let seconds)): seconds
+        case .provider(.rateLimited(let seconds)), .provider(.unavailable(_, let seconds)),
+            .provider(.failing(_, _, _, let seconds)):
+            seconds
         case .project(let problem): problem.retryAfter
         default: nil
         }

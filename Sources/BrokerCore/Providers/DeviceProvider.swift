@@ -15,7 +15,7 @@ extension Provider {
         let scopes = metadata.requestable(request.scopes ?? account.scopes)
         try check(metadata, for: scopes)
         let parameters = account.authorizationParameters + request.parameters
-        let response = try await send(as: try await registration(metadata), at: metadata) { registration in
+        let response = try await send(as: try await self.registration(metadata), at: metadata) { registration in
             DeviceAuthorization.request(
                 scopes: scopes, additionalParameters: parameters, registration: registration, endpoint: endpoint)
         }
@@ -73,8 +73,9 @@ extension Provider {
     /// What is no answer at all, as an event; everything else is thrown again.
     private static func silence(_ error: BrokerError) throws(BrokerError) -> DevicePace.Event {
         switch error {
-        case .provider(.unreachable): return .unanswered(retryAfter: nil)
-        case .provider(.rateLimited(let seconds)), .provider(.unavailable(_, let seconds)):
+        case .provider(.unreachable), .provider(.untrusted): return .unanswered(retryAfter: nil)
+        case .provider(.rateLimited(let seconds)), .provider(.unavailable(_, let seconds)),
+            .provider(.failing(_, _, _, let seconds)):
             return .unanswered(retryAfter: seconds)
         default: throw error
         }

@@ -44,11 +44,19 @@ extension BrokerError {
         if case .project(let problem) = self, let message = problem.providerMessage, isRepeated(message) {
             return .project(problem.withoutWords)
         }
-        guard case .provider(.refused(let code, let message)) = self else { return self }
-        return .provider(
-            .refused(
-                code: BrokerError.standardCodes.contains(code) || !isRepeated(code) ? code : "unspeakable",
-                message: message.flatMap { isRepeated($0) ? nil : $0 }))
+        let speakable = { (code: String) in
+            BrokerError.standardCodes.contains(code) || !isRepeated(code) ? code : "unspeakable"
+        }
+        switch self {
+        case .provider(.refused(let code, let message)):
+            return .provider(.refused(code: speakable(code), message: message.flatMap { isRepeated($0) ? nil : $0 }))
+        case .provider(.failing(let status, let code, let message, let seconds)):
+            return .provider(
+                .failing(
+                    status: status, code: speakable(code), message: message.flatMap { isRepeated($0) ? nil : $0 },
+                    retryAfter: seconds))
+        default: return self
+        }
     }
 
     /// RFC 6749 section 5.2 and RFC 7009 section 2.2.1: words of nobody's secret, whatever one looks like.
@@ -75,7 +83,7 @@ extension BrokerError {
         case .unreachable(let host, let reason): self = .provider(.unreachable(host: host, reason: reason))
         case .timedOut(let host):
             self = .provider(.unreachable(host: host, reason: "no answer within the time allowed"))
-        case .untrusted(let host, let reason): self = .provider(.unreachable(host: host, reason: reason))
+        case .untrusted(let host, let reason): self = .provider(.untrusted(host: host, reason: reason))
         case .tooLarge(let host): self = .provider(.invalidAnswer("The answer of \(host) is too large."))
         case .malformed(let host): self = .provider(.invalidAnswer("The answer of \(host) is not valid HTTP."))
         case .refusedURL:
@@ -98,6 +106,10 @@ extension BrokerError {
         case .unavailable(_, 429, let retryAfter): self = .provider(.rateLimited(retryAfter: retryAfter))
         case .unavailable(_, let status, let retryAfter):
             self = .provider(.unavailable(status: status, retryAfter: retryAfter))
+        case .failing(let refusal, let retryAfter):
+            self = .provider(
+                .failing(
+                    status: refusal.status, code: refusal.code, message: refusal.message, retryAfter: retryAfter))
         case .misconfigured(let reason): self = .misconfigured(reason)
         }
     }

@@ -191,6 +191,8 @@ extension BrokerError {
         case .provider(.invalidAnswer(let reason)): .provider(.invalidAnswer("\(reason) \(sentence)"))
         case .provider(.unreachable(let host, let reason)):
             .provider(.unreachable(host: host, reason: "\(reason). \(sentence)"))
+        case .provider(.untrusted(let host, let reason)):
+            .provider(.untrusted(host: host, reason: "\(reason). \(sentence)"))
         case .vaultFailed(let reason): .vaultFailed("\(reason) \(sentence)")
         case .vaultLocked(let reason): .vaultLocked("\(reason) \(sentence)")
         case .conflict(let reason): .conflict("\(reason) \(sentence)")

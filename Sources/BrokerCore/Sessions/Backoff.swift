@@ -68,6 +68,8 @@ struct Backoff: Sendable {
         switch error {
         case .provider(.unavailable(let status, _)):
             return .provider(.unavailable(status: status, retryAfter: seconds))
+        case .provider(.failing(let status, let code, let message, _)):
+            return .provider(.failing(status: status, code: code, message: message, retryAfter: seconds))
         default: return .provider(.rateLimited(retryAfter: seconds))
         }
     }

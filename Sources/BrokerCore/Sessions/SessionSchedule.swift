@@ -195,7 +195,7 @@ extension SessionManager {
     func networkReturned() {
         let now = clock.boot()
         for name in lanes.keys {
-            guard case .provider(.unreachable)? = lanes[name]?.backoff.error else { continue }
+            guard lanes[name]?.backoff.error?.isOfNetwork == true else { continue }
             lanes[name]?.backoff.relent(at: now)
             schedule(name)
         }

@@ -28,6 +28,13 @@ extension AccountReader {
     }
 
     private mutating func readIssuer(_ issuer: String) -> AccountProvider? {
+        if let place = issuer.firstRange(of: "/.well-known/") {
+            refuse(
+                "issuer",
+                "is the address of the provider's metadata; the issuer is what stands before /.well-known/, such as "
+                    + "\(issuer[..<place.lowerBound])")
+            return nil
+        }
         do throws(OAuthError) {
             _ = try ProviderMetadata.discoveryRequests(issuer: issuer)
             return .oidc(issuer: issuer)

@@ -37,7 +37,7 @@ extension ProviderMetadata {
         let object = try ResponseReader.object(in: response, of: .metadata)
         guard let stated = object["issuer"]?.string else { throw .invalid(.metadata, reason: "no issuer") }
         guard stated.isSameBytes(as: issuer) || IssuerTemplate.mayState(stated, for: url) else {
-            throw .invalid(.metadata, reason: "the issuer in it differs from the configured one")
+            throw .invalid(.metadata, reason: IssuerDifference.sentence(stated: stated, configured: issuer))
         }
         try self.init(
             reading: MetadataDocument(object: object, issuer: url), issuer: issuer, idTokenIssuer: stated)

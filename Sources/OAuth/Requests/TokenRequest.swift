@@ -16,8 +16,6 @@ public enum TokenRequest {
         request.appendParameter("code_verifier", verifier)
         if let resource { request.appendParameter("resource", resource) }
         registration.authenticate(&request)
-        // Whether the line broke in the middle of the response decides if the request may be sent again.
-        request.keepsPartialBody = true
         return request
     }
 

@@ -15,6 +15,8 @@ public enum OAuthError: Error, Sendable, Equatable {
     case refused(Refusal)
     /// 408, 425, 429 or 5xx, or the provider's own word for it: try later. `retryAfter` in seconds.
     case unavailable(Answer, status: Int, retryAfter: Int?)
+    /// The provider failed (5xx) and said why in OAuth's words: try later, as for `unavailable`. `retryAfter` in seconds.
+    case failing(Refusal, retryAfter: Int?)
     /// The configuration does not fit this provider; `reason` is our own sentence.
     case misconfigured(reason: String)
 
@@ -47,7 +49,7 @@ public enum OAuthError: Error, Sendable, Equatable {
     public var remedy: Remedy {
         switch self {
         case .invalid, .invalidIDToken: .reportToProvider
-        case .unavailable(_, _, let retryAfter): .retry(after: retryAfter)
+        case .unavailable(_, _, let retryAfter), .failing(_, let retryAfter): .retry(after: retryAfter)
         case .misconfigured: .fixConfiguration
         case .refused(let refusal):
             switch refusal.code {

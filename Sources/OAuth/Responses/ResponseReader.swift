@@ -9,7 +9,7 @@ enum ResponseReader {
     static func checkStatus(_ response: HTTPResponse, of answer: OAuthError.Answer) throws(OAuthError) {
         switch response.status {
         case 408, 425, 429, 500...599:
-            throw unavailable(response, answer)
+            throw failure(response, answer) ?? unavailable(response, answer)
         case 300..<400:
             // A followed redirect would carry codes and tokens to a host that nobody configured.
             throw .invalid(answer, reason: "redirect refused (HTTP \(response.status))")
@@ -17,6 +17,15 @@ enum ResponseReader {
         }
         // Half an answer may say the opposite of the whole one.
         guard !response.isTruncated else { throw .invalid(answer, reason: "the answer was cut off on the way") }
+    }
+
+    /// A failure that says why. Whatever its words are, they prove nothing about the grant.
+    private static func failure(_ response: HTTPResponse, _ answer: OAuthError.Answer) -> OAuthError? {
+        guard response.status >= 500, !response.isTruncated, [.token, .pushedAuthorization].contains(answer),
+            let object = try? object(in: response, of: answer),
+            let refusal = try? refusal(in: object, status: response.status, of: answer)
+        else { return nil }
+        return .failing(refusal, retryAfter: RetryAfter.seconds(in: response.fields))
     }
 
     static func unavailable(_ response: HTTPResponse, _ answer: OAuthError.Answer) -> OAuthError {

@@ -71,7 +71,8 @@ struct Fault {
         case .redirect(let target):
             return Answers.text("This is a fault.", status: 307, fields: [("Location", target)])
         case .emptyBody(let status): return ServerResponse(status: status)
-        case .refusal(let code, let status): return Answers.refusal(Refusal(code, "This is a fault.", status: status))
+        case .refusal(let code, let status):
+            return Answers.refusal(Refusal(code, message ?? "This is a fault.", status: status))
         case .hang, .gate: return honest ?? Answers.text("The sandbox was cleared.", status: 503)
         case .truncated, .oversize, .invalidJSON, .duplicateMembers:
             return spoil(honest ?? Answers.json(["error": "server_error"], status: 500))

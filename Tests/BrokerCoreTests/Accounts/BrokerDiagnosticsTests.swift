@@ -32,9 +32,9 @@ import Testing
     @Test func `a provider that is as it should be has nothing wrong`() async throws {
         let house = try await House()
         let findings = try await house.broker.diagnose(House.name)
-        #expect(findings.map(\.check) == ["tls", "discovery", "clock", "redirect"])
+        #expect(findings.map(\.check) == ["tls", "discovery", "clock", "client", "redirect"])
         #expect(findings.allSatisfy { $0.level == .ok }, "\(findings)")
-        #expect(house.provider.count(.token) == 0 && house.provider.count(.metadata) == 1)
+        #expect(house.provider.count(.token) == 1)
         guard
             case .accountNotFound = await error({ () throws(BrokerError) in
                 try await house.broker.diagnose(House.named("other"))
@@ -112,7 +112,24 @@ import Testing
         #expect(try await found(house, "redirect")?.level == .ok)
     }
 
-    @Test func `endpoints by hand are looked at, and nothing is sent to them`() async throws {
+    @Test(
+        arguments: [
+            (FakeProvider.Turn.status(401), Finding.Level.wrong),
+            (.status(400, #"{"error":"invalid_client"}"#), .wrong),
+            (.status(400, #"{"error":"unauthorized_client"}"#), .wrong),
+            (.status(400, #"{"error":"invalid_grant"}"#), .ok), (.status(400, #"{"error":"invalid_request"}"#), nil),
+            (.status(503), nil),
+        ] as [(FakeProvider.Turn, Finding.Level?)])
+    func `the token endpoint is asked whether it knows the client`(
+        turn: FakeProvider.Turn, level: Finding.Level?
+    ) async throws {
+        let house = try await House()
+        house.provider.script(.token, turn)
+        #expect(try await found(house, "client")?.level == level)
+    }
+
+    @Test func `endpoints by hand are looked at, and where they do not answer no secret is sent to them`() async throws
+    {
         let house = try await House()
         var account = House.account(scopes: [])
         account.endpoints = .fixed(
@@ -120,9 +137,10 @@ import Testing
                 authorizationEndpoint: "https://id.example/authorize", tokenEndpoint: "https://id.example/token"))
         account.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("canary-secret") }
         await house.broker.configure([account])
-        house.provider.script(.token, .status(405), .status(500))
-        #expect(try await found(house, "provider")?.level == .ok)
+        house.provider.script(.token, .status(500))
         #expect(try await found(house, "provider")?.level == .wrong)
         #expect(house.provider.requests.filter { $0.endpoint == .token }.allSatisfy { $0.form.isEmpty })
+        house.provider.script(.token, .status(405))
+        #expect(try await found(house, "provider")?.level == .ok)
     }
 }

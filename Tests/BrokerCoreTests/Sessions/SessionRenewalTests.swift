@@ -186,7 +186,7 @@ import Testing
     }
 
     /// Members of a refreshed ID token that are odd, and concern that token alone.
-    private static let oddities: [[String: JSON?]] = [
+    static let oddities: [[String: JSON?]] = [
         ["auth_time": 1_799_999_999], ["exp": 1_700_000_000], ["exp": nil], ["iat": nil], ["iat": "now"],
         ["nbf": 1_999_999_999], ["at_hash": "AAAAAAAAAAAAAAAAAAAAAA"],
     ]

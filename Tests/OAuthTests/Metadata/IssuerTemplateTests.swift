@@ -48,7 +48,8 @@ private func stated(_ issuer: String) -> HTTPResponse {
         ("{tenantid}", "https://login.example.org/common"),
     ])
     func `MD-02: a template is a whole segment in the path of the same place`(text: String, configured: String) {
-        #expect(throws: OAuthError.invalid(.metadata, reason: "the issuer in it differs from the configured one")) {
+        let reason = IssuerDifference.sentence(stated: text, configured: configured)
+        #expect(throws: OAuthError.invalid(.metadata, reason: reason)) {
             try ProviderMetadata(parsing: stated(text), issuer: configured)
         }
     }

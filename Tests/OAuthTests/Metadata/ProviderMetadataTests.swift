@@ -139,11 +139,22 @@ private func isInvalid(_ body: () throws(OAuthError) -> ProviderMetadata) -> Boo
         "http://id.example.org/realms/main",
     ])
     func `MD-02: another issuer is refused, byte for byte`(stated: String) {
-        #expect(
-            throws: OAuthError.invalid(.metadata, reason: "the issuer in it differs from the configured one")
-        ) {
+        let error = #expect(throws: OAuthError.self) {
             try ProviderMetadata(parsing: document(issuer: stated), issuer: issuer)
         }
+        guard case .invalid(.metadata, let reason)? = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(reason.contains("“\(stated)”") && reason.contains("“\(issuer)”"))
+    }
+
+    @Test(arguments: [
+        ("https://id.example.org/realms/main/", "slash"), ("http://id.example.org/realms/main", "http and https"),
+    ])
+    func `a slash or a scheme that differs is named`(stated: String, word: String) {
+        #expect(IssuerDifference.sentence(stated: stated, configured: issuer).contains(word))
+        #expect(IssuerDifference.sentence(stated: issuer, configured: stated).contains(word))
     }
 
     @Test func `MD-02: letters that only look equal are not`() {
