@@ -104,7 +104,8 @@ extension ProviderState {
         let issuesRefreshToken =
             switch settings.refreshTokens {
             case .always: true
-            case .offlineAccess: grant.scopes.contains("offline_access")
+            // Who enters a device's code has consented.
+            case .offlineAccess, .offlineConsent: grant.scopes.contains("offline_access")
             case .never: false
             }
         let refreshToken = issuesRefreshToken ? newRefreshToken(of: family, at: now) : nil
