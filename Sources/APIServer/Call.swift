@@ -33,6 +33,9 @@ struct Call: Sendable {
         try refuseUnknownMembers()
     }
 
+    /// The process at the other end, as the kernel names it; nil where there is none.
+    var process: Int32? { if case .local(_, let pid) = request.peer { pid } else { nil } }
+
     private static func readQuery(_ text: String?) throws(Problem) -> [String: String] {
         var query: [String: String] = [:]
         let pairs: [FormEncoding.Pair]

@@ -39,8 +39,10 @@ public struct Broker: Sendable {
         revocations = Revocations(
             sessionManager: sessionManager, vault: vault, http: http, directory: directory, clock: clock, record: record
         )
-        flowRegistry = FlowRegistry(callbackReceiver: callbackReceiver, clock: clock, work: work, record: record) {
-            account, error in
+        flowRegistry = FlowRegistry(
+            callbackReceiver: callbackReceiver, clock: clock, work: work, record: record,
+            isHeard: { bus.hasListener(amongProcesses: $0) }
+        ) { account, error in
             await sessionManager.note(error, account, as: .signInFailed)
         }
     }

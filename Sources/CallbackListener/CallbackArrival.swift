@@ -24,6 +24,8 @@ public enum CallbackOutcome: Sendable, Equatable {
     case failed
     /// It was the first of two that a person is sent with, and says no more than that.
     case noted
+    /// It came by the link of an older message; a newer one is awaited.
+    case outdated
     /// It belonged to no pending flow and changed nothing.
     case unknown
 }

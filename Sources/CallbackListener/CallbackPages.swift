@@ -27,8 +27,15 @@ enum CallbackPages {
         200, title: "Confirmed", heading: "Confirmed",
         text: "One of two addresses is confirmed. Open the link in the mail to the other one, too.")
 
+    static let outdatedPath = "/older"
+
+    /// The page behind ``outdatedPath``.
+    static let outdated = page(
+        200, title: "Link of an older message", heading: "Link of an older message",
+        text: "This link does not work any more. Open the link in the newest message.")
+
     /// Every page that the listener has, by its path.
-    static let own = [donePath: done, failedPath: failed, notedPath: noted]
+    static let own = [donePath: done, failedPath: failed, notedPath: noted, outdatedPath: outdated]
 
     /// The one answer to whatever is not a genuine callback: it says nothing about what is.
     static let notFound = page(

@@ -126,6 +126,7 @@ final class PendingCallbacks: Sendable {
             case .completed: return CallbackPages.seeOther(CallbackPages.donePath)
             case .failed: return CallbackPages.seeOther(CallbackPages.failedPath)
             case .noted: return CallbackPages.seeOther(CallbackPages.notedPath)
+            case .outdated: return CallbackPages.seeOther(CallbackPages.outdatedPath)
             case .unknown: return CallbackPages.notFound
             }
         }

@@ -94,7 +94,7 @@ public actor NoticeBoard {
         let subject: NoticeSubject =
             switch verdict {
             case .completed: .signedIn(as: nil)
-            case .failed: .signInFailed(message: message)
+            case .failed, .outdated: .signInFailed(message: message)
             case .noted: .changeConfirmed(message: message)
             case .ignored, .ended: .linkUnusable
             }

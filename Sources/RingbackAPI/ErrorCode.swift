@@ -26,6 +26,7 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable, ExpressibleByStri
     public static let emailAlreadyInUse: ErrorCode = "email_already_in_use"
     public static let portInUse: ErrorCode = "port_in_use"
     public static let flowExpired: ErrorCode = "flow_expired"
+    public static let flowCancelled: ErrorCode = "flow_cancelled"
     public static let providerError: ErrorCode = "provider_error"
     public static let passwordResetFailed: ErrorCode = "password_reset_failed"
     public static let vaultLocked: ErrorCode = "vault_locked"
@@ -69,6 +70,7 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable, ExpressibleByStri
         .emailAlreadyInUse: .init(status: 409, title: "The address is in use", recovery: .signIn),
         .portInUse: .init(status: 409, title: "The callback's port is in use", recovery: .retry),
         .flowExpired: .init(status: 410, title: "The sign-in has ended", recovery: .signIn),
+        .flowCancelled: .init(status: 410, title: "The sign-in was cancelled", recovery: .signIn),
         .providerError: .init(status: 422, title: "The provider refused", recovery: .none),
         .passwordResetFailed: .init(status: 422, title: "The password was not changed", recovery: .none),
         // Not the program's to mend: the person unlocks, and the same call succeeds.

@@ -79,12 +79,14 @@ public struct BrokerClient: Sendable {
     ///
     /// - Parameter timeout: the flow's seconds, if not the configured ones.
     /// - Parameter switchSubject: allow another person than the one whose session is held.
+    /// - Parameter replace: cancel a different sign-in of the account that is pending, in place of `state_conflict`.
     public func signIn(
-        _ account: String, timeout: Int? = nil, switchSubject: Bool = false
+        _ account: String, timeout: Int? = nil, switchSubject: Bool = false, replace: Bool = false
     ) async throws(RingbackError) -> Flow {
         var fields = JSONObject([.init("method", "browser")])
         if let timeout { fields["timeout"] = .integer(timeout) }
         if switchSubject { fields["switch_subject"] = true }
+        if replace { fields["replace"] = true }
         let body = fields
         return try await run { calls throws(RingbackError) in
             switch try calls.signIn(account, body) {
@@ -92,6 +94,11 @@ public struct BrokerClient: Sendable {
             case .done: throw RingbackError(.badAnswer, "The daemon began no browser sign-in.")
             }
         }
+    }
+
+    /// The sign-ins that the daemon remembers, oldest first: pending ones, and those that ended in the last 10 minutes.
+    public func flows() async throws(RingbackError) -> [Flow] {
+        try await run { calls throws(RingbackError) in try calls.flows() }
     }
 
     /// Waits until the sign-in is over. Cancelling the task withdraws this sign-in's interest in the flow.

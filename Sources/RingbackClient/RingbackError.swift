@@ -62,6 +62,7 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
         public static let flowNotFound: Kind = "flow_not_found"
         /// The sign-in's time is over.
         public static let flowExpired: Kind = "flow_expired"
+        public static let flowCancelled: Kind = "flow_cancelled"
         /// The account's state does not allow this: another sign-in is pending, or the subject is another.
         public static let stateConflict: Kind = "state_conflict"
         /// The vault is locked: the same call succeeds once the person has unlocked it.

@@ -42,6 +42,11 @@ extension BrokerCalls {
         }
     }
 
+    /// Every sign-in that the daemon remembers.
+    package func flows() throws(RingbackError) -> [Flow] {
+        try call("GET", "/v1/flows")["flows"]?.array?.compactMap { Flow(reading: $0) } ?? []
+    }
+
     /// Withdraws this sign-in's interest, even after the interruption: it is what an interrupted caller does last.
     package func withdraw(flow id: String) throws(RingbackError) {
         var calls = self

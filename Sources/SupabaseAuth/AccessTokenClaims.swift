@@ -134,11 +134,19 @@ public enum AccessTokenCheck: Sendable, Equatable {
             self = .refused(claim: "alg", reason: "not signed")
             return
         }
-        guard let algorithm = SignatureAlgorithm(rawValue: name), AccessTokenCheck.algorithms.contains(algorithm) else {
-            self = .askServer
-            return
+        var verdict = AccessTokenCheck.askServer
+        if let algorithm = SignatureAlgorithm(rawValue: name), AccessTokenCheck.algorithms.contains(algorithm) {
+            verdict = AccessTokenCheck.verify(token, keys, project, now)
         }
-        self = AccessTokenCheck.verify(token, keys, project, now)
+        if verdict == .askServer || verdict == .keyMissing {
+            // Whoever signed it: what names another project is not this one's.
+            guard let claims = AccessTokenClaims(plain.payload) else {
+                self = .refused(claim: "sub", reason: "missing")
+                return
+            }
+            verdict = claims.flaw(for: project, now: now) ?? verdict
+        }
+        self = verdict
     }
 
     private static func verify(

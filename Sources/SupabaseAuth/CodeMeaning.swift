@@ -5,6 +5,14 @@ extension SupabaseCode {
         exception(refusal, occasion) ?? table[refusal.code] ?? stranger(refusal)
     }
 
+    /// The meaning of HTTP 5xx, whatever its code would be elsewhere. Where a trigger or a hook of the project fails, the
+    /// service itself is there and says what is wrong.
+    static func trouble(_ refusal: SupabaseError.Refusal, on occasion: SupabaseProblem.Occasion) -> Meaning {
+        let isSaid = ["unexpected_failure", "unknown"].contains(refusal.code) && refusal.message != nil
+        return isSaid && [.signIn, .callback].contains(occasion)
+            ? Meaning(.providerError, .retry, .signInFailed) : Meaning(.providerUnreachable, .retry, .serviceDown)
+    }
+
     private static let ended = Meaning(.sessionExpired, .signIn, .sessionEnded)
 
     private static func exception(

@@ -52,10 +52,6 @@ enum ErrorReading {
             let object = try? JSON(parsing: response.body.revealedBytes()).object,
             let refusal = refusal(object, response)
         else { return withoutShape(response) }
-        // The server's own trouble, in its own words: nothing the person or the program did.
-        if status >= 500, refusal.databaseCode == nil {
-            return .unavailable(status: status, retryAfter: refusal.retryAfter)
-        }
         return .refused(refusal)
     }
 

@@ -33,6 +33,7 @@ public enum PersonMessage: String, Sendable, CaseIterable {
     case lastIdentity = "last_identity"
     case managed
     case oneConfirmed = "one_confirmed"
+    case olderLink = "older_link"
 
     /// The languages in which a person may be spoken to.
     public enum Language: String, Sendable, CaseIterable {
@@ -83,6 +84,7 @@ public enum PersonMessage: String, Sendable, CaseIterable {
         case .lastIdentity: "This is the only way to sign in to your account. Please add another one first."
         case .managed: "Your organization manages this account."
         case .oneConfirmed: "Confirmed. Now confirm at the other address, too."
+        case .olderLink: "This link is from an older message. Please open the newest one."
         }
     }
 
@@ -121,6 +123,7 @@ public enum PersonMessage: String, Sendable, CaseIterable {
         case .lastIdentity: "Это единственный способ войти в ваш аккаунт. Сначала добавьте другой."
         case .managed: "Этим аккаунтом управляет ваша организация."
         case .oneConfirmed: "Подтверждено. Теперь подтвердите и на другом адресе."
+        case .olderLink: "Эта ссылка из старого письма. Откройте самое новое."
         }
     }
 }

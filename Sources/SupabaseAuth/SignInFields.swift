@@ -56,13 +56,14 @@ public struct PhoneNumber: Sendable, Hashable {
     /// With the plus sign, as people and apps see it.
     public var text: String { "+\(digits)" }
 
-    /// A plus sign at the start and spaces go; then 2 to 15 digits, the first not a zero. Dashes and parentheses are
-    /// refused, as the server does. Throws for `phone`.
+    /// A plus sign at the start and spaces of every kind go; then 7 to 15 digits, the first not a zero: no number with a
+    /// country code is shorter, though the server takes two digits. Dashes and parentheses are refused, as the server
+    /// does. Throws for `phone`.
     public init(parsing input: String) throws(FieldError) {
-        var digits = input.trimmed.filter { $0 != " " }
+        var digits = input.filter { !$0.isWhitespace }
         guard !digits.isEmpty else { throw FieldError(field: "phone", reason: "missing") }
         if digits.hasPrefix("+") { digits.removeFirst() }
-        guard (2...15).contains(digits.utf8.count), digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+        guard (7...15).contains(digits.utf8.count), digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
             digits.utf8.first != UInt8(ascii: "0")
         else {
             throw FieldError(

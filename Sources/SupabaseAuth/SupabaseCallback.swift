@@ -76,6 +76,11 @@ public struct SupabaseCallback: Sendable, Equatable {
         return isLoopback ? pathKey : queryKey
     }
 
+    /// True for the server's word for a mail's link that is spent, or that a newer mail has replaced.
+    public var isOfSpentLink: Bool {
+        if case .refusal(let refusal) = outcome { refusal.code == "otp_expired" } else { false }
+    }
+
     /// What a flow with this key is kept under: SHA-256, so that a look-up tells nothing by its time.
     public static func digest(ofKey key: String) -> [UInt8] { AuthorizationResponse.key(forState: Secret(key)) }
 
@@ -102,6 +107,10 @@ public struct SupabaseCallback: Sendable, Equatable {
             }
             // An empty parameter counts as left out (RFC 6749 section 3.1); a hook may supply an empty error_code.
             if !pair.value.isEmpty || tokens.contains(pair.name) { values[pair.name] = pair.value }
+        }
+        // A hook's no, which has a text and no code: where a person says no there is no such parameter at all.
+        if values["error"] == "access_denied", seen.contains("error_code"), values["error_code"] == nil {
+            values["error_code"] = "unknown"
         }
         return values
     }

@@ -68,6 +68,8 @@ public struct SupabaseProblem: Sendable, Equatable {
     public let reason: String?
     /// True for the server's words for a session that is over, or whose user is gone, said to who had a token of it.
     public let endsSession: Bool
+    /// True for the server's own trouble (HTTP 5xx), in its words: what was asked may have been done all the same.
+    public var isTrouble = false
 
     init(
         _ meaning: SupabaseCode.Meaning, providerCode: String? = nil, providerMessage: String? = nil,
@@ -86,9 +88,11 @@ public struct SupabaseProblem: Sendable, Equatable {
 
     /// The same without the server's words: they may repeat what was sent.
     public var withoutWords: SupabaseProblem {
-        SupabaseProblem(
+        var bare = SupabaseProblem(
             .init(code, recovery, message), providerCode: providerCode, weaknesses: weaknesses, retryAfter: retryAfter,
             endsSession: endsSession)
+        bare.isTrouble = isTrouble
+        return bare
     }
 
     /// A user who is not found at another status is one who was looked for.
@@ -101,10 +105,13 @@ public struct SupabaseProblem: Sendable, Equatable {
     public init(_ error: SupabaseError, on occasion: Occasion) {
         switch error {
         case .refused(let refusal):
+            let isTrouble = refusal.status >= 500 && refusal.databaseCode == nil
             self.init(
-                SupabaseCode.meaning(of: refusal, on: occasion), providerCode: refusal.code,
-                providerMessage: refusal.message, weaknesses: refusal.weaknesses, retryAfter: refusal.retryAfter,
-                endsSession: SupabaseProblem.endsSession(refusal))
+                isTrouble
+                    ? SupabaseCode.trouble(refusal, on: occasion) : SupabaseCode.meaning(of: refusal, on: occasion),
+                providerCode: refusal.code, providerMessage: refusal.message, weaknesses: refusal.weaknesses,
+                retryAfter: refusal.retryAfter, endsSession: !isTrouble && SupabaseProblem.endsSession(refusal))
+            self.isTrouble = isTrouble
         case .unavailable(_, let seconds):
             self.init(.init(.providerUnreachable, .retry, .serviceDown), retryAfter: seconds)
         case .invalid:

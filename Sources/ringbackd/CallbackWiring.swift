@@ -43,6 +43,7 @@ extension CallbackOutcome {
         case .completed: self = .completed
         case .failed: self = .failed
         case .noted: self = .noted
+        case .outdated: self = .outdated
         case .ignored, .ended: self = .unknown
         }
     }

@@ -19,17 +19,17 @@ import Testing
             "POST", "/sign-in",
             #"{"oauth_provider":"x","scopes":"a","params":{},"provider_token":true,"callback_port":1}"#
         ),
-        ("POST", "/sign-in", #"{"method":"otp","phone":"+4915","channel":"sms","create_user":false}"#),
+        ("POST", "/sign-in", #"{"method":"otp","phone":"+4915112","channel":"sms","create_user":false}"#),
         ("POST", "/sign-in", #"{"method":"id_token","id_token":"x","nonce":"n","access_token":"x","user":{}}"#),
         ("POST", "/sign-in", #"{"method":"id_token","from_account":"work"}"#),
         ("POST", "/sign-in", #"{"method":"sso","domain":"x","provider_id":"y"}"#),
         ("POST", "/sign-in", #"{"method":"session","access_token":"x","refresh_token":"y"}"#),
-        ("PATCH", "/user", #"{"email":"a@b.org","phone":"+4915","channel":"sms","data":{}}"#),
+        ("PATCH", "/user", #"{"email":"a@b.org","phone":"+4915112","channel":"sms","data":{}}"#),
         (
             "PATCH", "/user",
             #"{"password":"longer","password_confirmation":"longer","current_password":"x","nonce":"1"}"#
         ),
-        ("POST", "/factors", #"{"factor_type":"phone","friendly_name":"x","phone":"+4915"}"#),
+        ("POST", "/factors", #"{"factor_type":"phone","friendly_name":"x","phone":"+4915112"}"#),
         ("POST", "/factors", #"{"factor_type":"totp","issuer":"x"}"#),
         ("POST", "/factors/x/challenge", #"{"channel":"sms"}"#),
         ("POST", "/factors/x/verify", #"{"code":"123456","challenge_id":"x"}"#),

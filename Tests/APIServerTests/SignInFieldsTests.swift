@@ -14,11 +14,11 @@ import Testing
         (#"{"params":{"prompt":"login"},"provider_token":true,"persist":false}"#, "GET /authorize", 201),
         (#"{"method":"password","email":"a@b.org","password":"correct horse"}"#, "POST /token password", 200),
         (
-            #"{"method":"password","phone":"+4915","password":"correct horse","captcha_token":"c"}"#,
+            #"{"method":"password","phone":"+4915112","password":"correct horse","captcha_token":"c"}"#,
             "POST /token password", 200
         ),
         (#"{"method":"sign_up","email":"a@b.org","password":"correct horse","data":{"a":1}}"#, "POST /signup", 200),
-        (#"{"method":"otp","phone":"+4915","channel":"sms","create_user":false}"#, "POST /otp", 201),
+        (#"{"method":"otp","phone":"+4915112","channel":"sms","create_user":false}"#, "POST /otp", 201),
         (#"{"method":"otp","email":"a@b.org","data":{}}"#, "POST /otp", 201),
         (#"{"method":"magic_link","email":"a@b.org"}"#, "POST /otp", 201),
         (

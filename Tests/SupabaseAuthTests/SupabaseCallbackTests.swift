@@ -57,6 +57,7 @@ private func refusal(_ text: String) throws -> SupabaseError.Refusal? {
             ("?error_code=over_email_send_rate_limit&error_description=x", "over_email_send_rate_limit", "x"),
             ("?error=server_error&error_code=identity_already_exists", "identity_already_exists", nil),
             ("?error=server_error&error_code=&error_description=hook", "server_error", "hook"),
+            ("?error=access_denied&error_code=&error_description=Not+today", "unknown", "Not today"),
             ("?error=server_error&error_code=bad%1Bcode", "server_error", nil),
             ("?error=%1B%5B2J", "unknown", nil),
             ("?error=a&error_description=%1B%5B2Jx", "a", "?[2Jx"),

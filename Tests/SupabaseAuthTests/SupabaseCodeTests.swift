@@ -88,6 +88,8 @@ private let rows = SupabaseVector.rows(of: "codes.txt")
             (.refresh, "validation_failed", 400, .sessionExpired),
             (.signIn, "validation_failed", 400, .validationFailed),
             (.authorization, "validation_failed", 400, .methodUnsupported), (.signIn, "never_seen", 429, .rateLimited),
+            (.signIn, "session_not_found", 500, .providerUnreachable),
+            (.account, "user_not_found", 503, .providerUnreachable),
             (.signIn, "never_seen", 418, .providerError),
             (.identityPage, "validation_failed", 400, .methodUnsupported),
             (.identityPage, "user_not_found", 403, .sessionExpired),
@@ -114,7 +116,7 @@ private let rows = SupabaseVector.rows(of: "codes.txt")
         #expect(SupabaseProblem(FieldError(field: "id", reason: "x")).message == nil)
         #expect(SupabaseProblem.addressTaken.code == .emailAlreadyInUse)
         #expect(try SupabaseProblem.taken(Contact(email: "a@b.c", phone: nil)) == .addressTaken)
-        #expect(try SupabaseProblem.taken(Contact(email: nil, phone: "+491")).message == .phoneTaken)
+        #expect(try SupabaseProblem.taken(Contact(email: nil, phone: "+4915112")).message == .phoneTaken)
     }
 
     @Test func `only what may pass by itself is worth repeating`() {

@@ -195,6 +195,12 @@ enum OpenAPIOperations {
                             .init("params", ["type": "object", "additionalProperties": ["type": "string"]]),
                             .init("timeout", ["type": "integer", "minimum": 1, "maximum": 3600]),
                             .init("switch_subject", ["type": "boolean"]),
+                            .init(
+                                "replace",
+                                [
+                                    "type": "boolean",
+                                    "description": "Cancels a different sign-in of the account that is pending",
+                                ]),
                             .init("callback_port", ["type": "integer", "minimum": 1, "maximum": 65_535]),
                         ] + projectSignIn))),
         ]))

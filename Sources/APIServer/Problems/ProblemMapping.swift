@@ -37,11 +37,17 @@ extension Problem {
         case .invalidCallback(let reason): self.init(.invalidCallback, reason)
         case .flowEnded:
             self.init(.flowExpired, "The sign-in of this callback has ended. Start it again if you are not signed in.")
-        case .flowExpired(let reason), .flowCancelled(let reason): self.init(.flowExpired, reason)
+        case .flowExpired(let reason): self.init(.flowExpired, reason)
+        case .flowCancelled(let reason): self.init(.flowCancelled, reason)
         case .provider(let failure): self.init(failure)
         case .serviceRefused(let name, let code, let message):
             self.init(refused: name, code: code, message: message)
         case .project(let problem): self.init(problem)
+        case .resendTooEarly(let seconds):
+            self.init(
+                .rateLimited,
+                "Ringback itself waits 60 seconds between two messages of a sign-in; the project may want more.",
+                retryAfter: seconds)
         case .vaultLocked(let reason): self.init(.vaultLocked, reason)
         case .wrongPassphrase: self.init(.invalidCredentials, "The passphrase does not open the vault.")
         case .tooManyAttempts(let seconds):
@@ -76,6 +82,11 @@ extension Problem {
                 .providerUnreachable,
                 "\(host) is not believed: \(reason). If its certificate is of an authority of your own, set ca_file.")
         case .invalidAnswer(let reason): self.init(.invalidProviderResponse, reason)
+        case .unproved(let host):
+            self.init(
+                .providerUnreachable,
+                "The access token of \(host) waits: no published key proves it, and \(host) could not be asked whose "
+                    + "it is (GET /user). Nothing was lost; it is asked again.")
         case .refused(let code, let message):
             let words = message.map { $0.hasSuffix(".") ? String($0.dropLast()) : $0 }
             let advice = Problem.setting(behind: code).map { " \($0)" } ?? ""

@@ -43,8 +43,8 @@ extension PersonMessage {
             self = message
         // Nobody's internet is to blame for a server on this machine.
         case .provider(.unreachable(let host, _)): self = PersonMessage.isLoopback(host) ? .serviceDown : .network
-        case .provider(.unavailable), .provider(.failing): self = .serviceDown
-        case .provider(.rateLimited), .tooManyAttempts: self = .tooManyAttempts
+        case .provider(.unavailable), .provider(.failing), .provider(.unproved): self = .serviceDown
+        case .provider(.rateLimited), .tooManyAttempts, .resendTooEarly: self = .tooManyAttempts
         case .invalidCallback, .flowExpired: self = .signInFailed
         case .provider(.invalidAnswer) where endedSignIn, .provider(.refused) where endedSignIn: self = .signInFailed
         case .sessionExpired(_, word: "user_banned"): self = .blocked

@@ -55,6 +55,8 @@ extension SocketAPI {
         request.timeout = try call.number("timeout", in: 1...3_600)
         request.switchesSubject = try call.truth("switch_subject")
         request.callbackPort = try call.number("callback_port", in: 1...65_535)
+        request.replaces = try call.truth("replace")
+        request.process = call.process
         if isProject { request.project = try call.projectSignIn() }
         let wanted = request
         let started = try await call.ask { () throws(BrokerError) in try await broker.begin(name, wanted) }

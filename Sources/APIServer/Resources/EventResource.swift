@@ -17,7 +17,7 @@ extension SocketAPI {
         let lastSeen = call.request.fields["Last-Event-ID"].flatMap(UInt64.init)
         let feed: EventFeed
         do throws(BrokerError) {
-            let events = try await broker.events(of: account, after: lastSeen)
+            let events = try await broker.events(of: account, after: lastSeen, process: call.process)
             feed = EventFeed(broker: broker, live: events.live, initial: events.initial, language: call.language)
         } catch {
             throw Problem(error, language: call.language)

@@ -37,7 +37,7 @@ extension SocketAPI {
             verdict = .ignored(reason)
         }
         switch verdict {
-        case .completed(let id), .failed(let id, _), .noted(let id):
+        case .completed(let id), .failed(let id, _), .noted(let id), .outdated(let id):
             let view = try await call.ask { () throws(BrokerError) in try await broker.flow(id) }
             return ServerResponse(json: await answer(view, after: verdict, isTold: isTold, call))
         case .ignored, .ended: throw await problem(after: verdict, isTold: isTold, call)

@@ -35,6 +35,8 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     case serviceRefused(AccountName, code: String, message: String?)
     /// A Supabase project's no, with what is to be made of it.
     case project(SupabaseProblem)
+    /// A message of a flow was sent a moment ago, by our own bound; seconds until another may be.
+    case resendTooEarly(retryAfter: Int)
     /// The vault has no key now; the sentence says why and what to do.
     case vaultLocked(String)
     case wrongPassphrase
@@ -62,6 +64,8 @@ public enum ProviderFailure: Sendable, Equatable {
     case untrusted(host: String, reason: String)
     /// The answer broke its format or its promises.
     case invalidAnswer(String)
+    /// Whether a project's access token is its own could not be told: it is not served until that can be.
+    case unproved(host: String)
     /// The provider's no, its words checked.
     case refused(code: String, message: String?)
 }
@@ -72,6 +76,7 @@ extension BrokerError {
         switch self {
         case .provider(.refused): false
         case .provider: true
+        case .project(let problem): problem.isTrouble
         default: false
         }
     }
@@ -92,6 +97,7 @@ extension BrokerError {
             .provider(.failing(_, _, _, let seconds)):
             seconds
         case .project(let problem): problem.retryAfter
+        case .resendTooEarly(let seconds): seconds
         default: nil
         }
     }

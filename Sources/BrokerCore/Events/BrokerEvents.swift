@@ -1,12 +1,12 @@
 /// What listeners are told.
 extension Broker {
     /// What happens from now on; first the accounts as they are, then what `lastSeen` missed. Waits until the accounts
-    /// are loaded.
+    /// are loaded. The flows that `process` asked for are waited for as long as it listens.
     public func events(
-        of name: AccountName?, after lastSeen: UInt64?
+        of name: AccountName?, after lastSeen: UInt64?, process: Int32? = nil
     ) async throws(BrokerError) -> (initial: [BrokerEvent], live: EventSubscription) {
         let names = if let name { [try await sessionManager.account(name).name] } else { await sessionManager.names }
-        let live = bus.subscribe(to: name, after: lastSeen)
+        let live = bus.subscribe(to: name, after: lastSeen, process: process)
         var initial: [BrokerEvent] = []
         for name in names {
             try? await sessionManager.ready(name)

@@ -83,8 +83,10 @@ public final class EventBus: Sendable {
     }
 
     /// Listens from now on. `lastSeen` replays what is remembered after that identifier.
-    func subscribe(to account: AccountName?, after lastSeen: UInt64?) -> EventSubscription {
-        let subscription = EventSubscription(account: account)
+    func subscribe(
+        to account: AccountName?, after lastSeen: UInt64?, process: Int32? = nil
+    ) -> EventSubscription {
+        let subscription = EventSubscription(account: account, process: process)
         state.withLock { state in
             if let lastSeen {
                 for (id, event) in state.recent where id > lastSeen { subscription.append(id, event) }
@@ -92,6 +94,12 @@ public final class EventBus: Sendable {
             state.listeners[ObjectIdentifier(subscription)] = subscription
         }
         return subscription
+    }
+
+    /// True if one of these processes listens.
+    func hasListener(amongProcesses processes: Set<Int32>) -> Bool {
+        guard !processes.isEmpty else { return false }
+        return state.withLock { $0.listeners.values.contains { $0.process.map(processes.contains) ?? false } }
     }
 
     func remove(_ subscription: EventSubscription) {
@@ -120,11 +128,14 @@ public final class EventSubscription: Sendable {
         var signal = Promise<Void>()
     }
     private let account: AccountName?
+    /// Who listens.
+    let process: Int32?
     private let state = Mutex(State())
     private static let capacity = 512
 
-    init(account: AccountName?) {
+    init(account: AccountName?, process: Int32? = nil) {
         self.account = account
+        self.process = process
     }
 
     func append(_ id: UInt64, _ event: BrokerEvent) {

@@ -62,8 +62,7 @@ extension Broker {
             guard await flowRegistry.settle(flow.id) else {
                 throw .flowCancelled("The sign-in of \(flow.account.name) was withdrawn before it was done.")
             }
-            try await sessionManager.open(session, for: flow.account, switchingSubject: flow.request.switchesSubject)
-                .get()
+            try await open(session, for: flow.account, switchingSubject: flow.request.switchesSubject)
             await flowRegistry.finish(flow.id, as: .completed)
             return .completed(flow: flow.id)
         } catch {

@@ -80,11 +80,6 @@ extension Broker {
         }
         session.project?.migratesFrom = former.project?.migratesFrom
         session.project?.isEphemeral = former.isEphemeral
-        try await sessionManager.open(session, for: account, switchingSubject: false, told: .userUpdated).get()
-        guard former.project?.sessionID != session.project?.sessionID else { return }
-        // While the vault cannot write, the former session is what a restart finds: at the server it stays, too.
-        guard await sessionManager.lanes[account.name]?.isUnsaved != true else { return }
-        let closed = Closed(account: account, session: former, retirement: nil)
-        work.start { await revocations.deliver(closed) }
+        try await open(session, for: account, switchingSubject: false, told: .userUpdated)
     }
 }

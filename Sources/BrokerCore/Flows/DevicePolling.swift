@@ -80,6 +80,6 @@ extension Broker {
             _ = try? await provider.revoke(session)
             throw .flowCancelled("The sign-in of \(flow.account.name) was withdrawn before it was done.")
         }
-        try await sessionManager.open(session, for: flow.account, switchingSubject: flow.request.switchesSubject).get()
+        try await open(session, for: flow.account, switchingSubject: flow.request.switchesSubject)
     }
 }

@@ -77,6 +77,12 @@ struct Flow: Sendable {
         }
     }
 
+    /// A change of the user, a confirmation or a recovery: somebody is to read a mail, within an hour.
+    var waitsForMail: Bool {
+        guard case .project(let flow) = awaited else { return false }
+        return request.changesUser || flow.purpose == .recovery || waitingFor == "email_confirmation"
+    }
+
     /// What its callback is found by.
     var key: [UInt8] {
         switch awaited {
@@ -148,6 +154,10 @@ public struct SignInRequest: Sendable, Equatable {
     public var project: SupabaseSignInFields?
     /// The port that the callback is to come to; nil for the configured one, or any that is free.
     public var callbackPort: Int?
+    /// It takes the place of a different sign-in of the account that is pending.
+    public var replaces = false
+    /// Who asks: a flow whose processes listen is waited for.
+    public var process: Int32?
 
     public init(
         method: String = "browser", scopes: [String]? = nil, parameters: [(String, String)] = [], timeout: Int? = nil,
@@ -160,7 +170,7 @@ public struct SignInRequest: Sendable, Equatable {
         self.switchesSubject = switchesSubject
     }
 
-    /// The bound on the wait is the caller's own affair: it makes no other sign-in.
+    /// The bound on the wait, and what becomes of a different sign-in, make no other sign-in.
     public static func == (left: SignInRequest, right: SignInRequest) -> Bool {
         left.method == right.method && left.scopes == right.scopes && left.switchesSubject == right.switchesSubject
             && left.project == right.project && left.callbackPort == right.callbackPort
@@ -209,6 +219,8 @@ public enum CallbackVerdict: Sendable, Equatable {
     case failed(flow: String, BrokerError)
     /// The first of two links was followed: the server has noted it, and nothing was changed here.
     case noted(flow: String)
+    /// It came by the link of an older message: the flow goes on waiting for a newer one.
+    case outdated(flow: String)
     /// Nothing was changed; the sentence says why.
     case ignored(String)
     /// The state belonged to a flow that has ended.

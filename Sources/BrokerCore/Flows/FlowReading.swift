@@ -11,7 +11,10 @@ extension FlowRegistry {
     func view(_ id: String, waiting bound: Duration) async throws(BrokerError) -> FlowView {
         guard let entry = entries[id] else { throw .flowNotFound }
         if entry.status == .pending, bound > .zero {
+            entries[id]?.waiters += 1
             _ = await entry.ended.wait(atMost: bound)
+            entries[id]?.waiters -= 1
+            entries[id]?.watchedAt = clock.uptime
             if Task.isCancelled { throw .cancelled }
         }
         return try view(id)

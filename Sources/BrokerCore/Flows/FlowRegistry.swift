@@ -14,15 +14,6 @@ actor FlowRegistry {
         case ignored(String)
     }
 
-    /// How a sign-in begins.
-    enum Admission {
-        case existing(FlowView)
-        /// Somebody else's equal request is about to become a flow.
-        case joining(Promise<Result<FlowView?, BrokerError>>)
-        /// The caller must make the flow, or say why not, with ``begin(_:fulfilling:)`` or ``abandon(_:with:fulfilling:)``.
-        case begin(Promise<Result<FlowView?, BrokerError>>)
-    }
-
     struct Entry {
         var flow: Flow
         var status = FlowView.Status.pending
@@ -35,18 +26,21 @@ actor FlowRegistry {
         var renewal: Renewal?
         /// When another message may be sent, in seconds since boot.
         var resendAt: Int?
+        /// That is the server's own word.
+        var isResendLimitOfServer = false
+        /// Its message was sent again: links of older ones may still be followed.
+        var hasOlderMessage = false
         /// Callbacks that turned out not to be the genuine one.
         var attempts = 0
+        /// The processes that asked for it.
+        var callers: Set<Int32> = []
+        /// Long polls that are open, and when the last one ended or somebody asked for it (seconds since boot).
+        var waiters = 0
+        var watchedAt: Int
         /// How many began before it: two may begin within one tick of any clock.
         var place = 0
         let ended = Promise<Void>()
     }
-    struct Start {
-        let request: SignInRequest
-        let promise: Promise<Result<FlowView?, BrokerError>>
-        var interest: Int
-    }
-
     var entries: [String: Entry] = [:]
     var identifiers: [[UInt8]: String] = [:]
     var starts: [AccountName: Start] = [:]
@@ -57,6 +51,8 @@ actor FlowRegistry {
     private let record: @Sendable (BrokerFact) -> Void
     /// Told of every flow that ends without a session.
     private let onFailure: @Sendable (AccountName, BrokerError) async -> Void
+    /// True if one of these processes has an event stream open.
+    let isHeard: @Sendable (Set<Int32>) -> Bool
 
     static let maxFlows = 16
     /// Identical copies of a callback get the first one's answer this long (seconds).
@@ -71,63 +67,29 @@ actor FlowRegistry {
     init(
         callbackReceiver: CallbackReceiver, clock: BrokerClock, work: Work,
         record: @escaping @Sendable (BrokerFact) -> Void,
+        isHeard: @escaping @Sendable (Set<Int32>) -> Bool,
         onFailure: @escaping @Sendable (AccountName, BrokerError) async -> Void
     ) {
         self.callbackReceiver = callbackReceiver
         self.clock = clock
         self.work = work
         self.record = record
+        self.isHeard = isHeard
         self.onFailure = onFailure
     }
 
     // MARK: Beginning
 
-    /// Joins an equal pending sign-in, or reserves the account's place for a new one. Who is not interested waits for
-    /// the flow but does not keep it.
-    func admit(
-        _ account: AccountName, _ request: SignInRequest, isInterested: Bool
-    ) throws(BrokerError) -> Admission {
-        forget()
-        let interest = isInterested ? 1 : 0
-        if var start = starts[account] {
-            guard start.request == request else { throw conflict(account, with: request.method, age: 0) }
-            start.interest += interest
-            starts[account] = start
-            return .joining(start.promise)
-        }
-        if let id = pendingID(of: account), var entry = entries[id] {
-            let isSame = entry.flow.request == request.withoutSecrets
-            // A change of the user waits for mails, an hour maybe: what is begun after it takes its place.
-            guard isSame || entry.flow.request.changesUser else {
-                throw conflict(account, with: entry.flow.request.method, age: clock.uptime - entry.flow.beganAt)
-            }
-            if isSame {
-                entry.interest += interest
-                entries[id] = entry
-                return .existing(view(of: entry))
-            }
-        }
-        let active = entries.values.count { $0.status == .pending } + starts.count
-        guard active < FlowRegistry.maxFlows else {
-            throw .conflict("\(FlowRegistry.maxFlows) sign-ins are pending already. Finish or withdraw one of them.")
-        }
-        let start = Start(request: request, promise: Promise(), interest: interest)
-        starts[account] = start
-        return .begin(start.promise)
-    }
-
-    private func conflict(_ account: AccountName, with method: String, age: Int) -> BrokerError {
-        .conflict(
-            "Another sign-in of \(account) is pending: method \(method), \(age) \(age == 1 ? "second" : "seconds") old. "
-                + "Finish it, or run: ringback cancel \(account)")
-    }
-
     /// Puts a new flow on the desk. False if its place was cancelled meanwhile: then nothing will come of the flow.
     func begin(_ flow: Flow, fulfilling promise: Promise<Result<FlowView?, BrokerError>>) async -> Bool {
-        await endChange(of: flow.account.name)
+        if let id = pendingID(of: flow.account.name), let former = entries[id], former.flow.waitsForMail,
+            !former.isSettling
+        {
+            await finish(id, as: .cancelled)
+        }
         guard let start = starts[flow.account.name], start.promise === promise else { return false }
         starts[flow.account.name] = nil
-        var entry = Entry(flow: flow, interest: start.interest)
+        var entry = Entry(flow: flow, interest: start.interest, callers: start.callers, watchedAt: clock.uptime)
         entry.resendAt = flow.firstResendAt
         entry.place = begun
         begun += 1

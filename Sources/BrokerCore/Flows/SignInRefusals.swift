@@ -29,7 +29,8 @@ extension BrokerError {
             .serviceRefused, .sessionExpired, .vaultFailed:
             true
         case .accountNotFound, .cancelled, .flowCancelled, .flowNotFound, .invalid, .methodUnsupported, .nothingHeld,
-            .sessionRanOut, .signInRequired, .timedOut, .tooManyAttempts, .vaultLocked, .wrongPassphrase:
+            .resendTooEarly, .sessionRanOut, .signInRequired, .timedOut, .tooManyAttempts, .vaultLocked,
+            .wrongPassphrase:
             false
         }
     }

@@ -165,7 +165,7 @@ extension BrokerError {
     fileprivate var refusesRevocation: Bool {
         switch self {
         case .provider(.refused): true
-        case .project(let problem): problem.code != .rateLimited
+        case .project(let problem): problem.code != .rateLimited && !problem.isTrouble
         default: false
         }
     }

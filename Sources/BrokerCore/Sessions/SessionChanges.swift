@@ -4,12 +4,13 @@ internal import StrictJSON
 
 /// What opens and closes a session, each in its turn.
 extension SessionManager {
-    /// Takes a signed-in session over. While the account holds one, another subject is refused.
+    /// Takes a signed-in session over. While the account holds one, another subject is refused. Returns the session
+    /// that it replaces where its server has to be told, see ``Broker/open(_:for:switchingSubject:told:)``.
     func open(
         _ session: Session, for account: Account, switchingSubject: Bool, told kind: BrokerEvent.Kind? = nil
-    ) async -> Result<Void, BrokerError> {
+    ) async -> Result<Closed?, BrokerError> {
         let name = account.name
-        let opening = enqueue(name) { sessionManager -> Result<Void, BrokerError> in
+        let opening = enqueue(name) { sessionManager -> Result<Closed?, BrokerError> in
             // Between an unlock and the load that follows it, nobody knows yet whose session would be written over.
             if let lane = sessionManager.lanes[name] { await sessionManager.loadInTurn(lane, isNews: false) }
             guard let lane = sessionManager.lanes[name], lane.account.binding == account.binding else {
@@ -44,7 +45,8 @@ extension SessionManager {
                 .sessionOpened(name, subject: session.subject, replacing: lane.session.map(\.subject)))
             sessionManager.post(kind ?? (session.isRecovery ? .passwordRecovery : .signedIn), name, session: session)
             await sessionManager.noteIdentities(of: account, opening: session, over: lane.session, isAsked: kind != nil)
-            return .success(())
+            // While the vault cannot write, the former session is what a restart finds: it stays alive at the server.
+            return .success(saved == nil ? lane.replaced(by: session) : nil)
         }
         return await opening.wait() ?? .failure(.cancelled)
     }

@@ -213,13 +213,19 @@ extension Broker {
                     + "(rpc = [\(rules.functions.joined(separator: ", "))]); the configuration lists those that may be called"
             )
         }
-        let response = try await sessionManager.change(
-            name,
-            SupabaseOperation(
-                request: { project, token throws(FieldError) in
-                    try project.call(function, arguments: arguments, bearer: token)
-                },
-                apply: { response, _ throws(SupabaseError) in _ = try FunctionResponse(reading: response) }))
+        let change = SupabaseOperation(
+            request: { project, token throws(FieldError) in
+                try project.call(function, arguments: arguments, bearer: token)
+            },
+            apply: { response, _ throws(SupabaseError) in _ = try FunctionResponse(reading: response) })
+        let response: HTTPResponse
+        do throws(BrokerError) {
+            response = try await sessionManager.change(name, change)
+        } catch {
+            // It may have been done although its answer was lost.
+            await sessionManager.renewProfile(name)
+            throw error
+        }
         // What such functions are mostly for: another name, an account that is not active any more.
         await sessionManager.renewProfile(name)
         return try Broker.reading(response) { response throws(SupabaseError) in

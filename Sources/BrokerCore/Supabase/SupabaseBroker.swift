@@ -85,6 +85,13 @@ struct SupabaseFlowStart: Sendable {
     func idToken() async throws(BrokerError) -> Broker.Beginning {
         let name = try personName()
         if let other = upstreamAccount { return try await idToken(from: other) }
+        guard fields.idToken != nil else {
+            throw .invalid(
+                field: "id_token",
+                reason: "missing, and \(account.name) has no id_token_account; hand a token in "
+                    + "(ringback login \(account.name) --method id_token --with PROVIDER) or name an account (--from ACCOUNT)"
+            )
+        }
         try checkNonce()
         let grant = try SupabaseFlowStart.building { () throws(FieldError) in
             try project.idTokenGrant(
@@ -119,16 +126,8 @@ struct SupabaseFlowStart: Sendable {
             throw .invalid(
                 field: "refresh_token", reason: "it is of another session than the access token; nothing was kept")
         }
-        // Of a token that had expired, its own word was all there was: the server tells of the new one. What it rotated
-        // is not lost because it is away for a moment: its answer to the refresh came straight from it.
-        if isExpired {
-            do throws(BrokerError) {
-                _ = try await conversation.verify(fresh.accessToken, isOurs: false)
-            } catch {
-                guard error.isTransient else { throw error }
-            }
-        }
-        return try await open(fresh, endsIfRefused: false)
+        // Of a token that had expired, its own word was all there was.
+        return try await open(fresh, endsIfRefused: false, wasProved: !isExpired)
     }
 
     func signUp() async throws(BrokerError) -> Broker.Beginning {
@@ -178,12 +177,13 @@ struct SupabaseFlowStart: Sendable {
 
     /// - Parameter endsIfRefused: the server has made the session for us, and would keep it for nobody.
     private func open(
-        _ fresh: SupabaseSession, endsIfRefused: Bool = true
+        _ fresh: SupabaseSession, endsIfRefused: Bool = true, wasProved: Bool = false
     ) async throws(BrokerError) -> Broker.Beginning {
         let session = try await conversation.session(
-            fresh, keepingProviderToken: fields.keepsProviderToken, isEphemeral: !fields.isPersistent)
+            fresh, keepingProviderToken: fields.keepsProviderToken, isEphemeral: !fields.isPersistent,
+            wasProved: wasProved)
         do throws(BrokerError) {
-            try await broker.sessionManager.open(session, for: account, switchingSubject: request.switchesSubject).get()
+            try await broker.open(session, for: account, switchingSubject: request.switchesSubject)
         } catch {
             if endsIfRefused { broker.endUnheld(session, of: account) }
             throw error

@@ -14,6 +14,8 @@ extension FlowRegistry {
         case ignored(String)
         /// It says that the other link of a change is awaited, and nothing else.
         case noted(flow: String)
+        /// It came by the link of an older message, which the server does not take any more.
+        case outdated(flow: String)
         /// No flow of a project has to do with it.
         case none
     }
@@ -34,6 +36,9 @@ extension FlowRegistry {
         if case .message(let text) = callback.outcome {
             if awaited.purpose == .change, entry.status == .pending { return .noted(flow: id) }
             return .ignored("It is not the last word: \(text)")
+        }
+        if entry.status == .pending, entry.hasOlderMessage || awaited.hasTwoMails, callback.isOfSpentLink {
+            return .outdated(flow: id)
         }
         if let claim = entry.claim, entry.endedAt == nil, claim.fingerprint != fingerprint {
             return .busy(claim.verdict)
@@ -64,6 +69,22 @@ extension FlowRegistry {
         return pairs.contains { $0.name == "state" && identifiers[SupabaseCallback.digest(ofKey: $0.value)] != nil }
     }
 
+    /// A server that does not have a flow's address in its list sends the person to the project's Site URL, without a
+    /// word: a callback from there says so, whoever pasted it. Nil for what may be anybody's.
+    func allowListHint(for url: WebURL) -> String? {
+        guard !url.isLoopback, !hasState(of: url) else { return nil }
+        for entry in entries.values where entry.status == .pending {
+            guard case .project(let awaited) = entry.flow.awaited, let redirect = awaited.redirect,
+                let listed = redirect.allowListEntry, let asked = try? WebURL(parsing: redirect.url),
+                asked.scheme != url.scheme || asked.host != url.host
+            else { continue }
+            return
+                "It ended at \(url.origin), and the sign-in of \(entry.flow.account.name) asked for \(redirect.url): "
+                + "the project does not know that address. Add this to its redirect URLs, then sign in again: \(listed)"
+        }
+        return nil
+    }
+
     /// The code was not this flow's: it goes on waiting for the genuine one, unless its time has passed meanwhile, which
     /// the claim had kept from ending it.
     func release(_ id: String) async {
@@ -74,10 +95,12 @@ extension FlowRegistry {
     }
 
     /// Without a key, what a callback belongs to is told by its scheme alone.
-    func refuseSecondKeyless(at redirectURI: String) throws(BrokerError) {
+    func refuseSecondKeyless(at redirectURI: String, for account: AccountName) throws(BrokerError) {
         let scheme = redirectURI.prefix { $0 != ":" }.lowercased()
         let isTaken = entries.values.contains { entry in
-            guard entry.status == .pending, case .project(let awaited) = entry.flow.awaited,
+            // What gives way to another flow of its account is ended when that one begins.
+            guard entry.status == .pending, entry.flow.account.name != account || !entry.flow.waitsForMail,
+                case .project(let awaited) = entry.flow.awaited,
                 let redirect = awaited.redirect, redirect.keyPlace == .none
             else { return false }
             return redirect.url.prefix { $0 != ":" }.lowercased() == scheme
@@ -107,10 +130,18 @@ extension FlowRegistry {
     func admitResending(_ id: String) throws(BrokerError) {
         guard let due = entries[id]?.resendAt else { return }
         let now = clock.uptime
-        guard now >= due else { throw .provider(.rateLimited(retryAfter: due - now)) }
+        guard now >= due else {
+            let isServers = entries[id]?.isResendLimitOfServer == true
+            throw isServers ? .provider(.rateLimited(retryAfter: due - now)) : .resendTooEarly(retryAfter: due - now)
+        }
         entries[id]?.resendAt = now + SupabaseFlow.resendInterval
+        entries[id]?.isResendLimitOfServer = false
+        entries[id]?.hasOlderMessage = true
     }
 
     /// The server said when.
-    func postponeResending(_ id: String, by seconds: Int) { entries[id]?.resendAt = clock.uptime + seconds }
+    func postponeResending(_ id: String, by seconds: Int) {
+        entries[id]?.resendAt = clock.uptime + seconds
+        entries[id]?.isResendLimitOfServer = true
+    }
 }

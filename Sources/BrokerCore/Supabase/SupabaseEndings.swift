@@ -6,6 +6,21 @@ extension Broker {
     func endUnheld(_ session: Session, of account: Account) {
         work.start { await revocations.deliver(Closed(account: account, session: session, retirement: nil)) }
     }
+
+    /// Opens a session. The one that it replaces at a Supabase project is ended there by its own token; if the project
+    /// cannot be reached, later.
+    func open(
+        _ session: Session, for account: Account, switchingSubject: Bool, told kind: BrokerEvent.Kind? = nil
+    ) async throws(BrokerError) {
+        let opened = await sessionManager.open(session, for: account, switchingSubject: switchingSubject, told: kind)
+        let replaced = try opened.get()
+        if let facts = session.project, !facts.isProved, let conversation = conversation(with: account) {
+            // Signed in, but its first token waits: the account says so from the start.
+            await sessionManager.show(.provider(.unproved(host: conversation.host)), account.name)
+        }
+        guard let replaced else { return }
+        work.start { await revocations.deliver(replaced) }
+    }
 }
 
 extension SessionManager {
@@ -36,4 +51,15 @@ extension SessionManager {
 
     /// Shows a failure that nobody waits for any more.
     func show(_ error: BrokerError, _ name: AccountName) { lanes[name]?.error = error }
+}
+
+extension SessionManager.Lane {
+    /// The session that another one of its project takes the place of, and that the server is to end; nil where nothing
+    /// is replaced, or the same session only got other tokens.
+    func replaced(by session: Session) -> Closed? {
+        guard let held = self.session, let former = held.project?.sessionID, let next = session.project?.sessionID,
+            former != next
+        else { return nil }
+        return Closed(account: account, session: held, retirement: nil)
+    }
 }

@@ -18,6 +18,8 @@ extension Session {
         public var migratesFrom: String?
         /// Not to be written to the disk: it goes with the daemon.
         public var isEphemeral = false
+        /// One of its tokens was checked, by the project's keys or by its server.
+        public var isProved = false
         /// The sign-out that the server is still to be told of ends the user's other sessions, too.
         public var endsAll = false
 
@@ -59,6 +61,7 @@ extension SessionRecord {
         object["provider_token"] = facts.providerToken.map { .string($0.revealed()) }
         object["migrates_from"] = facts.migratesFrom.map { .string($0) }
         if facts.endsAll { object["ends_all"] = true }
+        if facts.isProved { object["proved"] = true }
         return object
     }
 
@@ -70,6 +73,7 @@ extension SessionRecord {
             providerToken: object["provider_token"]?.string.map { Secret($0) },
             endsAll: object["ends_all"]?.bool ?? false)
         facts.migratesFrom = object["migrates_from"]?.string
+        facts.isProved = object["proved"]?.bool ?? false
         return facts
     }
 }

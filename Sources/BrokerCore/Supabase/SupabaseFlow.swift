@@ -71,6 +71,12 @@ struct SupabaseFlow: Sendable {
         }
     }
 
+    /// Both addresses of a person are asked: one of two links may be followed again while the other one is awaited.
+    var hasTwoMails: Bool {
+        guard case .change(let change)? = message else { return false }
+        return change.email != nil && change.currentEmail != nil
+    }
+
     /// The link of a mail leads back here, and only here is its code worth something.
     var link: MailLink {
         guard let redirect, let pkce else { return .none }

@@ -24,7 +24,7 @@ extension SupabaseFlowStart {
     private func redirect(_ key: String) async throws(BrokerError) -> SupabaseRedirect {
         let template = account.redirectURI ?? "http://127.0.0.1:{port}/callback/\(account.name)"
         guard template.hasPrefix("http://") else {
-            if rules.isKeyless { try await broker.flowRegistry.refuseSecondKeyless(at: template) }
+            if rules.isKeyless { try await broker.flowRegistry.refuseSecondKeyless(at: template, for: account.name) }
             return try SupabaseFlowStart.building { () throws(FieldError) in
                 try SupabaseRedirect(base: template, key: key, isKeyless: rules.isKeyless)
             }

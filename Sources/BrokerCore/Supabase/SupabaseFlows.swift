@@ -21,10 +21,11 @@ extension Broker {
             claim = await flowRegistry.claim(callback, at: url, fingerprint: fingerprint)
         }
         switch claim {
-        case .none: return nil
+        case .none: return await flowRegistry.allowListHint(for: url).map { .ignored($0) }
         case .busy: return .ignored("Another callback of this sign-in is being worked on.")
         case .ignored(let reason): return .ignored(reason)
         case .noted(let flow): return .noted(flow: flow)
+        case .outdated(let flow): return .outdated(flow: flow)
         case .ended: return .ended
         case .repeated(let verdict): return await verdict.wait() ?? .ignored("The caller went away.")
         case .claimed(let flow, let awaited, let verdict):
@@ -92,9 +93,7 @@ extension Broker {
             try await succeed(session, flow.account)
         } else {
             do throws(BrokerError) {
-                try await sessionManager.open(
-                    session, for: flow.account, switchingSubject: flow.request.switchesSubject
-                ).get()
+                try await open(session, for: flow.account, switchingSubject: flow.request.switchesSubject)
             } catch {
                 endUnheld(session, of: flow.account)
                 throw error

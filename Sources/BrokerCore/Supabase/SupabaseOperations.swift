@@ -64,8 +64,10 @@ extension SessionManager {
     /// A change takes a token that outlives it.
     private func freshen(_ name: AccountName) async throws(BrokerError) {
         guard let session = lanes[name]?.session else { throw .signInRequired(name) }
-        guard let remaining = session.tokens[.own]?.remaining(at: clock.boot()), remaining < SessionManager.changeMargin
-        else { return }
+        let token = session.tokens[.own]
+        // Without a token the first one waits for its check.
+        let remaining = token.map { $0.remaining(at: clock.boot()) ?? .max } ?? 0
+        guard remaining < SessionManager.changeMargin else { return }
         do throws(BrokerError) {
             // Whoever asks: not before the server said.
             if let refusal = lanes[name]?.backoff.refusalByProvider(at: clock.boot()) { throw refusal }
@@ -179,7 +181,7 @@ extension SessionManager {
 
 extension BrokerError {
     /// The server's own no.
-    var isWordOfProject: Bool { if case .project = self { true } else { false } }
+    var isWordOfProject: Bool { if case .project(let problem) = self { !problem.isTrouble } else { false } }
 
     /// The server's word for a token that is not, or no more, good.
     var asksForRefresh: Bool {

@@ -23,9 +23,13 @@ extension SessionManager {
     func profile(_ name: AccountName) async throws(BrokerError) -> SupabaseProfile? {
         guard let rules = try account(name).project, rules.profile != nil else { return nil }
         if let held = profiles[name] { return held }
-        let look = profileLooks[name] ?? lookForProfile(name)
-        guard let found = await look.wait() else { throw .cancelled }
-        return try found.get()
+        var look = profileLooks[name] ?? lookForProfile(name)
+        while true {
+            guard let found = await look.wait() else { throw .cancelled }
+            // What was changed meanwhile is looked at anew: the row of before is not told any more.
+            guard let later = profileLooks[name], later !== look else { return try found.get() }
+            look = later
+        }
     }
 
     /// What was fetched is another person's, or of before a change.

@@ -60,10 +60,11 @@ struct SupabaseProvider: Sendable {
         guard Session.isSame(fresh.claims.subject, session.subject), isSame else {
             throw .provider(.invalidAnswer("The tokens of \(host) are of another session than before."))
         }
-        try await verify(fresh.accessToken, isOurs: true)
+        try await prove(fresh.accessToken, wasProved: session.project?.isProved == true)
         var renewed = session
         renewed.user = fresh.user?.json ?? session.user
         var facts = Session.SupabaseFacts(fresh.claims)
+        facts.isProved = true
         facts.providerToken = session.project?.providerToken
         facts.isEphemeral = session.project?.isEphemeral ?? false
         facts.migratesFrom = session.project?.migratesFrom
@@ -72,12 +73,18 @@ struct SupabaseProvider: Sendable {
         return renewed
     }
 
-    /// A session that nobody holds yet, of an answer to a sign-in.
+    /// A session that nobody holds yet, of an answer to a sign-in. Its first token is left out if nobody could be asked
+    /// whose it is: a refresh brings another one, which is checked then.
     func session(
-        _ answer: SupabaseSession, keepingProviderToken: Bool, isEphemeral: Bool
+        _ answer: SupabaseSession, keepingProviderToken: Bool, isEphemeral: Bool, wasProved: Bool = false
     ) async throws(BrokerError) -> Session {
-        try await verify(answer.accessToken, isOurs: true)
         var facts = Session.SupabaseFacts(answer.claims)
+        do throws(BrokerError) {
+            try await prove(answer.accessToken, wasProved: wasProved)
+            facts.isProved = true
+        } catch {
+            guard case .provider(.unproved) = error, answer.refreshToken != nil else { throw error }
+        }
         if keepingProviderToken { facts.providerToken = answer.providerToken }
         facts.isEphemeral = isEphemeral
         return Session(
@@ -85,7 +92,8 @@ struct SupabaseProvider: Sendable {
             subject: answer.claims.subject,
             user: answer.user?.json, scope: nil, issuer: project.issuer,
             tokenEndpointOrigin: try FlowRegistry.origin(of: project.authURL), signedInAt: clock.now(), end: nil,
-            rotates: true, tokens: [.own: token(answer)], project: facts)
+            rotates: true, tokens: facts.isProved ? [.own: token(answer)] : [:],
+            project: facts)
     }
 
     func inner(
@@ -107,35 +115,80 @@ struct SupabaseProvider: Sendable {
 
     // MARK: Whose a token is
 
-    /// Checks an access token by the project's keys; by asking the server, where it signs with a secret of its own.
-    ///
-    /// One that is ours came straight from the server, over a connection that proved whose it is: there a project
-    /// without published keys, or keys that cannot be had now, take nothing away (OpenID Connect Core section 3.1.3.7
-    /// says the same of ID tokens).
-    @discardableResult
-    func verify(_ token: Secret, isOurs: Bool) async throws(BrokerError) -> AccessTokenClaims? {
-        var verdict = AccessTokenCheck(token, keys: SupabaseProvider.noKeys, project: project, now: nil)
+    /// What the project's published keys say of an access token; `isPublished` is nil where they cannot be had now.
+    private func judge(
+        _ token: Secret
+    ) async throws(BrokerError) -> (verdict: AccessTokenCheck, isPublished: Bool?) {
+        var verdict = AccessTokenCheck(token, keys: .empty, project: project, now: nil)
+        var isPublished: Bool?
+        // An unknown key may be a new one: the set is fetched again, once.
         for isStale in [false, true] {
-            guard case .keyMissing = verdict else { break }
+            if isStale { guard case .keyMissing = verdict else { break } }
             do throws(BrokerError) {
                 let keys = try await directory.keys(of: account, at: keysURL, isStale: isStale)
                 verdict = AccessTokenCheck(token, keys: keys, project: project, now: nil)
+                isPublished = !keys.keys.isEmpty
             } catch {
-                guard isOurs, error.isTransient else { throw error }
-                return nil
+                guard error != .cancelled else { throw error }
+                return (verdict, nil)
             }
         }
+        return (verdict, isPublished)
+    }
+
+    /// Checks an access token that came from the token endpoint, before anybody is served it.
+    ///
+    /// Where the project publishes keys, one of them must have signed it; a token that is signed with a secret there (a
+    /// project on its way from one to the other) is shown to the server each time. Where it publishes none, or they
+    /// cannot be had, the server says whose the token is, once per session.
+    ///
+    /// - Parameter wasProved: an earlier token of the same session was checked.
+    /// - Throws: `.provider(.unproved)` if nobody could be asked: the token must wait.
+    private func prove(_ token: Secret, wasProved: Bool) async throws(BrokerError) {
+        let (verdict, isPublished) = try await judge(token)
         switch verdict {
+        case .verified: return
+        case .refused(let claim, let reason): throw refusal(claim, reason, token)
+        case .keyMissing where isPublished == true:
+            throw refusal("kid", "signed with a key that is not published", token)
+        case .keyMissing, .askServer: if wasProved, isPublished != true { return }
+        }
+        do throws(BrokerError) {
+            _ = try await recognize(token)
+        } catch {
+            switch error {
+            case .provider(.invalidAnswer), .cancelled: throw error
+            case .provider: throw .provider(.unproved(host: host))
+            case .project(let problem) where problem.isTrouble || problem.code == .rateLimited:
+                throw .provider(.unproved(host: host))
+            case .project(let problem):
+                throw refusal("token", "its own server says “\(problem.providerCode ?? "no")” of it", token)
+            default: throw error
+            }
+        }
+    }
+
+    private func refusal(_ claim: String, _ reason: String, _ token: Secret) -> BrokerError {
+        var text = "The access token of \(host) is not valid (\(claim)): \(reason)."
+        if claim == "iss", let issuer = AccessTokenClaims(unverified: token)?.foreignIssuer(to: project) {
+            text =
+                "The access token of \(host) names the issuer \(issuer), and \(account.name) expects \(project.issuer). "
+                + "If that is how this project calls itself, set token_issuer = \"\(issuer)\" for the account."
+        }
+        return .provider(.invalidAnswer(text))
+    }
+
+    /// Checks an access token that another program hands in, by the project's keys or by asking the server.
+    private func verify(_ token: Secret) async throws(BrokerError) -> AccessTokenClaims {
+        switch try await judge(token).verdict {
         case .verified(let claims): return claims
-        case .refused(let claim, let reason):
-            throw .provider(.invalidAnswer("The access token of \(host) is not valid (\(claim)): \(reason)."))
-        case .keyMissing, .askServer:
-            return isOurs ? nil : try await recognize(token)
+        case .refused(let claim, let reason): throw refusal(claim, reason, token)
+        case .keyMissing, .askServer: return try await recognize(token)
         }
     }
 
     /// Whose a token is that another program hands in. One that has expired, and that only the server could check, is
-    /// taken at its word for now: its session is refreshed first, and the answer tells.
+    /// taken at its word for now: its session is refreshed first, and the new token is checked.
     func whose(_ token: Secret) async throws(BrokerError) -> (claims: AccessTokenClaims, isExpired: Bool) {
         guard let stated = AccessTokenClaims(unverified: token) else {
             throw .invalid(field: "access_token", reason: "it is no access token of this project")
@@ -148,16 +201,13 @@ struct SupabaseProvider: Sendable {
                     + "\(project.issuer). Nothing was sent or kept. If that is how this project calls itself, set "
                     + "token_issuer for the account")
         }
-        let claims: AccessTokenClaims?
         do throws(BrokerError) {
-            claims = try await verify(token, isOurs: false)
+            return (try await verify(token), false)
         } catch {
             guard error.asksForRefresh, let end = stated.expiresAt, end <= clock.now() + AccessTokenCheck.leeway
             else { throw error }
             return (stated, true)
         }
-        guard let claims else { throw .invalid(field: "access_token", reason: "whose it is could not be told") }
-        return (claims, false)
     }
 
     /// Asks the server whose a token is.
@@ -176,8 +226,6 @@ struct SupabaseProvider: Sendable {
     static func readUser(_ response: HTTPResponse) throws(SupabaseError) -> SupabaseUser {
         try SupabaseUser(reading: response)
     }
-
-    private static let noKeys = JSONWebKeySet.empty
 
     var keysURL: String { project.authURL + "/.well-known/jwks.json" }
 

@@ -26,15 +26,20 @@ public struct SupabaseConfiguration: Sendable, Equatable {
 
 extension AccountReader {
     static let supabaseKeys = [
-        "url", "api_key", "token_issuer", "redirect_flow_key", "oauth_provider", "allow_missing_nonce",
+        "url", "api_key", "gateway", "token_issuer", "redirect_flow_key", "oauth_provider", "allow_missing_nonce",
         "id_token_account", "profile", "profile_rpc", "rpc",
     ]
 
     mutating func readSupabase() -> AccountProvider? {
         var isGood = true
-        for key in ["url", "api_key"] where !isWritten(key) {
+        let isBare = table.boolean("gateway") == false
+        for key in isBare ? ["url"] : ["url", "api_key"] where !isWritten(key) {
             isGood = false
             refuse("provider", "provider = \"supabase\" needs \(key)")
+        }
+        for key in ["profile", "profile_rpc", "rpc"] where isBare && isWritten(key) {
+            isGood = false
+            refuse(key, "needs the project's tables, and an Auth server alone (gateway = false) has none")
         }
         let (url, key) = (table.string("url"), table.string("api_key"))
         // Each by itself, so that both mistakes are told at once.
@@ -48,8 +53,9 @@ extension AccountReader {
             }
         }
         let issuer = readTokenIssuer()
-        guard isGood, let url, let key,
-            let project = try? SupabaseProject(parsing: url, apiKey: Secret(key), issuer: issuer)
+        guard isGood, let url, isBare || key != nil,
+            let project = try? SupabaseProject(
+                parsing: url, apiKey: key.map { Secret($0) }, layout: isBare ? .bare : .gateway, issuer: issuer)
         else { return nil }
         return readRules(of: project).map { .supabase($0) }
     }

@@ -93,6 +93,7 @@ struct Key {
         Key(.account, "host", .string, "gitlab: the host of your own GitLab, without scheme"),
         Key(.account, "url", .string, "supabase: the project's URL"),
         Key(.account, "api_key", .string, "supabase: the project's publishable key"),
+        Key(.account, "gateway", .boolean, "supabase: false where the URL is the Auth server's own, with no gateway"),
         Key(
             .account, "redirect_flow_key", .word(["query", "none"]), "supabase: where a custom scheme carries the key"),
         Key(.account, "oauth_provider", .string, "supabase: whose page a browser is sent to, unless it is said"),

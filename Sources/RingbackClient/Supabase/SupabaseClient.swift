@@ -15,14 +15,17 @@ extension BrokerClient {
     ///
     /// - Parameter timeout: seconds until a flow is given up, if not the usual ones.
     /// - Parameter switchSubject: allow another person than the one whose session is held.
+    /// - Parameter replace: cancel a different sign-in of the account that is pending, in place of `state_conflict`.
     /// - Throws: `invalid_credentials`, `email_already_in_use`, `weak_password`, `validation_failed`, `rate_limited` and
     ///   others; `user_message` has the words for the person.
     public func signIn(
-        _ account: String, with way: SupabaseSignInFields, timeout: Int? = nil, switchSubject: Bool = false
+        _ account: String, with way: SupabaseSignInFields, timeout: Int? = nil, switchSubject: Bool = false,
+        replace: Bool = false
     ) async throws(RingbackError) -> Beginning {
         var fields = try way.body()
         if let timeout { fields["timeout"] = .integer(timeout) }
         if switchSubject { fields["switch_subject"] = true }
+        if replace { fields["replace"] = true }
         return try await begin(account, "/sign-in", fields)
     }
 

@@ -6,6 +6,10 @@ struct SupabaseSettings: Equatable {
     enum RefreshTokens: String, CaseIterable { case v0, v1, v2 }
     enum Algorithm: String, CaseIterable { case hs256 = "HS256", es256 = "ES256", rs256 = "RS256", edDSA = "EdDSA" }
 
+    /// Signatures that are not the project's: by a key that it does not publish, the same without its name, or by
+    /// somebody's secret.
+    enum Forgery: String, CaseIterable { case key, nameless, secret }
+
     var configuration = Configuration.a
     /// New addresses count as confirmed.
     var autoconfirm = true
@@ -25,6 +29,10 @@ struct SupabaseSettings: Equatable {
     var namesIssuer = true
     /// What `apikey` may be; empty for no gateway at all.
     var apiKeys = ["sb_publishable_sandbox"]
+    /// Access tokens name this issuer in place of the project's.
+    var issuer: String?
+    /// Who signs access tokens in the project's place.
+    var forgery: Forgery?
     /// External providers that are switched on. Each is the issuer that the project hangs below.
     var providers = ["apple", "azure", "github", "google"]
     var allowsSignUp = true

@@ -59,6 +59,8 @@ extension SupabaseSettings {
     {
         switch key {
         case "algorithm": algorithm = try member.oneOf(Algorithm.self)
+        case "issuer": issuer = try member.isNull ? nil : member.string()
+        case "forgery": forgery = try member.isNull ? nil : member.oneOf(Forgery.self)
         case "refresh_tokens": refreshTokens = try member.oneOf(RefreshTokens.self)
         case "site_url":
             let text = try member.string()
@@ -95,6 +97,8 @@ extension SupabaseSettings {
         for (name, path) in SupabaseSettings.limits { members[name] = self[keyPath: path].map(JSON.integer) ?? .null }
         for (name, path) in SupabaseSettings.lists { members[name] = .array(self[keyPath: path].map(JSON.string)) }
         members["algorithm"] = .string(algorithm.rawValue)
+        members["issuer"] = issuer.map(JSON.string) ?? .null
+        members["forgery"] = forgery.map { .string($0.rawValue) } ?? .null
         members["refresh_tokens"] = .string(refreshTokens.rawValue)
         members["site_url"] = .string(siteURL)
         members["upgrade"] = .integer(upgradePercentage)

@@ -2,13 +2,6 @@ import RingbackClient
 import StrictJSON
 import Terminal
 
-extension BrokerCalls {
-    /// Every sign-in that the daemon remembers.
-    func flows() throws(RingbackError) -> [Flow] {
-        try call("GET", "/v1/flows")["flows"]?.array?.compactMap { Flow(reading: $0) } ?? []
-    }
-}
-
 /// Finds the flow that waits for a code, by its identifier or by its account's name.
 enum FlowChoice {
     static func find(_ name: String, _ calls: BrokerCalls) throws(RingbackError) -> Flow {

@@ -43,6 +43,9 @@ struct Login: ParsableCommand {
     @Flag(name: .customLong("switch"), help: "Allow another person than the one signed in now.")
     var switchSubject = false
 
+    @Flag(help: "Take the place of another sign-in of the account that is pending.")
+    var replace = false
+
     @Option(help: ArgumentHelp("Seconds until the sign-in is given up, 1 to 3600.", valueName: "seconds"))
     var timeout: Int?
 
@@ -86,6 +89,7 @@ struct Login: ParsableCommand {
         run.waitsWithoutInput = way.wait
         run.credentialDescriptor = way.credentialDescriptor
         if switchSubject { run.fields["switch_subject"] = true }
+        if replace { run.fields["replace"] = true }
         if let callbackPort { run.fields["callback_port"] = .integer(callbackPort) }
         run.mayChooseDevice = way.isLeftOpen && !noBrowser && callbackPort == nil
         run.showsQR = !noQr

@@ -41,7 +41,8 @@ extension SignInOptions {
         case .browser, .device, .otp, .magicLink, .passkey, .anonymous, .sso: break
         case .password: fields["password"] = .string(try input.read("password", from: passwordDescriptor))
         case .signUp: fields["password"] = .string(try input.readNew("new password", from: passwordDescriptor))
-        case .idToken where fromAccount != nil: break
+        // Without either the daemon takes the account's id_token_account.
+        case .idToken where fromAccount != nil || upstream == nil: break
         case .idToken: try SignInOptions.addIDToken(to: &fields, tokens, input)
         case .session:
             fields["access_token"] = .string(try input.read("access token", from: accessTokenDescriptor))

@@ -21,7 +21,9 @@ struct SignInOptions: ParsableArguments {
 
     @Option(
         name: .customLong("from"),
-        help: ArgumentHelp("id_token: the configured account whose ID token it is.", valueName: "account"))
+        help: ArgumentHelp(
+            "id_token: the configured account whose ID token it is; without it and --with, the id_token_account.",
+            valueName: "account"))
     var fromAccount: String?
 
     @Option(help: "Who signs in, or whom the message goes to.")
@@ -108,11 +110,10 @@ struct SignInOptions: ParsableArguments {
             guard contacts == 1 else { throw ValidationError("Say who: --email ADDRESS or --phone NUMBER.") }
         case .magicLink: guard email != nil else { throw ValidationError("Say who: --email ADDRESS.") }
         case .idToken:
-            guard upstream != nil || fromAccount != nil else {
-                throw ValidationError("Say whose token it is: --with PROVIDER or --from ACCOUNT.")
-            }
-            guard fromAccount == nil || descriptors.allSatisfy({ $0 == nil }) && data == nil else {
-                throw ValidationError("With --from ACCOUNT there is no token to read, and no name to write.")
+            guard upstream != nil && fromAccount == nil || descriptors.allSatisfy({ $0 == nil }) && data == nil else {
+                throw ValidationError(
+                    "A token that is read needs --with PROVIDER; with --from ACCOUNT there is none to read, and no name "
+                        + "to write.")
             }
         case .sso:
             guard (domain == nil) != (providerID == nil) else {

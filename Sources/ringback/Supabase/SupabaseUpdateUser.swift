@@ -132,7 +132,10 @@ struct SupabaseUpdateUser: ParsableCommand {
         switch error.problem?.extensions["provider_code"]?.string {
         case "reauthentication_needed":
             error.detail +=
-                " Run: ringback supabase reauthenticate \(account), and then again with --nonce-fd 0 for the code that comes."
+                " To have a code sent, run: ringback supabase reauthenticate \(account)"
+            // Signing in again would do as well, but one way is enough.
+            error.userMessage = nil
+            error.recovery = .none
         case "insufficient_aal":
             error.detail +=
                 " Run: ringback supabase verify-factor \(account), and then the same again."

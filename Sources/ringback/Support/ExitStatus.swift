@@ -20,7 +20,9 @@ enum ExitStatus {
         switch error.kind {
         case .noDaemon, .shuttingDown: 2
         case .signInRequired, .sessionExpired: 3
-        case .accessDenied, .policyDenied, .cancelled, "consent_required", "consent_timeout", CodeEntry.inputNeeded: 4
+        case .accessDenied, .policyDenied, .cancelled, .flowCancelled, "consent_required", "consent_timeout",
+            CodeEntry.inputNeeded:
+            4
         case .providerUnreachable, .rateLimited, .invalidProviderResponse: 5
         case .timeout, .timedOut, .flowExpired: 6
         case .invalidConfiguration: badConfiguration

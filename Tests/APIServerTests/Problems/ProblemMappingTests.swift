@@ -22,7 +22,7 @@ import Testing
         (.portInUse(1, reason: "x"), .portInUse, nil),
         (.invalidCallback("x"), .invalidCallback, "Sign in failed. Please try again."),
         (.flowEnded, .flowExpired, nil), (.flowExpired("x"), .flowExpired, "Sign in failed. Please try again."),
-        (.flowCancelled("x"), .flowExpired, nil), (.vaultLocked("x"), .vaultLocked, nil),
+        (.flowCancelled("x"), .flowCancelled, nil), (.vaultLocked("x"), .vaultLocked, nil),
         (.wrongPassphrase, .invalidCredentials, nil),
         (.tooManyAttempts(retryAfter: 9), .rateLimited, "Too many attempts. Please wait a few minutes."),
         (.vaultFailed("x"), .internalError, nil), (.misconfigured("x"), .invalidConfiguration, nil),

@@ -18,9 +18,9 @@ import Testing
             house.project.last("POST /factors")?.body
                 == ["factor_type": "totp", "issuer": "App", "friendly_name": "app"])
         house.project.answer(
-            "POST /factors", 200, ["id": .string(FakeSupabase.id(6)), "type": "phone", "phone": "4915"])
-        let number = await house.ask("POST", "/factors", #"{"factor_type":"phone","phone":"+49 15"}"#)
-        #expect(number["phone"] == "+4915")
+            "POST /factors", 200, ["id": .string(FakeSupabase.id(6)), "type": "phone", "phone": "4915112"])
+        let number = await house.ask("POST", "/factors", #"{"factor_type":"phone","phone":"+49 15112"}"#)
+        #expect(number["phone"] == "+4915112")
         #expect(number["totp"] == nil)
         #expect(await house.ask("DELETE", totp)["state"] == "authenticated")
         #expect(house.project.last("POST /token refresh_token") != nil)

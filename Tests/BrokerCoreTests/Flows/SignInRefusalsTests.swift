@@ -40,7 +40,7 @@ import Testing
         for fill in [
             { $0.email = "nobody" }, { $0.email = SupabaseHouse.alice },
             {
-                $0.phone = "+4915"; $0.email = SupabaseHouse.alice
+                $0.phone = "+4915112"; $0.email = SupabaseHouse.alice
             },
         ] as [@Sendable (inout SupabaseSignInFields) -> Void] {
             #expect(await house.failure("password", fill) != nil)

@@ -131,7 +131,7 @@ import Testing
         }
         #expect(again?.word == "mfa_factor_name_conflict")
         let phone = try await house.broker.enroll(
-            name, NewFactor(.phone(try PhoneNumber(parsing: "+49 151 2")), name: "phone"))
+            name, NewFactor(.phone(try PhoneNumber(parsing: "+49 151 234")), name: "phone"))
         #expect(try await house.view.user?["factors"]?.array?.count == 2)
         _ = try await house.broker.challenge(name, factor: phone.id, channel: .whatsapp)
         #expect(house.project.last("POST /factors/challenge")?.body["channel"] == "whatsapp")

@@ -25,6 +25,40 @@ import Testing
         #expect(await house.refresh() == nil)
     }
 
+    @Test func `is ended where another sign-in has taken its place, by its own token`() async throws {
+        let house = try await SupabaseHouse()
+        house.project.behave { _ = $0.addUser(email: "bob@example.org", password: SupabaseHouse.secret.revealed()) }
+        try await house.signIn()
+        let first = house.session
+        try await house.signIn()
+        #expect(await eventually { house.project.sessions.count == 1 && !house.project.sessions.contains(first) })
+        let second = house.session
+        try await house.signIn(email: "bob@example.org", switching: true)
+        #expect(await eventually { house.project.sessions.count == 1 && !house.project.sessions.contains(second) })
+        #expect(house.project.count("POST /logout local") == 2)
+        #expect(await house.refresh() == nil)
+        #expect(await eventually { ((try? await house.vault.retired()) ?? []).isEmpty })
+    }
+
+    @Test func `is ended later where the project is away when it is replaced, and after a restart`() async throws {
+        let house = try await SupabaseHouse()
+        try await house.signIn()
+        let first = house.session
+        let logout = "POST /logout local"
+        house.project.script(logout, .fail(.unreachable(host: "h", reason: "gone")))
+        for _ in 0..<2 { house.project.script(FakeSupabase.refresh, .fail(.unreachable(host: "h", reason: "gone"))) }
+        try await house.signIn()
+        #expect(await house.project.arrived(logout))
+        #expect(house.project.sessions.count == 2)
+        let later = try await house.rebirth()
+        house.clock.advance(by: 60)
+        #expect(
+            await eventually {
+                _ = await later.revocations.runDue(); return !house.project.sessions.contains(first)
+            })
+        #expect(house.project.sessions.count == 1)
+    }
+
     @Test func `is ended where the sign-in was withdrawn while its code was exchanged`() async throws {
         let house = try await SupabaseHouse()
         let flow = try #require(try await house.begin("browser"))

@@ -32,6 +32,18 @@ struct SupabaseKeys {
         return input + "." + Base64URL.encode(signature)
     }
 
+    /// Signs in the project's place: nobody can check it by what the project publishes.
+    static func forge(
+        _ claims: JSONObject, by forgery: SupabaseSettings.Forgery
+    ) throws(SupabaseRefusal) -> String {
+        var keys = SupabaseKeys()
+        guard forgery == .nameless else { return try keys.sign(claims, with: forgery == .key ? .es256 : .hs256) }
+        guard let key = try? PrivateKey.generate(.p256) else { throw .failure }
+        let input = SupabaseKeys.input(["alg": "ES256", "typ": "JWT"], claims)
+        guard let signature = try? key.sign(message: Array(input.utf8), algorithm: .es256) else { throw .failure }
+        return input + "." + Base64URL.encode(signature)
+    }
+
     private static func input(_ header: JSON, _ claims: JSONObject) -> String {
         Base64URL.encode(header.serialized()) + "." + Base64URL.encode(JSON.object(claims).serialized())
     }

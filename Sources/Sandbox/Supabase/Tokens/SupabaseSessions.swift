@@ -48,7 +48,7 @@ extension SupabaseProject {
             lifetime = max(min(lifetime, session.createdAt + limit - now), 0)
         }
         var claims = JSONObject()
-        if settings.namesIssuer { claims["iss"] = .string(authURL) }
+        if settings.namesIssuer { claims["iss"] = .string(settings.issuer ?? authURL) }
         claims.members += [
             .init("sub", .string(user.id)), .init("aud", "authenticated"), .init("exp", .integer(now + lifetime)),
             .init("iat", .integer(now)), .init("email", .string(user.email)), .init("phone", .string(user.phone)),
@@ -58,7 +58,12 @@ extension SupabaseProject {
             .init("is_anonymous", .bool(user.isAnonymous)),
         ]
         if let clientID = session.clientID { claims["client_id"] = .string(clientID) }
-        let token = try keys.sign(claims, with: settings.algorithm)
+        let token: String
+        if let forgery = settings.forgery {
+            token = try SupabaseKeys.forge(claims, by: forgery)
+        } else {
+            token = try keys.sign(claims, with: settings.algorithm)
+        }
         return JSONObject([
             .init("access_token", .string(token)), .init("token_type", "bearer"),
             .init("expires_in", .integer(lifetime)), .init("expires_at", .integer(now + lifetime)),

@@ -40,7 +40,7 @@ extension ProfileScript {
     private var signUpTrigger: String {
         """
         -- A row for each new person.
-        create or replace function ringback.profile_on_sign_up() returns trigger
+        create or replace function ringback.\(own("profile_on_sign_up"))() returns trigger
         language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
         begin
             insert into \(table) (id, email, phone, full_name, avatar_url)
@@ -54,18 +54,18 @@ extension ProfileScript {
             return null;
         end
         $$;
-        \(withheld("profile_on_sign_up()"))
+        \(withheld("\(own("profile_on_sign_up"))()"))
 
-        create or replace trigger ringback_profile_on_sign_up
+        create or replace trigger \(own("ringback_profile_on_sign_up"))
             after insert on auth.users
-            for each row execute function ringback.profile_on_sign_up();
+            for each row execute function ringback.\(own("profile_on_sign_up"))();
         """
     }
 
     private var changeTrigger: String {
         """
         -- E-mail address and number are the person's at the project; an inactive row is left as it is.
-        create or replace function ringback.profile_on_change() returns trigger
+        create or replace function ringback.\(own("profile_on_change"))() returns trigger
         language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
         begin
             insert into \(table) as p (id, email, phone, full_name, avatar_url)
@@ -87,14 +87,14 @@ extension ProfileScript {
             return null;
         end
         $$;
-        \(withheld("profile_on_change()"))
+        \(withheld("\(own("profile_on_change"))()"))
 
-        create or replace trigger ringback_profile_on_change
+        create or replace trigger \(own("ringback_profile_on_change"))
             after update on auth.users
             for each row
             when ((old.email, old.phone, old.raw_user_meta_data)
                 is distinct from (new.email, new.phone, new.raw_user_meta_data))
-            execute function ringback.profile_on_change();
+            execute function ringback.\(own("profile_on_change"))();
         """
     }
 

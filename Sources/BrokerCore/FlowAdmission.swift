@@ -1,0 +1,80 @@
+/// Which sign-ins may begin: an account has one pending flow. An equal request joins it; a different one is a conflict,
+/// unless the pending one gives way. Everything is decided in one turn.
+extension FlowRegistry {
+    /// How a sign-in begins.
+    enum Admission {
+        case existing(FlowView)
+        /// Somebody else's equal request is about to become a flow.
+        case joining(Promise<Result<FlowView?, BrokerError>>)
+        /// The caller must make the flow, or say why not, with ``begin(_:fulfilling:)`` or ``abandon(_:with:fulfilling:)``.
+        case begin(Promise<Result<FlowView?, BrokerError>>)
+    }
+
+    struct Start {
+        let request: SignInRequest
+        let promise: Promise<Result<FlowView?, BrokerError>>
+        var interest: Int
+        var callers: Set<Int32>
+    }
+
+    /// Seconds after which a pending flow that nobody waits for gives way to another sign-in.
+    private static let abandonment = 30
+
+    /// Joins an equal pending sign-in, or reserves the account's place for a new one. Who is not interested waits for
+    /// the flow but does not keep it. A different pending sign-in is a conflict unless it gives way.
+    func admit(
+        _ account: AccountName, _ request: SignInRequest, isInterested: Bool
+    ) async throws(BrokerError) -> Admission {
+        forget()
+        let interest = isInterested ? 1 : 0
+        let callers = Set([request.process].compactMap { $0 })
+        if var start = starts[account] {
+            if start.request == request {
+                start.interest += interest
+                start.callers.formUnion(callers)
+                starts[account] = start
+                return .joining(start.promise)
+            }
+            guard request.replaces else { throw conflict(account, with: start.request.method, age: 0) }
+        }
+        var replaced: String?
+        if let id = pendingID(of: account), var entry = entries[id] {
+            if entry.flow.request == request.withoutSecrets {
+                entry.interest += interest
+                entry.callers.formUnion(callers)
+                entry.watchedAt = clock.uptime
+                entries[id] = entry
+                return .existing(view(of: entry))
+            }
+            guard givesWay(entry, to: request, isInterested: isInterested) else {
+                throw conflict(account, with: entry.flow.request.method, age: clock.uptime - entry.flow.beganAt)
+            }
+            // What waits for a mail goes on until there is another flow: the other method may fail.
+            if !entry.flow.waitsForMail || request.replaces { replaced = id }
+        }
+        let active = entries.values.count { $0.status == .pending } + starts.count - (replaced == nil ? 0 : 1)
+        guard active < FlowRegistry.maxFlows else {
+            throw .conflict("\(FlowRegistry.maxFlows) sign-ins are pending already. Finish or withdraw one of them.")
+        }
+        let start = Start(request: request, promise: Promise(), interest: interest, callers: callers)
+        let former = starts.updateValue(start, forKey: account)
+        former?.promise.fulfil(.failure(.flowCancelled("Another sign-in of \(account) took its place.")))
+        if let replaced { await finish(replaced, as: .cancelled) }
+        return .begin(start.promise)
+    }
+
+    /// True if a pending flow gives way to a different sign-in: if that says so, if the flow only waits for a mail, an
+    /// hour maybe, or if a person asks and nobody waits for the flow any more.
+    private func givesWay(_ entry: Entry, to request: SignInRequest, isInterested: Bool) -> Bool {
+        guard !entry.isSettling else { return false }
+        if request.replaces || entry.flow.waitsForMail { return true }
+        return isInterested && entry.claim == nil && entry.waiters == 0 && !isHeard(entry.callers)
+            && clock.uptime - entry.watchedAt >= FlowRegistry.abandonment
+    }
+
+    private func conflict(_ account: AccountName, with method: String, age: Int) -> BrokerError {
+        .conflict(
+            "Another sign-in of \(account) is pending: method \(method), \(age) \(age == 1 ? "second" : "seconds") old. "
+                + "Finish it, take its place (ringback login \(account) --replace), or run: ringback cancel \(account)")
+    }
+}

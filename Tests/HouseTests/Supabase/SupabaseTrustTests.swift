@@ -1,0 +1,138 @@
+// What a project says is believed as far as it can be proved; what it holds of us is ended when it is replaced; and one
+// sign-in that waits does not keep another one out.
+
+import StrictJSON
+import Testing
+
+@Suite struct `At a Supabase project` {
+    private func password(_ stage: Stage, _ more: String...) async throws -> Output {
+        try await stage.run(
+            "ringback", ["login", "app", "--method", "password", "--email", "mira@example.org"] + more,
+            stdin: "secret12\n")
+    }
+
+    private let mira: JSON = [["email": "mira@example.org", "password": "secret12"]]
+
+    private func asked(_ stage: Stage, _ word: String) async throws -> Int {
+        try await stage.sandbox.log(issuer: "/supabase").count { entry in
+            entry["path"]?.string?.contains(word) == true
+                && entry["headers"]?["user-agent"]?.string?.hasPrefix("ringback/") == true
+        }
+    }
+
+    @Test(arguments: ["key", "nameless", "secret"])
+    func `a token that no published key signed is not served`(forgery: String) async throws {
+        try await Stage.playProject(["algorithm": "ES256", "users": mira]) { stage in
+            #expect(try await password(stage).status == 0)
+            let held = try await stage.ringback("token", "app")
+            #expect(held.status == 0)
+            try await stage.setProject(["forgery": .string(forgery)])
+            let refused = try await stage.ringback("refresh", "app", "--force")
+            #expect(refused.status == 5 && refused.err.contains("is not valid"), "\(refused)")
+            #expect(try await stage.ringback("token", "app").out == held.out)
+            try await stage.setProject(["forgery": .null])
+            // The refresh token that came with the forged one was kept.
+            let again = try await stage.ringback("refresh", "app", "--force")
+            #expect(again.status == 0, "\(again)")
+            #expect(try await stage.ringback("logout", "app").status == 0)
+            try await stage.setProject(["forgery": .string(forgery)])
+            let login = try await password(stage)
+            #expect(login.status != 0 && login.out.isEmpty, "\(login)")
+            #expect(try await stage.account("app")["state"] == "unauthenticated")
+        }
+    }
+
+    @Test func `without published keys its server is asked once, and the token waits while nobody answers`()
+        async throws
+    {
+        try await Stage.playProject(["algorithm": "HS256", "users": mira]) { stage in
+            let away: JSON = ["endpoint": "supabase_user", "kind": "status", "status": 503]
+            try await stage.sandbox.control(["faults": [away]], issuer: "/supabase")
+            let login = try await password(stage)
+            #expect(login.status == 0, "\(login)")
+            let early = try await stage.ringback("token", "app")
+            #expect(early.status == 5 && early.err.contains("could not be asked whose it is"), "\(early)")
+            #expect(try await stage.account("app")["error"]?["code"] == "provider_unreachable")
+            try await stage.sandbox.control(["clear": true], issuer: "/supabase")
+            try await eventually("a token that was proved") {
+                _ = try await stage.ringback("refresh", "app", "--force")
+                return try await stage.ringback("token", "app").status == 0
+            }
+            let count = try await asked(stage, "/user")
+            #expect(try await stage.ringback("refresh", "app", "--force").status == 0)
+            #expect(try await asked(stage, "/user") == count)
+        }
+    }
+
+    @Test(arguments: ["HS256", "ES256"])
+    func `a token of another issuer is refused, and token_issuer is named`(algorithm: String) async throws {
+        let settings: JSON = [
+            "algorithm": .string(algorithm), "users": mira, "issuer": "https://auth.example.org/auth/v1",
+        ]
+        try await Stage.playProject(settings) { stage in
+            let login = try await password(stage)
+            #expect(login.status == 5, "\(login)")
+            #expect(login.err.contains(#"set token_issuer = "https://auth.example.org/auth/v1""#), "\(login)")
+        }
+    }
+
+    @Test func `a session that another sign-in replaces is ended there`() async throws {
+        try await Stage.playProject(["users": mira]) { stage in
+            #expect(try await password(stage).status == 0)
+            let first = try await stage.ringback("token", "app").out
+            #expect(try await password(stage).status == 0)
+            try await eventually("the end of the replaced session") { try await asked(stage, "/logout") == 1 }
+            let user = try await stage.run(
+                "/usr/bin/curl",
+                [
+                    "-sS", "\(stage.sandbox.origin)/supabase/auth/v1/user", "-H", "apikey: sb_publishable_sandbox",
+                    "-H",
+                    "Authorization: Bearer \(first.filter { $0 != "\n" })",
+                ])
+            #expect(user.out.contains("session_not_found"), "\(user)")
+            #expect(try await stage.ringback("refresh", "app", "--force").status == 0)
+        }
+    }
+
+    @Test func `a sign-in that waits for a mail keeps no other out, and --replace takes any place`() async throws {
+        try await Stage.playProject(["users": mira]) { stage in
+            let reset = try await stage.api(
+                "POST", "/v1/accounts/app/password-reset", ["email": "mira@example.org"])
+            let flow = try #require((reset["flow"] ?? reset.json)["id"]?.string)
+            #expect(try await password(stage).status == 0)
+            #expect(try await stage.ringback("logout", "app").status == 0)
+            let page = try await stage.api("POST", "/v1/accounts/app/sign-in", ["oauth_provider": "google"])
+            #expect(page["status"] == "pending", "\(page)")
+            #expect(try await stage.api("GET", "/v1/flows/\(flow)")["status"] == "cancelled")
+            let waiting = try stage.start("ringback", ["token", "app", "--sign-in", "--no-browser"])
+            try await stage.awaitCode()
+            let refused = try await password(stage)
+            #expect(refused.status == 1 && refused.err.contains("--replace"), "\(refused)")
+            let replaced = try await password(stage, "--replace")
+            #expect(replaced.status == 0 && replaced.out == "Signed in to app as mira@example.org\n", "\(replaced)")
+            let id = page["id"]?.string ?? ""
+            #expect(try await stage.api("GET", "/v1/flows/\(id)")["status"] == "cancelled")
+            _ = try await waiting.end()
+        }
+    }
+
+    @Test func `a trigger or a hook that fails is told in its own words`() async throws {
+        try await Stage.playProject(["users": mira]) { stage in
+            let words = "Database error saving new user"
+            let fault: JSON = [
+                "endpoint": "supabase_signup", "kind": "error", "status": 500,
+                "body": ["code": "unexpected_failure", "message": .string(words)],
+            ]
+            try await stage.sandbox.control(["faults": [fault]], issuer: "/supabase")
+            let signUp = try await stage.api(
+                "POST", "/v1/accounts/app/sign-in",
+                ["method": "sign_up", "email": "new@example.org", "password": "secret12"])
+            #expect(signUp["provider_code"] == "unexpected_failure", "\(signUp)")
+            #expect(signUp["provider_message"]?.string == words, "\(signUp)")
+            try await stage.sandbox.control(["clear": true], issuer: "/supabase")
+            try await stage.setProject(["token_hook": ["status": 500, "message": "Not on Sundays"]])
+            let login = try await password(stage)
+            #expect(login.status == 1 && login.err.contains("Not on Sundays"), "\(login)")
+        }
+    }
+}
