@@ -35,7 +35,7 @@ extension SessionManager {
             guard sessionManager.lanes[name]?.generation == lane.generation else {
                 return .failure(.flowCancelled("The configuration of \(name) changed during the sign-in."))
             }
-            sessionManager.lanes[name]?.error = saved
+            sessionManager.lanes[name]?.error = saved ?? sessionManager.waiting(for: session, account)
             sessionManager.lanes[name]?.isUnsaved = saved != nil
             sessionManager.lanes[name]?.isOverdue = false
             sessionManager.lanes[name]?.backoff = Backoff()

@@ -13,12 +13,7 @@ extension Broker {
         _ session: Session, for account: Account, switchingSubject: Bool, told kind: BrokerEvent.Kind? = nil
     ) async throws(BrokerError) {
         let opened = await sessionManager.open(session, for: account, switchingSubject: switchingSubject, told: kind)
-        let replaced = try opened.get()
-        if let facts = session.project, !facts.isProved, let conversation = conversation(with: account) {
-            // Signed in, but its first token waits: the account says so from the start.
-            await sessionManager.show(.provider(.unproved(host: conversation.host)), account.name)
-        }
-        guard let replaced else { return }
+        guard let replaced = try opened.get() else { return }
         work.start { await revocations.deliver(replaced) }
     }
 }
@@ -47,6 +42,12 @@ extension SessionManager {
     func endShelved() {
         orphans += shelved.values
         shelved = [:]
+    }
+
+    /// Signed in, but the first token waits until it is proved: the account says so from the start.
+    func waiting(for session: Session, _ account: Account) -> BrokerError? {
+        guard session.project?.isProved == false, session.tokens[.own] == nil else { return nil }
+        return provider(account).asProject.map { .provider(.unproved(host: $0.host)) }
     }
 
     /// Shows a failure that nobody waits for any more.
