@@ -130,7 +130,8 @@ struct SupabaseProvider: Sendable {
                 isPublished = !keys.keys.isEmpty
             } catch {
                 guard error != .cancelled else { throw error }
-                return (verdict, nil)
+                // A project that is known to publish keys is asked about each token that none of them has signed.
+                return isPublished == true ? (.askServer, true) : (verdict, nil)
             }
         }
         return (verdict, isPublished)

@@ -54,7 +54,7 @@ import Testing
             #expect(early.status == 5 && early.err.contains("could not be asked whose it is"), "\(early)")
             #expect(try await stage.account("app")["error"]?["code"] == "provider_unreachable")
             try await stage.sandbox.control(["clear": true], issuer: "/supabase")
-            try await eventually("a token that was proved") {
+            try await stage.eventually("a token that was proved") {
                 _ = try await stage.ringback("refresh", "app", "--force")
                 return try await stage.ringback("token", "app").status == 0
             }
@@ -81,7 +81,7 @@ import Testing
             #expect(try await password(stage).status == 0)
             let first = try await stage.ringback("token", "app").out
             #expect(try await password(stage).status == 0)
-            try await eventually("the end of the replaced session") { try await asked(stage, "/logout") == 1 }
+            try await stage.eventually("the end of the replaced session") { try await asked(stage, "/logout") == 1 }
             let user = try await stage.run(
                 "/usr/bin/curl",
                 [
