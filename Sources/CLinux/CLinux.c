@@ -88,7 +88,9 @@ int clinux_tcp_socket_owner(int family, const uint8_t *client_address, uint16_t 
         } else {
             const struct inet_diag_msg *found = NLMSG_DATA(&answer.header);
             // Where there is no such connection the kernel answers with a socket that listens on the client's port.
-            if (found->id.idiag_sport != htons(client_port) || found->id.idiag_dport != htons(server_port)) {
+            // A socket that is only being connected has taken the place of the one that sent something.
+            if (found->id.idiag_sport != htons(client_port) || found->id.idiag_dport != htons(server_port) ||
+                (server_port != 0 && found->idiag_state != TCP_ESTABLISHED)) {
                 result = ENOENT;
             } else {
                 *uid = found->idiag_uid;

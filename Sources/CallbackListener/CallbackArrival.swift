@@ -16,6 +16,14 @@ public struct CallbackArrival: Sendable, CustomStringConvertible, CustomReflecta
     public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
+/// A request for an address that a program was to open, by its key: see ``CallbackBinding/entrance(key:beside:peerUIDs:)``.
+public enum EntranceVisit: Sendable, Equatable {
+    /// A top-level navigation of a user who may.
+    case opened(key: String)
+    /// Another user's GET, or one whose connection was gone: nobody's. It changes nothing.
+    case foreign(key: String, uid: UInt32?)
+}
+
 /// What became of an arrival, as far as the browser is concerned.
 public enum CallbackOutcome: Sendable, Equatable {
     /// The sign-in is done.

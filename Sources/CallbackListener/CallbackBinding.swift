@@ -28,6 +28,8 @@ public struct CallbackBinding: Sendable, Equatable {
     public var acceptsPost: Bool
     /// Whose connections count, beside the daemon's own user (a browser in a container that maps users).
     public var peerUIDs: Set<UInt32>
+    /// Nil for a redirect URI: what is served here is a way out, not a way in.
+    private(set) var entranceKey: String?
 
     /// Reads a redirect URI. A free port is asked for by `{port}` or `0` in the port's place; everything else is kept
     /// byte for byte, since providers compare it so. `localhost` is both 127.0.0.1 and ::1 (RFC 8252 section 8.3).
@@ -44,15 +46,21 @@ public struct CallbackBinding: Sendable, Equatable {
         guard url.scheme == "http", let host = url.host else {
             throw .unsuitable(reason: "the redirect URI is not one of http on this machine")
         }
+        guard ["127.0.0.1", "::1", "localhost"].contains(host) else {
+            throw .unsuitable(reason: "the redirect URI's host is not 127.0.0.1, [::1] or localhost")
+        }
+        guard url.fragment == nil else { throw .unsuitable(reason: "the redirect URI has a fragment") }
+        guard CallbackPages.own[url.path] == nil, !url.path.hasPrefix(CallbackBinding.entrancePath) else {
+            throw .unsuitable(reason: "the paths /done, /failed, /noted and /start/ are the listener's own")
+        }
+        self.init(text, url, host: host, acceptsPost: acceptsPost, peerUIDs: peerUIDs)
+    }
+
+    private init(_ text: String, _ url: WebURL, host: String, acceptsPost: Bool, peerUIDs: Set<UInt32>) {
         switch host {
         case "127.0.0.1": families = [.ipv4]
         case "::1": families = [.ipv6]
-        case "localhost": families = [.ipv4, .ipv6]
-        default: throw .unsuitable(reason: "the redirect URI's host is not 127.0.0.1, [::1] or localhost")
-        }
-        guard url.fragment == nil else { throw .unsuitable(reason: "the redirect URI has a fragment") }
-        guard CallbackPages.own[url.path] == nil else {
-            throw .unsuitable(reason: "the paths /done, /failed and /noted are the listener's own")
+        default: families = [.ipv4, .ipv6]
         }
         self.host = host.contains(":") ? "[\(host)]" : host
         let authority = text.dropFirst("http://".count).prefix { $0 != "/" && $0 != "?" }
@@ -69,6 +77,28 @@ public struct CallbackBinding: Sendable, Equatable {
     /// The default: a free port of 127.0.0.1.
     public init(path: String, acceptsPost: Bool = false, peerUIDs: Set<UInt32> = []) throws(CallbackListenerError) {
         try self.init(parsing: "http://127.0.0.1:{port}\(path)", acceptsPost: acceptsPost, peerUIDs: peerUIDs)
+    }
+
+    static let entrancePath = "/start/"
+
+    /// An address that a program is to open, `http://127.0.0.1:PORT/start/KEY`: it answers with a redirect to a page
+    /// whose address no argument list has seen. The port is the redirect URI's where that is one of 127.0.0.1, so that
+    /// whoever forwards or publishes one port needs no other; else a free one.
+    ///
+    /// - Parameters:
+    ///   - key: of base64url, and secret until it is used.
+    ///   - redirectURI: as ``LoopbackListener/open(_:)`` gave it, or one that is no loopback address.
+    public static func entrance(
+        key: String, beside redirectURI: String, peerUIDs: Set<UInt32> = []
+    ) throws(CallbackListenerError) -> CallbackBinding {
+        let url = try? WebURL(parsing: redirectURI)
+        let isShared = url?.scheme == "http" && (url?.host == "127.0.0.1" || url?.host == "localhost")
+        let port = isShared ? url?.port ?? 80 : 0
+        let text = "http://127.0.0.1:\(port)\(entrancePath)\(key)"
+        guard let own = try? WebURL(parsing: text) else { throw .unsuitable(reason: "the key is none of base64url") }
+        var binding = CallbackBinding(text, own, host: "127.0.0.1", acceptsPost: false, peerUIDs: peerUIDs)
+        binding.entranceKey = key
+        return binding
     }
 
     /// As it is to be sent.

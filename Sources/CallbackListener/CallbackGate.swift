@@ -21,6 +21,8 @@ struct CallbackPort: Sendable {
         var generation = 0
         var acceptsPost: Bool
         var peerUIDs: Set<UInt32>
+        /// Of an address that leads out: see ``CallbackBinding/entrance(key:beside:peerUIDs:)``.
+        var entranceKey: String?
     }
 
     let number: Int
@@ -38,19 +40,25 @@ struct CallbackGate {
         case refused(Int)
         case page(ServerResponse)
         case callback(CallbackArrival)
+        case entrance(EntranceVisit)
+        /// Nothing waits there; its query may hold a code, and must not stay in the browser's address line.
+        case astray
     }
 
     let port: CallbackPort
     /// The daemon's own user.
     let user: UInt32
 
-    /// What to do with a request. `owner` is the uid of the client's socket, nil if it has none any more.
+    /// What to do with a request. `owner` is the uid of the client's socket, nil if it is nobody's.
     func judge(_ request: ServerRequest, owner: UInt32?) -> Verdict {
         let hosts = request.fields[all: "Host"]
         let place = CallbackPort.Place(authority: hosts.first ?? "", path: request.path)
         let waiting = port.waiting[place]
         // State is not secret from other users of the machine; the right to a socket is.
-        guard let owner, owner == user || waiting?.peerUIDs.contains(owner) == true else { return .refused(404) }
+        guard let owner, owner == user || waiting?.peerUIDs.contains(owner) == true else {
+            guard request.method == "GET", let key = waiting?.entranceKey else { return .refused(404) }
+            return .entrance(.foreign(key: key, uid: owner))
+        }
         // DNS rebinding: a page at evil.example that became 127.0.0.1 still says evil.example here.
         guard hosts.count == 1, port.authorities[place.authority]?.contains(request.family) == true else {
             return .refused(421)
@@ -62,11 +70,13 @@ struct CallbackGate {
         case "POST" where waiting?.acceptsPost == true: break
         default: return .refused(405)
         }
-        let page = CallbackPages.own[place.path]
-        guard waiting != nil || page != nil else { return .refused(404) }
         // Not 403: a page that probes must not learn from the difference where a flow waits.
         guard isTopLevelNavigation(request.fields), !isLookingAhead(request.fields) else { return .refused(404) }
-        guard let waiting else { return page.map { .page($0) } ?? .refused(404) }
+        guard let waiting else {
+            if let page = CallbackPages.own[place.path] { return .page(page) }
+            return request.query == nil ? .refused(404) : .astray
+        }
+        if let key = waiting.entranceKey { return .entrance(.opened(key: key)) }
         let url = waiting.base + (request.query.map { "?\($0)" } ?? "")
         guard request.method == "POST" else { return .callback(CallbackArrival(url: url, form: nil)) }
         guard isForm(request.fields) else { return .refused(415) }

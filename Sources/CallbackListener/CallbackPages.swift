@@ -41,6 +41,14 @@ enum CallbackPages {
     static let notFound = page(
         404, title: "Not found", heading: "Not found", text: "Nothing waits at this address.")
 
+    /// The answer to whoever comes to an address that leads nowhere any more.
+    static let used = page(
+        410, title: "Used already", heading: "This address works once",
+        text: "If the sign-in page is not open in another tab, go back to the program that asked you to sign in.")
+
+    /// Sends the browser to ``notFound``, at an address without whatever came in the query.
+    static let away = seeOther("/unknown")
+
     /// Sends the browser away from the address that holds the code, so that it stays in no history and no Referer.
     static func seeOther(_ path: String) -> ServerResponse {
         ServerResponse(status: 303, fields: fields([("Location", path)]))

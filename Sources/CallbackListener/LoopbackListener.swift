@@ -1,4 +1,4 @@
-// A port is open while a flow waits behind it, and a few seconds longer for the last page; never before, never after.
+// A port is open while a flow waits behind it, and a minute longer for the last page; never before, never after.
 // It is bound once and kept: whoever probes for a free port and binds it later lets somebody else in between.
 
 public import LocalHTTP
@@ -11,6 +11,9 @@ public final class LoopbackListener: Service {
     /// task of its own.
     public typealias Delivery = @Sendable (CallbackArrival) async -> CallbackOutcome
 
+    /// Told of every visit of an entrance. Gives the page that the browser goes on to; nil if it leads nowhere.
+    public typealias Visit = @Sendable (EntranceVisit) async -> String?
+
     /// One opening or closing at a time. The desk has a lock of its own: binding waits for the server's thread, and
     /// that thread may be the one that asks for ``listeners``.
     private let doors = Mutex(())
@@ -21,24 +24,26 @@ public final class LoopbackListener: Service {
     private let released: AsyncStream<PendingCallbacks.Release>.Continuation
 
     /// - Parameters:
-    ///   - linger: how long the last page of a port is served after the last flow.
+    ///   - linger: how long the last pages of a port are served after the last flow: a person reloads them.
     ///   - ownerOf: the uid of a client's socket; nil is nobody.
+    ///   - visit: see ``Visit``.
     ///   - deliver: see ``Delivery``.
     public init(
-        linger: Duration = .seconds(5), ownerOf: @escaping @Sendable (Peer) -> UInt32? = SocketOwner.uid(of:),
-        deliver: @escaping Delivery
+        linger: Duration = .seconds(60), ownerOf: @escaping @Sendable (Peer) -> UInt32? = SocketOwner.uid(of:),
+        visit: @escaping Visit = { _ in nil }, deliver: @escaping Delivery
     ) {
         self.linger = linger
-        desk = PendingCallbacks(ownerOf: ownerOf, deliver: deliver)
+        desk = PendingCallbacks(visit: visit, deliver: deliver)
         server = HTTPServer(
-            limits: LoopbackListener.limits, refusal: CallbackPages.refusal, handler: desk.answer)
+            limits: LoopbackListener.limits, ownerOf: ownerOf, refusal: CallbackPages.refusal, handler: desk.answer)
         (releases, released) = AsyncStream.makeStream()
     }
 
-    /// A browser sends its one request at once; a connection that does not gives way.
+    /// A browser sends its one request at once; whoever does not gives way. With it come the cookies of every program
+    /// that was ever at this address, whatever its port.
     private static let limits: ServerLimits = {
         var limits = ServerLimits()
-        limits.maxHead = 16_384
+        limits.maxHead = 65_536
         limits.maxBody = 65_536
         limits.requestTimeout = .seconds(5)
         limits.maxConnections = 64
@@ -49,7 +54,7 @@ public final class LoopbackListener: Service {
     /// The addresses that are listened at: `127.0.0.1:PORT`, `[::1]:PORT`.
     public var listeners: [String] { desk.addresses }
 
-    /// Makes a redirect URI reachable and returns it as it is to be sent. The port is bound and listened at before this
+    /// Makes a redirect URI or an entrance reachable and returns it as it is to be sent. The port is bound and listened at before this
     /// returns. Balanced by ``close(_:)``: equal redirect URIs are counted.
     public func open(_ binding: CallbackBinding) throws(CallbackListenerError) -> String {
         let result: Result<String, CallbackListenerError> = doors.withLock { _ in

@@ -21,11 +21,11 @@ final class PendingCallbacks: Sendable {
     }
 
     private let state = Mutex(State())
-    private let ownerOf: @Sendable (Peer) -> UInt32?
+    private let visit: LoopbackListener.Visit
     private let deliver: LoopbackListener.Delivery
 
-    init(ownerOf: @escaping @Sendable (Peer) -> UInt32?, deliver: @escaping LoopbackListener.Delivery) {
-        self.ownerOf = ownerOf
+    init(visit: @escaping LoopbackListener.Visit, deliver: @escaping LoopbackListener.Delivery) {
+        self.visit = visit
         self.deliver = deliver
     }
 
@@ -69,7 +69,7 @@ final class PendingCallbacks: Sendable {
             } else {
                 port.waiting[place] = CallbackPort.Waiting(
                     base: String(redirectURI.prefix { $0 != "?" }), acceptsPost: binding.acceptsPost,
-                    peerUIDs: binding.peerUIDs)
+                    peerUIDs: binding.peerUIDs, entranceKey: binding.entranceKey)
             }
             state.ports[number] = port
             state.places[redirectURI] = (number, place)
@@ -118,7 +118,7 @@ final class PendingCallbacks: Sendable {
         guard case .network(_, _, _, let number) = request.peer,
             let port = state.withLock({ $0.ports[Int(number)] })
         else { return CallbackPages.notFound }
-        switch CallbackGate(port: port, user: getuid()).judge(request, owner: ownerOf(request.peer)) {
+        switch CallbackGate(port: port, user: getuid()).judge(request, owner: request.owner) {
         case .refused(let status): return CallbackPages.refusal(status)
         case .page(let page): return page
         case .callback(let arrival):
@@ -127,8 +127,15 @@ final class PendingCallbacks: Sendable {
             case .failed: return CallbackPages.seeOther(CallbackPages.failedPath)
             case .noted: return CallbackPages.seeOther(CallbackPages.notedPath)
             case .outdated: return CallbackPages.seeOther(CallbackPages.outdatedPath)
-            case .unknown: return CallbackPages.notFound
+            case .unknown: return request.query == nil ? CallbackPages.notFound : CallbackPages.away
             }
+        case .entrance(let visited):
+            guard let page = await visit(visited) else {
+                if case .foreign = visited { return CallbackPages.notFound }
+                return CallbackPages.used
+            }
+            return CallbackPages.seeOther(page)
+        case .astray: return CallbackPages.away
         }
     }
 }

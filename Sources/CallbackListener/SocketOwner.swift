@@ -1,5 +1,5 @@
-// The authorization URL, and so the state, can be read by every user of the machine in the browser's argument list.
-// What they cannot have is a socket of ours: the kernel knows who made the one that a callback comes from.
+// What a browser is started with can be read by every user of the machine in its argument list. What they cannot have
+// is a socket of ours: the kernel knows who made the one that a callback comes from.
 
 internal import CLinux
 internal import Glibc
@@ -7,7 +7,8 @@ public import LocalHTTP
 
 /// Asks the kernel whose sockets are at the other end.
 public enum SocketOwner {
-    /// The uid of the client's socket; nil if it has vanished, since then nobody vouches for who it was.
+    /// The uid of the client's socket; nil if it has vanished, since then nobody vouches for who it was. It is the uid of
+    /// whoever has the addresses now: what holds for one connection is ``HTTPServer``'s to see.
     @Sendable public static func uid(of peer: Peer) -> UInt32? {
         guard case .network(let client, let clientPort, let server, let serverPort) = peer else { return nil }
         return owner(client, clientPort, server, serverPort)

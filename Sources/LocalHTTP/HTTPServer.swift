@@ -14,6 +14,7 @@ public final class HTTPServer: Service {
 
     let limits: ServerLimits
     let accepts: @Sendable (Peer) -> Bool
+    let ownerOf: (@Sendable (Peer) -> UInt32?)?
     let immediate: ImmediateHandler?
     let refusal: @Sendable (Int) -> ServerResponse
     let exchanges: AsyncStream<Exchange>.Continuation
@@ -38,16 +39,20 @@ public final class HTTPServer: Service {
     /// - Parameters:
     ///   - limits: what a connection may cost.
     ///   - accepts: connections of other peers are closed without a byte.
+    ///   - ownerOf: the uid of the socket that has the peer's addresses now (a TCP client's), asked on the server's own
+    ///     thread once a request is whole; what it says becomes ``ServerRequest/owner`` if it holds for the connection.
     ///   - refusal: the answer to a request that broke HTTP or a limit, by status (400, 408, 413, 431, 503, 505).
     ///   - immediate: see ``ImmediateHandler``.
     ///   - handler: see ``Handler``.
     public init(
         limits: ServerLimits = ServerLimits(), accepts: @escaping @Sendable (Peer) -> Bool = { _ in true },
+        ownerOf: (@Sendable (Peer) -> UInt32?)? = nil,
         refusal: @escaping @Sendable (Int) -> ServerResponse = { ServerResponse(status: $0) },
         immediate: ImmediateHandler? = nil, handler: @escaping Handler
     ) {
         self.limits = limits
         self.accepts = accepts
+        self.ownerOf = ownerOf
         self.refusal = refusal
         self.immediate = immediate
         self.handler = handler

@@ -24,6 +24,37 @@ extension Peer {
     }
 }
 
+extension HTTPConnection {
+    /// Whose socket is at the other end, by the server's ``HTTPServer/ownerOf``; nil is nobody. A look-up by addresses
+    /// finds whoever has them at that moment: a client may send a request, reset its connection, and leave its port to
+    /// somebody else's next one. While our own end is established, no other connection can have the same addresses. So
+    /// the answer counts only if it was established before and after.
+    func owner(of peer: Peer, over channel: any Channel) -> UInt32? {
+        guard let ownerOf = server.ownerOf, HTTPConnection.isEstablished(channel), let owner = ownerOf(peer),
+            HTTPConnection.isEstablished(channel)
+        else { return nil }
+        return owner
+    }
+
+    /// The kernel's word (TCP_INFO); false for what is no TCP connection.
+    private static func isEstablished(_ channel: any Channel) -> Bool {
+        var isEstablished = false
+        // On the channel's own loop the answer is there at once.
+        (channel as? any SocketOptionProvider)?.unsafeGetSocketOption(level: .tcp, name: .information).assumeIsolated()
+            .whenSuccess { (information: Information) in isEstablished = information.state == Information.established }
+        return isEstablished
+    }
+}
+
+/// How the C library's `struct tcp_info` begins; the kernel fills as much of it as there is room for.
+private struct Information: Sendable {
+    /// TCP_ESTABLISHED.
+    static let established: UInt8 = 1
+
+    let state: UInt8
+    let rest: (UInt8, UInt8, UInt8, UInt8, UInt8, UInt8, UInt8)
+}
+
 extension SocketAddress {
     /// Address and port of a TCP end, read where the kernel puts them: two bytes of port at 2, the address at 4 (IPv4)
     /// or 8 (IPv6).
@@ -49,4 +80,5 @@ private struct Credentials: Sendable {
 
 extension NIOBSDSocket.Option {
     fileprivate static let peerCredentials = NIOBSDSocket.Option(rawValue: SO_PEERCRED)
+    fileprivate static let information = NIOBSDSocket.Option(rawValue: TCP_INFO)
 }

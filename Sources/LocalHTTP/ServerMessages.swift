@@ -13,12 +13,14 @@ public struct ServerRequest: Sendable {
     public let fields: HTTPFields
     public let body: [UInt8]
     public let peer: Peer
+    /// The uid of the client's socket, where the server looks for it; nil is nobody.
+    public let owner: UInt32?
     /// What is remembered from one request of a connection to the next.
     public let memory: ConnectionMemory
 
     public init(
         method: String, target: String, fields: HTTPFields, body: [UInt8], peer: Peer,
-        memory: ConnectionMemory = ConnectionMemory()
+        owner: UInt32? = nil, memory: ConnectionMemory = ConnectionMemory()
     ) {
         let mark = target.utf8.firstIndex(of: UInt8(ascii: "?"))
         self.method = method
@@ -28,6 +30,7 @@ public struct ServerRequest: Sendable {
         self.fields = fields
         self.body = body
         self.peer = peer
+        self.owner = owner
         self.memory = memory
     }
 }

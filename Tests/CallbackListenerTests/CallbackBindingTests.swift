@@ -37,7 +37,7 @@ import Testing
     @Test(arguments: [
         "https://127.0.0.1:1/x", "http://example.com:1/x", "http://127.0.0.2:1/x", "swisscoin://auth-callback",
         "http://127.0.0.1:1/x#y", "http://127.0.0.1:1/done", "http://127.0.0.1:1/noted",
-        "http://127.0.0.1:{port}/failed", "/callback", "",
+        "http://127.0.0.1:{port}/failed", "http://127.0.0.1:1/start/x", "/callback", "",
         "http://127.0.0.1:1/{port}", "http://0.0.0.0:1/x", "http://127.0.0.1:99999/x", "http://me@127.0.0.1:1/x",
     ])
     func `that the listener cannot serve is refused`(text: String) {

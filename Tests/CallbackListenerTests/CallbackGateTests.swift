@@ -15,6 +15,8 @@ private let host = ("Host", "127.0.0.1:5000")
         port.authorities["127.0.0.1:5000"] = [.ipv4]
         port.waiting[CallbackPort.Place(authority: "127.0.0.1:5000", path: "/cb")] = CallbackPort.Waiting(
             base: "http://127.0.0.1:5000/cb", acceptsPost: acceptsPost, peerUIDs: peerUIDs)
+        port.waiting[CallbackPort.Place(authority: "127.0.0.1:5000", path: "/start/K")] = CallbackPort.Waiting(
+            base: "http://127.0.0.1:5000/start/K", acceptsPost: false, peerUIDs: peerUIDs, entranceKey: "K")
         return CallbackGate(port: port, user: us)
     }
 
@@ -32,6 +34,9 @@ private let host = ("Host", "127.0.0.1:5000")
         switch gate.judge(request, owner: owner) {
         case .refused(let status): "\(status)"
         case .page(let page): "page \(page.status)"
+        case .entrance(.opened(let key)): "opened \(key)"
+        case .entrance(.foreign(let key, let uid)): "foreign \(key) \(uid.map(String.init) ?? "nobody")"
+        case .astray: "astray"
         case .callback(let arrival):
             arrival.url + (arrival.form.map { " " + String(decoding: $0, as: UTF8.self) } ?? "")
         }
@@ -87,7 +92,28 @@ private let host = ("Host", "127.0.0.1:5000")
 
     @Test(arguments: ["//cb", "/cb/", "/./cb", "/%63b", "/cb;x", "/CB", "/", "/favicon.ico", "/done/", "/cb%20", "/c"])
     func `LB-22: the path is compared byte for byte`(path: String) {
-        #expect(verdict(gate(), request(path + "?state=s")) == "404")
+        #expect(verdict(gate(), request(path)) == "404")
+        #expect(verdict(gate(), request(path + "?state=s")) == "astray")
+    }
+
+    @Test func `an address that a program opens is spent by a person's navigation alone`() {
+        let fields = [host, ("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document")]
+        #expect(verdict(gate(), request("/start/K", fields)) == "opened K")
+        #expect(verdict(gate(), request("/start/K")) == "opened K")
+        #expect(verdict(gate(), request("/start/K", method: "HEAD")) == "405")
+        #expect(verdict(gate(acceptsPost: true), request("/start/K", method: "POST")) == "405")
+        for field in [("Sec-Purpose", "prefetch"), ("Sec-Fetch-Dest", "image"), ("Sec-Fetch-Mode", "no-cors")] {
+            #expect(verdict(gate(), request("/start/K", [host, field])) == "404")
+        }
+        #expect(verdict(gate(), request("/start/K", [("Host", "evil.example:5000")])) == "421")
+        #expect(verdict(gate(), request("/start/k")) == "404")
+    }
+
+    @Test func `another user who asks for such an address is told of, and gets the neutral answer`() {
+        #expect(verdict(gate(), request("/start/K"), owner: them) == "foreign K \(them)")
+        #expect(verdict(gate(), request("/start/K"), owner: nil) == "foreign K nobody")
+        #expect(verdict(gate(), request("/start/K", method: "HEAD"), owner: them) == "404")
+        #expect(verdict(gate(peerUIDs: [them]), request("/start/K"), owner: them) == "opened K")
     }
 
     @Test(arguments: [

@@ -1,6 +1,7 @@
 import CallbackListener
 import Glibc
 import LocalHTTP
+import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct `The loopback listener` {
@@ -46,8 +47,12 @@ import Testing
     @Test func `LB-05, NAT-32: whatever is not a callback gets one and the same answer`() async throws {
         try await withListener(.unknown) { listener, _ in
             let port = try listener.openPort()
-            let unknown = await Visitor.get("/callback/work?state=guess", at: port)
+            let guess = await Visitor.get("/callback/work?state=guess", at: port)
+            // Away from the address that may hold a code.
+            #expect(guess.status == 303 && guess.fields["location"] == "/unknown" && guess.body.isEmpty)
+            let unknown = await Visitor.get("/unknown", at: port)
             #expect(unknown.status == 404)
+            #expect(await Visitor.get("/other?state=guess", at: port) == guess)
             for path in ["/", "/favicon.ico", "/callback", "/callback/work/", "/authorize", "/robots.txt"] {
                 #expect(await Visitor.get(path, at: port) == unknown)
             }
@@ -68,7 +73,7 @@ import Testing
                 (400, "GET \(path) HTTP/1.1\r\n\(host)Upgrade: websocket\r\n\r\n"),
                 (400, "POST \(path) HTTP/1.1\r\n\(host)Expect: 100-continue\r\nContent-Length: 1\r\n\r\nx"),
                 (400, "\u{16}\u{3}\u{1} junk\r\n\r\n"),
-                (431, "GET /\(String(repeating: "x", count: 17_000)) HTTP/1.1\r\n\(host)\r\n"),
+                (431, "GET /\(String(repeating: "x", count: 66_000)) HTTP/1.1\r\n\(host)\r\n"),
                 (
                     413,
                     "POST \(path) HTTP/1.1\r\n\(host)Content-Length: 65537\r\n\r\n"
@@ -113,6 +118,42 @@ import Testing
             #expect(answer.fields["location"] == "/failed")
             #expect(!answer.text.contains("script") && !answer.text.contains("evil"))
         }
+    }
+
+    @Test func `the cookies of every other program at this address are read over`() async throws {
+        try await withListener { listener, deliveries in
+            let port = try listener.openPort()
+            let cookies = "Cookie: " + String(repeating: "name=value; ", count: 5_000) + "\r\n"
+            #expect(await Visitor.get("/callback/work?code=c&state=s", at: port, fields: cookies).status == 303)
+            #expect(deliveries.urls.count == 1)
+        }
+    }
+
+    @Test func `an address that a program opens leads on once, on the redirect URI's port`() async throws {
+        let visits = Mutex<[EntranceVisit]>([])
+        let visit: LoopbackListener.Visit = { visit in
+            let isFirst = visits.withLock { visits in
+                visits.append(visit)
+                return visits.count == 1
+            }
+            return isFirst ? "https://id.example/authorize?state=s" : nil
+        }
+        let listener = LoopbackListener(linger: .seconds(600), visit: visit) { _ in .unknown }
+        let running = Task { try await listener.run() }
+        let redirectURI = try listener.open(CallbackBinding(path: "/callback/work"))
+        let url = try listener.open(.entrance(key: "K", beside: redirectURI))
+        #expect(url == "http://127.0.0.1:\(portOf(redirectURI))/start/K")
+        let first = await Visitor.get("/start/K", at: portOf(url))
+        #expect(first.status == 303 && first.fields["location"] == "https://id.example/authorize?state=s")
+        let second = await Visitor.get("/start/K", at: portOf(url))
+        #expect(second.status == 410 && second.body.contains("works once") && !second.text.contains("id.example"))
+        #expect(visits.withLock { $0 } == [.opened(key: "K"), .opened(key: "K")])
+        // Beside what does not come here it has a port of its own, which is shared.
+        let other = try listener.open(.entrance(key: "L", beside: "com.example:/callback"))
+        #expect(other == "http://127.0.0.1:\(portOf(redirectURI))/start/L")
+        for address in [redirectURI, url, other] { listener.close(address) }
+        running.cancel()
+        try await running.value
     }
 
     @Test func `LB-19: one request per connection`() async throws {

@@ -17,7 +17,7 @@ int clinux_die_with_parent(int signal);
 /// The owner of the client socket of a loopback TCP connection, as sock_diag tells it. `family` is AF_INET or AF_INET6,
 /// addresses are 4 or 16 bytes in network order, ports in host order; "client" is the far end seen from the server.
 /// 0 with *uid and *inode set (inode 0: the socket has vanished and its owner is not to be trusted), or an errno
-/// (ENOENT: there is no such socket). With a server address and port of zero: the owner of the socket that listens at
+/// (ENOENT: there is no such socket, or its connection is not established). With a server address and port of zero: the owner of the socket that listens at
 /// the client address.
 int clinux_tcp_socket_owner(int family, const uint8_t *client_address, uint16_t client_port,
                             const uint8_t *server_address, uint16_t server_port, uid_t *uid, uint32_t *inode);

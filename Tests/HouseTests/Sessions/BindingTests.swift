@@ -97,7 +97,7 @@ import Testing
                     "issuer = \"{sandbox}\"", with: "issuer = \"{sandbox}/tenant-b\""))
             #expect(try await stage.ringback("reload").status == 0)
             #expect(try await work.end().status == 4)
-            #expect(try await Browser.load(callback).status == 404)
+            #expect(try await Browser.load(callback).location == "/unknown")
             #expect(try await stage.sandbox.counters().requests("token") == 0)
             #expect(try await stage.sandbox.counters(issuer: "/tenant-b").requests("token") == 0)
             _ = try await Browser.deliver(Browser.signIn(at: homeURL))

@@ -138,9 +138,9 @@ private struct Trick: Sendable, CustomTestStringConvertible {
         ]
         try await expectAllRefused(
             paths.map { path in
-                Trick(path, [404]) { $0.request("GET", "\(path)?\($0.genuine.target.split(separator: "?")[1])") }
+                Trick(path, [303]) { $0.request("GET", "\(path)?\($0.genuine.target.split(separator: "?")[1])") }
             } + [
-                Trick("a fragment", [404]) {
+                Trick("a fragment", [303]) {
                     $0.request("GET", $0.genuine.target.replacing("/work?", with: "/work#?"))
                 },
                 Trick("no slash", [400]) { $0.request("GET", "callback/work") },

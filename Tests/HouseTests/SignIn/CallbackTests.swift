@@ -53,7 +53,7 @@ private struct Forgery: Sendable, CustomTestStringConvertible {
             for forgery in Forgery.all {
                 let forged = try forgery.make(genuine)
                 let answer = try await Browser.load(LocalURL(forged))
-                #expect(answer.status == 404 && answer.location == nil, "\(forgery.testDescription): \(answer)")
+                #expect(answer.status == 303 && answer.location == "/unknown", "\(forgery.testDescription): \(answer)")
                 let delivered = try await stage.api("POST", "/v1/callbacks", ["url": .string(forged)])
                 #expect(delivered.status == 400, "\(forgery.testDescription): \(delivered)")
                 #expect(delivered.code == "invalid_callback", "\(forgery.testDescription)")
@@ -121,7 +121,7 @@ private struct Forgery: Sendable, CustomTestStringConvertible {
             #expect(ended["error"]?["code"]?.string == code)
             for control in ["\\u001b", "\\r", "\\n"] { #expect(!ended.text.contains(control), "\(ended)") }
             // The flow is over: its code comes too late.
-            #expect(try await Browser.load(genuine).status == 404)
+            #expect(try await Browser.load(genuine).location == "/unknown")
             #expect(try await stage.api("POST", "/v1/callbacks", ["url": .string(genuine.text)]).status == 410)
             #expect(try await stage.sandbox.counters().requests("token") == 0)
             try await stage.expectNothingHeld(error: code)
@@ -190,7 +190,7 @@ private struct Forgery: Sendable, CustomTestStringConvertible {
             #expect(try await stage.ended(clock)["status"]?.string == "expired")
             // The port is still open, since somebody waits.
             #expect(try LocalURL(waiting.redirectURI).port == callback.port)
-            #expect(try await Browser.load(callback).status == 404)
+            #expect(try await Browser.load(callback).location == "/unknown")
             let late = try await stage.api("POST", "/v1/callbacks", ["url": .string(callback.text)])
             #expect(late.status == 410 && late.code == "flow_expired")
             #expect(try await stage.sandbox.counters().requests("token") == 1)
@@ -203,7 +203,7 @@ private struct Forgery: Sendable, CustomTestStringConvertible {
             let flow = try await stage.begin()
             let callback = try await Browser.signIn(at: flow.authorizationURL)
             #expect(try await stage.api("DELETE", "/v1/flows/\(flow.id)")["status"]?.string == "cancelled")
-            #expect(try await Browser.load(callback).status == 404)
+            #expect(try await Browser.load(callback).location == "/unknown")
             #expect(try await stage.api("POST", "/v1/callbacks", ["url": .string(callback.text)]).status == 410)
             #expect(try await stage.sandbox.counters().requests("token") == 0)
         }

@@ -90,7 +90,7 @@ private struct PostedAnswer: Sendable {
             let flow = try await stage.begin()
             let posted = try await PostedAnswer(at: flow.authorizationURL)
             let strange = posted.body.replacing("state=", with: "state=x")
-            #expect(try await Browser.deliver(LocalURL("\(posted.action)?\(strange)")).answer.status == 404)
+            #expect(try await Browser.deliver(LocalURL("\(posted.action)?\(strange)")).answer.location == "/unknown")
             let (answer, _) = try await Browser.deliver(LocalURL("\(posted.action)?\(posted.body)"))
             #expect(answer.status == 303 && answer.location == "/done", "\(answer)")
             #expect(try await stage.ended(flow)["status"]?.string == "completed")
