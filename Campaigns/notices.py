@@ -147,7 +147,7 @@ def one_for_all(house, desktop, report, count):
     desktop.control("action", "0")
     page = until("the page", desktop.opened)[0]
     pending = flows(house)
-    report.note(len(pending) == 1 and pending[0]["authorization_url"] == page, "its action opens the flow's page", page)
+    report.note(len(pending) == 1 and pending[0]["open_urls"][-1]["url"] == page, "its action opens the flow's page", page)
     callback = house.sandbox.approve(page)
     subprocess.run(["curl", "-sS", "-o", "/dev/null", callback], check=True, timeout=20)
     statuses = callers.statuses()

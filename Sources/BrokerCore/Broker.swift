@@ -205,10 +205,18 @@ public struct Broker: Sendable {
     }
 
     /// Starts a sign-in, or joins an equal one that is pending. There is no flow where it was done at once: then the
-    /// account holds its session.
+    /// account holds its session. Who is interested gets an address of their own for a program to open.
     public func begin(
         _ name: AccountName, _ request: SignInRequest, isInterested: Bool = true,
         waitingAtMost bound: Duration = .seconds(90)
+    ) async throws(BrokerError) -> (flow: FlowView?, isNew: Bool) {
+        let start = try await startOrJoin(name, request, isInterested: isInterested, waitingAtMost: bound)
+        guard isInterested, let flow = start.flow else { return start }
+        return (await withOpenURL(flow), start.isNew)
+    }
+
+    private func startOrJoin(
+        _ name: AccountName, _ request: SignInRequest, isInterested: Bool, waitingAtMost bound: Duration
     ) async throws(BrokerError) -> (flow: FlowView?, isNew: Bool) {
         let account = try await sessionManager.account(name)
         if case .unsupported(let reason) = account.endpoints { throw .methodUnsupported(reason) }

@@ -56,13 +56,18 @@ extension SignIns {
                 if let pending = try? await broker.account(name).flow, !pending.changesUser {
                     // Looked at by its own name: a page whose time has passed gets another address there.
                     guard let flow = try? await broker.flow(pending.id) else { return nil }
-                    let page =
-                        flow.device.map { $0.verificationURIComplete ?? $0.verificationURI }
-                        ?? flow.authorizationURL
-                    return page.isEmpty ? nil : page
+                    return await SignIns.page(of: flow, broker)
                 }
-                let page = try? await broker.signIn(name, SignInRequest(), isInterested: false).flow.authorizationURL
-                return page?.isEmpty == false ? page : nil
+                guard let flow = try? await broker.signIn(name, SignInRequest(), isInterested: false).flow else {
+                    return nil
+                }
+                return await SignIns.page(of: flow, broker)
             })
+    }
+
+    private static func page(of flow: FlowView, _ broker: Broker) async -> String? {
+        if let device = flow.device { return device.verificationURIComplete ?? device.verificationURI }
+        if let url = await broker.openURL(of: flow.id) { return url }
+        return flow.authorizationURL.isEmpty ? nil : flow.authorizationURL
     }
 }

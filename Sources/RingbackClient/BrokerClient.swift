@@ -67,7 +67,7 @@ public struct BrokerClient: Sendable {
             case .browser:
                 try await signInAndWait(account) { flow in
                     // The flow is visible to the person's other tools too: it can be finished without this browser.
-                    if let url = flow.authorizationURL { _ = Browser.open(url) }
+                    if let url = flow.openURL ?? flow.authorizationURL { _ = Browser.open(url) }
                 }
             case .handler(let show): try await signInAndWait(account, show)
             }
@@ -75,7 +75,7 @@ public struct BrokerClient: Sendable {
         }
     }
 
-    /// Starts a browser sign-in, or joins the pending one. Open ``Flow/authorizationURL``, then ``wait(for:)``.
+    /// Starts a browser sign-in, or joins the pending one. Open ``Flow/openURL``, then ``wait(for:)``.
     ///
     /// - Parameter timeout: the flow's seconds, if not the configured ones.
     /// - Parameter switchSubject: allow another person than the one whose session is held.

@@ -142,8 +142,14 @@ public struct Flow: Sendable, Equatable {
     public var status: Status
     /// `callback`, `code`, `email_confirmation`, `device` or `passkey`.
     public var waitingFor: String?
-    /// What to open in a browser.
+    /// The sign-in page's address for a person to be shown. A program that opens a page opens ``openURL``.
     public var authorizationURL: String?
+    /// What to open in a browser, once: it leads to the sign-in page by a request that stands in no argument list. Made
+    /// for this call; nil in what only looks at a flow, and where none could be made: then ``authorizationURL`` is opened.
+    public var openURL: String?
+    /// What became of the addresses that programs were to open, oldest first. If a few seconds after opening yours is
+    /// still `unused`, or is `foreign`, no browser of the person's has it: show them ``authorizationURL``.
+    public var openAddresses: [OpenAddress]
     /// What an app's authenticator is to answer, as JSON text: what `PublicKeyCredential.parseRequestOptionsFromJSON()`
     /// and its like take. ``BrokerClient/verify(_:credential:)`` takes the answer.
     public var passkeyOptions: String?
@@ -163,6 +169,27 @@ public struct Flow: Sendable, Equatable {
     public var error: RingbackError?
     package var redirectURI: String?
 
+    /// An address that a program was to open.
+    public struct OpenAddress: Sendable, Equatable {
+        /// What became of it. Open, since the daemon may be newer than the app.
+        public struct Status: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
+            public let rawValue: String
+            public init(rawValue: String) { self.rawValue = rawValue }
+            public init(stringLiteral value: String) { rawValue = value }
+
+            public static let unused: Status = "unused"
+            /// A browser of the person's was sent on to the sign-in page.
+            public static let fetched: Status = "fetched"
+            /// Another user asked for it and was sent nowhere: a browser in a container, or a stranger.
+            public static let foreign: Status = "foreign"
+        }
+
+        public var url: String
+        public var status: Status
+        /// Of the other user, where the system knows.
+        public var uid: Int?
+    }
+
     /// Nil if the JSON is no flow: a sign-in may be done at once and be answered with the account.
     package init?(reading json: JSON) {
         guard let id = json["id"]?.string, let status = json["status"]?.string else { return nil }
@@ -172,6 +199,11 @@ public struct Flow: Sendable, Equatable {
         method = json["method"]?.string ?? ""
         waitingFor = json["waiting_for"]?.string
         authorizationURL = json["authorization_url"]?.string
+        openURL = json["open_url"]?.string
+        openAddresses = (json["open_urls"]?.array ?? []).compactMap { entry in
+            guard let url = entry["url"]?.string, let status = entry["status"]?.string else { return nil }
+            return OpenAddress(url: url, status: .init(rawValue: status), uid: entry["uid"]?.integer)
+        }
         passkeyOptions = waitingFor == "passkey" ? json["options"]?.visibleText : nil
         userCode = json["user_code"]?.string
         verificationURI = json["verification_uri"]?.string

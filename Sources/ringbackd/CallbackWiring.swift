@@ -18,6 +18,9 @@ extension CallbackReceiver {
                     throw BrokerError(error)
                 }
             },
+            openEntrance: { key, redirectURI, account in
+                try? listener.open(.entrance(key: key, beside: redirectURI, peerUIDs: peers.of(account)))
+            },
             close: { redirectURI in
                 if redirectURI.hasPrefix("http://") { listener.close(redirectURI) }
             },

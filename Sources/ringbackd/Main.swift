@@ -42,7 +42,7 @@ enum Main {
         let http = CurlClient(version: version)
         let peers = PeerUIDs()
         let arrivals = Arrivals()
-        let listener = LoopbackListener { await arrivals.deliver($0) }
+        let listener = LoopbackListener(visit: arrivals.visit, deliver: arrivals.deliver)
         let vault = SealedFileVault(configuration.vault, state: places.state, helper: helper)
         let records = RecordKeeper(
             audit: AuditLog(
@@ -265,5 +265,14 @@ final class Arrivals: Sendable {
     func deliver(_ arrival: CallbackArrival) async -> CallbackOutcome {
         guard let broker = broker.value else { return .unknown }
         return CallbackOutcome(await broker.receive(arrival.url, form: arrival.form))
+    }
+
+    func visit(_ visit: EntranceVisit) async -> String? {
+        switch visit {
+        case .opened(let key): return await broker.value?.pageBehind(entrance: key)
+        case .foreign(let key, let uid):
+            await broker.value?.noteForeign(entrance: key, uid: uid)
+            return nil
+        }
     }
 }

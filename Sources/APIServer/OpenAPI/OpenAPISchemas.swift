@@ -129,19 +129,24 @@ enum OpenAPISchemas {
     private static let registrationDeleted = object(
         ["account": text, "issuer": text, "client_id": text, "deleted_at_provider": truth], optional: ["client_id"])
 
+    private static let openURL = object(
+        ["url": text, "status": words(["unused", "fetched", "foreign"]), "uid": number], optional: ["uid"])
+
     private static let flow = object(
         [
             "id": text, "account": text, "method": text,
             "status": words(["pending", "completed", "failed", "cancelled", "expired"]),
             "waiting_for": words(["callback", "code", "email_confirmation", "device", "passkey"]),
-            "authorization_url": text, "challenge_id": text, "options": ["type": "object"],
+            "authorization_url": text, "open_url": text, "open_urls": ["type": "array", "items": openURL],
+            "challenge_id": text, "options": ["type": "object"],
             "user_code": text, "verification_uri": text, "verification_uri_complete": text,
             "redirect_uri": text, "expires_at": number, "resend_after": number,
             "awaiting": ["type": "array", "items": ["type": "object"]],
             "error": OpenAPIDocument.reference("Problem"), "user_message": text,
         ],
         optional: [
-            "waiting_for", "authorization_url", "challenge_id", "options", "user_code", "verification_uri",
+            "waiting_for", "authorization_url", "open_url", "open_urls", "challenge_id", "options", "user_code",
+            "verification_uri",
             "verification_uri_complete",
             "redirect_uri", "resend_after", "awaiting", "error", "user_message",
         ])

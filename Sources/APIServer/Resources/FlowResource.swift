@@ -90,6 +90,8 @@ extension SocketAPI {
         if view.status == .pending {
             object["waiting_for"] = .string(view.waitingFor)
             if !view.authorizationURL.isEmpty { object["authorization_url"] = .string(view.authorizationURL) }
+            if !view.openURL.isEmpty { object["open_url"] = .string(view.openURL) }
+            if !view.openAddresses.isEmpty { object["open_urls"] = .array(view.openAddresses.map(\.json)) }
             object["resend_after"] = view.resendAfter.map { .integer($0) }
             object["challenge_id"] = view.passkey.map { .string($0.id) }
             object["options"] = view.passkey.map { .object($0.options) }
@@ -109,6 +111,21 @@ extension SocketAPI {
             object["error"] = problem.json
             object["user_message"] = problem.userMessage.map { .string($0) }
         case .pending, .completed, .cancelled: break
+        }
+        return .object(object)
+    }
+}
+
+extension OpenAddress {
+    /// What became of an address that a program was to open.
+    fileprivate var json: JSON {
+        var object = JSONObject([.init("url", .string(url))])
+        switch visit {
+        case .none: object["status"] = "unused"
+        case .fetched: object["status"] = "fetched"
+        case .foreign(let uid):
+            object["status"] = "foreign"
+            object["uid"] = uid.map { .integer(Int($0)) }
         }
         return .object(object)
     }

@@ -19,7 +19,9 @@ extension SessionManager {
 }
 
 extension FlowRegistry {
-    var redirectURIs: Set<String> { Set(entries.values.map(\.flow.redirectURI)).subtracting([""]) }
+    var redirectURIs: Set<String> {
+        Set(entries.values.flatMap { [$0.flow.redirectURI] + $0.requests.map(\.redirectURI) }).subtracting([""])
+    }
 
     func hasFlow(withAnyOf keys: [[UInt8]]) -> Bool { keys.contains { identifiers[$0] != nil } }
 }

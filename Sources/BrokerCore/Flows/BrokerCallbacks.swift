@@ -6,7 +6,7 @@ internal import Secrets
 /// Where loopback, custom scheme and paste meet. A callback that is not the genuine one of a pending flow changes
 /// nothing; the genuine one is worked on once, whoever waits for it.
 extension Broker {
-    /// Where loopback, custom scheme and paste meet: the walk of a callback from its third room on.
+    /// What became of a callback that came by any way; its form is the body where it was posted.
     public func receive(_ text: String, form: [UInt8]? = nil) async -> CallbackVerdict {
         let callback: WebURL
         let response: AuthorizationResponse

@@ -8,16 +8,10 @@ internal import SupabaseAuth
 extension SupabaseFlowStart {
     func link() async throws(BrokerError) -> Broker.Beginning {
         if fields.idToken != nil { return try await linkIDToken() }
-        let flow = try await redirected(isNeeded: true, message: nil, purpose: .link)
-        do throws(BrokerError) {
-            return .flow(made(flow.opening(try await linkPage(flow))))
-        } catch {
-            await close(flow)
-            throw error
-        }
+        return try await browser()
     }
 
-    private func linkPage(_ flow: SupabaseFlow) async throws(BrokerError) -> String {
+    func linkPage(_ flow: SupabaseFlow) async throws(BrokerError) -> String {
         let provider = fields.oauthProvider
         let scopes = request.scopes ?? account.scopes
         let params = (account.authorizationParameters + request.parameters).map { (name: $0.0, value: $0.1) }

@@ -60,22 +60,10 @@ struct Flow: Sendable {
     func isOver(by clock: BrokerClock) -> Bool { clock.boot() > deadline }
 
     /// Where its callback is to arrive; empty where none is awaited.
-    var redirectURI: String {
-        switch awaited {
-        case .authorization(let flow): flow.redirectURI
-        case .project(let flow): flow.redirect?.url ?? ""
-        case .device: ""
-        }
-    }
+    var redirectURI: String { awaited.redirectURI }
 
     /// What the browser opens; empty where there is nothing to open.
-    var authorizationURL: String {
-        switch awaited {
-        case .authorization(let flow): flow.authorizationURL
-        case .project(let flow): flow.authorizationURL ?? ""
-        case .device: ""
-        }
-    }
+    var authorizationURL: String { awaited.authorizationURL }
 
     /// A change of the user, a confirmation or a recovery: somebody is to read a mail, within an hour.
     var waitsForMail: Bool {
@@ -84,15 +72,9 @@ struct Flow: Sendable {
     }
 
     /// What its callback is found by.
-    var key: [UInt8] {
-        switch awaited {
-        case .authorization(let flow): flow.key
-        case .project(let flow): flow.key
-        case .device(let flow): flow.key
-        }
-    }
+    var key: [UInt8] { awaited.key }
 
-    /// The value of `waiting_for`: `callback`, `code`, `email_confirmation`, `device` or `passkey`.
+    /// What callers are told: see ``FlowView/waitingFor``.
     var waitingFor: String {
         switch awaited {
         case .authorization: "callback"
@@ -195,8 +177,12 @@ public struct FlowView: Sendable {
     public let status: Status
     /// `callback`, `code`, `email_confirmation`, `device`, `passkey`.
     public let waitingFor: String
-    /// Empty where there is nothing to open.
+    /// For a person to be shown. Empty where there is nothing to open.
     public let authorizationURL: String
+    /// For a program to open, once: made for the caller who gets this view. Empty where none was made.
+    public var openURL = ""
+    /// What became of the addresses that programs were to open, oldest first.
+    public var openAddresses: [OpenAddress] = []
     /// Empty where no callback is awaited.
     public let redirectURI: String
     /// Unix seconds.
@@ -231,17 +217,25 @@ public enum CallbackVerdict: Sendable, Equatable {
 public struct CallbackReceiver: Sendable {
     /// Makes the redirect of a configured template (nil: the default) reachable and returns it as it is to be sent.
     public let open: @Sendable (_ template: String?, AccountName) async throws(BrokerError) -> String
-    /// No flow waits behind this redirect URI any more.
+    /// Makes an address with the key reachable that a program is to open, beside a redirect URI (empty: none); nil where
+    /// that cannot be.
+    public let openEntrance: @Sendable (_ key: String, _ redirectURI: String, AccountName) async -> String?
+    /// No flow waits behind this redirect URI or this address to open any more.
     public let close: @Sendable (_ redirectURI: String) async -> Void
     /// `127.0.0.1:PORT` of what is open.
     public let listeners: @Sendable () -> [String]
 
     public init(
         open: @escaping @Sendable (_ template: String?, AccountName) async throws(BrokerError) -> String,
+        openEntrance:
+            @escaping @Sendable (
+                _ key: String, _ redirectURI: String, AccountName
+            ) async -> String? = { _, _, _ in nil },
         close: @escaping @Sendable (_ redirectURI: String) async -> Void,
         listeners: @escaping @Sendable () -> [String]
     ) {
         self.open = open
+        self.openEntrance = openEntrance
         self.close = close
         self.listeners = listeners
     }

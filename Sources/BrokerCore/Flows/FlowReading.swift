@@ -63,6 +63,7 @@ extension FlowRegistry {
             startedAt: flow.startedAt, expiresAt: flow.expiresAt,
             resendAfter: entry.resendAt.map { flow.startedAt + $0 - flow.beganAt },
             device: flow.deviceCode)
+        view.openAddresses = entry.entrances.map { OpenAddress(url: $0.url, visit: $0.visit) }
         if case .project(let awaited) = flow.awaited { view.passkey = awaited.passkey }
         if case .project(let awaited) = flow.awaited, case .change(let change)? = awaited.message {
             view.awaitedCodes = change.places.map(CodeOrigin.init)

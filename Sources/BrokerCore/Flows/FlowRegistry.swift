@@ -16,6 +16,9 @@ actor FlowRegistry {
 
     struct Entry {
         var flow: Flow
+        /// What else was asked of the provider for it, each with secrets of its own.
+        var requests: [Flow.Awaited] = []
+        var entrances: [FlowEntrance] = []
         var status = FlowView.Status.pending
         /// How many sign-in calls wait for it; the last one to withdraw cancels.
         var interest: Int
@@ -54,10 +57,11 @@ actor FlowRegistry {
     /// True if one of these processes has an event stream open.
     let isHeard: @Sendable (Set<Int32>) -> Bool
 
+    /// Pending ones, of all accounts.
     static let maxFlows = 16
-    /// Identical copies of a callback get the first one's answer this long (seconds).
-    private static let repeatWindow = 5
-    /// After a refusal no prompt is offered for this long (seconds).
+    /// Identical copies get the first one's answer this long (seconds).
+    static let repeatWindow = 5
+    /// A person who said no is left alone this long (seconds).
     static let quietTime = 300
     /// An ended flow stays readable (seconds).
     private static let memory = 600
@@ -133,7 +137,7 @@ actor FlowRegistry {
         _ response: AuthorizationResponse, at address: String, fingerprint: [UInt8]
     ) async -> Claim {
         guard let id = identifiers[response.stateKey], let entry = entries[id],
-            case .authorization(let awaited) = entry.flow.awaited
+            case .authorization(let awaited) = entry.awaited(for: response.stateKey)
         else {
             return .ignored("No pending sign-in has this state. It may have been finished or withdrawn.")
         }
@@ -166,8 +170,7 @@ actor FlowRegistry {
     func take(_ id: String, _ fingerprint: [UInt8]) async -> Taking {
         guard var entry = entries[id] else { return .ended }
         if let claim = entry.claim {
-            let isRecent = entry.endedAt.map { clock.uptime - $0 <= FlowRegistry.repeatWindow } ?? true
-            if claim.fingerprint == fingerprint, isRecent { return .repeated(claim.verdict) }
+            if isCopy(fingerprint, of: entry) { return .repeated(claim.verdict) }
             return entry.endedAt == nil ? .ignored("Another callback of this sign-in is being worked on.") : .ended
         }
         guard entry.status == .pending else { return .ended }
@@ -208,8 +211,10 @@ actor FlowRegistry {
             }
         }
         entry.ended.fulfil(())
-        if !entry.flow.redirectURI.isEmpty { await callbackReceiver.close(entry.flow.redirectURI) }
+        for address in entry.addresses { await callbackReceiver.close(address) }
     }
+
+    func closeDoor(_ address: String) async { await callbackReceiver.close(address) }
 
     private func expire(_ id: String) async {
         // A callback that is being worked on came in time.

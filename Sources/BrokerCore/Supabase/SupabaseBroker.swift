@@ -47,8 +47,7 @@ extension Broker {
         case "anonymous": return try await attempt.anonymous()
         case "passkey": return try await attempt.passkey()
         case "session": return try await attempt.handedIn()
-        case "sso": return try await attempt.browser(isSingleSignOn: true)
-        default: return try await attempt.browser(isSingleSignOn: false)
+        default: return try await attempt.browser()
         }
     }
 }
@@ -235,13 +234,15 @@ struct SupabaseFlowStart: Sendable {
 
     /// A provider's page, or an organization's. The server is asked for it by us: its no is then an error that can be
     /// told, and no page of JSON in front of the person.
-    func browser(isSingleSignOn: Bool) async throws(BrokerError) -> Broker.Beginning {
-        let flow = try await redirected(isNeeded: true, message: nil)
+    func browser() async throws(BrokerError) -> Broker.Beginning { .flow(made(try await page())) }
+
+    /// A page with a key and a verifier of its own.
+    func page() async throws(BrokerError) -> SupabaseFlow {
+        let isLink = request.method == "link"
+        let flow = try await redirected(isNeeded: true, message: nil, purpose: isLink ? .link : .signIn)
         do throws(BrokerError) {
-            let url =
-                isSingleSignOn
-                ? try await singleSignOn(flow) : try await authorize(flow)
-            return .flow(made(flow.opening(url)))
+            if isLink { return flow.opening(try await linkPage(flow)) }
+            return flow.opening(request.method == "sso" ? try await singleSignOn(flow) : try await authorize(flow))
         } catch {
             await close(flow)
             throw error

@@ -21,8 +21,9 @@ extension FlowRegistry {
     }
 
     func claim(_ callback: SupabaseCallback, at url: WebURL, fingerprint: [UInt8]) async -> SupabaseClaim {
-        guard let id = flow(of: callback, at: url), let entry = entries[id],
-            case .project(let awaited) = entry.flow.awaited, let redirect = awaited.redirect
+        guard let id = flow(of: callback, at: url, fingerprint), let entry = entries[id],
+            case .project(let awaited) = entry.awaited(for: callback.key(at: url).map(SupabaseCallback.digest) ?? []),
+            let redirect = awaited.redirect
         else { return .none }
         guard redirect.isPlace(of: url) else {
             return .ignored("It arrived at another address than the one this sign-in asked for.")
@@ -51,16 +52,23 @@ extension FlowRegistry {
         }
     }
 
-    private func flow(of callback: SupabaseCallback, at url: WebURL) -> String? {
+    private func flow(of callback: SupabaseCallback, at url: WebURL, _ fingerprint: [UInt8]) -> String? {
         if let key = callback.key(at: url), let id = identifiers[SupabaseCallback.digest(ofKey: key)] { return id }
         // What another provider gave another flow is not for the project's eyes.
         guard !hasState(of: url) else { return nil }
-        return entries.first { _, entry in
-            guard entry.status == .pending, case .project(let awaited) = entry.flow.awaited,
-                let redirect = awaited.redirect
-            else { return false }
+        let keyless = entries.filter { _, entry in
+            guard case .project(let awaited) = entry.flow.awaited, let redirect = awaited.redirect else { return false }
             return redirect.keyPlace == .none && redirect.isPlace(of: url)
-        }?.key
+        }
+        // A copy of a link that ended a flow a moment ago is that flow's, whichever is pending now.
+        let first = keyless.first { isCopy(fingerprint, of: $0.value) }
+        return (first ?? keyless.first { $0.value.status == .pending })?.key
+    }
+
+    /// True if its callback was the same, and a moment ago.
+    func isCopy(_ fingerprint: [UInt8], of entry: Entry) -> Bool {
+        guard let claim = entry.claim, claim.fingerprint == fingerprint else { return false }
+        return entry.endedAt.map { clock.uptime - $0 <= FlowRegistry.repeatWindow } ?? true
     }
 
     /// True if it has the state of a flow at a provider of another kind: a project gives none back.

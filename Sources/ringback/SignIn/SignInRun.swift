@@ -174,7 +174,7 @@ struct SignInRun {
         if flow.userCode != nil {
             DeviceDisplay.show(flow, hasQR: showsQR)
         } else if opensBrowser, let url = flow.authorizationURL {
-            if mayOpen { browser = Browser.start(url) }
+            if mayOpen { browser = Browser.start(flow.openURL ?? url) }
             if browser == nil { showPage(url, flow, takesPaste: PasteEntry.isPossible) }
         } else if !opensBrowser {
             SignInGuide.show(for: flow, hasQR: showsQR, takesPaste: PasteEntry.isPossible)
@@ -212,7 +212,7 @@ struct SignInRun {
             return try entry.finish(flow, onTick: show)
         }
         show()
-        return try calls.wait(forFlow: flow.id, until: bound) {
+        func tick() {
             // An opener that ends badly showed nothing: then the person opens the page.
             if let pid = browser, let status = Subprocess.endedStatus(pid) {
                 browser = nil
@@ -222,7 +222,21 @@ struct SignInRun {
                 }
             }
             show()
-        }.0
+        }
+        if browser != nil {
+            let soon = ContinuousClock.now + PageOpening.patience
+            let early = try calls.wait(forFlow: flow.id, until: bound.map { min($0, soon) } ?? soon, onTick: tick).0
+            let isOver = early.status != .pending || bound.map { .now >= $0 } ?? false
+            if isOver { return early }
+            // Where the opener failed, the page has been shown.
+            let isShown = browser == nil
+            if let why = PageOpening.trouble(with: flow, as: early), let url = flow.authorizationURL, !isShown {
+                progress.clear()
+                Output.note(why)
+                showPage(url, flow, takesPaste: false)
+            }
+        }
+        return try calls.wait(forFlow: flow.id, until: bound, onTick: tick).0
     }
 
     private func showPage(_ url: String, _ flow: Flow, takesPaste: Bool) {

@@ -34,8 +34,12 @@ struct Browser: Sendable {
 
     /// Where the provider sends the browser: of any scheme.
     static func location(after decision: String, at authorizationURL: String) async throws -> String {
-        let url = try LocalURL(authorizationURL)
-        let page = try await load(url)
+        var url = try LocalURL(authorizationURL)
+        var page = try await load(url)
+        if url.path.hasPrefix("/start/"), page.status == 303, let location = page.location {
+            url = try LocalURL(location)
+            page = try await load(url)
+        }
         if let location = page.location { return location }
         guard page.status == 200, let action = value(of: "action", in: page.text),
             let interaction = page.text.split(separator: "name=\"interaction\" value=\"", maxSplits: 1).dropFirst()

@@ -49,15 +49,19 @@ extension Stage {
         let id: String
         let authorizationURL: String
         let redirectURI: String
+        /// For a program to open, once.
+        let openURL: String
     }
 
     /// Starts a sign-in, or joins one.
     func begin(_ account: String = "work", _ body: JSON = [:]) async throws -> PendingFlow {
         let answer = try await api("POST", "/v1/accounts/\(account)/sign-in", body)
         guard [200, 201].contains(answer.status), let id = answer["id"]?.string,
-            let authorizationURL = answer["authorization_url"]?.string, let redirectURI = answer["redirect_uri"]?.string
+            let authorizationURL = answer["authorization_url"]?.string,
+            let redirectURI = answer["redirect_uri"]?.string,
+            let openURL = answer["open_url"]?.string
         else { throw Late(what: "a flow, not \(answer)") }
-        return PendingFlow(id: id, authorizationURL: authorizationURL, redirectURI: redirectURI)
+        return PendingFlow(id: id, authorizationURL: authorizationURL, redirectURI: redirectURI, openURL: openURL)
     }
 
     /// The whole of a sign-in by loopback.

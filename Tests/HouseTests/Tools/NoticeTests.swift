@@ -74,7 +74,7 @@ import Testing
             try await desk.server.order("answer \(try await desk.id(1)) sign_in from-the-compositor")
             let words = try await desk.opened.line().split(separator: " ").map(String.init)
             let flows = try await stage.api("GET", "/v1/flows")["flows"]?.array ?? []
-            #expect(flows.count == 1 && flows.first?["authorization_url"]?.string == words.first)
+            #expect(flows.count == 1 && flows.first?["open_urls"]?.array?.last?["url"]?.string == words.first)
             #expect(words.last == "from-the-compositor")
             _ = try await Browser.deliver(Browser.signIn(at: try #require(words.first)))
             for caller in callers { #expect(try await caller.answer().status == 200) }

@@ -1,0 +1,215 @@
+internal import Cryptography
+internal import HTTPMessages
+internal import OAuth
+internal import Secrets
+internal import SupabaseAuth
+
+/// A flow's page has two entrances. The authorization URL is shown to a person. A program that opens a page is started
+/// with its address, which every user of the machine can read in its argument list; with an authorization URL another
+/// user could sign in as themselves, and send the person's browser to the callback. So what a program opens is an
+/// address of the callback listener with a key in it: it leads the person's own browser, once, to a request whose state,
+/// nonce and verifier were made for it and stand nowhere else.
+struct FlowEntrance: Sendable {
+    let key: String
+    let url: String
+    var visit = OpenAddress.Visit.none
+
+    var isSpent: Bool { visit == .fetched }
+
+    /// How many of one flow can be opened at a time; the oldest gives way. As many that were opened are remembered.
+    static let maxLive = 8
+}
+
+/// An address of a flow that a program was to open, as callers see it.
+public struct OpenAddress: Sendable, Equatable {
+    public enum Visit: Sendable, Equatable {
+        case none
+        /// A browser of the person's was sent on to the sign-in page.
+        case fetched
+        /// Another user asked for it, or nobody can say who, and was sent nowhere.
+        case foreign(uid: UInt32?)
+    }
+
+    public let url: String
+    public let visit: Visit
+}
+
+extension Flow.Awaited {
+    /// What its callback is found by.
+    var key: [UInt8] {
+        switch self {
+        case .authorization(let flow): flow.key
+        case .project(let flow): flow.key
+        case .device(let flow): flow.key
+        }
+    }
+
+    /// Where its callback is to arrive; empty where none is awaited.
+    var redirectURI: String {
+        switch self {
+        case .authorization(let flow): flow.redirectURI
+        case .project(let flow): flow.redirect?.url ?? ""
+        case .device: ""
+        }
+    }
+
+    /// What the browser opens; empty where there is nothing to open.
+    var authorizationURL: String {
+        switch self {
+        case .authorization(let flow): flow.authorizationURL
+        case .project(let flow): flow.authorizationURL ?? ""
+        case .device: ""
+        }
+    }
+}
+
+extension FlowRegistry.Entry {
+    /// The request that a callback with this key answers.
+    func awaited(for key: [UInt8]) -> Flow.Awaited { requests.first { $0.key == key } ?? flow.awaited }
+
+    /// Everything that its callbacks are found by.
+    var keys: [[UInt8]] { [flow.key] + requests.map(\.key) }
+
+    /// Every address of ours that somebody listens behind for it.
+    var addresses: [String] {
+        // A request at a provider shares the flow's redirect URI, which was opened once.
+        let own = requests.map(\.redirectURI).filter { $0 != flow.redirectURI }
+        return ([flow.redirectURI] + own + entrances.map(\.url)).filter { !$0.isEmpty }
+    }
+}
+
+extension FlowRegistry {
+    /// Notes an entrance that has been opened. False if the flow has ended meanwhile.
+    func add(_ entrance: FlowEntrance, to id: String) async -> Bool {
+        guard var entry = entries[id], entry.status == .pending else { return false }
+        entry.entrances.append(entrance)
+        var closed: [String] = []
+        for isSpent in [false, true]
+        where entry.entrances.count(where: { $0.isSpent == isSpent }) > FlowEntrance.maxLive {
+            guard let index = entry.entrances.firstIndex(where: { $0.isSpent == isSpent }) else { continue }
+            closed.append(entry.entrances.remove(at: index).url)
+        }
+        entries[id] = entry
+        for url in closed { await closeDoor(url) }
+        return true
+    }
+
+    /// Spends an entrance: the flow whose page it leads to, or nil if it leads nowhere any more.
+    func spend(entrance key: String) -> Flow? {
+        guard let (id, index) = place(ofEntrance: key), let entry = entries[id], entry.status == .pending,
+            !entry.entrances[index].isSpent
+        else { return nil }
+        let owner = entries[pageOwner(of: id)]
+        guard let owner, owner.status == .pending, owner.claim == nil else { return nil }
+        entries[id]?.entrances[index].visit = .fetched
+        return owner.flow
+    }
+
+    /// Somebody else asked for it.
+    func noteForeign(entrance key: String, uid: UInt32?) {
+        guard let (id, index) = place(ofEntrance: key), entries[id]?.entrances[index].isSpent == false else { return }
+        entries[id]?.entrances[index].visit = .foreign(uid: uid)
+    }
+
+    /// One more request whose callback ends the flow. False if the flow has ended meanwhile.
+    func add(_ request: Flow.Awaited, to id: String) async -> Bool {
+        guard var entry = entries[id], entry.status == .pending else { return false }
+        entry.requests.append(request)
+        let former = entry.requests.count > FlowEntrance.maxLive ? entry.requests.removeFirst() : nil
+        entries[id] = entry
+        identifiers[request.key] = id
+        guard let former else { return true }
+        identifiers[former.key] = nil
+        if former.redirectURI != entry.flow.redirectURI { await closeDoor(former.redirectURI) }
+        return true
+    }
+
+    private func place(ofEntrance key: String) -> (id: String, index: Int)? {
+        for (id, entry) in entries {
+            if let index = entry.entrances.firstIndex(where: { $0.key == key }) { return (id, index) }
+        }
+        return nil
+    }
+}
+
+extension Broker {
+    /// A fresh address for a program to open; nil where the flow has no page, or no such address can be had: then its
+    /// authorization URL is all there is.
+    public func openURL(of id: String) async -> String? {
+        guard let view = try? await flowRegistry.view(id), view.status == .pending, !view.authorizationURL.isEmpty,
+            let owner = try? await flowRegistry.view(await flowRegistry.pageOwner(of: id))
+        else { return nil }
+        let key = RandomToken.base64URL(bits: 256).revealed()
+        guard let url = await callbackReceiver.openEntrance(key, owner.redirectURI, owner.account) else { return nil }
+        guard await flowRegistry.add(FlowEntrance(key: key, url: url), to: id) else {
+            await callbackReceiver.close(url)
+            return nil
+        }
+        return url
+    }
+
+    /// The same flow with an address of its own for this caller.
+    func withOpenURL(_ view: FlowView) async -> FlowView {
+        guard let url = await openURL(of: view.id), var fresh = try? await flowRegistry.view(view.id) else {
+            return view
+        }
+        fresh.openURL = url
+        return fresh
+    }
+
+    /// The page that a browser which opened an entrance goes on to; nil if it leads nowhere any more.
+    public func pageBehind(entrance key: String) async -> String? {
+        guard let flow = await flowRegistry.spend(entrance: key) else { return nil }
+        // The browser may leave before the provider has answered: what was begun for it is kept or closed all the same.
+        let making = work.start { await anotherPage(of: flow) }
+        guard let page = await making.wait() ?? nil, let url = try? WebURL(parsing: page), url.isSecure else {
+            return nil
+        }
+        return page
+    }
+
+    /// Another user asked for an entrance, or nobody can say who.
+    public func noteForeign(entrance key: String, uid: UInt32?) async {
+        await flowRegistry.noteForeign(entrance: key, uid: uid)
+    }
+
+    private func anotherPage(of flow: Flow) async -> String? {
+        if let request = await anotherRequest(of: flow) {
+            if await flowRegistry.add(request, to: flow.id) { return request.authorizationURL }
+            if request.redirectURI != flow.redirectURI { await callbackReceiver.close(request.redirectURI) }
+            return nil
+        }
+        // The provider takes no second request. The first one's address is not secret from the person's own programs,
+        // and no argument list has had it either.
+        guard await flowRegistry.isPending(flow.id), await flowRegistry.canBeOpened(flow.id) else { return nil }
+        return flow.authorizationURL
+    }
+
+    /// The flow's request with secrets of its own; nil if the provider does not take it, or nothing would tell the two
+    /// apart when they come back.
+    private func anotherRequest(of flow: Flow) async -> Flow.Awaited? {
+        do throws(BrokerError) {
+            switch flow.awaited {
+            case .authorization(let awaited):
+                let provider = Provider(account: flow.account, http: http, directory: directory, clock: clock)
+                var fresh = try AuthorizationFlow(
+                    account: flow.account, request: flow.request, metadata: awaited.metadata,
+                    redirectURI: awaited.redirectURI)
+                fresh.pushed = try await provider.push(
+                    fresh.authorization, awaited.metadata, try await provider.registration(awaited.metadata))
+                fresh.pushedAt = clock.uptime
+                return .authorization(fresh)
+            case .project(let awaited):
+                guard let rules = flow.account.project, awaited.redirect?.keyPlace != SupabaseRedirect.KeyPlace.none
+                else { return nil }
+                let attempt = SupabaseFlowStart(
+                    broker: self, account: flow.account, rules: rules, request: flow.request,
+                    fields: flow.request.project ?? SupabaseSignInFields())
+                return .project(try await attempt.page())
+            case .device: return nil
+            }
+        } catch {
+            return nil
+        }
+    }
+}
