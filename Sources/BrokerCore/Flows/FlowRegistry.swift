@@ -255,6 +255,6 @@ actor FlowRegistry {
 
     private func remove(_ id: String, _ entry: Entry) {
         entries[id] = nil
-        identifiers[entry.flow.key] = nil
+        for key in entry.keys { identifiers[key] = nil }
     }
 }
