@@ -21,7 +21,8 @@ private struct Trick: Sendable, CustomTestStringConvertible {
             for trick in tricks {
                 let answer = try await port.send(trick.make(port))
                 let name = trick.testDescription
-                #expect(trick.statuses.contains(answer.status) && answer.location == nil, "\(name): \(answer)")
+                #expect(trick.statuses.contains(answer.status), "\(name): \(answer)")
+                #expect(answer.location == (answer.status == 303 ? "/unknown" : nil), "\(name): \(answer)")
                 guard answer.status != 0 else { continue }
                 CallbackPort.expectFields(of: answer, to: name)
                 let mayHaveText = answer.status == 404
@@ -165,7 +166,7 @@ private struct Trick: Sendable, CustomTestStringConvertible {
         try await expectAllRefused([
             Trick("a line of a MiB", [431, 0]) { $0.request("GET", $0.genuine.target + "&x=\(filler)") },
             Trick("a field of a MiB", [431, 0]) { $0.request(fields: [("X-Filler", filler)]) },
-            Trick("a field of 16 KiB", [431]) { $0.request(fields: [("X-Filler", String(filler.prefix(16_384)))]) },
+            Trick("a field of 64 KiB", [431]) { $0.request(fields: [("X-Filler", String(filler.prefix(65_536)))]) },
             Trick("a thousand fields", [431]) {
                 $0.request(fields: (0..<1_000).map { ("X-\($0)", "a") })
             },
