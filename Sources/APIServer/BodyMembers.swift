@@ -2,20 +2,12 @@ internal import RingbackAPI
 internal import Secrets
 internal import StrictJSON
 
-/// Which members the body of a request may have: those that the OpenAPI document lists for its route, and no others. One
-/// that nobody reads would be taken in silence: a misspelt password would not be changed, and a misspelt bound not kept.
+/// A request's body may have the members that its route lists, and no others. If another member were ignored, a
+/// misspelt password would not be changed, and a misspelt limit would not hold.
 extension Call {
-    /// By route; none for a route without a body. A route that is not here takes any: the arguments of a function.
-    private static let membersOfRoutes: [Route.ID: [String]] = Route.all.reduce(into: [:]) { table, route in
-        switch OpenAPIOperations.entry(of: route.id).body {
-        case nil: table[route.id] = []
-        case let body?: table[route.id] = body["properties"]?.object?.names.sorted()
-        }
-    }
-
     /// Refuses what the route does not read, also where it is null, and names what was meant.
     func refuseUnknownMembers() throws(Problem) {
-        guard !wholeBody.names.isEmpty, let known = Call.membersOfRoutes[route.id],
+        guard !wholeBody.names.isEmpty, let known = route.bodyMembers,
             let stranger = wholeBody.names.first(where: { !known.contains($0) })
         else { return }
         let meant = NearestWord.find(for: stranger, among: known).map { "; did you mean \($0)?" } ?? "."

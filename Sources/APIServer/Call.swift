@@ -86,9 +86,9 @@ struct Call: Sendable {
     /// Refuses what the route does not read: who misspells `scope` would be given a wider token than they asked for.
     func refuseUnknownQuery() throws(Problem) {
         guard !query.isEmpty else { return }
-        let known = OpenAPIOperations.queryNames[route.id] ?? []
+        let known = route.query.map(\.name).sorted()
         guard let stranger = queryNames.first(where: { !known.contains($0) }) else { return }
-        let words = known.isEmpty ? "none" : known.sorted().joined(separator: ", ")
+        let words = known.isEmpty ? "none" : known.joined(separator: ", ")
         throw Problem(.invalidRequest, "The query has “\(stranger)”, which is not read here. Known: \(words).")
     }
 

@@ -22,7 +22,7 @@ extension SocketAPI {
         }
         guard case .local(let uid, let pid) = request.peer else { return nil }
         let decision = policy.decide(
-            PolicyPeer(uid: uid, pid: pid), account: account, operation: operation.rawValue)
+            PolicyPeer(uid: uid, pid: pid), account: account, operation: operation.ofPolicy)
         let facts = ConnectionFacts(
             decision: decision, caller: known?.caller ?? records?.audit.caller(uid: uid, pid: pid, at: broker.now))
         request.memory.value = facts
@@ -52,14 +52,32 @@ extension SocketAPI {
     /// Tokens have lines of their own.
     func noteRequest(_ call: Call) {
         guard let records, let caller = call.facts.caller else { return }
-        switch call.route.operation {
+        switch call.route.endpoint.operation {
         case .signIn, .signOut, .deliverCallback, .deepLink, .manage: break
         case .token, .idToken: return
         default: guard caller.uid == 0, caller.uid != owner else { return }
         }
         let account = call.parameters["account"].flatMap { AccountName($0)?.rawValue }
-        var use = AuditUse(.request, account: account, operation: call.route.operation.rawValue)
-        use.route = "\(call.route.method) \(call.route.path)"
+        var use = AuditUse(.request, account: account, operation: call.route.endpoint.operation.rawValue)
+        use.route = "\(call.route.endpoint.method.rawValue) \(call.route.endpoint.path)"
         records.audit.note(caller, use, at: broker.now)
+    }
+}
+
+extension RingbackAPI.Operation {
+    /// The operation as the broker's policy knows it.
+    var ofPolicy: PolicyOperation {
+        switch self {
+        case .readState: .readState
+        case .token: .token
+        case .idToken: .idToken
+        case .providerToken: .providerToken
+        case .signIn: .signIn
+        case .signOut: .signOut
+        case .user: .user
+        case .deliverCallback: .deliverCallback
+        case .deepLink: .deepLink
+        case .manage: .manage
+        }
     }
 }

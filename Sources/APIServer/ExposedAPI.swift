@@ -48,38 +48,47 @@ public struct ExposedAPI: Sendable {
         do throws(Problem) {
             try api.refuseBrowsers(request)
             // Before anything of the request is looked at: what is not served has no mistakes of its own.
-            guard case .route(let route, let parameters) = Route.match(method: request.method, path: request.path),
-                ExposedAPI.served[route.id] != nil
+            guard
+                case .route(let route, let parameters) = Router.shared.match(
+                    method: request.method, path: request.path),
+                let service = ExposedAPI.services[route.endpoint]
             else { throw denied("only status, accounts and access tokens are served") }
             // The timer that closes the socket may be a little late.
             guard !api.broker.isOver(exposedSocket) else { throw denied("its time is over, and nothing is served") }
-            let facts = try facts(of: request, route, parameters["account"])
+            let facts = try facts(of: request, route.endpoint.operation, parameters["account"])
             let call = try Call(request, route, parameters, facts)
-            try checkParameters(call)
-            return try await answer(call)
+            try checkParameters(call, service.query)
+            return try await service.handler(self)(call)
         } catch {
             return error.told(by: exposedSocket).response
         }
     }
 
-    /// The routes, each with the parameters of its query. What is not here is not served, whatever it is: another
-    /// parameter of `session` asks for more than a narrow access token.
-    static let served: [Route.ID: Set<String>] = [
-        .getStatus: [], .listAccounts: [], .getAccount: [],
-        .getSession: ["min_valid", "timeout", "scope", "subject", "kind"],
-        .getSessionByIssuer: ["min_valid", "timeout", "scope", "subject", "kind", "issuer"],
+    /// What is served of an endpoint: the parameters of its query, and the handler.
+    struct Service: Sendable {
+        let query: Set<String>
+        let handler: @Sendable (ExposedAPI) -> @Sendable (Call) async throws(Problem) -> ServerResponse
+    }
+
+    /// Everything that a restricted socket serves. Whatever is not here is refused: another parameter of `session` asks
+    /// for more than a downscoped access token.
+    static let services: [Endpoint: Service] = [
+        .getStatus: Service(query: [], handler: ExposedAPI.status),
+        .listAccounts: Service(query: [], handler: ExposedAPI.listAccounts),
+        .getAccount: Service(query: [], handler: ExposedAPI.getAccount),
+        .getSession: Service(
+            query: ["min_valid", "timeout", "scope", "subject", "kind"], handler: ExposedAPI.getSession),
+        .getSessionByIssuer: Service(
+            query: ["min_valid", "timeout", "scope", "subject", "kind", "issuer"],
+            handler: ExposedAPI.getSessionByIssuer),
     ]
 
-    private func answer(_ call: Call) async throws(Problem) -> ServerResponse {
-        switch call.route.id {
-        case .getStatus: return await status()
-        case .listAccounts: return await listAccounts(call)
-        case .getAccount: return try await getAccount(call)
-        case .getSession, .getSessionByIssuer:
-            let isNamed = call.route.id == .getSession
-            return try await session(of: isNamed ? try call.account() : try await account(call), call)
-        default: throw denied("only status, accounts and access tokens are served")
-        }
+    private func getSession(_ call: Call) async throws(Problem) -> ServerResponse {
+        try await session(of: try call.account(), call)
+    }
+
+    private func getSessionByIssuer(_ call: Call) async throws(Problem) -> ServerResponse {
+        try await session(of: try await account(call), call)
     }
 
     private func denied(_ what: String) -> Problem {
@@ -88,11 +97,11 @@ public struct ExposedAPI: Sendable {
 
     /// The policy's word on the request; and who asks, once for a connection.
     private func facts(
-        of request: ServerRequest, _ route: Route, _ account: String?
+        of request: ServerRequest, _ operation: RingbackAPI.Operation, _ account: String?
     ) throws(Problem) -> ConnectionFacts {
         guard case .local(let uid, let pid) = request.peer else { throw denied("nothing is served to you") }
         let decision = policy.decide(
-            PolicyPeer(uid: uid, pid: pid), account: account, operation: route.operation.rawValue)
+            PolicyPeer(uid: uid, pid: pid), account: account, operation: operation.ofPolicy)
         let known = request.memory.value as? ConnectionFacts
         let facts = ConnectionFacts(
             decision: decision,
@@ -107,7 +116,7 @@ public struct ExposedAPI: Sendable {
 
     // MARK: Reading
 
-    private func status() async -> ServerResponse {
+    private func status(_ call: Call) async throws(Problem) -> ServerResponse {
         let views = await shown()
         let counts = AccountState.allCases.map { state in
             JSONObject.Member(state.rawValue, .integer(views.count { $0.state == state }))
@@ -157,7 +166,7 @@ public struct ExposedAPI: Sendable {
         }
     }
 
-    private func listAccounts(_ call: Call) async -> ServerResponse {
+    private func listAccounts(_ call: Call) async throws(Problem) -> ServerResponse {
         let views = await shown()
         return ServerResponse(json: ["accounts": .array(views.map { account($0, call.language) })])
     }
@@ -176,7 +185,7 @@ public struct ExposedAPI: Sendable {
     ]
 
     private func account(_ view: AccountView, _ language: Language) -> JSON {
-        let members = api.account(view, language).object?.members ?? []
+        let members = view.json(in: language).object?.members ?? []
         var object = JSONObject(members.filter { ExposedAPI.told.contains($0.name) })
         object["source"] = .string("grant \(exposedSocket.name)")
         object["error"] = view.error.map { Problem(elsewhere: $0, language: language).told(by: exposedSocket).json }
@@ -198,8 +207,7 @@ public struct ExposedAPI: Sendable {
         }
     }
 
-    private func checkParameters(_ call: Call) throws(Problem) {
-        let known = ExposedAPI.served[call.route.id] ?? []
+    private func checkParameters(_ call: Call, _ known: Set<String>) throws(Problem) {
         for parameter in call.queryNames where !known.contains(parameter) {
             throw denied("\(parameter) is not served")
         }
@@ -267,7 +275,8 @@ public struct ExposedAPI: Sendable {
         }
         guard case .local(let uid, let pid) = call.request.peer,
             policy.decide(
-                PolicyPeer(uid: uid, pid: pid), account: name.rawValue, operation: call.route.operation.rawValue,
+                PolicyPeer(uid: uid, pid: pid), account: name.rawValue,
+                operation: call.route.endpoint.operation.ofPolicy,
                 token: key
             ).isAllowed
         else { throw denied("a scope beyond “\(exposedSocket.ceiling?.joined(separator: " ") ?? "")” is not served") }

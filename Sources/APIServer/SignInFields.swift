@@ -71,33 +71,22 @@ extension Call {
             throw FieldError(field: name, reason: "it is a string")
         }
     }
-}
 
-extension SocketAPI {
-    func scopes(_ call: Call) throws(Problem) -> [String]? {
-        let scopes = try call.text("scopes")?.split(separator: " ").map(String.init)
+    /// The scopes of a sign-in; nil for the account's own.
+    func scopes() throws(Problem) -> [String]? {
+        let scopes = try text("scopes")?.split(separator: " ").map(String.init)
         if scopes?.isEmpty == true {
-            throw call.invalid("scopes", "it is empty; leave it out for the account's own scopes")
+            throw invalid("scopes", "it is empty; leave it out for the account's own scopes")
         }
         return scopes
     }
 
-    func parameters(_ call: Call) throws(Problem) -> [(String, String)] {
-        let parameters = try call.texts("params")
+    /// Extra parameters of an authorization request.
+    func authorizationParameters() throws(Problem) -> [(String, String)] {
+        let parameters = try texts("params")
         if let reserved = parameters.first(where: { Broker.reservedParameters.contains($0.0) })?.0 {
-            throw call.invalid("params.\(reserved)", "Ringback sets this parameter itself")
+            throw invalid("params.\(reserved)", "Ringback sets this parameter itself")
         }
         return parameters
-    }
-
-    /// A flow where something is awaited, the account where it was done at once.
-    func beginning(
-        _ started: (flow: FlowView?, isNew: Bool), of name: AccountName, _ call: Call
-    ) async throws(Problem) -> ServerResponse {
-        if let flow = started.flow {
-            return ServerResponse(status: started.isNew ? 201 : 200, json: self.flow(flow, call.language))
-        }
-        let view = try await call.ask { () throws(BrokerError) in try await broker.account(name) }
-        return ServerResponse(json: account(view, call.language))
     }
 }

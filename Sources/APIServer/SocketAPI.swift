@@ -85,6 +85,8 @@ public struct SocketAPI: Sendable {
         diagnosticLinks = DiagnosticLinks(uptime: { [boot = daemon.boot] in boot() / 1_000 })
         self.records = records
         self.deepLinks = deepLinks
+        // A route that is missing ends the daemon at its start, not with a request.
+        _ = Router.shared
         records?.whenGone { [encoded] in encoded.forget($0) }
     }
 
@@ -122,17 +124,18 @@ public struct SocketAPI: Sendable {
     @Sendable func respond(_ request: ServerRequest) async -> ServerResponse {
         do throws(Problem) {
             try refuseBrowsers(request)
-            switch Route.match(method: request.method, path: request.path) {
+            switch Router.shared.match(method: request.method, path: request.path) {
             case .nothing: throw Problem(.notFound, "See /v1/openapi.json for what there is.")
             case .otherMethods(let methods):
                 var response = Problem(.methodNotAllowed, "Allowed: \(methods.joined(separator: ", ")).").response
                 response.fields.set("Allow", methods.joined(separator: ", "))
                 return response
             case .route(let route, let parameters):
-                let call = try Call(request, route, parameters, try authorize(request, route, parameters))
+                let facts = try authorize(request, route.endpoint.operation, parameters["account"])
+                let call = try Call(request, route, parameters, facts)
                 try call.refuseUnknownQuery()
                 noteRequest(call)
-                return try await answer(call)
+                return try await route.handler(self, call)
             }
         } catch {
             return error.response
@@ -156,71 +159,20 @@ public struct SocketAPI: Sendable {
     }
 
     private func authorize(
-        _ request: ServerRequest, _ route: Route, _ parameters: [String: String]
+        _ request: ServerRequest, _ operation: RingbackAPI.Operation, _ account: String?
     ) throws(Problem) -> ConnectionFacts {
-        guard let facts = admit(request, account: parameters["account"], operation: route.operation) else {
-            throw Problem(.policyDenied, "The policy does not allow \(route.operation.rawValue) to this program.")
+        guard let facts = admit(request, account: account, operation: operation) else {
+            throw Problem(.policyDenied, "The policy does not allow \(operation.rawValue) to this program.")
         }
         return facts
     }
 
-    private func answer(_ call: Call) async throws(Problem) -> ServerResponse {
-        switch call.route.id {
-        case .getOpenAPI: OpenAPIDocument.response(version: daemon.version)
-        case .getStatus: await status()
-        case .getPeer: peer(call)
-        case .listAccounts: await listAccounts(call)
-        case .getAccount: try await getAccount(call)
-        case .signIn: try await signIn(call)
-        case .verifyFlow: try await verifyFlow(call)
-        case .resendFlow: try await resendFlow(call)
-        case .getUser: try await getUser(call)
-        case .updateUser: try await updateUser(call)
-        case .listIdentities: try await listIdentities(call)
-        case .linkIdentity: try await linkIdentity(call)
-        case .unlinkIdentity: try await unlinkIdentity(call)
-        case .listFactors: try await listFactors(call)
-        case .enrollFactor: try await enrollFactor(call)
-        case .challengeFactor: try await challengeFactor(call)
-        case .verifyFactor: try await verifyFactor(call)
-        case .removeFactor: try await removeFactor(call)
-        case .listPasskeys: try await listPasskeys(call)
-        case .beginPasskey: try await beginPasskey(call)
-        case .registerPasskey: try await registerPasskey(call)
-        case .renamePasskey: try await renamePasskey(call)
-        case .removePasskey: try await removePasskey(call)
-        case .resetPassword: try await resetPassword(call)
-        case .reauthenticate: try await reauthenticate(call)
-        case .migrate: try await migrate(call)
-        case .acknowledgeMigration: try await acknowledgeMigration(call)
-        case .callFunction: try await callFunction(call)
-        case .listFlows: await listFlows(call)
-        case .getFlow: try await getFlow(call)
-        case .withdrawFlow: try await withdrawFlow(call)
-        case .deliverCallback: try await deliverCallback(call)
-        case .getSession: try await getSession(call)
-        case .getSessionByIssuer: try await getSessionByIssuer(call)
-        case .refresh: try await refresh(call)
-        case .signOut: try await signOut(call)
-        case .streamEvents: try await streamEvents(call)
-        case .reload: await reload()
-        case .getDiagnostics: try await diagnostics(call)
-        case .makeDiagnosticLink: try await makeDiagnosticLink(call)
-        case .getDiagnosticLink: try await getDiagnosticLink(call)
-        case .getAudit: try await audit(call)
-        case .getMetrics: try await metrics()
-        case .lockVault: try await lockVault(call)
-        case .unlockVault: try await unlockVault(call)
-        case .rekeyVault: try await rekeyVault(call)
-        case .listGrants: try await listGrants()
-        case .createGrant: try await createGrant(call)
-        case .getGrant: try await getGrant(call)
-        case .revokeGrant: try await revokeGrant(call)
-        case .register: try await register(call)
-        case .deleteRegistration: try await deleteRegistration(call)
-        case .streamDeepLinks: try await streamDeepLinks(call)
-        case .acknowledgeDeepLink: try acknowledgeDeepLink(call)
-        }
+    /// Seconds since the start, by no clock that a user sets.
+    var uptime: Int { max(daemon.boot() - daemon.startedAtBoot, 0) / 1_000 }
+
+    /// What a person should know unasked of restricted sockets that are not there.
+    func exposureTroubles() async -> [ClosedSocket] {
+        await daemon.exposedSockets?.missing.filter(\.isTrouble) ?? []
     }
 }
 

@@ -53,20 +53,19 @@ import Testing
     }
 
     @Test func `are described for every method of signing in`() throws {
-        let body = OpenAPIOperations.entry(of: .signIn).body
-        let described = Set(body?["properties"]?.object?.names ?? [])
+        let described = Set(try #require(Router.shared[.signIn]?.bodyMembers))
         #expect(Call.allProjectFields.subtracting(described).isEmpty)
-        let changes = OpenAPIOperations.entry(of: .updateUser).body?["properties"]?.object?.names ?? []
+        let changes = try #require(Router.shared[.updateUser]?.bodyMembers)
         #expect(changes.contains("password_confirmation"))
     }
 
     @Test func `are closed in the description, but for a function's arguments`() throws {
         let document = OpenAPIDocument.document(version: House.version)
-        for route in Route.all {
-            let body = document["paths"]?[route.path]?[route.method.lowercased()]?["requestBody"]
+        for endpoint in Endpoint.allCases {
+            let body = document["paths"]?[endpoint.path]?[endpoint.method.rawValue.lowercased()]?["requestBody"]
             guard let schema = body?["content"]?["application/json"]?["schema"] else { continue }
-            let isOpen = route.id == .callFunction
-            #expect((schema["additionalProperties"] == false) == !isOpen, "\(route.path)")
+            let isOpen = endpoint == .callFunction
+            #expect((schema["additionalProperties"] == false) == !isOpen, "\(endpoint.path)")
         }
     }
 

@@ -25,9 +25,11 @@ import Testing
     }
 
     private static let methods =
-        Set(Route.all.map(\.method)).union(["HEAD", "PUT", "PATCH", "OPTIONS", "TRACE", "CONNECT", "get", "NEW"])
+        Set(Endpoint.Method.allCases.map(\.rawValue)).union([
+            "HEAD", "PUT", "PATCH", "OPTIONS", "TRACE", "CONNECT", "get", "NEW",
+        ])
         .sorted()
-    private static let paths = Set(Route.all.map(\.path)).sorted()
+    private static let paths = Set(Endpoint.allCases.map(\.path)).sorted()
 
     @Test func `serves five, and no other method of any path`() async throws {
         let narrow = try await Narrow()
@@ -54,7 +56,7 @@ import Testing
     @Test func `takes no query member but its own`() async throws {
         let narrow = try await Narrow()
         // Of all routes: what one of them reads, another may begin to read.
-        let members = OpenAPIOperations.queryNames.values.reduce(into: Set(["include", "x", ""])) { $0.formUnion($1) }
+        let members = Set(Router.shared.routes.flatMap { $0.query.map(\.name) }).union(["include", "x", ""])
         #expect(members.isSuperset(of: ["sign_in", "audience", "resource", "include", "wait", "all", "end_session"]))
         for (route, own) in Self.served {
             let path = Self.path(String(route.dropFirst(4)))
@@ -95,10 +97,10 @@ import Testing
     }
 
     @Test func `allows by policy, too, the operations of those routes alone`() {
-        let own = ExposedAPI.served.keys.compactMap { id in Route.all.first { $0.id == id }?.operation }
+        let own = ExposedAPI.services.keys.map(\.operation)
         let allowed = Operation.allCases.filter { operation in
             Policy(owner: 1, showing: .some(Self.exposedSocket)).decide(
-                PolicyPeer(uid: 1, pid: 1), account: "work", operation: operation.rawValue
+                PolicyPeer(uid: 1, pid: 1), account: "work", operation: operation.ofPolicy
             ).isAllowed
         }
         #expect(Set(allowed) == Set(own))

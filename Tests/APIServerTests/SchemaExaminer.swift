@@ -13,16 +13,16 @@ struct SchemaExaminer {
     /// What is wrong with an answer; empty if nothing is.
     func mistakes(of response: ServerResponse, to method: String, _ path: String) -> [String] {
         let type = response.fields["Content-Type"] ?? "none"
-        guard case .route(let route, _) = Route.match(method: method, path: path) else {
+        guard case .route(let route, _) = Router.shared.match(method: method, path: path) else {
             guard response.status == 404 || response.status == 405 else { return ["an answer without a route"] }
             return type == "application/problem+json"
                 ? problem(body(response), response.status) : ["media type \(type)"]
         }
-        guard let operation = document["paths"]?[route.path]?[route.method.lowercased()],
+        guard let operation = document["paths"]?[route.endpoint.path]?[method.lowercased()],
             let described = operation["responses"]?[String(response.status)]
-        else { return ["\(method) \(route.path) documents no status \(response.status)"] }
+        else { return ["\(method) \(route.endpoint.path) documents no status \(response.status)"] }
         guard let schema = described["content"]?[type]?["schema"] else {
-            return ["\(method) \(route.path) \(response.status) documents no \(type)"]
+            return ["\(method) \(route.endpoint.path) \(response.status) documents no \(type)"]
         }
         if type.hasPrefix("text/") { return [] }
         guard let body = body(response) else { return ["the body is not JSON"] }
@@ -31,7 +31,9 @@ struct SchemaExaminer {
             mistakes += problem(body, response.status)
             let code = body["code"]?.string ?? ""
             let documented = described["description"]?.string?.split(separator: ", ").map(String.init) ?? []
-            if !documented.contains(code) { mistakes.append("\(route.id) \(response.status) documents no \(code)") }
+            if !documented.contains(code) {
+                mistakes.append("\(route.endpoint) \(response.status) documents no \(code)")
+            }
         }
         return mistakes
     }

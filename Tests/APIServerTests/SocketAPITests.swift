@@ -17,10 +17,10 @@ import Testing
         #expect(answer.code == "not_found")
     }
 
-    @Test(arguments: Set(Route.all.map(\.path)).sorted())
+    @Test(arguments: Set(Endpoint.allCases.map(\.path)).sorted())
     func `another method than a path has is told which ones there are`(path: String) async throws {
         let house = try await House()
-        let methods = Route.all.filter { $0.path == path }.map(\.method)
+        let methods = Endpoint.allCases.filter { $0.path == path }.map(\.method.rawValue).sorted()
         let concrete = path.replacing("{account}", with: "work").replacing("{flow}", with: "x")
         for method in ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"] where !methods.contains(method) {
             let answer = await house.ask(method, concrete)
@@ -30,14 +30,14 @@ import Testing
         }
     }
 
-    @Test(arguments: Route.all) func `a query parameter that no route has is refused before anything is done`(
-        route: Route
+    @Test(arguments: Endpoint.allCases) func `a query parameter that no route has is refused before anything is done`(
+        endpoint: Endpoint
     ) async throws {
         let house = try await House()
-        let path = route.path.split(separator: "/").map { $0.hasPrefix("{") ? "work" : String($0) }
-        let answer = await house.ask(route.method, "/" + path.joined(separator: "/") + "?scop=openid")
+        let path = endpoint.path.split(separator: "/").map { $0.hasPrefix("{") ? "work" : String($0) }
+        let answer = await house.ask(endpoint.method.rawValue, "/" + path.joined(separator: "/") + "?scop=openid")
         #expect(answer.status == 400 && answer.code == "invalid_request", "\(answer)")
-        let known = OpenAPIOperations.entry(of: route.id).parameters.compactMap { $0["name"]?.string }
+        let known = try #require(Router.shared[endpoint]).query.map(\.name)
         let told = answer["detail"]?.string ?? ""
         #expect(told.contains("“scop”") && known.allSatisfy { told.contains($0) }, "\(told)")
     }

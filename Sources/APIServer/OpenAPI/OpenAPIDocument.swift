@@ -1,23 +1,17 @@
-internal import HTTPMessages
-internal import LocalHTTP
 internal import RingbackAPI
 internal import StrictJSON
 
-/// The OpenAPI 3.1 description of the socket API, made from the route table and the table of error codes, so that it
-/// cannot say less than the daemon does. Tests hold the daemon's answers to it.
+/// The OpenAPI 3.1 description of the socket API, made from the list of routes and the table of error codes, so that it
+/// says what the daemon does. Tests hold the daemon's responses to it.
 enum OpenAPIDocument {
-    static func response(version: String) -> ServerResponse {
-        ServerResponse(
-            status: 200, fields: ServerResponse.jsonFields, body: document(version: version).serialized())
-    }
-
     static func document(version: String) -> JSON {
         var paths = JSONObject()
-        for route in Route.all {
-            var path = paths[route.path]?.object ?? JSONObject()
-            path[route.method.lowercased()] = operation(route)
-            paths[route.path] = .object(path)
+        for route in Router.shared.routes {
+            var path = paths[route.endpoint.path]?.object ?? JSONObject()
+            path[route.endpoint.method.rawValue.lowercased()] = operation(route)
+            paths[route.endpoint.path] = .object(path)
         }
+        let schemas = components.map { JSONObject.Member($0.name, $0.schema.json) }
         return [
             "openapi": "3.1.0",
             "info": [
@@ -26,60 +20,74 @@ enum OpenAPIDocument {
             ],
             "servers": [["url": "http://ringback"]],
             "paths": .object(paths),
-            "components": ["schemas": .object(OpenAPISchemas.all)],
+            "components": ["schemas": .object(JSONObject(schemas))],
         ]
     }
 
-    private static func operation(_ route: Route) -> JSON {
-        let entry = OpenAPIOperations.entry(of: route.id)
-        var object = JSONObject([
-            .init("operationId", .string(route.id.rawValue)), .init("summary", .string(entry.summary)),
-            .init("x-ringback-operation", .string(route.operation.rawValue)),
-        ])
-        let parameters = pathParameters(route) + entry.parameters
-        if !parameters.isEmpty { object["parameters"] = .array(parameters) }
-        if var body = entry.body?.object {
-            // Another member is refused, see ``Call/refuseUnknownMembers()``.
-            if body["properties"] != nil { body["additionalProperties"] = false }
-            object["requestBody"] = ["content": ["application/json": ["schema": .object(body)]]]
+    /// Every component that a route refers to, once each, by name.
+    static var components: [Component] {
+        var found: [String: Component] = [Component.problem.name: .problem]
+        for case .json(let component) in Router.shared.routes.map(\.content) {
+            for part in Schema.component(component).components { found[part.name] = part }
         }
-        object["responses"] = .object(responses(entry))
+        return found.values.sorted { $0.name < $1.name }
+    }
+
+    private static func operation(_ route: Route) -> JSON {
+        var object = JSONObject([
+            .init("operationId", .string(route.endpoint.rawValue)), .init("summary", .string(route.summary)),
+            .init("x-ringback-operation", .string(route.endpoint.operation.rawValue)),
+        ])
+        let parameters = route.endpoint.parameters.map(pathParameter) + route.query.map(\.queryParameter)
+        if !parameters.isEmpty { object["parameters"] = .array(parameters) }
+        if let body = body(route.body) {
+            object["requestBody"] = ["content": ["application/json": ["schema": body]]]
+        }
+        object["responses"] = .object(responses(route))
         return .object(object)
     }
 
-    private static func pathParameters(_ route: Route) -> [JSON] {
-        route.path.split(separator: "/").filter { $0.hasPrefix("{") }.map { segment in
-            [
-                "name": .string(String(segment.dropFirst().dropLast())), "in": "path", "required": true,
-                "schema": ["type": "string"],
-            ]
+    private static func pathParameter(_ name: String) -> JSON {
+        ["name": .string(name), "in": "path", "required": true, "schema": Schema.string.json]
+    }
+
+    private static func body(_ body: Route.Body) -> JSON? {
+        switch body {
+        case .none: return nil
+        case .open: return Schema.anyObject.json
+        case .members(let members):
+            var schema = Schema.object(members).json.object ?? JSONObject()
+            // Another member is refused, see ``Call/refuseUnknownMembers()``.
+            schema["additionalProperties"] = false
+            return .object(schema)
         }
     }
 
-    private static func responses(_ entry: OpenAPIOperations.Entry) -> JSONObject {
+    private static func responses(_ route: Route) -> JSONObject {
         var responses = JSONObject()
-        for status in entry.successes {
+        for status in route.statuses {
             let content: JSON =
-                if let schema = entry.schema {
-                    ["application/json": ["schema": reference(schema)]]
-                } else {
-                    .object(JSONObject([.init(entry.mediaType, ["schema": ["type": "string"]])]))
+                switch route.content {
+                case .json(let component): ["application/json": ["schema": Schema.component(component).json]]
+                case .text(let type): .object(JSONObject([.init(type, ["schema": Schema.string.json])]))
                 }
-            responses[String(status)] = ["description": .string(entry.summary), "content": content]
+            responses[String(status)] = ["description": .string(route.summary), "content": content]
         }
-        // Any request may meet these: a web page's fields, broken HTTP, the end of the daemon.
-        var codes: Set<ErrorCode> = [.policyDenied, .invalidRequest, .internalError, .shuttingDown, .payloadTooLarge]
-        codes.formUnion([.unsupportedMediaType, .methodNotAllowed, .validationFailed])
-        codes.formUnion(entry.errors)
-        let byStatus = Dictionary(grouping: codes) { ErrorCode.table[$0]?.status ?? 500 }
+        let byStatus = Dictionary(grouping: codes(of: route)) { ErrorCode.table[$0]?.status ?? 500 }
         for (status, codes) in byStatus.sorted(by: { $0.key < $1.key }) {
             responses[String(status)] = [
                 "description": .string(codes.map(\.rawValue).sorted().joined(separator: ", ")),
-                "content": ["application/problem+json": ["schema": reference("Problem")]],
+                "content": ["application/problem+json": ["schema": Schema.component(.problem).json]],
             ]
         }
         return responses
     }
 
-    static func reference(_ schema: String) -> JSON { ["$ref": .string("#/components/schemas/\(schema)")] }
+    /// Any request may meet some of these: a web page's fields, broken HTTP, the end of the daemon.
+    private static func codes(of route: Route) -> Set<ErrorCode> {
+        route.errors.and([
+            .policyDenied, .invalidRequest, .internalError, .shuttingDown, .payloadTooLarge, .unsupportedMediaType,
+            .methodNotAllowed, .validationFailed,
+        ])
+    }
 }

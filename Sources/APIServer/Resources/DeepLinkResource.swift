@@ -7,14 +7,26 @@ internal import Secrets
 internal import StrictJSON
 internal import Synchronization
 
-extension SocketAPI {
+struct DeepLinkResource: Resource {
+    let api: SocketAPI
+
+    static let routes: [Route] = [
+        Route(
+            .streamDeepLinks, "The links of a scheme for the app that listens, as server-sent events",
+            query: [.required("scheme", .string, "The scheme, without its colon")], .text("text/event-stream"),
+            errors: [.notFound, .validationFailed], DeepLinkResource.streamDeepLinks),
+        Route(
+            .acknowledgeDeepLink, "The app has taken the link", .json(.acknowledgement), errors: [.notFound],
+            DeepLinkResource.acknowledgeDeepLink),
+    ]
+
     /// The links of a scheme for the app that listens, as server-sent events (WHATWG HTML section 9.2). Last-Event-ID
     /// changes nothing: what was acknowledged is what was seen.
     func streamDeepLinks(_ call: Call) async throws(Problem) -> ServerResponse {
         guard let scheme = call.query("scheme") else { throw call.invalid("scheme", "it is required") }
         var peer: PolicyPeer?
         if case .local(let uid, let pid) = call.request.peer { peer = PolicyPeer(uid: uid, pid: pid) }
-        guard let listener = await deepLinks?.listen(to: scheme, peer: peer) else {
+        guard let listener = await api.deepLinks?.listen(to: scheme, peer: peer) else {
             throw Problem(
                 .notFound,
                 "No such scheme is configured. Add [schemes.NAME] to the configuration, or an account with a redirect "
@@ -27,30 +39,12 @@ extension SocketAPI {
             stream: AsyncStream(unfolding: { await feed.next() }, onCancel: { feed.stop() }))
     }
 
-    func acknowledgeDeepLink(_ call: Call) throws(Problem) -> ServerResponse {
+    func acknowledgeDeepLink(_ call: Call) async throws(Problem) -> ServerResponse {
         let text = call.parameters["id"] ?? ""
-        guard let id = UInt64(text), deepLinks?.acknowledge(id) == true else {
+        guard let id = UInt64(text), api.deepLinks?.acknowledge(id) == true else {
             throw Problem(.notFound, "There is no such link. One that nobody acknowledges is kept for a minute.")
         }
         return ServerResponse(json: ["id": .string(String(id)), "acknowledged": true])
-    }
-
-    /// The answer to a URL that was no callback but a link for an app; nil if it may be a callback.
-    func deepLink(_ url: String, isTold: Bool, _ call: Call) async throws(Problem) -> ServerResponse? {
-        guard let deepLinks else { return nil }
-        switch await deepLinks.receive(url) {
-        case .callback: return nil
-        case .refused(let reason):
-            throw await problem(after: .ignored(reason), isTold: isTold, call)
-        case .kept(let link, let isHeard):
-            return ServerResponse(
-                status: 202,
-                json: [
-                    "deep_link": [
-                        "id": .string(String(link.id)), "scheme": .string(link.scheme), "heard": .bool(isHeard),
-                    ]
-                ])
-        }
     }
 }
 
@@ -111,4 +105,9 @@ final class DeepLinkFeed: Sendable {
         data.write(to: &text)
         return text + Array("\n\n".utf8)
     }
+}
+
+extension Component {
+    fileprivate static let acknowledgement = Component(
+        "Acknowledgement", [.required("id", .string), .required("acknowledged", .boolean)])
 }

@@ -1,5 +1,6 @@
 internal import BrokerCore
 internal import HTTPMessages
+internal import StrictJSON
 internal import Synchronization
 
 /// Links that `ringback doctor` lets the desktop open, to see whether they come back: each has a name that cannot be
@@ -80,4 +81,25 @@ final class DiagnosticLinks: Sendable {
             return String(repeating: "0", count: 16 - text.count) + text
         }.joined()
     }
+}
+
+extension DiagnosticLinks.Link {
+    /// The link as the API shows it.
+    var json: JSON {
+        var object = JSONObject([
+            .init("id", .string(id)), .init("scheme", .string(scheme.name)), .init("url", .string(url)),
+            .init("arrived", .bool(arrival.value != nil)),
+        ])
+        object["executable"] = (arrival.value?.executable).map { .string($0) }
+        return .object(object)
+    }
+}
+
+extension Component {
+    static let diagnosticLink = Component(
+        "DiagnosticLink",
+        [
+            .required("id", .string), .required("scheme", .string), .required("url", .string),
+            .required("arrived", .boolean), .optional("executable", .string),
+        ])
 }

@@ -10,7 +10,24 @@ internal import StrictJSON
 
 /// What `ringback doctor` asks of the daemon: what it sees of itself and of the accounts' providers, and links whose
 /// way through the desktop is to be seen.
-extension SocketAPI {
+struct DiagnosticsResource: Resource {
+    let api: SocketAPI
+
+    static let routes: [Route] = [
+        Route(
+            .getDiagnostics, "What the daemon sees of itself and of the accounts' providers",
+            query: [.optional("account", .string, "Only this account")], .json(.diagnostics),
+            errors: [.accountNotFound], DiagnosticsResource.diagnostics),
+        Route(
+            .makeDiagnosticLink, "Make a link that the desktop is to open; it arrives as a callback would",
+            body: .members([.required("scheme", .string)]), statuses: [201], .json(.diagnosticLink),
+            errors: [.validationFailed, .stateConflict], DiagnosticsResource.makeDiagnosticLink),
+        Route(
+            .getDiagnosticLink, "Whether a link has arrived, once it has or the wait is over",
+            query: [.optional("wait", .integer, "Seconds to wait, at most 600")], .json(.diagnosticLink),
+            errors: [.notFound, .validationFailed], DiagnosticsResource.getDiagnosticLink),
+    ]
+
     func diagnostics(_ call: Call) async throws(Problem) -> ServerResponse {
         var names = await broker.accounts().map(\.name)
         if let text = call.query("account") {
@@ -19,12 +36,15 @@ extension SocketAPI {
             }
             names = [name]
         }
-        var checks = vaultFindings().map { SocketAPI.check($0, of: nil) }
+        var checks = vaultFindings().map { DiagnosticsResource.check($0, of: nil) }
         if call.query("account") == nil {
-            checks += networkFindings().map { SocketAPI.check($0, of: nil) }
-            checks += await exposureTroubles().map { SocketAPI.check(SocketAPI.finding($0), of: nil) }
+            checks += await api.exposureTroubles().map {
+                DiagnosticsResource.check(DiagnosticsResource.finding($0), of: nil)
+            }
         }
-        for (name, findings) in await findings(of: names) { checks += findings.map { SocketAPI.check($0, of: name) } }
+        for (name, findings) in await findings(of: names) {
+            checks += findings.map { DiagnosticsResource.check($0, of: name) }
+        }
         var object = JSONObject([
             .init("version", .string(daemon.version)), .init("pid", .integer(Int(getpid()))),
             .init("accounts", .array(names.map { .string($0.rawValue) })), .init("checks", .array(checks)),
@@ -108,41 +128,20 @@ extension SocketAPI {
             throw call.invalid("scheme", "an app's scheme is required, such as org.example.app")
         }
         // A link that went round would promise what the daemon does not keep.
-        if let why = await deepLinks?.whyForeign("\(scheme):x") { throw Problem(.stateConflict, why) }
-        guard let link = diagnosticLinks.make(scheme) else {
+        if let why = await api.deepLinks?.whyForeign("\(scheme):x") { throw Problem(.stateConflict, why) }
+        guard let link = api.diagnosticLinks.make(scheme) else {
             throw Problem(.stateConflict, "Too many links are under way. Try again in two minutes.")
         }
-        return ServerResponse(status: 201, json: SocketAPI.show(link))
+        return ServerResponse(status: 201, json: link.json)
     }
 
     func getDiagnosticLink(_ call: Call) async throws(Problem) -> ServerResponse {
         let wait = try call.seconds("wait") ?? 0
-        guard let link = diagnosticLinks[call.parameters["link"] ?? ""] else {
+        guard let link = api.diagnosticLinks[call.parameters["link"] ?? ""] else {
             throw Problem(.notFound, "There is no such link. One is waited for two minutes.")
         }
         _ = await link.arrival.wait(atMost: .seconds(wait))
-        return ServerResponse(json: SocketAPI.show(link))
-    }
-
-    /// The answer to a link of ours that came back; nil if the URL is something else.
-    func diagnosticLink(_ url: String, _ call: Call) throws(Problem) -> ServerResponse? {
-        var executable: String?
-        if case .local(_, let pid) = call.request.peer { executable = ProcessFacts.executable(of: pid) }
-        switch diagnosticLinks.receive(url, from: executable) {
-        case .other: return nil
-        case .unknown:
-            throw Problem(.invalidCallback, "It is a link of ringback doctor, which does not wait for it any more.")
-        case .arrived(let link): return ServerResponse(json: ["diagnostic_link": SocketAPI.show(link)])
-        }
-    }
-
-    private static func show(_ link: DiagnosticLinks.Link) -> JSON {
-        var object = JSONObject([
-            .init("id", .string(link.id)), .init("scheme", .string(link.scheme.name)), .init("url", .string(link.url)),
-            .init("arrived", .bool(link.arrival.value != nil)),
-        ])
-        object["executable"] = (link.arrival.value?.executable).map { .string($0) }
-        return .object(object)
+        return ServerResponse(json: link.json)
     }
 }
 
@@ -163,4 +162,21 @@ extension SocketAPI.Daemon {
             self.path = path
         }
     }
+}
+
+extension Component {
+    fileprivate static let diagnostics = Component(
+        "Diagnostics",
+        [
+            .required("version", .string), .required("pid", .integer), .required("accounts", .array(.string)),
+            .optional("places", .map(.string)), .optional("configuration_read_at", .integer),
+            .required("checks", .array(.component(.check))),
+        ])
+
+    private static let check = Component(
+        "Check",
+        [
+            .required("check", .string), .optional("account", .string), .required("message", .string),
+            .optional("command", .string), .required("level", .oneOf(Finding.Level.self)),
+        ])
 }

@@ -5,7 +5,18 @@ internal import RingbackAPI
 internal import StrictJSON
 internal import Synchronization
 
-extension SocketAPI {
+struct EventResource: Resource {
+    let api: SocketAPI
+
+    static let routes: [Route] = [
+        Route(
+            .streamEvents, "What happens, as server-sent events; first every account as it is",
+            query: [
+                .optional("account", .string, "Only this account"),
+                .optional("telemetry", .boolean, "An app's own funnel in place of the events"),
+            ], .text("text/event-stream"), errors: .ofAccount.and([.validationFailed]), EventResource.streamEvents)
+    ]
+
     /// Server-sent events (WHATWG HTML section 9.2).
     func streamEvents(_ call: Call) async throws(Problem) -> ServerResponse {
         var account: AccountName?
@@ -29,7 +40,7 @@ extension SocketAPI {
     }
 }
 
-extension SocketAPI {
+extension EventResource {
     /// An app's own funnel in place of the events.
     private func telemetry(of account: AccountName?, _ call: Call) throws(Problem) -> ServerResponse {
         guard let records else { throw Problem(.notFound, "This daemon keeps no records.") }

@@ -5,8 +5,36 @@ internal import StrictJSON
 
 /// Restricted sockets, as the daemon's own socket makes and ends them. A grant is named; where its sockets are is the
 /// daemon's business, and no member of a request is a path.
-extension SocketAPI {
-    func listGrants() async throws(Problem) -> ServerResponse {
+struct ExposedSocketResource: Resource {
+    let api: SocketAPI
+
+    static let routes: [Route] = [
+        Route(
+            .listGrants, "Every restricted socket, by name, and those that are closed", .json(.grants),
+            errors: [.notFound], ExposedSocketResource.listGrants),
+        Route(
+            .createGrant, "Show accounts through a restricted socket", body: .members(members), statuses: [201],
+            .json(.grant),
+            errors: [.validationFailed, .accountNotFound, .stateConflict, .invalidConfiguration, .notFound],
+            ExposedSocketResource.createGrant),
+        Route(
+            .getGrant, "A restricted socket; id or name", .json(.grant), errors: [.notFound],
+            ExposedSocketResource.getGrant),
+        Route(
+            .revokeGrant, "End a restricted socket and its connections; id or name", .json(.grant),
+            errors: [.notFound, .stateConflict], ExposedSocketResource.revokeGrant),
+    ]
+
+    private static let members: [Member] = [
+        .required("name", .pattern("^[a-z0-9][a-z0-9._-]{0,63}$")), .optional("accounts", .array(.string)),
+        .optional("account", .string, "One more account"),
+        .optional("scope", .string, "The most that a token is good for; separated by spaces"),
+        .optional("ttl", .range(1...ExposedSocket.Order.longestLifetime), "Seconds"),
+        .optional("allow_uids", .array(.integer), "Other users who may connect"),
+        .optional("flatpak", .string, "An app's id: its own directory gets the socket, too"),
+    ]
+
+    func listGrants(_ call: Call) async throws(Problem) -> ServerResponse {
         let sessionManager = try exposedSockets()
         var grants: [JSON] = []
         for exposedSocket in await sessionManager.all { grants.append(await grant(exposedSocket)) }
@@ -99,7 +127,7 @@ extension SocketAPI {
             object["expires_at"] = .integer(at)
             object["expires_in"] = .integer(remaining)
         }
-        object["source"] = .string(SocketAPI.source(of: exposedSocket))
+        object["source"] = .string(ExposedSocketResource.source(of: exposedSocket))
         let remarks = await broker.remarks(on: order)
         if !remarks.isEmpty { object["notes"] = .array(remarks.map { .string($0) }) }
         if let place = daemon.exposedAt(exposedSocket) {
@@ -111,11 +139,11 @@ extension SocketAPI {
     }
 }
 
-extension SocketAPI {
+extension ExposedSocketResource {
     /// One that has no socket, though somebody may look for it.
     private func closed(_ closed: ClosedSocket) -> JSON {
         [
-            "name": .string(closed.name), "source": .string(SocketAPI.source(of: closed.exposedSocket)),
+            "name": .string(closed.name), "source": .string(ExposedSocketResource.source(of: closed.exposedSocket)),
             "accounts": .array(closed.exposedSocket.accounts.map { .string($0.rawValue) }),
             "reason": .string(closed.reason.rawValue), "detail": .string(closed.detail),
         ]
@@ -126,11 +154,6 @@ extension SocketAPI {
         case .call: "api"
         case .configuration(let place): place
         }
-    }
-
-    /// What a person should know unasked of restricted sockets that are not there.
-    func exposureTroubles() async -> [ClosedSocket] {
-        await daemon.exposedSockets?.missing.filter(\.isTrouble) ?? []
     }
 }
 
@@ -148,4 +171,27 @@ public struct ExposedPlace: Sendable, Equatable {
         self.directory = directory
         self.flatpakSocket = flatpakSocket
     }
+}
+
+extension Component {
+    fileprivate static let grants = Component(
+        "Grants",
+        [
+            .required("grants", .array(.component(.grant))), .required("closed", .array(.component(.closedGrant))),
+        ])
+    fileprivate static let closedGrant = Component(
+        "ClosedGrant",
+        [
+            .required("name", .string), .required("source", .string), .required("accounts", .array(.string)),
+            .required("reason", .oneOf(ClosedSocket.Reason.self)), .required("detail", .string),
+        ])
+    fileprivate static let grant = Component(
+        "Grant",
+        [
+            .required("id", .string), .required("name", .string), .required("accounts", .array(.string)),
+            .optional("scope", .string), .required("allow_uids", .array(.integer)), .optional("flatpak", .string),
+            .required("created_at", .integer), .optional("expires_at", .integer), .optional("expires_in", .integer),
+            .required("source", .string), .optional("socket", .string), .optional("directory", .string),
+            .optional("flatpak_socket", .string), .optional("notes", .array(.string)),
+        ])
 }

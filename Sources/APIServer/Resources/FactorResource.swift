@@ -6,7 +6,31 @@ internal import StrictJSON
 internal import SupabaseAuth
 
 /// Second factors of a user at a Supabase project.
-extension SocketAPI {
+struct FactorResource: Resource {
+    let api: SocketAPI
+
+    static let routes: [Route] = [
+        Route(
+            .listFactors, "The user's second factors", .json(.factors), errors: .ofSession,
+            FactorResource.listFactors),
+        Route(
+            .enrollFactor, "Add a second factor, which counts once it is verified",
+            body: .members([
+                .optional("factor_type", .words(["totp", "phone"])), .optional("friendly_name", .string),
+                .optional("issuer", .string), .optional("phone", .string),
+            ]), statuses: [201], .json(.enrolment), errors: .ofSession, FactorResource.enrollFactor),
+        Route(
+            .challengeFactor, "Ask for a challenge; a phone gets a message",
+            body: .members([.optional("channel", .channel)]), .json(.challenge), errors: .ofSession,
+            FactorResource.challengeFactor),
+        Route(
+            .verifyFactor, "Answer a challenge; without challenge_id, one is asked for first",
+            body: .members([.optional("code", .string), .optional("challenge_id", .string)]), .json(.account),
+            errors: .ofSession, FactorResource.verifyFactor),
+        Route(
+            .removeFactor, "Remove a second factor", .json(.account), errors: .ofSession, FactorResource.removeFactor),
+    ]
+
     func listFactors(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
         let user = try await call.ask { () throws(BrokerError) in try await broker.user(name) }
@@ -77,7 +101,7 @@ extension SocketAPI {
             if let known { challenge = known } else { challenge = try await broker.challenge(name, factor: id).id }
             return try await broker.verifyFactor(name, factor: id, challenge: challenge, code: code)
         }
-        return ServerResponse(json: account(view, call.language))
+        return ServerResponse(json: view.json(in: call.language))
     }
 
     /// A phone's code belongs to the message that it came with: asking for another challenge would send another one.
@@ -93,6 +117,18 @@ extension SocketAPI {
         let name = try call.account()
         let id = call.parameters["id"] ?? ""
         let view = try await call.ask { () throws(BrokerError) in try await broker.removeFactor(name, factor: id) }
-        return ServerResponse(json: account(view, call.language))
+        return ServerResponse(json: view.json(in: call.language))
     }
+}
+
+extension Component {
+    fileprivate static let factors = Component("Factors", [.required("factors", .array(.anyObject))])
+    fileprivate static let enrolment = Component(
+        "Enrolment",
+        [
+            .required("id", .string), .required("factor_type", .string), .required("status", .string),
+            .optional("friendly_name", .string), .optional("phone", .string), .optional("totp", .anyObject),
+        ])
+    fileprivate static let challenge = Component(
+        "Challenge", [.required("id", .string), .required("factor", .string), .optional("expires_at", .integer)])
 }

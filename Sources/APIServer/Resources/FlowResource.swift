@@ -5,10 +5,36 @@ internal import RingbackAPI
 internal import StrictJSON
 internal import SupabaseAuth
 
-extension SocketAPI {
-    func listFlows(_ call: Call) async -> ServerResponse {
+struct FlowResource: Resource {
+    let api: SocketAPI
+
+    static let routes: [Route] = [
+        Route(
+            .listFlows, "Every flow that is remembered, oldest first", .json(.flows), FlowResource.listFlows),
+        Route(
+            .getFlow, "A flow, once it has left pending or the wait is over",
+            query: [.optional("wait", .integer, "Seconds to wait, at most 600")], .json(.flow),
+            errors: [.flowNotFound, .validationFailed], FlowResource.getFlow),
+        Route(
+            .withdrawFlow, "Withdraw one caller's interest in a flow; the last one cancels it",
+            query: [.optional("all", .boolean, "Cancel for all callers")], .json(.flow),
+            errors: [.flowNotFound, .validationFailed], FlowResource.withdrawFlow),
+        Route(
+            .verifyFlow, "Redeem the code that a flow waits for, or what an authenticator answered",
+            body: .members([
+                .optional("code", .string), .optional("token_hash", .string), .optional("email", .string),
+                .optional("phone", .string), .optional("credential", .anyObject, Schema.credentialText),
+                .optional("type", .words(["email_change", "phone_change"])),
+            ]), .json(.flow), errors: .ofFlow, FlowResource.verifyFlow),
+        Route(
+            .resendFlow, "Send a flow's message again, not before its resend_after",
+            body: .members([.optional("captcha_token", .string)]), .json(.flow), errors: .ofFlow,
+            FlowResource.resendFlow),
+    ]
+
+    func listFlows(_ call: Call) async throws(Problem) -> ServerResponse {
         let views = await broker.flows()
-        return ServerResponse(json: ["flows": .array(views.map { flow($0, call.language) })])
+        return ServerResponse(json: ["flows": .array(views.map { $0.json(in: call.language) })])
     }
 
     func getFlow(_ call: Call) async throws(Problem) -> ServerResponse {
@@ -17,31 +43,14 @@ extension SocketAPI {
         let view = try await call.ask { () throws(BrokerError) in
             try await broker.flow(id, waiting: .seconds(wait))
         }
-        return ServerResponse(json: flow(view, call.language))
+        return ServerResponse(json: view.json(in: call.language))
     }
 
     func withdrawFlow(_ call: Call) async throws(Problem) -> ServerResponse {
         let isForAll = try call.flag("all")
         let id = call.parameters["flow"] ?? ""
         let view = try await call.ask { () throws(BrokerError) in try await broker.cancel(id, isForAll: isForAll) }
-        return ServerResponse(json: flow(view, call.language))
-    }
-
-    func deliverCallback(_ call: Call) async throws(Problem) -> ServerResponse {
-        guard let url = try call.text("url") else { throw call.invalid("url", "it is required") }
-        let isTold = try call.truth("notify")
-        if let answer = try diagnosticLink(url, call) { return answer }
-        if let answer = try await deepLink(url, isTold: isTold, call) { return answer }
-        var verdict = await broker.receive(url)
-        if case .ignored = verdict, let reason = await deepLinks?.whyForeign(url) {
-            verdict = .ignored(reason)
-        }
-        switch verdict {
-        case .completed(let id), .failed(let id, _), .noted(let id), .outdated(let id):
-            let view = try await call.ask { () throws(BrokerError) in try await broker.flow(id) }
-            return ServerResponse(json: await answer(view, after: verdict, isTold: isTold, call))
-        case .ignored, .ended: throw await problem(after: verdict, isTold: isTold, call)
-        }
+        return ServerResponse(json: view.json(in: call.language))
     }
 
     /// A wrong code leaves the flow as it is.
@@ -56,89 +65,27 @@ extension SocketAPI {
         let view = try await call.ask { () throws(BrokerError) in
             try await broker.verify(id, code: code, tokenHash: hash, origin: origin)
         }
-        return ServerResponse(json: flow(view, call.language))
+        return ServerResponse(json: view.json(in: call.language))
     }
 
     func resendFlow(_ call: Call) async throws(Problem) -> ServerResponse {
         let id = call.parameters["flow"] ?? ""
         let captcha = try call.secret("captcha_token")
         let view = try await call.ask { () throws(BrokerError) in try await broker.resend(id, captcha: captcha) }
-        return ServerResponse(json: flow(view, call.language))
+        return ServerResponse(json: view.json(in: call.language))
     }
 
-    /// Where the codes of a change of the user may come from, and what to tell the person.
-    private func addConfirmations(to object: inout JSONObject, _ view: FlowView, _ language: Language) {
-        object["awaiting"] = .array(
-            view.awaitedCodes.map { origin in
-                var place = JSONObject()
-                place["type"] = origin.kind.map { .string($0) }
-                place["email"] = origin.email.map { .string($0) }
-                place["phone"] = origin.phone.map { .string($0) }
-                return .object(place)
-            })
-        let hasMail = view.awaitedCodes.contains { $0.email != nil }
-        let message: PersonMessage? = view.isHalfConfirmed ? .oneConfirmed : hasMail ? .checkEmail : nil
-        object["user_message"] = message.map { .string($0.text(in: language.ofMessages)) }
-    }
-
-    /// A flow as JSON.
-    func flow(_ view: FlowView, _ language: Language) -> JSON {
-        var object = JSONObject([
-            .init("id", .string(view.id)), .init("account", .string(view.account.rawValue)),
-            .init("method", .string(view.method)), .init("status", .string(view.status.word)),
-        ])
-        if view.status == .pending {
-            object["waiting_for"] = .string(view.waitingFor)
-            if !view.authorizationURL.isEmpty { object["authorization_url"] = .string(view.authorizationURL) }
-            if !view.openURL.isEmpty { object["open_url"] = .string(view.openURL) }
-            if !view.openAddresses.isEmpty { object["open_urls"] = .array(view.openAddresses.map(\.json)) }
-            object["resend_after"] = view.resendAfter.map { .integer($0) }
-            object["challenge_id"] = view.passkey.map { .string($0.id) }
-            object["options"] = view.passkey.map { .object($0.options) }
-            object["user_code"] = view.device.map { .string($0.userCode) }
-            object["verification_uri"] = view.device.map { .string($0.verificationURI) }
-            object["verification_uri_complete"] = view.device?.verificationURIComplete.map { .string($0) }
-            if view.waitingFor == "email_confirmation" {
-                object["user_message"] = .string(PersonMessage.checkEmail.text(in: language.ofMessages))
-            }
-            if view.changesUser { addConfirmations(to: &object, view, language) }
+    /// What an authenticator answered for a flow, in place of a code.
+    private func verifyFlow(_ id: String, credential: JSONObject, _ call: Call) async throws(Problem) -> ServerResponse
+    {
+        for other in ["code", "token_hash", "email", "phone", "type"] where call.has(other) {
+            throw call.invalid(other, "it does not go with a credential")
         }
-        if !view.redirectURI.isEmpty { object["redirect_uri"] = .string(view.redirectURI) }
-        object["expires_at"] = .integer(view.expiresAt)
-        switch view.status {
-        case .failed(let error), .expired(let error):
-            let problem = Problem(error, language: language, endedSignIn: true)
-            object["error"] = problem.json
-            object["user_message"] = problem.userMessage.map { .string($0) }
-        case .pending, .completed, .cancelled: break
-        }
-        return .object(object)
+        let view = try await call.ask { () throws(BrokerError) in try await broker.verify(id, credential: credential) }
+        return ServerResponse(json: view.json(in: call.language))
     }
 }
 
-extension OpenAddress {
-    /// What became of an address that a program was to open.
-    fileprivate var json: JSON {
-        var object = JSONObject([.init("url", .string(url))])
-        switch visit {
-        case .none: object["status"] = "unused"
-        case .fetched: object["status"] = "fetched"
-        case .foreign(let uid):
-            object["status"] = "foreign"
-            object["uid"] = uid.map { .integer(Int($0)) }
-        }
-        return .object(object)
-    }
-}
-
-extension FlowView.Status {
-    var word: String {
-        switch self {
-        case .pending: "pending"
-        case .completed: "completed"
-        case .failed: "failed"
-        case .cancelled: "cancelled"
-        case .expired: "expired"
-        }
-    }
+extension Component {
+    static let flows = Component("Flows", [.required("flows", .array(.component(.flow)))])
 }

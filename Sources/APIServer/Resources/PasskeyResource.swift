@@ -6,7 +6,28 @@ internal import SupabaseAuth
 
 /// Passkeys of a user at a Supabase project. The ceremony with the authenticator is the app's: what it needs is handed
 /// out as it came, and its answer is passed on.
-extension SocketAPI {
+struct PasskeyResource: Resource {
+    let api: SocketAPI
+
+    static let routes: [Route] = [
+        Route(
+            .beginPasskey,
+            "Ask what an authenticator needs to make a passkey; one answer is taken, within five minutes",
+            .json(.passkeyChallenge), errors: .ofSession, PasskeyResource.beginPasskey),
+        Route(.listPasskeys, "The user's passkeys", .json(.passkeys), errors: .ofSession, PasskeyResource.listPasskeys),
+        Route(
+            .registerPasskey, "Add the passkey that an authenticator has made",
+            body: .members([
+                .required("challenge_id", .string), .required("credential", .anyObject, Schema.credentialText),
+            ]), statuses: [201], .json(.passkey), errors: .ofSession, PasskeyResource.registerPasskey),
+        Route(
+            .renamePasskey, "Name a passkey", body: .members([.required("friendly_name", .lengths(1...120))]),
+            .json(.passkey), errors: .ofSession, PasskeyResource.renamePasskey),
+        Route(
+            .removePasskey, "Remove a passkey: nobody signs in by it any more", .json(.removedPasskey),
+            errors: .ofSession, PasskeyResource.removePasskey),
+    ]
+
     func listPasskeys(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
         let passkeys = try await call.ask { () throws(BrokerError) in try await broker.passkeys(name) }
@@ -48,13 +69,28 @@ extension SocketAPI {
         try await call.ask { () throws(BrokerError) in try await broker.removePasskey(name, id) }
         return ServerResponse(json: ["account": .string(name.rawValue), "removed": .string(id)])
     }
+}
 
-    /// What an authenticator answered for a flow, in place of a code.
-    func verifyFlow(_ id: String, credential: JSONObject, _ call: Call) async throws(Problem) -> ServerResponse {
-        for other in ["code", "token_hash", "email", "phone", "type"] where call.has(other) {
-            throw call.invalid(other, "it does not go with a credential")
-        }
-        let view = try await call.ask { () throws(BrokerError) in try await broker.verify(id, credential: credential) }
-        return ServerResponse(json: flow(view, call.language))
-    }
+extension Schema {
+    static let credentialText = "What the authenticator answered, as PublicKeyCredential.toJSON() writes it"
+}
+
+extension Component {
+    fileprivate static let passkey = Component(
+        "Passkey",
+        [
+            .required("id", .string), .optional("friendly_name", .string), .optional("created_at", .string),
+            .optional("last_used_at", .string),
+        ])
+    fileprivate static let passkeys = Component("Passkeys", [.required("passkeys", .array(.component(.passkey)))])
+    fileprivate static let passkeyChallenge = Component(
+        "PasskeyChallenge",
+        [
+            .required("challenge_id", .string),
+            .required(
+                "options", .anyObject, "For PublicKeyCredential.parseCreationOptionsFromJSON() or its like"),
+            .optional("expires_at", .integer),
+        ])
+    fileprivate static let removedPasskey = Component(
+        "RemovedPasskey", [.required("account", .string), .required("removed", .string)])
 }

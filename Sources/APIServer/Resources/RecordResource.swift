@@ -6,30 +6,69 @@ internal import RingbackAPI
 internal import SessionVault
 internal import StrictJSON
 
-extension SocketAPI {
+struct RecordResource: Resource {
+    let api: SocketAPI
+
+    static let routes: [Route] = [
+        Route(
+            .getAudit, "The newest entries of the audit log, oldest first; truncated: there are older ones",
+            query: [
+                .optional("since", .string, "Unix seconds, or a time as RFC 3339 writes it"),
+                .optional("account", .string, "Only entries about this account"),
+                .optional("limit", .integer, "Entries at most, up to 1000 (the default)"),
+            ], .json(.audit), errors: [.validationFailed, .notFound], RecordResource.audit),
+        Route(
+            .getMetrics, "Metrics in Prometheus's text format", .text(MetricsText.mediaType), errors: [.notFound],
+            RecordResource.metrics),
+    ]
+
     /// So many entries have room in an answer; the file in the state directory has all that are kept.
     static let mostEntries = 1_000
 
     func audit(_ call: Call) async throws(Problem) -> ServerResponse {
         guard let records else { throw Problem(.notFound, "This daemon keeps no records.") }
         let since = try call.instant("since")
-        let limit = try call.count("limit", atMost: SocketAPI.mostEntries) ?? SocketAPI.mostEntries
+        let limit = try call.count("limit", atMost: RecordResource.mostEntries) ?? RecordResource.mostEntries
         // Not only accounts that there are: what a removed one did stays on record.
         let account = call.query("account")
         let found = await records.audit.entries(since: since, account: account, limit: limit)
         return ServerResponse(json: ["entries": .array(found.entries), "truncated": .bool(found.isTruncated)])
     }
 
-    func metrics() async throws(Problem) -> ServerResponse {
+    func metrics(_ call: Call) async throws(Problem) -> ServerResponse {
         guard let records else { throw Problem(.notFound, "This daemon keeps no records.") }
         let views = await broker.accounts()
         let pending = await broker.pendingRevocations()
         let present = MetricsText.Present(
             accounts: AccountState.allCases.map { state in (state.rawValue, views.count { $0.state == state }) },
             pendingRevocations: pending.sorted { $0.key < $1.key }.map { ($0.key.rawValue, $0.value) },
-            isVaultLocked: broker.vault.status.isLocked, uptime: uptime, audit: records.audit.health)
+            isVaultLocked: broker.vault.status.isLocked, uptime: api.uptime, audit: records.audit.health)
         let text = MetricsText.text(of: records.metrics, present)
         let fields = HTTPFields([("Content-Type", MetricsText.mediaType), ("Cache-Control", "no-store")])
         return ServerResponse(status: 200, fields: fields, body: Array(text.utf8))
     }
+}
+
+extension Component {
+    fileprivate static let audit = Component(
+        "Audit", [.required("entries", .array(entry)), .required("truncated", .boolean)])
+
+    /// A line of the audit log; what it says beyond when and what depends on its event.
+    private static let entry: Schema = .object(told + texts + numbers + others)
+
+    private static let told: [Member] = [
+        .required("time", .integer), .required("time_text", .string), .required("event", .string),
+    ]
+    private static let others: [Member] = [
+        .optional("verified", .boolean), .optional("inferred", .boolean), .optional("accounts", .array(.string)),
+        .optional("allow_uids", .array(.integer)),
+    ]
+    private static let texts: [Member] = [
+        "account", "subject", "former_subject", "operation", "route", "scope", "audience", "resource", "executable",
+        "unit", "method", "outcome", "code", "provider_code", "key_source", "former_key_source", "issuer", "client_id",
+        "identity_provider", "grant", "reason", "flatpak", "scheme",
+    ].map { .optional($0, .string) }
+    private static let numbers: [Member] = [
+        "uid", "pid", "count", "first", "last", "seconds", "linked_at", "expires_at", "former_pid",
+    ].map { .optional($0, .integer) }
 }

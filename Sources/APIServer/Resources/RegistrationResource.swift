@@ -7,7 +7,31 @@ internal import StrictJSON
 
 /// Clients that are registered at a provider for accounts to come, and the end of such a registration. What the
 /// provider gives that is secret stays in the vault: no answer here has a place for it.
-extension SocketAPI {
+struct RegistrationResource: Resource {
+    let api: SocketAPI
+
+    static let routes: [Route] = [
+        Route(
+            .register, "Have a client registered (RFC 7591) for an account that is to be added",
+            body: .members([
+                .required("account", .string), .required("issuer", .string),
+                .optional("scopes", .string, "Separated by spaces"),
+                .optional("redirect_uri", .string, "As the account will have it; {port} stands for any"),
+                .optional(
+                    "token_endpoint_auth_method", .words(RegistrationOrder.authentications),
+                    "Chosen by what the provider offers, if it is left out"),
+                .secret("initial_access_token"), .optional("ca_file", .string, "A path"),
+            ]), statuses: [201], .json(.registration), errors: .ofRegistration, RegistrationResource.register),
+        Route(
+            .deleteRegistration, "Delete a registration that no account uses, at the provider and in the vault",
+            query: [
+                .required("issuer", .string, "Where it is"),
+                .optional("client_id", .string, "Which one; without it, one that could not be used"),
+                .optional("ca_file", .string, "Certificates to believe instead of the system's"),
+            ], .json(.registrationDeleted), errors: .ofRegistration.and([.accountNotFound, .notFound]),
+            RegistrationResource.deleteRegistration),
+    ]
+
     func register(_ call: Call) async throws(Problem) -> ServerResponse {
         let order = try await registrationOrder(call)
         let view = try await call.ask { () throws(BrokerError) in try await broker.register(order) }
@@ -83,4 +107,22 @@ extension SocketAPI {
 public struct UntrustedFile: Error, Sendable {
     public let reason: String
     public init(reason: String) { self.reason = reason }
+}
+
+extension Component {
+    fileprivate static let registration = Component(
+        "Registration",
+        [
+            .required("account", .string), .required("issuer", .string), .required("client_id", .string),
+            .required("token_endpoint_auth_method", .string), .required("client_secret_registered", .boolean),
+            .optional("client_secret_expires_at", .integer), .required("redirect_uris", .array(.string)),
+            .required("redirect_uris_requested", .array(.string)), .required("scopes", .string),
+            .required("managed", .boolean),
+        ])
+    fileprivate static let registrationDeleted = Component(
+        "RegistrationDeleted",
+        [
+            .required("account", .string), .required("issuer", .string), .optional("client_id", .string),
+            .required("deleted_at_provider", .boolean),
+        ])
 }

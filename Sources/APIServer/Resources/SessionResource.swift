@@ -7,37 +7,33 @@ internal import StrictJSON
 internal import SupabaseAuth
 internal import Synchronization
 
-extension SocketAPI {
-    // MARK: The hot path
+struct SessionResource: Resource {
+    let api: SocketAPI
 
-    /// `GET /v1/accounts/NAME/session` of a token that is held: no lane, no JSON encoding, no hop to another thread.
-    @Sendable func immediate(_ request: ServerRequest) -> ServerResponse? {
-        guard request.method == "GET", request.query == nil, request.body.isEmpty,
-            let name = SocketAPI.account(inSessionPath: request.path),
-            (try? refuseBrowsers(request)) != nil,
-            let facts = admit(request, account: name, operation: .token)
-        else { return nil }
-        guard let current = broker.snapshot.current(name) else {
-            encoded.forget(name)
-            return nil
-        }
-        noteIssuedToken(facts, current.entry.issuedToken, .own, .token)
-        return ServerResponse(
-            status: 200, fields: ServerResponse.jsonFields,
-            body: encoded.body(for: current.entry, expiresAt: current.expiresAt, remaining: current.remaining))
-    }
-
-    private static func account(inSessionPath path: String) -> String? {
-        let head = "/v1/accounts/"
-        let tail = "/session"
-        guard path.utf8.count > head.utf8.count + tail.utf8.count, path.hasPrefix(head), path.hasSuffix(tail) else {
-            return nil
-        }
-        let name = path.utf8.dropFirst(head.utf8.count).dropLast(tail.utf8.count)
-        return name.contains(UInt8(ascii: "/")) ? nil : String(name)
-    }
-
-    // MARK: Every other way
+    static let routes: [Route] = [
+        Route(
+            .getSession, "A token of the account's session", query: parameters, .json(.session), errors: errors,
+            SessionResource.getSession),
+        Route(
+            .getSessionByIssuer, "A token of the account's session",
+            query: issuer + parameters, .json(.session), errors: errors,
+            SessionResource.getSessionByIssuer),
+        Route(
+            .refresh, "Refresh now",
+            body: .members([
+                .optional("force", .boolean), .optional("rejected_sha256", .pattern("^[0-9a-fA-F]{64}$")),
+            ]), .json(.account),
+            errors: .ofAccount.and(.ofProvider).and([
+                .validationFailed, .signInRequired, .sessionExpired, .stateConflict,
+            ]),
+            SessionResource.refresh),
+        Route(
+            .signOut, "Sign out, and tell the provider",
+            query: [
+                .optional("scope", .string, "local (the default), global or others"),
+                .optional("end_session", .string, "true or plain: name the page that ends it in the browser too"),
+            ], .json(.signedOut), errors: .ofSession, SessionResource.signOut),
+    ]
 
     func getSession(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
@@ -64,7 +60,7 @@ extension SocketAPI {
         let extras = try included(call)
         // An ID token proves who somebody is; a program that may have the one need not have the other.
         if query.kind == .idToken || extras.contains("id_token"),
-            admit(call.request, account: name.rawValue, operation: .idToken) == nil
+            api.admit(call.request, account: name.rawValue, operation: .idToken) == nil
         {
             throw Problem(.policyDenied, "The policy does not allow id_token to this program.")
         }
@@ -74,8 +70,8 @@ extension SocketAPI {
                 ? try await broker.sessionAfterSignIn(name, query) : try await broker.session(name, query)
         }
         let isIDToken = query.kind == .idToken
-        noteIssuedToken(call.facts, issuedToken, query.key, isIDToken ? .idToken : .token)
-        if extras.contains("id_token"), !isIDToken { noteIssuedToken(call.facts, issuedToken, query.key, .idToken) }
+        api.noteIssuedToken(call.facts, issuedToken, query.key, isIDToken ? .idToken : .token)
+        if extras.contains("id_token"), !isIDToken { api.noteIssuedToken(call.facts, issuedToken, query.key, .idToken) }
         var object = EncodedTokens.members(of: issuedToken, isIDToken: isIDToken)
         if extras.contains("id_token"), !isIDToken {
             object["id_token"] = issuedToken.session.identity.map { .string($0.token.revealed()) }
@@ -98,12 +94,12 @@ extension SocketAPI {
             throw call.invalid("include", "this account has no \(word)")
         }
         guard extras.contains("provider_token") else { return }
-        guard admit(call.request, account: issuedToken.account.rawValue, operation: .providerToken) != nil else {
+        guard api.admit(call.request, account: issuedToken.account.rawValue, operation: .providerToken) != nil else {
             throw Problem(.policyDenied, "The policy does not allow provider_token to this program.")
         }
         guard let token = issuedToken.session.project?.providerToken else { return }
         object["provider_token"] = .string(token.revealed())
-        noteIssuedToken(call.facts, issuedToken, .own, .providerToken)
+        api.noteIssuedToken(call.facts, issuedToken, .own, .providerToken)
     }
 
     /// A row that cannot be had now takes nothing from the token.
@@ -136,7 +132,7 @@ extension SocketAPI {
         let isForced = try call.truth("force")
         var rejected: [UInt8]?
         if let text = try call.text("rejected_sha256") {
-            guard let digest = SocketAPI.bytes(ofHex: text), digest.count == 32 else {
+            guard let digest = SessionResource.bytes(ofHex: text), digest.count == 32 else {
                 throw call.invalid("rejected_sha256", "it is a SHA-256 in 64 hexadecimal digits")
             }
             rejected = digest
@@ -144,7 +140,7 @@ extension SocketAPI {
         let view = try await call.ask { () throws(BrokerError) in
             try await broker.refresh(name, isForced: isForced, rejected: rejected)
         }
-        return ServerResponse(json: account(view, call.language))
+        return ServerResponse(json: view.json(in: call.language))
     }
 
     func signOut(_ call: Call) async throws(Problem) -> ServerResponse {
@@ -156,7 +152,7 @@ extension SocketAPI {
         }
         if scope == "others" {
             let view = try await call.ask { () throws(BrokerError) in try await broker.signOutOthers(name) }
-            return ServerResponse(json: account(view, call.language))
+            return ServerResponse(json: view.json(in: call.language))
         }
         // Whose it was is known only before it is closed; where its page is may wait until nobody reads it any more.
         var ending: EndingSession?
@@ -166,8 +162,8 @@ extension SocketAPI {
         let view = try await call.ask { () throws(BrokerError) in
             try await broker.signOut(name, endingAll: scope == "global")
         }
-        encoded.forget(name.rawValue)
-        var object = account(view, call.language).object ?? JSONObject()
+        api.encoded.forget(name.rawValue)
+        var object = view.json(in: call.language).object ?? JSONObject()
         object.members += try await endSession(call, ending, name)
         return ServerResponse(json: .object(object))
     }
@@ -179,60 +175,23 @@ extension SocketAPI {
     }
 }
 
-/// Session answers, encoded once per token: only `expires_in` differs from one request to the next, and it comes last.
-final class EncodedTokens: Sendable {
-    private let known = Mutex<[String: (generation: UInt64, head: [UInt8])]>([:])
+extension SessionResource {
+    private static let issuer: [Member] = [.required("issuer", .string, "Whose token")]
+    private static let parameters: [Member] = [
+        .optional("min_valid", .integer, "Seconds of life that the token must have; default 60"),
+        .optional("timeout", .integer, "Seconds that the answer may take; default 30"),
+        .optional("scope", .string, "A token narrowed to these scopes, separated by spaces"),
+        .optional("audience", .string, "A token for this audience"),
+        .optional("resource", .string, "A token for this resource (RFC 8707)"),
+        .optional("kind", .string, "access_token (the default) or id_token"),
+        .optional("subject", .string, "Only a session of this person"),
+        .optional("include", .string, "Any of id_token, provider_token, user, profile, separated by commas"),
+        .optional("sign_in", .string, "wait: if signed out, start or join a sign-in and wait for it"),
+    ]
 
-    /// Lets the token of an account go: what is no longer handed out must not rest here.
-    /// Nil stands for all accounts.
-    func forget(_ account: String?) {
-        known.withLock { known in
-            if let account { known[account] = nil } else { known = [:] }
-        }
-    }
-
-    /// The accounts whose tokens are here.
-    var accounts: Set<String> { known.withLock { Set($0.keys) } }
-
-    func body(for entry: SessionSnapshot.Entry, expiresAt: Int?, remaining: Int?) -> [UInt8] {
-        let issuedToken = entry.issuedToken
-        var body = known.withLock { known in
-            let account = issuedToken.account.rawValue
-            if let found = known[account], found.generation == entry.generation { return found.head }
-            let object = EncodedTokens.members(of: issuedToken, isIDToken: false)
-            var head = JSON.object(object).serialized()
-            head.removeLast()
-            known[account] = (entry.generation, head)
-            return head
-        }
-        if let expiresAt, let remaining {
-            body.append(contentsOf: ",\"expires_at\":".utf8)
-            body.append(contentsOf: String(expiresAt).utf8)
-            body.append(contentsOf: ",\"expires_in\":".utf8)
-            body.append(contentsOf: String(remaining).utf8)
-        }
-        body.append(UInt8(ascii: "}"))
-        return body
-    }
-
-    /// The line that puts an access token on the socket.
-    static func members(of issuedToken: IssuedToken, isIDToken: Bool) -> JSONObject {
-        var object = JSONObject([.init("account", .string(issuedToken.account.rawValue))])
-        object["subject"] = issuedToken.subject.map { .string($0) }
-        object[isIDToken ? "id_token" : "access_token"] = .string(issuedToken.token.value.revealed())
-        object["token_type"] = .string(issuedToken.token.type)
-        object["scope"] = issuedToken.scope.map { .string($0) }
-        object["issuer"] = .string(issuedToken.issuer)
-        object["aal"] = issuedToken.session.project?.assurance.map { .string($0.rawValue) }
-        object["next_aal"] = issuedToken.session.nextAssurance.map { .string($0.rawValue) }
-        object["migration"] = issuedToken.session.project?.migratesFrom.map {
-            ["from": .string($0), "to": .string(issuedToken.subject ?? "")]
-        }
-        return object
-    }
-}
-
-extension IssuedToken {
-    /// What the token is good for, in the provider's words; nil where it says nothing.
-    var scope: String? { token.scope ?? session.scope }
+    private static let errors: Set<ErrorCode> =
+        .ofAccount.and(.ofProvider).and([
+            .signInRequired, .sessionExpired, .stateConflict, .validationFailed, .accessDenied, .flowExpired,
+            .methodUnsupported, .portInUse, .flowNotFound,
+        ])
 }

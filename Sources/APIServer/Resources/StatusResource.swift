@@ -4,23 +4,35 @@ internal import Glibc
 internal import LocalHTTP
 internal import Records
 internal import RingbackAPI
+internal import SessionVault
 internal import StrictJSON
 
-extension SocketAPI {
-    func status() async -> ServerResponse {
+struct StatusResource: Resource {
+    let api: SocketAPI
+
+    static let routes: [Route] = [
+        Route(.getStatus, "The daemon", .json(.status), StatusResource.status),
+        Route(
+            .getPeer, "What the broker sees of the caller", .json(.peer), errors: [.notFound], StatusResource.peer),
+        Route(
+            .reload, "Re-read the configuration", .json(.reloaded), errors: [.invalidConfiguration],
+            StatusResource.reload),
+    ]
+
+    func status(_ call: Call) async throws(Problem) -> ServerResponse {
         let views = await broker.accounts()
         let counts = AccountState.allCases.map { state in
             JSONObject.Member(state.rawValue, .integer(views.count { $0.state == state }))
         }
         let pending = await broker.pendingRevocations()
-        let warnings = await exposureTroubles().map { "\($0.name) is not exposed. \($0.detail)" }
+        let warnings = await api.exposureTroubles().map { "\($0.name) is not exposed. \($0.detail)" }
         return ServerResponse(json: [
             "version": .string(daemon.version), "pid": .integer(Int(getpid())),
-            "uptime": .integer(uptime), "vault": vault(),
+            "uptime": .integer(api.uptime), "vault": broker.vault.status.json,
             "accounts": .object(JSONObject(counts)),
             "listeners": .array(broker.callbackReceiver.listeners().map { .string($0) }),
             "confinement": .object(JSONObject()),
-            "link_listeners": .array((deepLinks?.heard ?? []).map { .string($0) }),
+            "link_listeners": .array((api.deepLinks?.heard ?? []).map { .string($0) }),
             "warnings": .array(warnings.map { .string($0) }),
             "pending_revocations": .integer(pending.values.reduce(0, +)),
             "pending_revocations_by_account": .object(
@@ -28,33 +40,29 @@ extension SocketAPI {
         ])
     }
 
-    /// Seconds, by no clock that a person sets.
-    var uptime: Int { max(daemon.boot() - daemon.startedAtBoot, 0) / 1_000 }
-
     /// What the broker sees of the caller. The executable is what `/proc` says now: the process may have become
     /// another one since it connected, hence the confidence.
-    func peer(_ call: Call) -> ServerResponse {
-        guard case .local(let uid, let pid) = call.request.peer else { return Problem(.notFound).response }
+    func peer(_ call: Call) async throws(Problem) -> ServerResponse {
+        guard case .local(let uid, let pid) = call.request.peer else { throw Problem(.notFound) }
         var object = JSONObject([.init("uid", .integer(Int(uid))), .init("pid", .integer(Int(pid)))])
         object["executable"] = ProcessFacts.executable(of: pid).map { .string($0) }
         object["unit"] = ProcessFacts.unit(of: pid).map { .string($0) }
         object["confidence"] = "unverified"
         let caller = PolicyPeer(uid: uid, pid: pid)
-        let operations = RingbackAPI.Operation.allCases.map(\.rawValue).filter {
-            policy.decide(caller, account: nil, operation: $0).isAllowed
+        let operations = RingbackAPI.Operation.allCases.filter {
+            api.policy.decide(caller, account: nil, operation: $0.ofPolicy).isAllowed
         }
-        object["operations"] = .array(operations.sorted().map { .string($0) })
-        object["policy"] = .string(policy.name)
+        object["operations"] = .array(operations.map(\.rawValue).sorted().map { .string($0) })
+        object["policy"] = .string(api.policy.name)
         return ServerResponse(json: .object(object))
     }
 
-    func reload() async -> ServerResponse {
+    func reload(_ call: Call) async throws(Problem) -> ServerResponse {
         let outcome = await daemon.reload()
         guard outcome.errors.isEmpty else {
-            return Problem(
+            throw Problem(
                 .invalidConfiguration, "Nothing was changed. Mend the mistakes and reload again.",
-                extensions: JSONObject([.init("errors", .array(outcome.errors))])
-            ).response
+                extensions: JSONObject([.init("errors", .array(outcome.errors))]))
         }
         let names = await broker.accounts().map(\.name.rawValue)
         var object = JSONObject([.init("reloaded", true), .init("accounts", .array(names.map { .string($0) }))])
@@ -63,4 +71,35 @@ extension SocketAPI {
         }
         return ServerResponse(json: .object(object))
     }
+}
+
+extension Component {
+    fileprivate static let status = Component(
+        "Status",
+        [
+            .required("version", .string), .required("pid", .integer), .required("uptime", .integer),
+            .required("vault", .component(.vault)), .required("accounts", .map(.integer)),
+            .required("listeners", .array(.string)), .required("confinement", .anyObject),
+            .required("link_listeners", .array(.string)), .required("warnings", .array(.string)),
+            .required("pending_revocations", .integer),
+            .required("pending_revocations_by_account", .map(.integer)),
+        ])
+
+    private static let operations = RingbackAPI.Operation.allCases.map(\.rawValue).sorted()
+
+    fileprivate static let peer = Component(
+        "Peer",
+        [
+            .required("uid", .integer), .required("pid", .integer), .optional("executable", .string),
+            .optional("unit", .string), .required("confidence", .string),
+            .required("operations", .array(.words(operations))),
+            .required("policy", .string),
+        ])
+
+    fileprivate static let reloaded = Component(
+        "Reloaded",
+        [
+            .required("reloaded", .boolean), .required("accounts", .array(.string)),
+            .optional("restart_needed", .array(.string)),
+        ])
 }

@@ -5,7 +5,36 @@ internal import StrictJSON
 internal import SupabaseAuth
 
 /// What a person does about themselves, where the provider lets programs do it: at a Supabase project.
-extension SocketAPI {
+struct UserResource: Resource {
+    let api: SocketAPI
+
+    static let routes: [Route] = [
+        Route(.getUser, "The user, as the server has it now", .json(.user), errors: .ofSession, UserResource.getUser),
+        Route(
+            .updateUser, "Change the user; an address or a number waits for its codes in a flow",
+            body: .members([
+                .optional("email", .string), .optional("phone", .string), .secret("password"),
+                .secret("password_confirmation"), .secret("current_password"), .optional("nonce", .string),
+                .optional("data", .anyObject), .optional("channel", .channel),
+            ]), .json(.changedUser), errors: .ofFlow, UserResource.updateUser),
+        Route(
+            .resetPassword, "Send a mail to a person who forgot the password",
+            body: .members([.optional("email", .string), .optional("captcha_token", .string)]), statuses: [200, 201],
+            .json(.beginning), errors: .ofFlow, UserResource.resetPassword),
+        Route(
+            .reauthenticate, "Send the code that a change of the password may need", .json(.sent), errors: .ofSession,
+            UserResource.reauthenticate),
+        Route(
+            .callFunction, "Call a function of the project's database that the configuration lists", body: .open,
+            .json(.functionResult), errors: .ofSession, UserResource.callFunction),
+        Route(
+            .migrate, "Note what the app called this person before",
+            body: .members([.optional("from", .string)]), .json(.account), errors: .ofSession, UserResource.migrate),
+        Route(
+            .acknowledgeMigration, "The app has moved the person's data", .json(.account), errors: .ofSession,
+            UserResource.acknowledgeMigration),
+    ]
+
     func getUser(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
         let user = try await call.ask { () throws(BrokerError) in try await broker.user(name) }
@@ -38,7 +67,7 @@ extension SocketAPI {
         let changed = try await call.ask { () throws(BrokerError) in try await broker.update(name, wanted) }
         var answer = JSONObject([.init("user", .object(changed.user))])
         // What is not done yet: the codes of its messages go to this flow.
-        answer["flow"] = changed.flow.map { flow($0, call.language) }
+        answer["flow"] = changed.flow.map { $0.json(in: call.language) }
         return ServerResponse(json: .object(answer))
     }
 
@@ -74,40 +103,20 @@ extension SocketAPI {
         let name = try call.account()
         guard let former = try call.text("from") else { throw call.invalid("from", "it is required") }
         let view = try await call.ask { () throws(BrokerError) in try await broker.migrate(name, from: former) }
-        return ServerResponse(json: account(view, call.language))
+        return ServerResponse(json: view.json(in: call.language))
     }
 
     func acknowledgeMigration(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
         let view = try await call.ask { () throws(BrokerError) in try await broker.acknowledgeMigration(name) }
-        return ServerResponse(json: account(view, call.language))
+        return ServerResponse(json: view.json(in: call.language))
     }
+}
 
-    // MARK: Identities
-
-    func listIdentities(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let user = try await call.ask { () throws(BrokerError) in try await broker.user(name) }
-        return ServerResponse(json: ["identities": user["identities"] ?? .array([])])
-    }
-
-    func linkIdentity(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        try call.refuseStrangers(to: "link", isProject: true)
-        var request = SignInRequest(method: "link")
-        request.parameters = try parameters(call)
-        request.timeout = try call.number("timeout", in: 1...3_600)
-        request.scopes = try scopes(call)
-        request.project = try call.projectSignIn()
-        let wanted = request
-        let started = try await call.ask { () throws(BrokerError) in try await broker.begin(name, wanted) }
-        return try await beginning(started, of: name, call)
-    }
-
-    func unlinkIdentity(_ call: Call) async throws(Problem) -> ServerResponse {
-        let name = try call.account()
-        let id = call.parameters["id"] ?? ""
-        let user = try await call.ask { () throws(BrokerError) in try await broker.unlink(name, identity: id) }
-        return ServerResponse(json: ["identities": user["identities"] ?? .array([])])
-    }
+extension Component {
+    fileprivate static let user = Component("User", [.required("user", .anyObject)])
+    fileprivate static let changedUser = Component(
+        "ChangedUser", [.required("user", .anyObject), .optional("flow", .component(.flow))])
+    fileprivate static let sent = Component("Sent", [.required("account", .string), .required("sent", .boolean)])
+    fileprivate static let functionResult = Component("FunctionResult", [.required("result", .anything)])
 }

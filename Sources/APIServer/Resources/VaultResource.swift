@@ -5,21 +5,37 @@ internal import Secrets
 internal import SessionVault
 internal import StrictJSON
 
-extension SocketAPI {
+struct VaultResource: Resource {
+    let api: SocketAPI
+
+    static let routes: [Route] = [
+        Route(
+            .lockVault, "Forget the vault's key: no session is served until it is unlocked", .json(.vault),
+            errors: .ofVault, VaultResource.lockVault),
+        Route(
+            .unlockVault, "Open the vault; everything goes on where it was",
+            body: .members([.secret("passphrase", "Where the key's source asks for one")]), .json(.vault),
+            errors: .ofVault.and([.invalidCredentials, .rateLimited, .validationFailed]), VaultResource.unlockVault),
+        Route(
+            .rekeyVault, "Move the vault's key to another source",
+            body: .members([
+                .required("key_source", .oneOf(KeySourceChoice.self)),
+                .secret("passphrase", "The new one, for the source passphrase"),
+            ]), .json(.vault), errors: .ofVault.and([.invalidCredentials, .rateLimited, .validationFailed]),
+            VaultResource.rekeyVault),
+    ]
+
     func lockVault(_ call: Call) async throws(Problem) -> ServerResponse {
         try await call.ask { () throws(BrokerError) in try await broker.lockVault() }
         // What was encoded for the hot path holds tokens.
-        encoded.forget(nil)
-        return ServerResponse(json: vault())
+        api.encoded.forget(nil)
+        return ServerResponse(json: broker.vault.status.json)
     }
 
     func unlockVault(_ call: Call) async throws(Problem) -> ServerResponse {
         let passphrase = try call.secret("passphrase")
-        let pid: Int32 = if case .local(_, let pid) = call.request.peer { pid } else { 0 }
-        try await forPerson(call) { () throws(BrokerError) in
-            try await broker.unlockVault(passphrase: passphrase, by: pid)
-        }
-        return ServerResponse(json: vault())
+        try await forPerson(call) { () throws(BrokerError) in try await broker.unlockVault(passphrase: passphrase) }
+        return ServerResponse(json: broker.vault.status.json)
     }
 
     func rekeyVault(_ call: Call) async throws(Problem) -> ServerResponse {
@@ -35,7 +51,7 @@ extension SocketAPI {
         try await forPerson(call) { () throws(BrokerError) in
             try await broker.rekeyVault(to: choice, passphrase: passphrase)
         }
-        return ServerResponse(json: vault())
+        return ServerResponse(json: broker.vault.status.json)
     }
 
     /// A person asks: a keyring that is locked may put its question.
@@ -51,16 +67,27 @@ extension SocketAPI {
         }
         try outcome.get()
     }
+}
 
+extension VaultStatus {
     /// The vault as `GET /v1/status` shows it.
-    func vault() -> JSON {
-        let status = broker.vault.status
-        var object = JSONObject([.init("kind", .string(status.kind)), .init("locked", .bool(status.isLocked))])
-        object["reason"] = status.reason.map { .string($0) }
-        object["key_source"] = .string(status.keySource)
-        object["protects"] = .string(status.protects)
-        if status.needsNewPassphrase { object["needs_new_passphrase"] = true }
-        object["other_key_source"] = status.otherKeySource.map { .string($0) }
+    var json: JSON {
+        var object = JSONObject([.init("kind", .string(kind)), .init("locked", .bool(isLocked))])
+        object["reason"] = reason.map { .string($0) }
+        object["key_source"] = .string(keySource)
+        object["protects"] = .string(protects)
+        if needsNewPassphrase { object["needs_new_passphrase"] = true }
+        object["other_key_source"] = otherKeySource.map { .string($0) }
         return .object(object)
     }
+}
+
+extension Component {
+    static let vault = Component(
+        "Vault",
+        [
+            .required("kind", .string), .required("locked", .boolean), .optional("reason", .string),
+            .required("key_source", .string), .required("protects", .string),
+            .optional("needs_new_passphrase", .boolean), .optional("other_key_source", .string),
+        ])
 }

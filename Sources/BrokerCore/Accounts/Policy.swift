@@ -11,6 +11,14 @@ public struct PolicyPeer: Sendable, Hashable {
     }
 }
 
+/// What a program asks to do.
+public enum PolicyOperation: Sendable, CaseIterable {
+    case readState, token, idToken, providerToken, signIn, signOut, user, deliverCallback, deepLink, manage
+
+    /// A restricted socket shows state and gives access tokens, and nothing else.
+    var isServedByExposedSockets: Bool { self == .readState || self == .token }
+}
+
 /// Who may do what behind one socket. On the daemon's own, the user's programs and root may do everything, and nobody
 /// else connects. On a restricted one, whoever may connect may see the accounts that it shows and take tokens of them
 /// within its ceiling, and nothing else. Every request passes here once.
@@ -48,13 +56,13 @@ public final class Policy: Sendable {
 
     /// Decides. `account` is the one that is asked about, `token` which of its tokens.
     public func decide(
-        _ peer: PolicyPeer, account: String?, operation: String, token: TokenKey? = nil
+        _ peer: PolicyPeer, account: String?, operation: PolicyOperation, token: TokenKey? = nil
     ) -> Decision {
         guard let exposedSocket else {
             return Decision(isAllowed: admits(uid: peer.uid), coversEverything: true, generation: generation)
         }
         let isAllowed =
-            admits(uid: peer.uid) && ["read_state", "token"].contains(operation)
+            admits(uid: peer.uid) && operation.isServedByExposedSockets
             && account.map(exposedSocket.shows) ?? true && token.map(exposedSocket.covers) ?? true
         return Decision(isAllowed: isAllowed, coversEverything: false, generation: generation)
     }

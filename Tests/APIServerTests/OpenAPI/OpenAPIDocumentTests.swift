@@ -1,3 +1,4 @@
+import FoundationEssentials
 import HTTPMessages
 import LocalHTTP
 import RingbackAPI
@@ -25,16 +26,69 @@ import Testing
                 described.insert("\(method.name.uppercased()) \(path.name)")
             }
         }
-        #expect(described == Set(Route.all.map { "\($0.method) \($0.path)" }))
-        for route in Route.all {
-            let operation = document["paths"]?[route.path]?[route.method.lowercased()]
-            #expect(operation?["x-ringback-operation"]?.string == route.operation.rawValue)
-            #expect(operation?["operationId"]?.string == route.id.rawValue)
+        #expect(described == Set(Endpoint.allCases.map { "\($0.method.rawValue) \($0.path)" }))
+        for endpoint in Endpoint.allCases {
+            let operation = document["paths"]?[endpoint.path]?[endpoint.method.rawValue.lowercased()]
+            #expect(operation?["x-ringback-operation"]?.string == endpoint.operation.rawValue)
+            #expect(operation?["operationId"]?.string == endpoint.rawValue)
             #expect(operation?["summary"]?.string?.isEmpty == false)
-            let segments = route.path.split(separator: "/").filter { $0.hasPrefix("{") }
+            let segments = endpoint.path.split(separator: "/").filter { $0.hasPrefix("{") }
             let parameters = operation?["parameters"]?.array ?? []
             #expect(parameters.count { $0["in"] == "path" } == segments.count)
             #expect(Set(parameters.compactMap { $0["name"]?.string }).count == parameters.count)
+        }
+    }
+
+    @Test func `says what the committed document says`() throws {
+        let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appending(path: "Vectors/openapi")
+        let text = try Data(contentsOf: folder.appending(path: "document.json"))
+        let committed = Self.meaning(try JSON(parsing: Array(text)))
+        let served = Self.meaning(OpenAPIDocument.document(version: "0.0.0"))
+        #expect(Self.differences(committed, served, "document") == [])
+    }
+
+    /// The document without what makes no difference: the order of members and of required names, and an empty list of
+    /// them.
+    private static func meaning(_ value: JSON) -> JSON {
+        switch value {
+        case .array(let elements): return .array(elements.map(meaning))
+        case .object(let object):
+            var members = object.members.map { JSONObject.Member($0.name, meaning($0.value)) }
+            members = members.compactMap { member in
+                let names = (member.value.array ?? []).compactMap(\.string)
+                guard member.name == "required", member.value.array?.count == names.count else { return member }
+                return names.isEmpty ? nil : .init("required", .array(names.sorted().map { .string($0) }))
+            }
+            return .object(JSONObject(members.sorted { $0.name < $1.name }))
+        default: return value
+        }
+    }
+
+    private static func differences(_ committed: JSON, _ served: JSON, _ place: String) -> [String] {
+        guard committed != served else { return [] }
+        guard let left = committed.object, let right = served.object else {
+            return ["\(place): \(committed.text) became \(served.text)"]
+        }
+        var found: [String] = []
+        for name in Set(left.names).union(right.names).sorted() {
+            switch (left[name], right[name]) {
+            case (.some(let old), .some(let new)): found += differences(old, new, "\(place).\(name)")
+            case (nil, .some(let new)): found.append("\(place).\(name): new: \(new.text)")
+            case (.some(let old), nil): found.append("\(place).\(name): gone: \(old.text)")
+            case (nil, nil): break
+            }
+        }
+        return found
+    }
+
+    @Test func `has one schema for each name`() {
+        var schemas: [String: Schema] = [:]
+        for case .json(let component) in Router.shared.routes.map(\.content) {
+            for part in Schema.component(component).components {
+                let known = schemas.updateValue(part.schema, forKey: part.name)
+                #expect(known == nil || known == part.schema, "\(part.name)")
+            }
         }
     }
 

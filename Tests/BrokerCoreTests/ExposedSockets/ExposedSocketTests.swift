@@ -82,30 +82,30 @@ import Testing
     @Test func `the policy of a restricted socket has a list of what is allowed, and no list of what is not`() {
         let policy = Policy(owner: 1_000, showing: Self.exposedSocket(["openid"], uids: [100_999]))
         func allows(
-            uid: UInt32 = 1_000, _ operation: String = "token", _ account: String? = "mail", _ key: TokenKey? = nil
+            uid: UInt32 = 1_000, _ operation: PolicyOperation = .token, _ account: String? = "mail",
+            _ key: TokenKey? = nil
         ) -> Bool {
             policy.decide(
                 PolicyPeer(uid: uid, pid: 1), account: account, operation: operation, token: key
             ).isAllowed
         }
-        #expect(allows() && allows(uid: 0) && allows(uid: 100_999) && allows("read_state", nil))
+        #expect(allows() && allows(uid: 0) && allows(uid: 100_999) && allows(.readState, nil))
         #expect(!allows(uid: 65_534) && !allows(uid: 1_001))
-        #expect(!allows("token", "other"))
-        for operation in [
-            "id_token", "provider_token", "sign_in", "sign_out", "user", "deliver_callback", "deep_link", "manage",
-            "something_new",
-        ] { #expect(!allows(operation), "\(operation)") }
-        #expect(allows("token", "mail", TokenKey(scopes: ["openid"])))
-        #expect(!allows("token", "mail", TokenKey(scopes: ["openid", "email"])))
-        #expect(!allows("token", "mail", TokenKey(audience: "x")))
-        #expect(!allows("token", "mail", TokenKey(scopes: ["openid"], resource: "https://x.example")))
+        #expect(!allows(.token, "other"))
+        for operation in PolicyOperation.allCases where ![.readState, .token].contains(operation) {
+            #expect(!allows(operation), "\(operation)")
+        }
+        #expect(allows(.token, "mail", TokenKey(scopes: ["openid"])))
+        #expect(!allows(.token, "mail", TokenKey(scopes: ["openid", "email"])))
+        #expect(!allows(.token, "mail", TokenKey(audience: "x")))
+        #expect(!allows(.token, "mail", TokenKey(scopes: ["openid"], resource: "https://x.example")))
         #expect(policy.name == "restricted" && Policy(owner: 1).name == "same-uid")
     }
 
     @Test func `the daemon's own socket admits its owner and root`() {
         let policy = Policy(owner: 1_000)
         #expect(policy.admits(uid: 1_000) && policy.admits(uid: 0) && !policy.admits(uid: 1_001))
-        let decision = policy.decide(PolicyPeer(uid: 1_000, pid: 1), account: "x", operation: "manage")
+        let decision = policy.decide(PolicyPeer(uid: 1_000, pid: 1), account: "x", operation: .manage)
         #expect(decision.isAllowed && decision.coversEverything)
     }
 }

@@ -40,7 +40,7 @@ import Testing
     @Test func `lets the owner and root in, until it is asked anew`() {
         let policy = Policy(owner: 1_000)
         for (uid, isAllowed) in [(1_000, true), (0, true), (1_001, false), (65_534, false)] as [(UInt32, Bool)] {
-            let decision = policy.decide(PolicyPeer(uid: uid, pid: 1), account: "work", operation: "token")
+            let decision = policy.decide(PolicyPeer(uid: uid, pid: 1), account: "work", operation: .token)
             #expect(decision.isAllowed == isAllowed)
             #expect(decision.generation == policy.generation)
         }

@@ -1,6 +1,8 @@
 import RingbackAPI
 import Testing
 
+@testable import APIServer
+
 @Suite struct `The routes` {
     @Test(
         arguments: [
@@ -26,13 +28,13 @@ import Testing
             ("POST", "/v1/vault/lock", .lockVault, [:]),
             ("POST", "/v1/vault/unlock", .unlockVault, [:]),
             ("POST", "/v1/vault/rekey", .rekeyVault, [:]),
-        ] as [(String, String, Route.ID, [String: String])])
-    func `lead where they say`(method: String, path: String, id: Route.ID, parameters: [String: String]) {
-        guard case .route(let route, let found) = Route.match(method: method, path: path) else {
+        ] as [(String, String, Endpoint, [String: String])])
+    func `lead where they say`(method: String, path: String, endpoint: Endpoint, parameters: [String: String]) {
+        guard case .route(let route, let found) = Router.shared.match(method: method, path: path) else {
             Issue.record("\(method) \(path) leads nowhere")
             return
         }
-        #expect(route.id == id)
+        #expect(route.endpoint == endpoint)
         #expect(found == parameters)
     }
 
@@ -41,7 +43,11 @@ import Testing
         ("get", "/v1/status", ["GET"]), ("HEAD", "/v1/accounts", ["GET"]), ("DELETE", "/v1/flows/f1/", []),
         ("OPTIONS", "/v1/flows/f1", ["DELETE", "GET"]),
     ]) func `name the other methods of an address`(method: String, path: String, methods: [String]) {
-        #expect(Route.match(method: method, path: path) == (methods.isEmpty ? .nothing : .otherMethods(methods)))
+        switch Router.shared.match(method: method, path: path) {
+        case .otherMethods(let found): #expect(found == methods)
+        case .nothing: #expect(methods.isEmpty)
+        case .route(let route, _): Issue.record("\(method) \(path) leads to \(route.endpoint)")
+        }
     }
 
     @Test(arguments: [
@@ -51,30 +57,31 @@ import Testing
         "/v1/grants/x/y",
         "/v1/accounts/work/users", "/v1/accounts/{account}/x", "/v1/status?x", "*",
     ]) func `lead nowhere else`(path: String) {
-        #expect(Route.match(method: "GET", path: path) == .nothing)
+        guard case .nothing = Router.shared.match(method: "GET", path: path) else {
+            Issue.record("GET \(path) leads somewhere")
+            return
+        }
     }
 
     @Test func `take a parameter as it stands`() {
-        guard case .route(_, let parameters) = Route.match(method: "GET", path: "/v1/accounts/%2e%2e") else {
+        guard case .route(_, let parameters) = Router.shared.match(method: "GET", path: "/v1/accounts/%2e%2e") else {
             Issue.record("no route")
             return
         }
         #expect(parameters == ["account": "%2e%2e"])
     }
 
-    @Test func `are sorted by path, then method, and stand once each`() {
-        let keys = Route.all.map { "\($0.path) \($0.method)" }
+    @Test func `are one for each endpoint, by path, then method`() {
+        let keys = Router.shared.routes.map { "\($0.endpoint.path) \($0.endpoint.method.rawValue)" }
         #expect(keys == keys.sorted())
-        #expect(Set(keys).count == keys.count)
-    }
-
-    @Test func `are one for each name`() {
-        #expect(Set(Route.all.map(\.id)) == Set(Route.ID.allCases))
-        #expect(Route.all.count == Route.ID.allCases.count)
+        #expect(Set(Router.shared.routes.map(\.endpoint)) == Set(Endpoint.allCases))
+        #expect(keys.count == Set(keys).count)
     }
 
     @Test func `that only read are GET`() {
-        for route in Route.all where route.operation == .readState { #expect(route.method == "GET", "\(route.path)") }
+        for endpoint in Endpoint.allCases where endpoint.operation == .readState {
+            #expect(endpoint.method == .get, "\(endpoint)")
+        }
     }
 
     @Test func `name operations by the words of the contract`() {

@@ -4,7 +4,7 @@ internal import StrictJSON
 
 /// The page that ends the person's session at the provider, beside a sign-out: where a browser is signed in there, the
 /// next sign-in would ask nobody.
-extension SocketAPI {
+extension SessionResource {
     /// What the answer to a sign-out says of the page: `end_session_url`, `end_session_error` if it could not be found
     /// out, nothing if the provider has no such page or nobody asked. The sign-out does not depend on it.
     func endSession(
@@ -12,7 +12,7 @@ extension SocketAPI {
     ) async throws(Problem) -> [JSONObject.Member] {
         guard let ending, let word = try call.query("end_session", oneOf: ["true", "plain"]) else { return [] }
         // The URL may have the ID token in it: whoever may sign out may not therefore have that.
-        let mayHaveIDToken = admit(call.request, account: name.rawValue, operation: .idToken) != nil
+        let mayHaveIDToken = api.admit(call.request, account: name.rawValue, operation: .idToken) != nil
         let page: EndSessionPage?
         do throws(BrokerError) {
             page = try await broker.endSessionPage(of: ending, saysWho: word == "true", maySayIDToken: mayHaveIDToken)
@@ -20,7 +20,7 @@ extension SocketAPI {
             return [.init("end_session_error", Problem(error, language: call.language).json)]
         }
         guard let page else { return [] }
-        if let shown = page.shown { noteIssuedToken(call.facts, shown, .own, .idToken) }
+        if let shown = page.shown { api.noteIssuedToken(call.facts, shown, .own, .idToken) }
         return [.init("end_session_url", .string(page.url))]
     }
 }

@@ -1,0 +1,15 @@
+internal import RingbackAPI
+
+extension Component {
+    static let problem = Component(
+        "Problem",
+        [
+            .required("title", .string), .required("status", .integer),
+            .required("code", .words(ErrorCode.table.keys.map(\.rawValue).sorted())), .optional("detail", .string),
+            .required("recovery", .words(["retry", "sign_in", "link", "fix_configuration", "none"])),
+            .optional("user_message", .string), .optional("retry_after", .integer),
+            .optional("errors", .array(.anyObject)), .optional("provider_code", .string),
+            .optional("provider_message", .string), .optional("reasons", .array(.string)),
+            .optional("notified", .boolean),
+        ])
+}

@@ -1,0 +1,43 @@
+internal import BrokerCore
+internal import RingbackAPI
+internal import StrictJSON
+
+extension AccountView {
+    /// The account as the API shows it.
+    func json(in language: Language) -> JSON {
+        var object = JSONObject([
+            .init("name", .string(name.rawValue)), .init("provider", .string(provider)),
+            .init("state", .string(state.rawValue)), .init("source", .string(source)),
+        ])
+        if isStale { object["stale"] = true }
+        object["grant"] = grant.map { .string($0) }
+        object["subject"] = subject.map { .string($0) }
+        object["user"] = user.map { .object($0) }
+        object["aal"] = assurance.map { .string($0) }
+        object["migration"] = migratesFrom.map { ["from": .string($0), "to": .string(subject ?? "")] }
+        object["next_aal"] = nextAssurance.map { .string($0) }
+        object["expires_at"] = expiresAt.map { .integer($0) }
+        object["flow"] = flow.map { ["id": .string($0.id), "method": .string($0.method)] }
+        object["error"] = error.map { Problem($0, language: language).json }
+        return .object(object)
+    }
+}
+
+extension Component {
+    static let account = Component("Account", accountMembers)
+    static let accounts = Component("Accounts", [.required("accounts", .array(.component(.account)))])
+
+    static let accountMembers: [Member] = [
+        .required("name", .string), .required("provider", .string),
+        .required("state", .oneOf(AccountState.self)), .required("source", .string), .optional("stale", .boolean),
+        .optional("grant", .string), .optional("subject", .string), .optional("user", .anyObject),
+        .optional("aal", .string), .optional("next_aal", .string), .optional("migration", .migration),
+        .optional("expires_at", .integer),
+        .optional("flow", .object([.required("id", .string), .required("method", .string)])),
+        .optional("error", .component(.problem)),
+    ]
+}
+
+extension Schema {
+    static let migration: Schema = .object([.required("from", .string), .required("to", .string)])
+}

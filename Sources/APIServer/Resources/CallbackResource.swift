@@ -1,0 +1,105 @@
+internal import BrokerCore
+internal import DeepLinks
+internal import LocalHTTP
+internal import Records
+internal import RingbackAPI
+internal import StrictJSON
+
+/// URLs from outside: callbacks, links for apps, and links that `ringback doctor` sent out. A user who came by a link
+/// of a custom scheme sees neither a page nor a terminal: with `"notify": true` a notification tells them what came of
+/// it, and the response says whether it was shown.
+struct CallbackResource: Resource {
+    let api: SocketAPI
+
+    static let routes: [Route] = [
+        Route(
+            .deliverCallback, "Deliver a callback from outside; 202: it is a link for an app",
+            body: .members([.required("url", .string), .optional("notify", .boolean)]), statuses: [200, 202],
+            .json(.callbackResult), errors: [.invalidCallback, .validationFailed, .flowExpired, .flowNotFound],
+            CallbackResource.deliverCallback)
+    ]
+
+    func deliverCallback(_ call: Call) async throws(Problem) -> ServerResponse {
+        guard let url = try call.text("url") else { throw call.invalid("url", "it is required") }
+        let isTold = try call.truth("notify")
+        if let answer = try diagnosticLink(url, call) { return answer }
+        if let answer = try await deepLink(url, isTold: isTold, call) { return answer }
+        var verdict = await broker.receive(url)
+        if case .ignored = verdict, let reason = await api.deepLinks?.whyForeign(url) {
+            verdict = .ignored(reason)
+        }
+        switch verdict {
+        case .completed(let id), .failed(let id, _), .noted(let id):
+            let view = try await call.ask { () throws(BrokerError) in try await broker.flow(id) }
+            return ServerResponse(json: await answer(view, after: verdict, isTold: isTold, call))
+        case .ignored, .ended: throw await problem(after: verdict, isTold: isTold, call)
+        }
+    }
+
+    /// The answer to a callback of a flow.
+    private func answer(_ view: FlowView, after verdict: CallbackVerdict, isTold: Bool, _ call: Call) async -> JSON {
+        var object = JSONObject([.init("flow", view.json(in: call.language))])
+        if isTold {
+            let message = object["flow"]?["user_message"]?.string
+            var verdict = verdict
+            // Somebody who has confirmed a new address was signed in before.
+            if case .completed(let id) = verdict, view.changesUser { verdict = .noted(flow: id) }
+            object["notified"] = .bool(await daemon.tellOfCallback(verdict, view.account, message))
+        }
+        return .object(object)
+    }
+
+    /// Why a URL ended no sign-in.
+    private func problem(after verdict: CallbackVerdict, isTold: Bool, _ call: Call) async -> Problem {
+        var problem: Problem
+        if case .ignored(let reason) = verdict {
+            problem = Problem(.invalidCallback(reason), language: call.language)
+        } else {
+            problem = Problem(.flowEnded, language: call.language)
+        }
+        if isTold { problem.extensions["notified"] = .bool(await daemon.tellOfCallback(verdict, nil, nil)) }
+        return problem
+    }
+
+    /// The answer to a link of ours that came back; nil if the URL is something else.
+    private func diagnosticLink(_ url: String, _ call: Call) throws(Problem) -> ServerResponse? {
+        var executable: String?
+        if case .local(_, let pid) = call.request.peer { executable = ProcessFacts.executable(of: pid) }
+        switch api.diagnosticLinks.receive(url, from: executable) {
+        case .other: return nil
+        case .unknown:
+            throw Problem(.invalidCallback, "It is a link of ringback doctor, which does not wait for it any more.")
+        case .arrived(let link): return ServerResponse(json: ["diagnostic_link": link.json])
+        }
+    }
+
+    /// The answer to a URL that was no callback but a link for an app; nil if it may be a callback.
+    private func deepLink(_ url: String, isTold: Bool, _ call: Call) async throws(Problem) -> ServerResponse? {
+        guard let deepLinks = api.deepLinks else { return nil }
+        switch await deepLinks.receive(url) {
+        case .callback: return nil
+        case .refused(let reason):
+            throw await problem(after: .ignored(reason), isTold: isTold, call)
+        case .kept(let link, let isHeard):
+            return ServerResponse(
+                status: 202,
+                json: [
+                    "deep_link": [
+                        "id": .string(String(link.id)), "scheme": .string(link.scheme), "heard": .bool(isHeard),
+                    ]
+                ])
+        }
+    }
+}
+
+extension Component {
+    fileprivate static let callbackResult = Component(
+        "CallbackResult",
+        [
+            .optional("flow", .component(.flow)),
+            .optional(
+                "deep_link",
+                .object([.required("id", .string), .required("scheme", .string), .required("heard", .boolean)])),
+            .optional("diagnostic_link", .component(.diagnosticLink)), .optional("notified", .boolean),
+        ])
+}

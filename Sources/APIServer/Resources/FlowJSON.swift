@@ -1,0 +1,81 @@
+internal import BrokerCore
+internal import RingbackAPI
+internal import StrictJSON
+internal import SupabaseAuth
+
+extension FlowView {
+    /// Where the codes of a change of the user may come from, and what to tell the person.
+    private func addConfirmations(to object: inout JSONObject, _ language: Language) {
+        object["awaiting"] = .array(
+            awaitedCodes.map { origin in
+                var place = JSONObject()
+                place["type"] = origin.kind.map { .string($0) }
+                place["email"] = origin.email.map { .string($0) }
+                place["phone"] = origin.phone.map { .string($0) }
+                return .object(place)
+            })
+        let hasMail = awaitedCodes.contains { $0.email != nil }
+        let message: PersonMessage? = isHalfConfirmed ? .oneConfirmed : hasMail ? .checkEmail : nil
+        object["user_message"] = message.map { .string($0.text(in: language.ofMessages)) }
+    }
+
+    /// The flow as the API shows it.
+    func json(in language: Language) -> JSON {
+        var object = JSONObject([
+            .init("id", .string(id)), .init("account", .string(account.rawValue)),
+            .init("method", .string(method)), .init("status", .string(status.word)),
+        ])
+        if status == .pending {
+            object["waiting_for"] = .string(waitingFor)
+            if !authorizationURL.isEmpty { object["authorization_url"] = .string(authorizationURL) }
+            object["resend_after"] = resendAfter.map { .integer($0) }
+            object["challenge_id"] = passkey.map { .string($0.id) }
+            object["options"] = passkey.map { .object($0.options) }
+            object["user_code"] = device.map { .string($0.userCode) }
+            object["verification_uri"] = device.map { .string($0.verificationURI) }
+            object["verification_uri_complete"] = device?.verificationURIComplete.map { .string($0) }
+            if waitingFor == "email_confirmation" {
+                object["user_message"] = .string(PersonMessage.checkEmail.text(in: language.ofMessages))
+            }
+            if changesUser { addConfirmations(to: &object, language) }
+        }
+        if !redirectURI.isEmpty { object["redirect_uri"] = .string(redirectURI) }
+        object["expires_at"] = .integer(expiresAt)
+        switch status {
+        case .failed(let error), .expired(let error):
+            let problem = Problem(error, language: language, endedSignIn: true)
+            object["error"] = problem.json
+            object["user_message"] = problem.userMessage.map { .string($0) }
+        case .pending, .completed, .cancelled: break
+        }
+        return .object(object)
+    }
+}
+
+extension FlowView.Status {
+    var word: String {
+        switch self {
+        case .pending: "pending"
+        case .completed: "completed"
+        case .failed: "failed"
+        case .cancelled: "cancelled"
+        case .expired: "expired"
+        }
+    }
+}
+
+extension Component {
+    static let flow = Component(
+        "Flow",
+        [
+            .required("id", .string), .required("account", .string), .required("method", .string),
+            .required("status", .words(["pending", "completed", "failed", "cancelled", "expired"])),
+            .optional("waiting_for", .words(["callback", "code", "email_confirmation", "device", "passkey"])),
+            .optional("authorization_url", .string), .optional("challenge_id", .string),
+            .optional("options", .anyObject), .optional("user_code", .string),
+            .optional("verification_uri", .string), .optional("verification_uri_complete", .string),
+            .optional("redirect_uri", .string), .required("expires_at", .integer),
+            .optional("resend_after", .integer), .optional("awaiting", .array(.anyObject)),
+            .optional("error", .component(.problem)), .optional("user_message", .string),
+        ])
+}

@@ -1,0 +1,55 @@
+internal import BrokerCore
+internal import LocalHTTP
+internal import RingbackAPI
+internal import StrictJSON
+
+/// The identities of a user at a Supabase project.
+struct IdentityResource: Resource {
+    let api: SocketAPI
+
+    static let routes: [Route] = [
+        Route(
+            .listIdentities, "The user's identities", .json(.identities), errors: .ofSession,
+            IdentityResource.listIdentities),
+        Route(
+            .linkIdentity, "Add an identity, in the browser or by an ID token",
+            body: .members([
+                .optional("oauth_provider", .string), .optional("id_token", .string), .optional("nonce", .string),
+                .optional("access_token", .string), .optional("scopes", .string), .optional("params", .map(.string)),
+                .optional("timeout", .range(1...3_600)),
+            ]), statuses: [200, 201], .json(.beginning), errors: .ofFlow, IdentityResource.linkIdentity),
+        Route(
+            .unlinkIdentity, "Take an identity away", .json(.identities), errors: .ofSession,
+            IdentityResource.unlinkIdentity),
+    ]
+
+    func listIdentities(_ call: Call) async throws(Problem) -> ServerResponse {
+        let name = try call.account()
+        let user = try await call.ask { () throws(BrokerError) in try await broker.user(name) }
+        return ServerResponse(json: ["identities": user["identities"] ?? .array([])])
+    }
+
+    func linkIdentity(_ call: Call) async throws(Problem) -> ServerResponse {
+        let name = try call.account()
+        try call.refuseStrangers(to: "link", isProject: true)
+        var request = SignInRequest(method: "link")
+        request.parameters = try call.authorizationParameters()
+        request.timeout = try call.number("timeout", in: 1...3_600)
+        request.scopes = try call.scopes()
+        request.project = try call.projectSignIn()
+        let wanted = request
+        let started = try await call.ask { () throws(BrokerError) in try await broker.begin(name, wanted) }
+        return try await beginning(started, of: name, call)
+    }
+
+    func unlinkIdentity(_ call: Call) async throws(Problem) -> ServerResponse {
+        let name = try call.account()
+        let id = call.parameters["id"] ?? ""
+        let user = try await call.ask { () throws(BrokerError) in try await broker.unlink(name, identity: id) }
+        return ServerResponse(json: ["identities": user["identities"] ?? .array([])])
+    }
+}
+
+extension Component {
+    fileprivate static let identities = Component("Identities", [.required("identities", .array(.anyObject))])
+}

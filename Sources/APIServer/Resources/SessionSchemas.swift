@@ -1,0 +1,19 @@
+extension Component {
+    static let session = Component(
+        "Session",
+        [
+            .required("account", .string), .optional("subject", .string), .optional("access_token", .string),
+            .optional("id_token", .string), .required("token_type", .string), .optional("expires_at", .integer),
+            .optional("expires_in", .integer), .optional("scope", .string), .required("issuer", .string),
+            .optional("user", .anyObject), .optional("aal", .string), .optional("next_aal", .string),
+            .optional("provider_token", .string), .optional("profile", .anyObject), .optional("migration", .migration),
+            .optional("profile_status", .words(["active", "inactive", "missing", "unavailable"])),
+        ])
+
+    /// An account; where it was asked for, with the page that ends the user's session in their browser.
+    static let signedOut = Component("SignedOut", accountMembers + endSessionMembers)
+
+    private static let endSessionMembers: [Member] = [
+        .optional("end_session_url", .string), .optional("end_session_error", .component(.problem)),
+    ]
+}

@@ -1,0 +1,25 @@
+internal import RingbackAPI
+
+/// Problems that many operations may meet.
+extension Set<ErrorCode> {
+    /// Whatever names an account.
+    static let ofAccount: Set<ErrorCode> = [.accountNotFound]
+    /// Whatever asks a provider.
+    static let ofProvider: Set<ErrorCode> = [
+        .providerError, .invalidProviderResponse, .providerUnreachable, .rateLimited, .invalidConfiguration,
+        .vaultLocked, .timeout,
+    ]
+    /// Whatever asks a Supabase project with an account's session.
+    static let ofSession = ofAccount.and(ofProvider).and([
+        .signInRequired, .sessionExpired, .methodUnsupported, .validationFailed, .stateConflict, .accessDenied,
+        .invalidCredentials, .notFound, .userNotFound, .weakPassword, .emailAlreadyInUse, .passwordResetFailed,
+        .payloadTooLarge, .flowExpired, .invalidCallback,
+    ])
+    /// Whatever may begin or continue a flow at a Supabase project.
+    static let ofFlow = ofSession.and([.flowNotFound, .portInUse])
+    static let ofVault: Set<ErrorCode> = [.vaultLocked, .stateConflict, .shuttingDown, .timeout]
+    static let ofRegistration = ofProvider.and([.validationFailed, .stateConflict])
+
+    /// Both sets.
+    func and(_ others: Set<ErrorCode>) -> Set<ErrorCode> { union(others) }
+}

@@ -1,0 +1,154 @@
+/// What an endpoint does, for policy. The raw values are the words of the wire.
+public enum Operation: String, Sendable, CaseIterable {
+    case readState = "read_state"
+    case token
+    case idToken = "id_token"
+    case providerToken = "provider_token"
+    case signIn = "sign_in"
+    case signOut = "sign_out"
+    case user
+    case deliverCallback = "deliver_callback"
+    case deepLink = "deep_link"
+    case manage
+}
+
+/// One endpoint of the socket API: method, path and operation. The daemon and its clients share this list, and the raw
+/// value is the endpoint's name in the OpenAPI document (`operationId`).
+public enum Endpoint: String, Sendable, CaseIterable {
+    case listAccounts
+    case getAccount
+    case listFactors
+    case enrollFactor
+    case removeFactor
+    case challengeFactor
+    case verifyFactor
+    case listIdentities
+    case linkIdentity
+    case unlinkIdentity
+    case acknowledgeMigration
+    case migrate
+    case beginPasskey
+    case listPasskeys
+    case registerPasskey
+    case removePasskey
+    case renamePasskey
+    case resetPassword
+    case reauthenticate
+    case refresh
+    case callFunction
+    case signOut
+    case getSession
+    case signIn
+    case getUser
+    case updateUser
+    case getAudit
+    case deliverCallback
+    case streamDeepLinks
+    case acknowledgeDeepLink
+    case getDiagnostics
+    case makeDiagnosticLink
+    case getDiagnosticLink
+    case streamEvents
+    case listFlows
+    case withdrawFlow
+    case getFlow
+    case resendFlow
+    case verifyFlow
+    case listGrants
+    case createGrant
+    case revokeGrant
+    case getGrant
+    case getMetrics
+    case getOpenAPI
+    case getPeer
+    case register
+    case deleteRegistration
+    case reload
+    case getSessionByIssuer
+    case getStatus
+    case lockVault
+    case rekeyVault
+    case unlockVault
+
+    /// The methods that endpoints have.
+    public enum Method: String, Sendable, CaseIterable {
+        case delete = "DELETE"
+        case get = "GET"
+        case patch = "PATCH"
+        case post = "POST"
+    }
+
+    public var method: Method { facts.0 }
+    /// Segments in braces are parameters, one segment each.
+    public var path: String { facts.1 }
+    /// What policy decides about.
+    public var operation: Operation { facts.2 }
+
+    /// By path, then method.
+    private var facts: (Method, String, Operation) {
+        switch self {
+        case .listAccounts: (.get, "/v1/accounts", .readState)
+        case .getAccount: (.get, "/v1/accounts/{account}", .readState)
+        case .listFactors: (.get, "/v1/accounts/{account}/factors", .user)
+        case .enrollFactor: (.post, "/v1/accounts/{account}/factors", .user)
+        case .removeFactor: (.delete, "/v1/accounts/{account}/factors/{id}", .user)
+        case .challengeFactor: (.post, "/v1/accounts/{account}/factors/{id}/challenge", .user)
+        case .verifyFactor: (.post, "/v1/accounts/{account}/factors/{id}/verify", .user)
+        case .listIdentities: (.get, "/v1/accounts/{account}/identities", .user)
+        case .linkIdentity: (.post, "/v1/accounts/{account}/identities", .user)
+        case .unlinkIdentity: (.delete, "/v1/accounts/{account}/identities/{id}", .user)
+        case .acknowledgeMigration: (.delete, "/v1/accounts/{account}/migration", .user)
+        case .migrate: (.post, "/v1/accounts/{account}/migration", .user)
+        case .beginPasskey: (.post, "/v1/accounts/{account}/passkey-options", .user)
+        case .listPasskeys: (.get, "/v1/accounts/{account}/passkeys", .user)
+        case .registerPasskey: (.post, "/v1/accounts/{account}/passkeys", .user)
+        case .removePasskey: (.delete, "/v1/accounts/{account}/passkeys/{id}", .user)
+        case .renamePasskey: (.patch, "/v1/accounts/{account}/passkeys/{id}", .user)
+        case .resetPassword: (.post, "/v1/accounts/{account}/password-reset", .user)
+        case .reauthenticate: (.post, "/v1/accounts/{account}/reauthenticate", .user)
+        case .refresh: (.post, "/v1/accounts/{account}/refresh", .token)
+        case .callFunction: (.post, "/v1/accounts/{account}/rpc/{function}", .user)
+        case .signOut: (.delete, "/v1/accounts/{account}/session", .signOut)
+        case .getSession: (.get, "/v1/accounts/{account}/session", .token)
+        case .signIn: (.post, "/v1/accounts/{account}/sign-in", .signIn)
+        case .getUser: (.get, "/v1/accounts/{account}/user", .user)
+        case .updateUser: (.patch, "/v1/accounts/{account}/user", .user)
+        case .getAudit: (.get, "/v1/audit", .readState)
+        case .deliverCallback: (.post, "/v1/callbacks", .deliverCallback)
+        case .streamDeepLinks: (.get, "/v1/deep-links", .deepLink)
+        case .acknowledgeDeepLink: (.post, "/v1/deep-links/{id}/ack", .deepLink)
+        case .getDiagnostics: (.get, "/v1/diagnostics", .manage)
+        case .makeDiagnosticLink: (.post, "/v1/diagnostics/links", .manage)
+        case .getDiagnosticLink: (.get, "/v1/diagnostics/links/{link}", .manage)
+        case .streamEvents: (.get, "/v1/events", .readState)
+        case .listFlows: (.get, "/v1/flows", .readState)
+        case .withdrawFlow: (.delete, "/v1/flows/{flow}", .signIn)
+        case .getFlow: (.get, "/v1/flows/{flow}", .readState)
+        case .resendFlow: (.post, "/v1/flows/{flow}/resend", .signIn)
+        case .verifyFlow: (.post, "/v1/flows/{flow}/verify", .signIn)
+        case .listGrants: (.get, "/v1/grants", .manage)
+        case .createGrant: (.post, "/v1/grants", .manage)
+        case .revokeGrant: (.delete, "/v1/grants/{id}", .manage)
+        case .getGrant: (.get, "/v1/grants/{id}", .manage)
+        case .getMetrics: (.get, "/v1/metrics", .readState)
+        case .getOpenAPI: (.get, "/v1/openapi.json", .readState)
+        case .getPeer: (.get, "/v1/peer", .readState)
+        case .register: (.post, "/v1/registrations", .manage)
+        case .deleteRegistration: (.delete, "/v1/registrations/{account}", .manage)
+        case .reload: (.post, "/v1/reload", .manage)
+        case .getSessionByIssuer: (.get, "/v1/session", .token)
+        case .getStatus: (.get, "/v1/status", .readState)
+        case .lockVault: (.post, "/v1/vault/lock", .manage)
+        case .rekeyVault: (.post, "/v1/vault/rekey", .manage)
+        case .unlockVault: (.post, "/v1/vault/unlock", .manage)
+        }
+    }
+
+    /// The names of the path's parameters, in order.
+    public var parameters: [String] { path.split(separator: "/").compactMap(Endpoint.parameter) }
+
+    /// The name of a segment that is a parameter; nil for any other.
+    public static func parameter(_ segment: Substring) -> String? {
+        segment.hasPrefix("{") ? String(segment.dropFirst().dropLast()) : nil
+    }
+}
