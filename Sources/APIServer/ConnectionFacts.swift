@@ -39,7 +39,7 @@ extension SocketAPI {
         records.metrics.handedOut(account)
         guard let caller = facts.caller else { return }
         var use = AuditUse(.issuedToken, account: account, operation: operation.rawValue)
-        use.grant = facts.exposedSocket
+        use.exposedSocket = facts.exposedSocket
         use.scope = issuedToken.scope.map(RecordKeeper.bounded)
         if key != .own {
             use.audience = key.audience.map(RecordKeeper.bounded)

@@ -121,16 +121,16 @@ public struct ExposedAPI: Sendable {
         let counts = AccountState.allCases.map { state in
             JSONObject.Member(state.rawValue, .integer(views.count { $0.state == state }))
         }
-        var grant = JSONObject([
+        var socket = JSONObject([
             .init("name", .string(exposedSocket.name)),
             .init("accounts", .array(exposedSocket.accounts.map { .string($0.rawValue) })),
         ])
-        grant["scope"] = exposedSocket.ceiling.map { .string($0.joined(separator: " ")) }
-        grant["expires_at"] = exposedSocket.expiry.map { .integer(api.broker.instant(of: $0).at) }
+        socket["scope"] = exposedSocket.ceiling.map { .string($0.joined(separator: " ")) }
+        socket["expires_at"] = exposedSocket.expiry.map { .integer(api.broker.instant(of: $0).at) }
         return ServerResponse(json: [
             "version": .string(api.daemon.version), "uptime": .integer(api.uptime),
             "vault": ["locked": .bool(api.broker.vault.status.isLocked)],
-            "accounts": .object(JSONObject(counts)), "policy": .string(policy.name), "grant": .object(grant),
+            "accounts": .object(JSONObject(counts)), "policy": .string(policy.name), "exposed_socket": .object(socket),
         ])
     }
 
@@ -187,7 +187,7 @@ public struct ExposedAPI: Sendable {
     private func account(_ view: AccountView, _ language: Language) -> JSON {
         let members = view.json(in: language).object?.members ?? []
         var object = JSONObject(members.filter { ExposedAPI.told.contains($0.name) })
-        object["source"] = .string("grant \(exposedSocket.name)")
+        object["source"] = .string("exposed socket \(exposedSocket.name)")
         object["error"] = view.error.map { Problem(elsewhere: $0, language: language).told(by: exposedSocket).json }
         // Who is signed in, for a program that shows it or logs in to a mail server; what else the provider tells of the
         // person is not for a narrow token's holder.

@@ -7,25 +7,26 @@ extension RecordKeeper {
     /// Takes a fact over; meant to be the exposure book's `record`.
     @Sendable public func note(_ fact: ExposedSocketRegistry.Fact) {
         switch fact {
-        case .opened(let exposedSocket): write("grant_opened", exposedSocket.name, of: exposedSocket)
-        case .closed(let exposedSocket, let ending): write("grant_closed", exposedSocket.name, reason: ending.rawValue)
-        case .failed(let name, let reason): write("grant_failed", name, reason: reason)
-        case .damaged(let reason): write("grants_damaged", nil, reason: reason)
+        case .opened(let exposedSocket): write("exposed_socket_opened", exposedSocket.name, of: exposedSocket)
+        case .closed(let exposedSocket, let ending):
+            write("exposed_socket_closed", exposedSocket.name, reason: ending.rawValue)
+        case .failed(let name, let reason): write("exposed_socket_failed", name, reason: reason)
+        case .damaged(let reason): write("exposed_sockets_damaged", nil, reason: reason)
         }
     }
 
     /// Somebody connected who may not.
     func noteRefused(uid: UInt32, at exposedSocket: ExposedSocket) {
         let members: JSONObject = JSONObject([
-            .init("grant", .string(exposedSocket.name)), .init("uid", .integer(Int(uid))),
+            .init("exposed_socket", .string(exposedSocket.name)), .init("uid", .integer(Int(uid))),
         ])
-        audit.write("grant_refused", members, at: exposedSocket.name)
+        audit.write("exposed_socket_refused", members, at: exposedSocket.name)
     }
 
     private func write(_ event: String, _ name: String?, reason: String? = nil, of exposedSocket: ExposedSocket? = nil)
     {
         var members = JSONObject()
-        members["grant"] = name.map { .string($0) }
+        members["exposed_socket"] = name.map { .string($0) }
         members["reason"] = reason.map { .string(RecordKeeper.bounded($0)) }
         if let order = exposedSocket?.order {
             members["accounts"] = .array(order.accounts.map { .string($0.rawValue) })

@@ -19,7 +19,7 @@ public struct AuditUse: Hashable, Sendable {
     public var audience: String?
     public var resource: String?
     /// The restricted socket that it was taken through; nil for the daemon's own.
-    public var grant: String?
+    public var exposedSocket: String?
     /// Method and path of the route, for a request; its parameters stay in braces.
     public var route: String?
 

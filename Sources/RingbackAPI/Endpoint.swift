@@ -49,15 +49,15 @@ public enum Endpoint: String, Sendable, CaseIterable {
     case makeDiagnosticLink
     case getDiagnosticLink
     case streamEvents
+    case listExposedSockets
+    case createExposedSocket
+    case revokeExposedSocket
+    case getExposedSocket
     case listFlows
     case withdrawFlow
     case getFlow
     case resendFlow
     case verifyFlow
-    case listGrants
-    case createGrant
-    case revokeGrant
-    case getGrant
     case getMetrics
     case getOpenAPI
     case getPeer
@@ -121,15 +121,15 @@ public enum Endpoint: String, Sendable, CaseIterable {
         case .makeDiagnosticLink: (.post, "/v1/diagnostics/links", .manage)
         case .getDiagnosticLink: (.get, "/v1/diagnostics/links/{link}", .manage)
         case .streamEvents: (.get, "/v1/events", .readState)
+        case .listExposedSockets: (.get, "/v1/exposed-sockets", .manage)
+        case .createExposedSocket: (.post, "/v1/exposed-sockets", .manage)
+        case .revokeExposedSocket: (.delete, "/v1/exposed-sockets/{id}", .manage)
+        case .getExposedSocket: (.get, "/v1/exposed-sockets/{id}", .manage)
         case .listFlows: (.get, "/v1/flows", .readState)
         case .withdrawFlow: (.delete, "/v1/flows/{flow}", .signIn)
         case .getFlow: (.get, "/v1/flows/{flow}", .readState)
         case .resendFlow: (.post, "/v1/flows/{flow}/resend", .signIn)
         case .verifyFlow: (.post, "/v1/flows/{flow}/verify", .signIn)
-        case .listGrants: (.get, "/v1/grants", .manage)
-        case .createGrant: (.post, "/v1/grants", .manage)
-        case .revokeGrant: (.delete, "/v1/grants/{id}", .manage)
-        case .getGrant: (.get, "/v1/grants/{id}", .manage)
         case .getMetrics: (.get, "/v1/metrics", .readState)
         case .getOpenAPI: (.get, "/v1/openapi.json", .readState)
         case .getPeer: (.get, "/v1/peer", .readState)

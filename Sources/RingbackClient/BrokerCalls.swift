@@ -1,4 +1,4 @@
-import RingbackAPI
+package import RingbackAPI
 package import StrictJSON
 
 /// The socket API as blocking calls: a connection per call, a bound on every wait. The command line uses it as it
@@ -19,10 +19,20 @@ package struct BrokerCalls: Sendable {
 
     /// One call; gives the answer's JSON of any 2xx status.
     ///
+    /// - Parameter values: in place of the parameters of the endpoint's path, in order.
     /// - Parameter timeout: the bound on the whole call.
     /// - Parameter onTick: called once the request is sent, then about once a second while it waits.
     /// - Throws: what the daemon says, as `kind` = its `code`; or `no_daemon`, `foreign_server`, `bad_answer`,
     ///   `timed_out`, `cancelled`, `system_error`.
+    package func call(
+        _ endpoint: Endpoint, _ values: [String] = [], query: [(String, String?)] = [], body: JSON? = nil,
+        timeout: Duration = .seconds(30), onTick: (() -> Void)? = nil
+    ) throws(RingbackError) -> JSON {
+        let target = try RequestTarget.of(endpoint, values, query: query)
+        return try call(endpoint.method.rawValue, target, body: body, timeout: timeout, onTick: onTick)
+    }
+
+    /// The same for a target that is written out.
     package func call(
         _ method: String, _ target: String, body: JSON? = nil, timeout: Duration = .seconds(30),
         onTick: (() -> Void)? = nil
@@ -40,7 +50,8 @@ package struct BrokerCalls: Sendable {
     }
 
     /// One call whose answer is text.
-    package func text(_ target: String, timeout: Duration = .seconds(30)) throws(RingbackError) -> String {
+    package func text(_ endpoint: Endpoint, timeout: Duration = .seconds(30)) throws(RingbackError) -> String {
+        let target = try RequestTarget.of(endpoint)
         let connection = try SocketConnection(
             unixPath: socket, deadline: .now + timeout, interruption: interruption)
         let exchange = HTTPExchange(connection)
@@ -60,15 +71,15 @@ package struct BrokerCalls: Sendable {
     package func openEvents(
         account: String?, lastEventID: String? = nil, isTelemetry: Bool = false, silence: Duration = .seconds(45)
     ) throws(RingbackError) -> EventReader {
-        let target = RequestTarget.query(
-            "/v1/events", [("account", account), ("telemetry", isTelemetry ? "true" : nil)])
+        let target = try RequestTarget.of(
+            .streamEvents, query: [("account", account), ("telemetry", isTelemetry ? "true" : nil)])
         return try openStream(target, lastEventID: lastEventID, silence: silence)
     }
 
     /// Opens the stream of a scheme's links, in the place of whoever listens for them now.
     package func openDeepLinks(scheme: String, silence: Duration = .seconds(45)) throws(RingbackError) -> EventReader {
         try openStream(
-            RequestTarget.query("/v1/deep-links", [("scheme", scheme)]), lastEventID: nil, silence: silence)
+            RequestTarget.of(.streamDeepLinks, query: [("scheme", scheme)]), lastEventID: nil, silence: silence)
     }
 
     private func openStream(

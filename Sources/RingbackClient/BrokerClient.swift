@@ -118,8 +118,8 @@ public struct BrokerClient: Sendable {
     @discardableResult
     public func signOut(_ account: String, scope: SignOutScope = .local) async throws(RingbackError) -> Account {
         try await run { calls throws(RingbackError) in
-            let path = try RequestTarget.account(account, "/session")
-            return try Account(reading: try calls.call("DELETE", "\(path)?scope=\(scope.rawValue)"))
+            return try Account(
+                reading: try calls.call(.signOut, [account], query: [("scope", scope.rawValue)]))
         }
     }
 
@@ -130,7 +130,7 @@ public struct BrokerClient: Sendable {
     public func refresh(_ account: String, force: Bool = false) async throws(RingbackError) -> Account {
         try await run { calls throws(RingbackError) in
             let body: JSON = force ? ["force": true] : [:]
-            let answer = try calls.call("POST", try RequestTarget.account(account, "/refresh"), body: body)
+            let answer = try calls.call(.refresh, [account], body: body)
             return try Account(reading: answer)
         }
     }
@@ -138,7 +138,7 @@ public struct BrokerClient: Sendable {
     /// Every configured account, sorted by name.
     public func accounts() async throws(RingbackError) -> [Account] {
         try await run { calls throws(RingbackError) in
-            guard let list = try calls.call("GET", "/v1/accounts")["accounts"]?.array else {
+            guard let list = try calls.call(.listAccounts)["accounts"]?.array else {
                 throw .missing("accounts", in: "answer")
             }
             var accounts: [Account] = []
@@ -154,7 +154,7 @@ public struct BrokerClient: Sendable {
 
     /// What the daemon says of itself.
     public func status() async throws(RingbackError) -> DaemonStatus {
-        try await run { calls throws(RingbackError) in try DaemonStatus(reading: try calls.call("GET", "/v1/status")) }
+        try await run { calls throws(RingbackError) in try DaemonStatus(reading: try calls.call(.getStatus)) }
     }
 
     private func signInAndWait(

@@ -96,7 +96,7 @@ extension BrokerCalls {
     /// Tells the daemon that a link was taken; one that it does not keep any more is no error.
     package func acknowledge(_ link: DeepLink) throws(RingbackError) {
         do throws(RingbackError) {
-            _ = try call("POST", "/v1/deep-links/\(RequestTarget.escape(link.id))/ack")
+            _ = try call(.acknowledgeDeepLink, [link.id])
         } catch {
             guard error.kind == .notFound else { throw error }
         }

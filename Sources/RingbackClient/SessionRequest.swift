@@ -1,6 +1,7 @@
+internal import RingbackAPI
 package import StrictJSON
 
-/// What a caller may ask of a session.
+/// What a caller may ask of a session (`GET …/session`).
 package struct SessionRequest: Sendable {
     package var account: String?
     package var issuer: String?
@@ -18,11 +19,10 @@ package struct SessionRequest: Sendable {
 
 extension BrokerCalls {
     package func session(_ request: SessionRequest) throws(RingbackError) -> JSON {
-        let path =
-            if let account = request.account { try RequestTarget.account(account, "/session") } else { "/v1/session" }
-        let target = RequestTarget.query(
-            path,
-            [
+        let endpoint: Endpoint = request.account == nil ? .getSessionByIssuer : .getSession
+        let target = try RequestTarget.of(
+            endpoint, request.account.map { [$0] } ?? [],
+            query: [
                 ("issuer", request.issuer), ("min_valid", request.minValid.map(String.init)),
                 ("timeout", request.timeout.map(String.init)), ("scope", request.scope),
                 ("audience", request.audience), ("resource", request.resource), ("kind", request.kind),

@@ -16,7 +16,7 @@ extension BrokerCalls {
         _ account: String, _ fields: JSONObject, onTick: (() -> Void)? = nil
     ) throws(RingbackError) -> Started {
         let answer = try call(
-            "POST", try RequestTarget.account(account, "/sign-in"), body: .object(fields), onTick: onTick)
+            .signIn, [account], body: .object(fields), onTick: onTick)
         if let flow = Flow(reading: answer) { return .flow(flow, answer) }
         return .done(answer)
     }
@@ -33,7 +33,7 @@ extension BrokerCalls {
             // Rounded up: the daemon takes whole seconds, and 0 would not wait at all.
             if let end { seconds = min(seconds, max(1, Int((end - .now).components.seconds) + 1)) }
             let answer = try call(
-                "GET", "/v1/flows/\(RequestTarget.escape(id))?wait=\(seconds)", timeout: .seconds(seconds + 15),
+                .getFlow, [id], query: [("wait", String(seconds))], timeout: .seconds(seconds + 15),
                 onTick: onTick)
             guard let flow = Flow(reading: answer) else { throw .missing("id", in: "flow") }
             if flow.status != .pending { return (flow, answer) }
@@ -51,11 +51,11 @@ extension BrokerCalls {
     package func withdraw(flow id: String) throws(RingbackError) {
         var calls = self
         calls.interruption = nil
-        _ = try calls.call("DELETE", "/v1/flows/\(RequestTarget.escape(id))", timeout: .seconds(5))
+        _ = try calls.call(.withdrawFlow, [id], timeout: .seconds(5))
     }
 
     package func account(_ name: String) throws(RingbackError) -> JSON {
-        try call("GET", try RequestTarget.account(name))
+        try call(.getAccount, [name])
     }
 
     /// Waits for the flow's end and gives the account. An interruption withdraws the interest.

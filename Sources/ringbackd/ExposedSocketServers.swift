@@ -125,7 +125,7 @@ extension ExposedSocketRegistry {
     }
 
     /// Where it is kept, below the state directory.
-    static func file(in state: String) -> StateFile { StateFile(directory: state, name: "grants.json") }
+    static func file(in state: String) -> StateFile { StateFile(directory: state, name: "exposed-sockets.json") }
 
     /// Takes over what the configuration says.
     func configure(_ configuration: DaemonConfiguration) async {

@@ -30,10 +30,12 @@ import Testing
         let status = await narrow.ask("GET", "/v1/status")
         #expect(status.status == 200)
         #expect(
-            Set(status.json.object?.names ?? []) == ["version", "uptime", "vault", "accounts", "policy", "grant"])
+            Set(status.json.object?.names ?? []) == [
+                "version", "uptime", "vault", "accounts", "policy", "exposed_socket",
+            ])
         #expect(status["accounts"]?["authenticated"] == 1 && status["accounts"]?["unauthenticated"] == 0)
         #expect(
-            status["grant"] == [
+            status["exposed_socket"] == [
                 "name": "ci", "accounts": ["work"], "scope": "email openid",
                 "expires_at": .integer(narrow.house.clock.now + 100),
             ])
@@ -44,7 +46,7 @@ import Testing
         #expect(account["state"] == "authenticated" && account["user"]?["email"] == "alice@example.org")
         let told = account["user"]?.object?.names ?? []
         #expect(told.contains("email") && told.allSatisfy(["sub", "id", "email"].contains))
-        #expect(account["source"] == "grant ci" && account["flow"] == nil)
+        #expect(account["source"] == "exposed socket ci" && account["flow"] == nil)
         // Not whatever the daemon's own socket tells next.
         #expect(
             ExposedAPI.told == [
@@ -179,8 +181,8 @@ import Testing
         let narrow = try await Narrow(signsIn: false)
         let answer = await narrow.ask("GET", session)
         #expect(answer["detail"] == "work is not signed in. On the machine that runs the daemon: ringback login work")
-        #expect(answer["grant"] == "ci" && answer["recovery"] == "sign_in")
-        #expect(await narrow.ask("GET", "/v1/events")["grant"] == "ci")
+        #expect(answer["exposed_socket"] == "ci" && answer["recovery"] == "sign_in")
+        #expect(await narrow.ask("GET", "/v1/events")["exposed_socket"] == "ci")
     }
 
     @Test func `serves nothing from the instant in which its time is over`() async throws {
@@ -199,9 +201,9 @@ import Testing
         #expect(!narrow.api.accepts(tcp))
         #expect(await narrow.ask("GET", session, uid: 1_001).code == "policy_denied")
         let entries = await narrow.house.ask("GET", "/v1/audit")["entries"]?.array ?? []
-        let refused = entries.filter { $0["event"] == "grant_refused" }
+        let refused = entries.filter { $0["event"] == "exposed_socket_refused" }
         #expect(refused.compactMap { $0["uid"]?.integer } == [1_001, 65_534, 100_998])
-        #expect(refused.allSatisfy { $0["grant"] == "ci" })
+        #expect(refused.allSatisfy { $0["exposed_socket"] == "ci" })
     }
 
     @Test func `the audit log says which socket gave which token to whom`() async throws {
@@ -211,10 +213,10 @@ import Testing
         await narrow.house.ask("GET", session)
         let entries = await narrow.house.ask("GET", "/v1/audit")["entries"]?.array ?? []
         let given = entries.filter { $0["event"] == "hand_out" }
-        let there = given.filter { $0["grant"] == "ci" }
+        let there = given.filter { $0["exposed_socket"] == "ci" }
         #expect(there.allSatisfy { $0["uid"] == 100_999 && $0["account"] == "work" && $0["operation"] == "token" })
         #expect(there.compactMap { $0["count"]?.integer }.reduce(0, +) == 3)
-        #expect(given.contains { $0["grant"] == nil && $0["uid"] == 1_000 })
+        #expect(given.contains { $0["exposed_socket"] == nil && $0["uid"] == 1_000 })
     }
 
     @Test func `web pages are not served`() async throws {

@@ -45,7 +45,7 @@ import Testing
                         continue
                     }
                     #expect(answer.status == 403 && answer.code == "policy_denied", "\(method) \(pattern)")
-                    #expect(answer["grant"] == "ci")
+                    #expect(answer["exposed_socket"] == "ci")
                 }
             }
         }

@@ -54,7 +54,7 @@ import Testing
         "", "/", "v1/status", "/v1", "/v1/", "/v1/status/", "//v1/status", "/v1//status", "/V1/status", "/v1/Status",
         "/v1/./status", "/v1/x/../status", "/v1/%73tatus", "/v1/status;x", "/v1/accounts/", "/v1/accounts//session",
         "/v1/accounts/work/session/", "/v1/accounts/work/sessions", "/v2/status", "/v1/vault", "/v1/vault/locks",
-        "/v1/grants/x/y",
+        "/v1/exposed-sockets/x/y",
         "/v1/accounts/work/users", "/v1/accounts/{account}/x", "/v1/status?x", "*",
     ]) func `lead nowhere else`(path: String) {
         guard case .nothing = Router.shared.match(method: "GET", path: path) else {

@@ -30,7 +30,7 @@ extension Problem {
     /// The same, with the socket that it was told by: a program that gives advice knows that it is elsewhere.
     func told(by exposedSocket: ExposedSocket) -> Problem {
         var problem = self
-        problem.extensions["grant"] = .string(exposedSocket.name)
+        problem.extensions["exposed_socket"] = .string(exposedSocket.name)
         return problem
     }
 }

@@ -3,26 +3,26 @@ internal import LocalHTTP
 internal import RingbackAPI
 internal import StrictJSON
 
-/// Restricted sockets, as the daemon's own socket makes and ends them. A grant is named; where its sockets are is the
-/// daemon's business, and no member of a request is a path.
+/// Exposed sockets, as the daemon's own socket makes and ends them. One is named by the caller; the daemon decides where
+/// it is, and no member of a request is a path.
 struct ExposedSocketResource: Resource {
     let api: SocketAPI
 
     static let routes: [Route] = [
         Route(
-            .listGrants, "Every restricted socket, by name, and those that are closed", .json(.grants),
-            errors: [.notFound], ExposedSocketResource.listGrants),
+            .listExposedSockets, "Every restricted socket, by name, and those that are closed", .json(.exposedSockets),
+            errors: [.notFound], ExposedSocketResource.listExposedSockets),
         Route(
-            .createGrant, "Show accounts through a restricted socket", body: .members(members), statuses: [201],
-            .json(.grant),
+            .createExposedSocket, "Show accounts through a restricted socket", body: .members(members), statuses: [201],
+            .json(.exposedSocket),
             errors: [.validationFailed, .accountNotFound, .stateConflict, .invalidConfiguration, .notFound],
-            ExposedSocketResource.createGrant),
+            ExposedSocketResource.createExposedSocket),
         Route(
-            .getGrant, "A restricted socket; id or name", .json(.grant), errors: [.notFound],
-            ExposedSocketResource.getGrant),
+            .getExposedSocket, "A restricted socket; id or name", .json(.exposedSocket), errors: [.notFound],
+            ExposedSocketResource.getExposedSocket),
         Route(
-            .revokeGrant, "End a restricted socket and its connections; id or name", .json(.grant),
-            errors: [.notFound, .stateConflict], ExposedSocketResource.revokeGrant),
+            .revokeExposedSocket, "End a restricted socket and its connections; id or name", .json(.exposedSocket),
+            errors: [.notFound, .stateConflict], ExposedSocketResource.revokeExposedSocket),
     ]
 
     private static let members: [Member] = [
@@ -34,41 +34,41 @@ struct ExposedSocketResource: Resource {
         .optional("flatpak", .string, "An app's id: its own directory gets the socket, too"),
     ]
 
-    func listGrants(_ call: Call) async throws(Problem) -> ServerResponse {
-        let sessionManager = try exposedSockets()
-        var grants: [JSON] = []
-        for exposedSocket in await sessionManager.all { grants.append(await grant(exposedSocket)) }
+    func listExposedSockets(_ call: Call) async throws(Problem) -> ServerResponse {
+        let registry = try exposedSockets()
+        var shown: [JSON] = []
+        for exposedSocket in await registry.all { shown.append(await json(of: exposedSocket)) }
         return ServerResponse(json: [
-            "grants": .array(grants), "closed": .array(await sessionManager.missing.map(closed)),
+            "exposed_sockets": .array(shown), "closed": .array(await registry.missing.map(closed)),
         ])
     }
 
-    func getGrant(_ call: Call) async throws(Problem) -> ServerResponse {
+    func getExposedSocket(_ call: Call) async throws(Problem) -> ServerResponse {
         guard let found = try await exposedSockets().find(call.parameters["id"] ?? "") else {
             throw Problem(.notFound, "Nothing is exposed as that. See: ringback expose list")
         }
-        return ServerResponse(json: await grant(found))
+        return ServerResponse(json: await json(of: found))
     }
 
-    func createGrant(_ call: Call) async throws(Problem) -> ServerResponse {
+    func createExposedSocket(_ call: Call) async throws(Problem) -> ServerResponse {
         let order = try await order(of: call)
-        let sessionManager = try exposedSockets()
-        let made = try await call.ask { () throws(BrokerError) in try await sessionManager.add(order) }
-        return ServerResponse(status: 201, json: await grant(made))
+        let registry = try exposedSockets()
+        let made = try await call.ask { () throws(BrokerError) in try await registry.add(order) }
+        return ServerResponse(status: 201, json: await json(of: made))
     }
 
-    func revokeGrant(_ call: Call) async throws(Problem) -> ServerResponse {
-        let sessionManager = try exposedSockets()
+    func revokeExposedSocket(_ call: Call) async throws(Problem) -> ServerResponse {
+        let registry = try exposedSockets()
         let word = call.parameters["id"] ?? ""
-        let ended = try await call.ask { () throws(BrokerError) in try await sessionManager.revoke(word) }
-        return ServerResponse(json: await grant(ended))
+        let ended = try await call.ask { () throws(BrokerError) in try await registry.revoke(word) }
+        return ServerResponse(json: await json(of: ended))
     }
 
     private func exposedSockets() throws(Problem) -> ExposedSocketRegistry {
-        guard let sessionManager = daemon.exposedSockets else {
+        guard let registry = daemon.exposedSockets else {
             throw Problem(.notFound, "This daemon has no restricted sockets.")
         }
-        return sessionManager
+        return registry
     }
 
     private func order(of call: Call) async throws(Problem) -> ExposedSocket.Order {
@@ -111,8 +111,8 @@ struct ExposedSocketResource: Resource {
         }
     }
 
-    /// A grant as JSON. `socket` is where the daemon listens, `directory` what to mount into a container.
-    private func grant(_ exposedSocket: ExposedSocket) async -> JSON {
+    /// An exposed socket as JSON. `socket` is where the daemon listens, `directory` what to mount into a container.
+    private func json(of exposedSocket: ExposedSocket) async -> JSON {
         let order = exposedSocket.order
         var object = JSONObject([
             .init("id", .string(exposedSocket.id)), .init("name", .string(order.name)),
@@ -174,19 +174,20 @@ public struct ExposedPlace: Sendable, Equatable {
 }
 
 extension Component {
-    fileprivate static let grants = Component(
-        "Grants",
+    fileprivate static let exposedSockets = Component(
+        "ExposedSockets",
         [
-            .required("grants", .array(.component(.grant))), .required("closed", .array(.component(.closedGrant))),
+            .required("exposed_sockets", .array(.component(.exposedSocket))),
+            .required("closed", .array(.component(.closedSocket))),
         ])
-    fileprivate static let closedGrant = Component(
-        "ClosedGrant",
+    fileprivate static let closedSocket = Component(
+        "ClosedExposedSocket",
         [
             .required("name", .string), .required("source", .string), .required("accounts", .array(.string)),
             .required("reason", .oneOf(ClosedSocket.Reason.self)), .required("detail", .string),
         ])
-    fileprivate static let grant = Component(
-        "Grant",
+    fileprivate static let exposedSocket = Component(
+        "ExposedSocket",
         [
             .required("id", .string), .required("name", .string), .required("accounts", .array(.string)),
             .optional("scope", .string), .required("allow_uids", .array(.integer)), .optional("flatpak", .string),

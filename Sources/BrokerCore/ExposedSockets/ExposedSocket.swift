@@ -2,8 +2,6 @@ internal import OAuth
 
 /// Accounts shown through a socket of their own, to a program that must not have all of them: in a container, at the
 /// far end of an SSH connection. A value; who opens the socket is ``ExposedSocketRegistry``'s business.
-///
-/// The socket API calls it a grant; here that word is OAuth's.
 public struct ExposedSocket: Sendable, Equatable {
     /// Who made it.
     public enum Origin: Sendable, Equatable {

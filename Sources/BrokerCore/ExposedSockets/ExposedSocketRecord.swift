@@ -41,7 +41,8 @@ struct ExposedSocketRecord: Equatable {
             return .object(object)
         }
         let document: JSON = [
-            "version": .integer(ExposedSocketRecord.version), "boot_id": .string(bootID), "grants": .array(list),
+            "version": .integer(ExposedSocketRecord.version), "boot_id": .string(bootID),
+            "exposed_sockets": .array(list),
             "configured": .array(kept),
         ]
         return document.serialized()
@@ -68,7 +69,7 @@ struct ExposedSocketRecord: Equatable {
     /// Nil for a text that is none of this version or has a mistake anywhere: half of it would be a guess.
     init?(reading bytes: [UInt8], by clock: BrokerClock) {
         guard let object = try? JSON(parsing: bytes).object, object["version"]?.integer == ExposedSocketRecord.version,
-            let list = object["grants"]?.array
+            let list = object["exposed_sockets"]?.array
         else { return nil }
         self.init()
         let reader = DeadlineReader(

@@ -39,32 +39,32 @@ public struct PasskeyChallenge: Sendable, Equatable {
 
 extension BrokerCalls {
     package func passkeys(_ account: String) throws(RingbackError) -> JSON {
-        try project("GET", account, "/passkeys")
+        try project(.listPasskeys, account)
     }
 
     package func beginPasskey(_ account: String) throws(RingbackError) -> JSON {
-        try project("POST", account, "/passkey-options", body: JSONObject())
+        try project(.beginPasskey, account, body: JSONObject())
     }
 
     package func registerPasskey(
         _ account: String, challenge: String, credential: JSONObject
     ) throws(RingbackError) -> JSON {
         let body = JSONObject([.init("challenge_id", .string(challenge)), .init("credential", .object(credential))])
-        return try project("POST", account, "/passkeys", body: body)
+        return try project(.registerPasskey, account, body: body)
     }
 
     package func renamePasskey(_ account: String, _ id: String, to name: String) throws(RingbackError) -> JSON {
         let body = JSONObject([.init("friendly_name", .string(name))])
-        return try project("PATCH", account, "/passkeys/\(RequestTarget.escape(id))", body: body)
+        return try project(.renamePasskey, account, id, body: body)
     }
 
     package func removePasskey(_ account: String, _ id: String) throws(RingbackError) -> JSON {
-        try project("DELETE", account, "/passkeys/\(RequestTarget.escape(id))")
+        try project(.removePasskey, account, id)
     }
 
     /// Finishes a sign-in with what an authenticator answered.
     package func verify(flow id: String, credential: JSONObject) throws(RingbackError) -> (Flow, JSON) {
-        try flow(after: "verify", id, JSONObject([.init("credential", .object(credential))]))
+        try flow(after: .verifyFlow, id, JSONObject([.init("credential", .object(credential))]))
     }
 }
 

@@ -1,3 +1,4 @@
+package import RingbackAPI
 package import StrictJSON
 
 /// What a person does at a Supabase project beyond the browser, as blocking calls.
@@ -7,10 +8,11 @@ extension BrokerCalls {
 
     /// One call below an account.
     package func project(
-        _ method: String, _ account: String, _ path: String, body: JSONObject? = nil, onTick: (() -> Void)? = nil
+        _ endpoint: Endpoint, _ account: String, _ values: String..., body: JSONObject? = nil,
+        onTick: (() -> Void)? = nil
     ) throws(RingbackError) -> JSON {
         try call(
-            method, try RequestTarget.account(account, path), body: body.map { .object($0) },
+            endpoint, [account] + values, body: body.map { .object($0) },
             timeout: BrokerCalls.patience, onTick: onTick)
     }
 
@@ -18,28 +20,28 @@ extension BrokerCalls {
     ///
     /// - Parameter onTick: as ``signIn(_:_:onTick:)``.
     package func begin(
-        _ account: String, _ path: String, _ body: JSONObject, onTick: (() -> Void)? = nil
+        _ endpoint: Endpoint, _ account: String, _ body: JSONObject, onTick: (() -> Void)? = nil
     ) throws(RingbackError) -> Started {
-        let answer = try project("POST", account, path, body: body, onTick: onTick)
+        let answer = try project(endpoint, account, body: body, onTick: onTick)
         if let flow = Flow(reading: answer) { return .flow(flow, answer) }
         return .done(answer)
     }
 
     /// Redeems what somebody typed: `code`, or `token_hash`. A wrong one leaves the flow as it is.
     package func verify(flow id: String, _ name: String, _ secret: String) throws(RingbackError) -> (Flow, JSON) {
-        try flow(after: "verify", id, JSONObject([.init(name, .string(secret))]))
+        try flow(after: .verifyFlow, id, JSONObject([.init(name, .string(secret))]))
     }
 
     /// Sends a flow's message once more; a project may ask for the proof of a CAPTCHA each time.
     package func resend(flow id: String, captcha: String? = nil) throws(RingbackError) -> (Flow, JSON) {
         var body = JSONObject()
         body["captcha_token"] = captcha.map { .string($0) }
-        return try flow(after: "resend", id, body)
+        return try flow(after: .resendFlow, id, body)
     }
 
-    func flow(after deed: String, _ id: String, _ body: JSONObject) throws(RingbackError) -> (Flow, JSON) {
+    func flow(after deed: Endpoint, _ id: String, _ body: JSONObject) throws(RingbackError) -> (Flow, JSON) {
         let answer = try call(
-            "POST", "/v1/flows/\(RequestTarget.escape(id))/\(deed)", body: .object(body), timeout: BrokerCalls.patience)
+            deed, [id], body: .object(body), timeout: BrokerCalls.patience)
         guard let flow = Flow(reading: answer) else { throw .missing("id", in: "flow") }
         return (flow, answer)
     }
@@ -50,6 +52,6 @@ extension BrokerCalls {
     ) throws(RingbackError) -> JSON {
         var body = JSONObject([.init("code", .string(code))])
         body["challenge_id"] = challenge.map { .string($0) }
-        return try project("POST", account, "/factors/\(RequestTarget.escape(id))/verify", body: body)
+        return try project(.verifyFactor, account, id, body: body)
     }
 }

@@ -71,7 +71,7 @@ extension BrokerClient {
     /// The person, as the project has them now.
     public func user(_ account: String) async throws(RingbackError) -> User {
         try await run { calls throws(RingbackError) in
-            try BrokerClient.user(try calls.project("GET", account, "/user"))
+            try BrokerClient.user(try calls.project(.getUser, account))
         }
     }
 
@@ -81,7 +81,7 @@ extension BrokerClient {
     public func updateUser(_ account: String, _ changes: UserChanges) async throws(RingbackError) -> UserUpdate {
         let body = try changes.body()
         return try await run { calls throws(RingbackError) in
-            let answer = try calls.project("PATCH", account, "/user", body: body)
+            let answer = try calls.project(.updateUser, account, body: body)
             return UserUpdate(
                 user: try BrokerClient.user(answer), confirmation: answer["flow"].flatMap(Flow.init(reading:)))
         }
@@ -101,7 +101,7 @@ extension BrokerClient {
     /// Sends the code that a new password may need, see ``UserChanges/nonce``.
     public func reauthenticate(_ account: String) async throws(RingbackError) {
         try await run { calls throws(RingbackError) in
-            _ = try calls.project("POST", account, "/reauthenticate", body: JSONObject())
+            _ = try calls.project(.reauthenticate, account, body: JSONObject())
         }
     }
 
@@ -110,7 +110,7 @@ extension BrokerClient {
     public func identities(_ account: String) async throws(RingbackError) -> [Identity] {
         try await run { calls throws(RingbackError) in
             try BrokerClient.list(
-                try calls.project("GET", account, "/identities"), "identities", Identity.init(reading:))
+                try calls.project(.listIdentities, account), "identities", Identity.init(reading:))
         }
     }
 
@@ -124,16 +124,15 @@ extension BrokerClient {
     public func link(_ account: String, with way: SupabaseSignInFields) async throws(RingbackError) -> Beginning {
         // The route says what it is.
         let members = try way.body().members.filter { $0.name != "method" }
-        return try await begin(account, "/identities", JSONObject(members))
+        return try await begin(.linkIdentity, account, JSONObject(members))
     }
 
     /// Takes a provider's account from the person; gives those that are left.
     @discardableResult
     public func unlink(_ account: String, identity: String) async throws(RingbackError) -> [Identity] {
         try await run { calls throws(RingbackError) in
-            let path = "/identities/\(RequestTarget.escape(identity))"
             return try BrokerClient.list(
-                try calls.project("DELETE", account, path), "identities", Identity.init(reading:))
+                try calls.project(.unlinkIdentity, account, identity), "identities", Identity.init(reading:))
         }
     }
 
@@ -141,7 +140,7 @@ extension BrokerClient {
 
     public func factors(_ account: String) async throws(RingbackError) -> [Factor] {
         try await run { calls throws(RingbackError) in
-            try BrokerClient.list(try calls.project("GET", account, "/factors"), "factors", Factor.init(reading:))
+            try BrokerClient.list(try calls.project(.listFactors, account), "factors", Factor.init(reading:))
         }
     }
 
@@ -154,7 +153,7 @@ extension BrokerClient {
         body["friendly_name"] = name.map { .string($0) }
         let wanted = body
         return try await run { calls throws(RingbackError) in
-            try FactorEnrolment(reading: try calls.project("POST", account, "/factors", body: wanted))
+            try FactorEnrolment(reading: try calls.project(.enrollFactor, account, body: wanted))
         }
     }
 
@@ -166,8 +165,7 @@ extension BrokerClient {
         body["channel"] = channel.map { .string($0.rawValue) }
         let wanted = body
         return try await run { calls throws(RingbackError) in
-            let path = "/factors/\(RequestTarget.escape(factor))/challenge"
-            guard let id = try calls.project("POST", account, path, body: wanted)["id"]?.string else {
+            guard let id = try calls.project(.challengeFactor, account, factor, body: wanted)["id"]?.string else {
                 throw .missing("id", in: "challenge")
             }
             return id
@@ -189,8 +187,7 @@ extension BrokerClient {
     @discardableResult
     public func removeFactor(_ account: String, _ factor: String) async throws(RingbackError) -> Account {
         try await run { calls throws(RingbackError) in
-            let path = "/factors/\(RequestTarget.escape(factor))"
-            return try Account(reading: try calls.project("DELETE", account, path))
+            return try Account(reading: try calls.project(.removeFactor, account, factor))
         }
     }
 
@@ -205,16 +202,15 @@ extension BrokerClient {
     ) async throws(RingbackError) -> String {
         let body = try JSONText.object(arguments)
         return try await run { calls throws(RingbackError) in
-            let path = "/rpc/\(RequestTarget.escape(function))"
-            return (try calls.project("POST", account, path, body: body)["result"] ?? .null).text
+            return (try calls.project(.callFunction, account, function, body: body)["result"] ?? .null).text
         }
     }
 
     private func begin(
-        _ account: String, _ path: String, _ body: JSONObject
+        _ endpoint: Endpoint, _ account: String, _ body: JSONObject
     ) async throws(RingbackError) -> Beginning {
         try await run { calls throws(RingbackError) in
-            switch try calls.begin(account, path, body) {
+            switch try calls.begin(endpoint, account, body) {
             case .flow(let flow, _): return .pending(flow)
             case .done(let json): return .done(try Account(reading: json))
             }

@@ -1,3 +1,5 @@
+package import RingbackAPI
+
 /// Builds the request targets of the socket API. What comes from outside is escaped, or refused where the API has no
 /// escapes, so a name or a scope can never become another path or parameter.
 package enum RequestTarget {
@@ -12,13 +14,39 @@ package enum RequestTarget {
     ///
     /// - Throws: `account_not_found` for what no account can be called.
     package static func account(_ name: String, _ rest: String = "") throws(RingbackError) -> String {
+        try checkAccount(name)
+        return "/v1/accounts/\(name)\(rest)"
+    }
+
+    /// - Throws: `account_not_found` for what no account can be called.
+    package static func checkAccount(_ name: String) throws(RingbackError) {
         guard isAccountName(name) else {
             throw RingbackError(
                 .accountNotFound,
                 "“\(name)” cannot be an account's name: small letters, digits, “.”, “_” and “-” can, at most 64.",
                 recovery: .fixConfiguration)
         }
-        return "/v1/accounts/\(name)\(rest)"
+    }
+
+    /// The target of an endpoint: `values` take the place of its path's parameters, in order.
+    ///
+    /// - Throws: `account_not_found` for what no account can be called.
+    package static func of(
+        _ endpoint: Endpoint, _ values: [String] = [], query pairs: [(String, String?)] = []
+    ) throws(RingbackError) -> String {
+        var path = ""
+        var rest = values[...]
+        for segment in endpoint.path.split(separator: "/") {
+            path += "/"
+            guard let name = Endpoint.parameter(segment) else {
+                path += segment
+                continue
+            }
+            let value = rest.popFirst() ?? ""
+            if name == "account" { try checkAccount(value) }
+            path += escape(value)
+        }
+        return query(path, pairs)
     }
 
     /// The path with those of the pairs that have a value.

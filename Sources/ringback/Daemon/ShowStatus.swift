@@ -19,10 +19,11 @@ struct ShowStatus: ParsableCommand {
             let pid = status.pid.map { ", pid \($0)" } ?? ""
             Output.field("Daemon", "ringbackd \(status.version)\(pid), up \(TimeText.span(status.uptime))")
             Output.field("Socket", calls.socket)
-            Output.field("Restricted", Elsewhere.restriction(answer["grant"]))
+            Output.field("Restricted", Elsewhere.restriction(answer["exposed_socket"]))
             Output.field("Vault", ShowStatus.vault(answer["vault"]))
             if status.isVaultLocked {
-                let step = answer["grant"] == nil ? "Run: ringback unlock" : "\(Elsewhere.place) ringback unlock"
+                let step =
+                    answer["exposed_socket"] == nil ? "Run: ringback unlock" : "\(Elsewhere.place) ringback unlock"
                 Output.field("Locked", status.vaultLockReason ?? step)
             }
             let counts = status.accounts.filter { $0.value > 0 }.sorted { $0.key.rawValue < $1.key.rawValue }

@@ -102,7 +102,7 @@ struct DoctorExamination {
         do throws(RingbackError) {
             let answer = try calls.call("GET", "/v1/status", timeout: .seconds(5))
             let status = try DaemonStatus(reading: answer)
-            grant = answer["grant"]
+            grant = answer["exposed_socket"]
             let pid = status.pid.map { ", pid \($0)" } ?? ""
             let what = Elsewhere.restriction(grant).map { "A restricted socket answers at \(path), \($0)." }
             report.add("socket", .ok, what ?? "The daemon answers at \(path)\(pid).")

@@ -68,27 +68,27 @@ struct ExposeCreate: ParsableCommand {
             body["ttl"] = ttl.flatMap { TimeText.seconds(ofSpan: $0) }.map { .integer($0) }
             if !allowUid.isEmpty { body["allow_uids"] = .array(allowUid.map { .integer(Int($0)) }) }
             body["flatpak"] = flatpak.map { .string($0) }
-            let grant = try daemon.calls().call("POST", "/v1/grants", body: .object(body))
-            guard !json.isWanted else { return Output.json(grant) }
-            let own = grant["flatpak_socket"]?.string ?? grant["socket"]?.string
+            let socket = try daemon.calls().call("POST", "/v1/exposed-sockets", body: .object(body))
+            guard !json.isWanted else { return Output.json(socket) }
+            let own = socket["flatpak_socket"]?.string ?? socket["socket"]?.string
             Output.line(Sanitizer.line(own ?? "", limit: 4_000))
-            for line in ExposeCreate.notes(grant) { Output.note(Sanitizer.line(line, limit: 4_000)) }
+            for line in ExposeCreate.notes(socket) { Output.note(Sanitizer.line(line, limit: 4_000)) }
         }
     }
 
     /// What to know, and what to type next.
-    private static func notes(_ grant: JSON) -> [String] {
-        let name = grant["name"]?.string ?? ""
-        let accounts = (grant["accounts"]?.array ?? []).compactMap(\.string).joined(separator: ", ")
-        let scope = grant["scope"]?.string.map { ", for at most “\($0)”" } ?? ""
-        let end = grant["expires_at"]?.integer.map { ", until \(TimeText.dateAndTime($0))" } ?? ""
+    private static func notes(_ socket: JSON) -> [String] {
+        let name = socket["name"]?.string ?? ""
+        let accounts = (socket["accounts"]?.array ?? []).compactMap(\.string).joined(separator: ", ")
+        let scope = socket["scope"]?.string.map { ", for at most “\($0)”" } ?? ""
+        let end = socket["expires_at"]?.integer.map { ", until \(TimeText.dateAndTime($0))" } ?? ""
         var lines = ["It serves the access tokens of \(accounts)\(scope)\(end), and who is signed in: nothing else."]
-        if let app = grant["flatpak"]?.string, let socket = grant["flatpak_socket"]?.string {
+        if let app = socket["flatpak"]?.string, let socket = socket["flatpak_socket"]?.string {
             lines.append("For the app: flatpak override --user --env=RINGBACK_SOCK=\(Shell.sh.quoted(socket)) \(app)")
-        } else if let directory = grant["directory"]?.string {
+        } else if let directory = socket["directory"]?.string {
             lines.append("For a container: mount \(directory), and let RINGBACK_SOCK name the file “socket” in it.")
         }
-        let remarks = (grant["notes"]?.array ?? []).compactMap(\.string).map { "Note: \($0)" }
+        let remarks = (socket["notes"]?.array ?? []).compactMap(\.string).map { "Note: \($0)" }
         return lines + remarks + ["To end it: ringback expose revoke \(name)"]
     }
 }

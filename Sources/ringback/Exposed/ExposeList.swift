@@ -11,16 +11,16 @@ struct ExposeList: ParsableCommand {
 
     func run() throws {
         try present { () throws(RingbackError) in
-            let answer = try daemon.calls().call("GET", "/v1/grants")
+            let answer = try daemon.calls().call("GET", "/v1/exposed-sockets")
             guard !json.isWanted else { return Output.json(answer) }
-            let grants = answer["grants"]?.array ?? []
+            let sockets = answer["exposed_sockets"]?.array ?? []
             let closed = answer["closed"]?.array ?? []
             defer { for entry in closed { Output.note(ExposeList.line(closed: entry)) } }
-            guard !grants.isEmpty else {
+            guard !sockets.isEmpty else {
                 return Output.note("Nothing is exposed. Run: ringback expose NAME --account ACCOUNT")
             }
             var table = Table(columns: ["NAME", "ACCOUNTS", "SCOPE", "UIDS", "VALID", "MADE BY", "SOCKET"])
-            for grant in grants { table.add(ExposeList.cells(grant)) }
+            for socket in sockets { table.add(ExposeList.cells(socket)) }
             for (index, line) in table.lines.enumerated() {
                 Output.line(index == 0 ? Style.bold.apply(line, on: .output) : line)
             }
@@ -32,14 +32,14 @@ struct ExposeList: ParsableCommand {
         Sanitizer.line("Not exposed: \(entry["name"]?.string ?? ""). \(entry["detail"]?.string ?? "")", limit: 4_000)
     }
 
-    private static func cells(_ grant: JSON) -> [String] {
-        let uids = (grant["allow_uids"]?.array ?? []).compactMap { $0.integer.map(String.init) }
+    private static func cells(_ socket: JSON) -> [String] {
+        let uids = (socket["allow_uids"]?.array ?? []).compactMap { $0.integer.map(String.init) }
         return [
-            grant["name"]?.string ?? "", (grant["accounts"]?.array ?? []).compactMap(\.string).joined(separator: ","),
-            grant["scope"]?.string ?? "any", uids.isEmpty ? "own" : "own," + uids.joined(separator: ","),
-            TimeText.validity(until: grant["expires_at"]?.integer, now: TimeText.now()),
-            grant["source"]?.string == "api" ? "expose" : grant["source"]?.string ?? "",
-            grant["flatpak_socket"]?.string ?? grant["socket"]?.string ?? "",
+            socket["name"]?.string ?? "", (socket["accounts"]?.array ?? []).compactMap(\.string).joined(separator: ","),
+            socket["scope"]?.string ?? "any", uids.isEmpty ? "own" : "own," + uids.joined(separator: ","),
+            TimeText.validity(until: socket["expires_at"]?.integer, now: TimeText.now()),
+            socket["source"]?.string == "api" ? "expose" : socket["source"]?.string ?? "",
+            socket["flatpak_socket"]?.string ?? socket["socket"]?.string ?? "",
         ]
     }
 }

@@ -16,12 +16,12 @@ struct ExposeRevoke: ParsableCommand {
 
     func run() throws {
         try present { () throws(RingbackError) in
-            let grant = try daemon.calls().call("DELETE", "/v1/grants/\(RequestTarget.escape(name))")
+            let socket = try daemon.calls().call("DELETE", "/v1/exposed-sockets/\(RequestTarget.escape(name))")
             if json.isWanted {
-                Output.json(grant)
+                Output.json(socket)
             } else {
-                Output.line("\(Sanitizer.line(grant["name"]?.string ?? name)) is no longer exposed.")
-                guard let place = grant["source"]?.string, place != "api" else { return }
+                Output.line("\(Sanitizer.line(socket["name"]?.string ?? name)) is no longer exposed.")
+                guard let place = socket["source"]?.string, place != "api" else { return }
                 Output.note(
                     Sanitizer.line(
                         "It stays closed until its table in the configuration is changed: \(place)", limit: 4_000))

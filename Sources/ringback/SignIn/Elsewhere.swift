@@ -7,7 +7,7 @@ enum Elsewhere {
     /// Before a command that does nothing here.
     static let place = "On the machine that runs the daemon:"
 
-    /// What a restricted socket is, and shows: the `grant` of its status.
+    /// What a restricted socket is, and shows: the `exposed_socket` of its status.
     static func restriction(_ grant: JSON?) -> String? {
         guard let name = grant?["name"]?.string else { return nil }
         let accounts = (grant?["accounts"]?.array ?? []).compactMap(\.string).joined(separator: ", ")

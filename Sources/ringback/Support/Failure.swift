@@ -28,7 +28,7 @@ struct Failure {
     /// What to type or wait for; nil if nothing is known to help.
     private func nextStep(after text: String) -> String? {
         // Told by a restricted socket, which is used where nothing of this can be done, and says where it can.
-        let isElsewhere = error.problem?.extensions["grant"] != nil
+        let isElsewhere = error.problem?.extensions["exposed_socket"] != nil
         if isElsewhere, ![.rateLimited, .providerUnreachable, .shuttingDown].contains(error.kind) { return nil }
         let login = account.map { RequestTarget.isAccountName($0) ? "Run: ringback login \($0)" : nil } ?? nil
         switch error.kind {

@@ -9,30 +9,31 @@ import Testing
 
     @Test func `are made, shown and ended`() async throws {
         let house = try await House()
-        #expect(await house.ask("GET", "/v1/grants")["grants"]?.array == [])
-        let grant = await house.ask("POST", "/v1/grants", made)
+        #expect(await house.ask("GET", "/v1/exposed-sockets")["exposed_sockets"]?.array == [])
+        let grant = await house.ask("POST", "/v1/exposed-sockets", made)
         #expect(grant.status == 201)
         #expect(grant["name"] == "ci" && grant["accounts"] == ["work"] && grant["scope"] == "openid")
         #expect(grant["expires_at"]?.integer == house.clock.now + 3_600 && grant["expires_in"] == 3_600)
         #expect(grant["source"] == "api" && grant["allow_uids"] == [] && grant["socket"] == "/x/ci.sock")
         let id = try #require(grant["id"]?.string)
-        #expect(await house.ask("GET", "/v1/grants")["grants"]?.array == [grant.json])
-        #expect(await house.ask("GET", "/v1/grants/\(id)").json == grant.json)
-        #expect(await house.ask("GET", "/v1/grants/ci").json == grant.json)
-        let ended = await house.ask("DELETE", "/v1/grants/\(id)")
+        #expect(await house.ask("GET", "/v1/exposed-sockets")["exposed_sockets"]?.array == [grant.json])
+        #expect(await house.ask("GET", "/v1/exposed-sockets/\(id)").json == grant.json)
+        #expect(await house.ask("GET", "/v1/exposed-sockets/ci").json == grant.json)
+        let ended = await house.ask("DELETE", "/v1/exposed-sockets/\(id)")
         #expect(ended.status == 200 && ended["name"] == "ci")
-        #expect(await house.ask("DELETE", "/v1/grants/\(id)").code == "not_found")
-        #expect(await house.ask("GET", "/v1/grants/ci").code == "not_found")
+        #expect(await house.ask("DELETE", "/v1/exposed-sockets/\(id)").code == "not_found")
+        #expect(await house.ask("GET", "/v1/exposed-sockets/ci").code == "not_found")
     }
 
     @Test func `may show several accounts, others' programs and an app`() async throws {
         let house = try await House()
         try await house.configure([try House.account("work"), try House.account("mail")])
         let grant = await house.ask(
-            "POST", "/v1/grants", #"{"name":"a","accounts":["work"],"account":"mail","allow_uids":[100999]}"#)
+            "POST", "/v1/exposed-sockets", #"{"name":"a","accounts":["work"],"account":"mail","allow_uids":[100999]}"#)
         #expect(grant["accounts"] == ["mail", "work"] && grant["allow_uids"] == [100_999])
         #expect(grant["scope"] == nil && grant["expires_at"] == nil)
-        let app = await house.ask("POST", "/v1/grants", #"{"name":"b","account":"mail","flatpak":"org.example.App"}"#)
+        let app = await house.ask(
+            "POST", "/v1/exposed-sockets", #"{"name":"b","account":"mail","flatpak":"org.example.App"}"#)
         #expect(app["flatpak"] == "org.example.App")
     }
 
@@ -62,7 +63,7 @@ import Testing
     ])
     func `a mistake is named, and nothing is made`(body: String, member: String) async throws {
         let house = try await House()
-        let answer = await house.ask("POST", "/v1/grants", body)
+        let answer = await house.ask("POST", "/v1/exposed-sockets", body)
         #expect(answer.status == 400)
         #expect(answer.code == "validation_failed")
         #expect(answer["detail"]?.string?.hasPrefix("\(member):") == true, "\(answer.text)")
@@ -72,9 +73,10 @@ import Testing
     @Test func `show accounts that there are, under names that are free`() async throws {
         let house = try await House()
         #expect(
-            await house.ask("POST", "/v1/grants", #"{"name":"a","account":"nobody"}"#).code == "account_not_found")
-        await house.ask("POST", "/v1/grants", made)
-        #expect(await house.ask("POST", "/v1/grants", made).code == "state_conflict")
+            await house.ask("POST", "/v1/exposed-sockets", #"{"name":"a","account":"nobody"}"#).code
+                == "account_not_found")
+        await house.ask("POST", "/v1/exposed-sockets", made)
+        #expect(await house.ask("POST", "/v1/exposed-sockets", made).code == "state_conflict")
     }
 
     @Test func `of the configuration are ended too, until their table is changed`() async throws {
@@ -82,28 +84,28 @@ import Testing
         let work = try #require(AccountName("work"))
         let order = ExposedSocket.Order(name: "ci", accounts: [work])
         await house.exposedSockets.configure([(order, "/etc/x.toml:3")])
-        #expect(await house.ask("GET", "/v1/grants/ci")["source"] == "/etc/x.toml:3")
-        let answer = await house.ask("DELETE", "/v1/grants/ci")
+        #expect(await house.ask("GET", "/v1/exposed-sockets/ci")["source"] == "/etc/x.toml:3")
+        let answer = await house.ask("DELETE", "/v1/exposed-sockets/ci")
         #expect(answer.status == 200 && answer["source"] == "/etc/x.toml:3")
-        let again = await house.ask("DELETE", "/v1/grants/ci")
+        let again = await house.ask("DELETE", "/v1/exposed-sockets/ci")
         #expect(again.code == "not_found" && again["detail"]?.string?.contains("/etc/x.toml:3") == true)
-        let list = await house.ask("GET", "/v1/grants")
-        #expect(list["grants"] == [])
+        let list = await house.ask("GET", "/v1/exposed-sockets")
+        #expect(list["exposed_sockets"] == [])
         let closed = list["closed"]?.array ?? []
         #expect(closed.map { $0["name"] } == ["ci"] && closed.map { $0["reason"] } == ["revoked"])
         // As it was meant: nobody is warned.
         #expect(await house.ask("GET", "/v1/status")["warnings"] == [])
         await house.exposedSockets.configure([(order, "/etc/x.toml:3")])
-        #expect(await house.ask("GET", "/v1/grants")["grants"]?.array == [])
+        #expect(await house.ask("GET", "/v1/exposed-sockets")["exposed_sockets"]?.array == [])
     }
 
     @Test func `that a table of the configuration would take the place of stay, and it is said`() async throws {
         let house = try await House()
-        await house.ask("POST", "/v1/grants", made)
+        await house.ask("POST", "/v1/exposed-sockets", made)
         let order = ExposedSocket.Order(name: "ci", accounts: [try #require(AccountName("work"))])
         await house.exposedSockets.configure([(order, "/etc/x.toml:3")])
-        #expect(await house.ask("GET", "/v1/grants/ci")["scope"] == "openid")
-        let closed = await house.ask("GET", "/v1/grants")["closed"]?.array ?? []
+        #expect(await house.ask("GET", "/v1/exposed-sockets/ci")["scope"] == "openid")
+        let closed = await house.ask("GET", "/v1/exposed-sockets")["closed"]?.array ?? []
         #expect(closed.map { $0["reason"] } == ["name_taken"])
         let warnings = await house.ask("GET", "/v1/status")["warnings"]?.array?.compactMap(\.string) ?? []
         #expect(warnings.count == 1 && warnings[0].contains("/etc/x.toml:3"))
@@ -117,23 +119,23 @@ import Testing
 
     @Test func `end with the account that they were made for`() async throws {
         let house = try await House()
-        await house.ask("POST", "/v1/grants", made)
+        await house.ask("POST", "/v1/exposed-sockets", made)
         var account = try House.account("work")
         account.clientID = "another"
         try await house.configure([account])
         await house.exposedSockets.configure([])
-        let list = await house.ask("GET", "/v1/grants")
-        #expect(list["grants"] == [] && list["closed"]?.array?.map { $0["reason"] } == ["account_changed"])
+        let list = await house.ask("GET", "/v1/exposed-sockets")
+        #expect(list["exposed_sockets"] == [] && list["closed"]?.array?.map { $0["reason"] } == ["account_changed"])
         #expect(await house.ask("GET", "/v1/status")["warnings"]?.array?.count == 1)
         let entries = await house.ask("GET", "/v1/audit")["entries"]?.array ?? []
-        #expect(entries.contains { $0["event"] == "grant_closed" && $0["reason"] == "account_changed" })
+        #expect(entries.contains { $0["event"] == "exposed_socket_closed" && $0["reason"] == "account_changed" })
     }
 
     @Test func `of which nothing can be served are made, with a note`() async throws {
         let house = try await House()
         func notes(_ name: String, _ scope: String) async -> [String] {
             let body = #"{"name":"\#(name)","account":"work","scope":"\#(scope)"}"#
-            return await house.ask("POST", "/v1/grants", body)["notes"]?.array?.compactMap(\.string) ?? []
+            return await house.ask("POST", "/v1/exposed-sockets", body)["notes"]?.array?.compactMap(\.string) ?? []
         }
         let none = await notes("a", "calendar")
         #expect(none.count == 1 && none[0].contains("“calendar”") && none[0].contains("none will be served"))
@@ -146,14 +148,14 @@ import Testing
 
     @Test func `the audit log knows of them`() async throws {
         let house = try await House()
-        await house.ask("POST", "/v1/grants", made)
-        await house.ask("DELETE", "/v1/grants/ci")
+        await house.ask("POST", "/v1/exposed-sockets", made)
+        await house.ask("DELETE", "/v1/exposed-sockets/ci")
         let entries = await house.ask("GET", "/v1/audit")["entries"]?.array ?? []
-        let opened = try #require(entries.first { $0["event"] == "grant_opened" })
-        #expect(opened["grant"] == "ci" && opened["accounts"] == ["work"] && opened["scope"] == "openid")
-        let closed = try #require(entries.first { $0["event"] == "grant_closed" })
-        #expect(closed["grant"] == "ci" && closed["reason"] == "revoked")
+        let opened = try #require(entries.first { $0["event"] == "exposed_socket_opened" })
+        #expect(opened["exposed_socket"] == "ci" && opened["accounts"] == ["work"] && opened["scope"] == "openid")
+        let closed = try #require(entries.first { $0["event"] == "exposed_socket_closed" })
+        #expect(closed["exposed_socket"] == "ci" && closed["reason"] == "revoked")
         let requests = entries.filter { $0["event"] == "request" }.compactMap { $0["route"]?.string }
-        #expect(Set(requests) == ["POST /v1/grants", "DELETE /v1/grants/{id}"])
+        #expect(Set(requests) == ["POST /v1/exposed-sockets", "DELETE /v1/exposed-sockets/{id}"])
     }
 }

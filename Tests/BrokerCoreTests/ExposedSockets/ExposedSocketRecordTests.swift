@@ -47,7 +47,8 @@ import Testing
     }
 
     @Test func `what an older version wrote is read`() throws {
-        let text = #"{"version":1,"boot_id":"","grants":[{"id":"a","name":"x","accounts":["work"],"created_at":1}]}"#
+        let text =
+            #"{"version":1,"boot_id":"","exposed_sockets":[{"id":"a","name":"x","accounts":["work"],"created_at":1}]}"#
         let record = try #require(ExposedSocketRecord(reading: Array(text.utf8), by: TestClock().clock))
         #expect(record.exposedSockets.map(\.name) == ["x"] && record.exposedSockets[0].bindings.isEmpty)
     }

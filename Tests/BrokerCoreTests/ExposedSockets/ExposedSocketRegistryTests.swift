@@ -71,7 +71,7 @@ import Testing
         defer { unsafe chmod(folder.path, 0o700) }
         let lost = ExposedSocketRegistry(
             callbackReceiver: sockets.callbackReceiver,
-            file: StateFile(directory: folder.path + "/nowhere", name: "grants.json"),
+            file: StateFile(directory: folder.path + "/nowhere", name: "exposed-sockets.json"),
             clock: clock.clock, binding: house.bindings.find, record: told.note)
         guard case .vaultFailed? = await error({ () throws(BrokerError) in try await lost.add(order("one")) }) else {
             throw Unexpected()
@@ -132,23 +132,24 @@ import Testing
     }
 
     @Test(arguments: [
-        "", "{}", "[]", #"{"version":2,"grants":[]}"#, #"{"version":1,"grants":[{}]}"#,
-        #"{"version":1,"grants":[{"id":"a","name":"../x","accounts":["work"],"created_at":1}]}"#,
-        #"{"version":1,"grants":[{"id":"a","name":"x","accounts":["work"],"scope":"openid","created_at":1}]}"#,
-        #"{"version":1,"grants":[{"id":"a","name":"x","accounts":["work"],"ttl":5,"created_at":1}]}"#,
-        #"{"version":1,"grants":[{"id":"a","name":"x","accounts":["work","/"],"created_at":1}]}"#,
-        #"{"version":1,"grants":[{"id":"a","name":"x","accounts":["work"],"allow_uids":[-1],"created_at":1}]}"#,
-        #"{"version":1,"grants":[{"id":"a","name":"x","accounts":["work"],"bindings":[],"created_at":1}]}"#,
-        #"{"version":1,"grants":[],"configured":{}}"#, #"{"version":1,"grants":[],"configured":[{"name":"x"}]}"#,
-        #"{"version":1,"grants":[],"configured":[{"name":"x","digest":"d","ending":"later"}]}"#,
-        #"{"version":1,"grants":[],"configured":[{"name":"x","digest":"d","ttl":5}]}"#,
+        "", "{}", "[]", #"{"version":2,"exposed_sockets":[]}"#, #"{"version":1,"exposed_sockets":[{}]}"#,
+        #"{"version":1,"exposed_sockets":[{"id":"a","name":"../x","accounts":["work"],"created_at":1}]}"#,
+        #"{"version":1,"exposed_sockets":[{"id":"a","name":"x","accounts":["work"],"scope":"openid","created_at":1}]}"#,
+        #"{"version":1,"exposed_sockets":[{"id":"a","name":"x","accounts":["work"],"ttl":5,"created_at":1}]}"#,
+        #"{"version":1,"exposed_sockets":[{"id":"a","name":"x","accounts":["work","/"],"created_at":1}]}"#,
+        #"{"version":1,"exposed_sockets":[{"id":"a","name":"x","accounts":["work"],"allow_uids":[-1],"created_at":1}]}"#,
+        #"{"version":1,"exposed_sockets":[{"id":"a","name":"x","accounts":["work"],"bindings":[],"created_at":1}]}"#,
+        #"{"version":1,"exposed_sockets":[],"configured":{}}"#,
+        #"{"version":1,"exposed_sockets":[],"configured":[{"name":"x"}]}"#,
+        #"{"version":1,"exposed_sockets":[],"configured":[{"name":"x","digest":"d","ending":"later"}]}"#,
+        #"{"version":1,"exposed_sockets":[],"configured":[{"name":"x","digest":"d","ttl":5}]}"#,
     ])
     func `a file that makes no sense opens nothing, and is not lost`(text: String) async throws {
         try folder.file.write(Array(text.utf8))
         let sessionManager = sessionManager()
         await sessionManager.restore()
         #expect(sockets.open.isEmpty && told.all == ["damaged"])
-        #expect(try StateFile(directory: folder.path, name: "grants.json.damaged").read(atMost: 1_000) != nil)
+        #expect(try StateFile(directory: folder.path, name: "exposed-sockets.json.damaged").read(atMost: 1_000) != nil)
         try await sessionManager.add(order("one"))
     }
 }

@@ -68,10 +68,10 @@ final class ExposedSocketFolder: Sendable {
         path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
     deinit {
-        for name in ["grants.json", "grants.json.damaged", "grants.made"] { unsafe unlink("\(path)/\(name)") }
+        for name in ["exposed-sockets.json", "exposed-sockets.json.damaged", "exposed-sockets.made"] { unsafe unlink("\(path)/\(name)") }
         unsafe rmdir(path)
     }
-    var file: StateFile { StateFile(directory: path, name: "grants.json") }
+    var file: StateFile { StateFile(directory: path, name: "exposed-sockets.json") }
 }
 
 /// A daemon's worth of them. Each ``book()`` is another start.

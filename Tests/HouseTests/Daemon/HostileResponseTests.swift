@@ -68,7 +68,7 @@ import Testing
         try await Stage.play("", startsDaemon: false) { stage in
             let answer: JSON = [
                 "version": "0", "uptime": 1, "vault": ["locked": false], "accounts": [:],
-                "grant": ["name": "far", "accounts": ["work", .string(Self.name)]],
+                "exposed_socket": ["name": "far", "accounts": ["work", .string(Self.name)]],
             ]
             let run = try await ask(answer, "doctor", on: stage)
             #expect(run.lines.filter { $0.contains(" session ") }.map { $0.contains(" work: ") } == [true], "\(run)")
@@ -86,7 +86,8 @@ import Testing
             .init("options", ["challenge": word]), .init("migration", ["from": word, "to": word]),
             .init("checks", [["check": word, "message": word, "level": "wrong", "command": word]]),
             .init("entries", [["time": 1, "event": word, "account": word, "x": word]]),
-            .init("grants", [["name": word, "accounts": [word], "scope": word, "source": word, "socket": word]]),
+            .init(
+                "exposed_sockets", [["name": word, "accounts": [word], "scope": word, "source": word, "socket": word]]),
             .init("closed", [["name": word, "detail": word]]),
             .init("passkeys", [["id": word, "friendly_name": word, "created_at": word]]),
             .init("identities", [["identity_id": word, "id": word, "provider": word]]),

@@ -37,7 +37,7 @@ import Testing
         ("POST", "/v1/vault/unlock", ["pass_phrase": "x"], "pass_phrase", "passphrase"),
         ("POST", "/v1/vault/rekey", ["key_sources": "passphrase"], "key_sources", "key_source"),
         ("POST", "/v1/registrations", ["acount": "x", "issuer": "https://x"], "acount", "account"),
-        ("POST", "/v1/grants", ["name": "x", "acounts": []], "acounts", "accounts"),
+        ("POST", "/v1/exposed-sockets", ["name": "x", "acounts": []], "acounts", "accounts"),
         ("POST", "/v1/diagnostics/links", ["shceme": "x"], "shceme", "scheme"),
     ]
 

@@ -115,7 +115,8 @@ import Testing
                 "/", "/v1", "/v1/", "/v1/nothing", "/v2/status", "/V1/status", "/v1/status/", "/v1//status",
                 "//v1/status",
                 "/v1/accounts/", "/v1/accounts/work/", "/v1/accounts/work/nothing", "/v1/flows/", "/v1/../v1/status",
-                "/v1/%73tatus", "/v1/grants/x/y", "/v1/vault", "/v1/diagnostics/x", "/v1/accounts/work/session/x",
+                "/v1/%73tatus", "/v1/exposed-sockets/x/y", "/v1/vault", "/v1/diagnostics/x",
+                "/v1/accounts/work/session/x",
             ]
             for path in nowhere {
                 let answer = try await stage.api("GET", path)

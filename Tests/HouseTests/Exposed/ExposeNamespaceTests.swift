@@ -133,8 +133,9 @@ private func runs(_ arguments: [String]) -> Bool {
             let other = try await inside(Stranger.uid, ["/bin/sh", "-c", ask])
             #expect(other.out.hasPrefix(" curl ") && other.out != " curl 0\n", "\(other)")
             let entries = try await stage.api("GET", "/v1/audit")["entries"]?.array ?? []
-            #expect(entries.contains { $0["event"] == "grant_refused" && $0["uid"]?.integer == Int(Stranger.uid) })
-            #expect(entries.contains { $0["grant"] == "ci" && $0["uid"]?.integer == Int(uid) })
+            #expect(
+                entries.contains { $0["event"] == "exposed_socket_refused" && $0["uid"]?.integer == Int(Stranger.uid) })
+            #expect(entries.contains { $0["exposed_socket"] == "ci" && $0["uid"]?.integer == Int(uid) })
         }
     }
 }

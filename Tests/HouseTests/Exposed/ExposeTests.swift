@@ -80,8 +80,9 @@ import Testing
                 ("GET", "/v1/accounts/home", nil), ("GET", "/v1/accounts/home/session", nil),
                 ("POST", "/v1/accounts/mail/sign-in", "{}"), ("POST", "/v1/accounts/mail/refresh", "{}"),
                 ("DELETE", "/v1/accounts/mail/session", nil), ("GET", "/v1/events", nil), ("GET", "/v1/flows", nil),
-                ("POST", "/v1/callbacks", #"{"url":"x"}"#), ("GET", "/v1/grants", nil), ("GET", "/v1/audit", nil),
-                ("POST", "/v1/grants", #"{"name":"more","account":"mail"}"#), ("GET", "/v1/peer", nil),
+                ("POST", "/v1/callbacks", #"{"url":"x"}"#), ("GET", "/v1/exposed-sockets", nil),
+                ("GET", "/v1/audit", nil),
+                ("POST", "/v1/exposed-sockets", #"{"name":"more","account":"mail"}"#), ("GET", "/v1/peer", nil),
                 ("GET", "/v1/openapi.json", nil), ("POST", "/v1/vault/lock", nil), ("POST", "/v1/reload", nil),
                 ("GET", "/v1/nothing", nil), ("GET", "/v1/accounts/mail/session?sign_in=wait", nil),
                 ("GET", "/v1/accounts/mail/session?include=id_token", nil),
@@ -121,7 +122,8 @@ import Testing
             let grant = try JSON(parsing: Array(made.out.utf8))
             #expect(grant["socket"]?.string == exposed("ci", stage) && grant["accounts"] == ["home", "mail"])
             let listed = try await stage.ringback("expose", "list", "--json")
-            #expect(try JSON(parsing: Array(listed.out.utf8))["grants"]?.array?.map { $0["id"] } == [grant["id"]])
+            #expect(
+                try JSON(parsing: Array(listed.out.utf8))["exposed_sockets"]?.array?.map { $0["id"] } == [grant["id"]])
             #expect(try await stage.ringback("expose", "list").out.contains("ci    home,mail"))
             let open = try Connection(to: .unix(exposed("ci", stage)))
             try await open.send(Stage.request("GET", "/v1/status"))
@@ -142,7 +144,7 @@ import Testing
             let open = try Connection(to: .unix(exposed("short", stage)))
             #expect(try await open.readToEnd() == "")
             let list = try await stage.ringback("expose", "list", "--json")
-            #expect(list.out == "{\"grants\":[],\"closed\":[]}\n")
+            #expect(list.out == "{\"exposed_sockets\":[],\"closed\":[]}\n")
             #expect(FileTree.names(in: "\(stage.directory)/run/ringback/exposed") == [])
         }
     }
@@ -155,11 +157,11 @@ import Testing
             try await stage.stopDaemon()
             #expect(FileTree.names(in: "\(stage.directory)/run/ringback/exposed") == [])
             try await stage.startDaemon()
-            let grant = try await stage.api("GET", "/v1/grants/long")
+            let grant = try await stage.api("GET", "/v1/exposed-sockets/long")
             #expect(grant["id"] == (try JSON(parsing: Array(made.out.utf8)))["id"])
             #expect(try await remote(stage, exposed("long", stage), "token", "mail").status == 0)
             try await stage.eventually("the end of short") {
-                try await stage.api("GET", "/v1/grants")["grants"]?.array?.count == 1
+                try await stage.api("GET", "/v1/exposed-sockets")["exposed_sockets"]?.array?.count == 1
             }
         }
     }
@@ -250,12 +252,12 @@ import Testing
             _ = try await remote(stage, exposed("ci", stage), "token", "mail")
             try await stage.ringback("expose", "revoke", "ci")
             let entries = try await stage.api("GET", "/v1/audit")["entries"]?.array ?? []
-            let given = entries.first { $0["event"] == "hand_out" && $0["grant"] == "ci" }
+            let given = entries.first { $0["event"] == "hand_out" && $0["exposed_socket"] == "ci" }
             #expect(given?["account"] == "mail" && given?["scope"] == "openid")
             #expect(given?["executable"]?.string?.hasSuffix("/ringback") == true)
-            #expect(entries.contains { $0["event"] == "grant_opened" && $0["grant"] == "ci" })
-            #expect(entries.contains { $0["event"] == "grant_closed" && $0["reason"] == "revoked" })
-            #expect(try await stage.ringback("audit").out.contains("grant=ci"))
+            #expect(entries.contains { $0["event"] == "exposed_socket_opened" && $0["exposed_socket"] == "ci" })
+            #expect(entries.contains { $0["event"] == "exposed_socket_closed" && $0["reason"] == "revoked" })
+            #expect(try await stage.ringback("audit").out.contains("exposed_socket=ci"))
         }
     }
 

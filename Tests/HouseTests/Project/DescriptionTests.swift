@@ -162,13 +162,15 @@ private final class Reader {
     }
 
     private func askOfGrants(_ reader: Reader) async throws {
-        let (create, one, revoke) = ("POST /v1/grants", "GET /v1/grants/{id}", "DELETE /v1/grants/{id}")
+        let (create, one, revoke) = (
+            "POST /v1/exposed-sockets", "GET /v1/exposed-sockets/{id}", "DELETE /v1/exposed-sockets/{id}"
+        )
         let wish: JSON = ["name": "ci", "accounts": ["work"], "scope": "openid", "ttl": 60, "allow_uids": [4_711]]
         let id = try await reader.ask(create, body: wish, status: 201)["id"]?.string ?? ""
         try await reader.ask(create, body: wish, status: 409)
         try await reader.ask(create, body: ["name": "ci", "socket": "/tmp/x"], status: 400)
         try await reader.ask(create, body: ["name": "other", "account": "none"], status: 404)
-        try await reader.ask("GET /v1/grants", status: 200)
+        try await reader.ask("GET /v1/exposed-sockets", status: 200)
         for word in [id, "ci"] { try await reader.ask(one, word, status: 200) }
         try await reader.ask(revoke, id, status: 200)
         try await reader.ask(revoke, id, status: 404)
