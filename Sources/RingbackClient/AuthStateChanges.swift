@@ -116,7 +116,7 @@ struct EventPump: Sendable {
         _ lastID: inout String?, _ failures: inout Int,
         _ deliver: (Result<AuthStateChanges.Element, RingbackError>) -> Void
     ) throws(RingbackError) {
-        guard RequestTarget.isAccountName(account) else { _ = try RequestTarget.account(account); return }
+        try RequestTarget.checkAccount(account)
         let calls = BrokerCalls(
             socket: try SocketPlace.path(stated: socket), application: application, interruption: interruption)
         let events = try calls.openEvents(account: account, lastEventID: lastID)

@@ -29,14 +29,7 @@ package struct BrokerCalls: Sendable {
         timeout: Duration = .seconds(30), onTick: (() -> Void)? = nil
     ) throws(RingbackError) -> JSON {
         let target = try RequestTarget.of(endpoint, values, query: query)
-        return try call(endpoint.method.rawValue, target, body: body, timeout: timeout, onTick: onTick)
-    }
-
-    /// The same for a target that is written out.
-    package func call(
-        _ method: String, _ target: String, body: JSON? = nil, timeout: Duration = .seconds(30),
-        onTick: (() -> Void)? = nil
-    ) throws(RingbackError) -> JSON {
+        let method = endpoint.method.rawValue
         let connection = try SocketConnection(
             unixPath: socket, deadline: .now + timeout, interruption: interruption)
         connection.onTick = onTick

@@ -1,3 +1,4 @@
+internal import RingbackAPI
 import StrictJSON
 
 /// Ringback for apps: sessions, sign-ins and their events, over the daemon's Unix socket.

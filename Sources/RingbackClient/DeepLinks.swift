@@ -1,3 +1,4 @@
+internal import RingbackAPI
 package import StrictJSON
 
 /// A link of the app's URL scheme that the person followed, and that ended no sign-in.

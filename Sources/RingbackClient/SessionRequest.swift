@@ -20,16 +20,17 @@ package struct SessionRequest: Sendable {
 extension BrokerCalls {
     package func session(_ request: SessionRequest) throws(RingbackError) -> JSON {
         let endpoint: Endpoint = request.account == nil ? .getSessionByIssuer : .getSession
-        let target = try RequestTarget.of(
-            endpoint, request.account.map { [$0] } ?? [],
-            query: [
-                ("issuer", request.issuer), ("min_valid", request.minValid.map(String.init)),
-                ("timeout", request.timeout.map(String.init)), ("scope", request.scope),
-                ("audience", request.audience), ("resource", request.resource), ("kind", request.kind),
-                ("subject", request.subject), ("include", request.include),
-            ])
+        let query = [
+            ("issuer", request.issuer), ("min_valid", request.minValid.map(String.init)),
+            ("timeout", request.timeout.map(String.init)), ("scope", request.scope),
+            ("audience", request.audience), ("resource", request.resource), ("kind", request.kind),
+            ("subject", request.subject), ("include", request.include),
+        ]
         do throws(RingbackError) {
-            return try call(target, for: request)
+            // The daemon bounds the wait (600 s at most); the rest is for a daemon that is stuck.
+            return try call(
+                endpoint, request.account.map { [$0] } ?? [], query: query,
+                timeout: .seconds(min(max(request.timeout ?? 30, 0), 600) + 5))
         } catch {
             // A restricted socket gives tokens and nothing beside them: who the person is stands in the account.
             guard error.kind == .policyDenied, request.include == "user" else { throw error }
@@ -39,10 +40,5 @@ extension BrokerCalls {
             if let name = answer["account"]?.string { answer["user"] = (try? account(name))?["user"] }
             return .object(answer)
         }
-    }
-
-    private func call(_ target: String, for request: SessionRequest) throws(RingbackError) -> JSON {
-        // The daemon bounds the wait (600 s at most); the rest is for a daemon that is stuck.
-        return try call("GET", target, timeout: .seconds(min(max(request.timeout ?? 30, 0), 600) + 5))
     }
 }

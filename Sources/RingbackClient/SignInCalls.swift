@@ -1,3 +1,4 @@
+internal import RingbackAPI
 package import StrictJSON
 
 /// The sign-in's calls in the order a person lives them: start or join, wait, withdraw.

@@ -9,7 +9,7 @@ import Testing
         let daemon = try FakeDaemon { _ in .json(200, #"{"version":"1"}"#) }
         var calls = BrokerCalls(daemon)
         calls.language = "ru"
-        #expect(try calls.call("POST", "/v1/reload", body: ["a": 1])["version"]?.string == "1")
+        #expect(try calls.call(.reload, body: ["a": 1])["version"]?.string == "1")
         let request = try #require(daemon.requests.first)
         #expect(request.hasPrefix("POST /v1/reload HTTP/1.1\r\nHost: ringback\r\n"))
         #expect(request.contains("Ringback-Application: test\r\n"))
@@ -24,7 +24,7 @@ import Testing
             .bytes("HTTP/1.1 429 X\r\nRetry-After: 7\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
         }
         do throws(RingbackError) {
-            _ = try BrokerCalls(daemon).call("GET", "/v1/status")
+            _ = try BrokerCalls(daemon).call(.getStatus)
             Issue.record("no error")
         } catch {
             #expect(error.kind == .rateLimited)
@@ -39,12 +39,12 @@ import Testing
         let daemon = try FakeDaemon { _ in
             .bytes("HTTP/1.1 200 X\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: 4\r\n\r\na 1\n")
         }
-        #expect(try BrokerCalls(daemon).text("/v1/metrics") == "a 1\n")
+        #expect(try BrokerCalls(daemon).text(.getMetrics) == "a 1\n")
         #expect(daemon.requests.first?.contains("Accept: text/plain, application/problem+json\r\n") == true)
         let refusing = try FakeDaemon { _ in .json(404, #"{"code":"not_found"}"#) }
-        #expect(kind { () throws(RingbackError) in try BrokerCalls(refusing).text("/v1/metrics") } == "not_found")
+        #expect(kind { () throws(RingbackError) in try BrokerCalls(refusing).text(.getMetrics) } == "not_found")
         let odd = try FakeDaemon { _ in .json(200, "{}") }
-        #expect(kind { () throws(RingbackError) in try BrokerCalls(odd).text("/v1/metrics") } == .badAnswer)
+        #expect(kind { () throws(RingbackError) in try BrokerCalls(odd).text(.getMetrics) } == .badAnswer)
     }
 
     @Test func `the status tells of the vault and of what is pending, if the daemon does`() throws {
@@ -58,7 +58,7 @@ import Testing
 
     @Test func `a code of a newer daemon is kept as it is`() throws {
         let daemon = try FakeDaemon { _ in .json(418, #"{"code":"teapot","recovery":"brew"}"#) }
-        #expect(kind { () throws(RingbackError) in try BrokerCalls(daemon).call("GET", "/v1/status") } == "teapot")
+        #expect(kind { () throws(RingbackError) in try BrokerCalls(daemon).call(.getStatus) } == "teapot")
     }
 
     @Test func `every code of the API is a kind of the same name`() {
@@ -76,7 +76,7 @@ import Testing
     ])
     func `an answer that is not what the API promises is a bad answer`(text: String) throws {
         let daemon = try FakeDaemon { _ in .bytes(text) }
-        #expect(kind { () throws(RingbackError) in try BrokerCalls(daemon).call("GET", "/v1/status") } == .badAnswer)
+        #expect(kind { () throws(RingbackError) in try BrokerCalls(daemon).call(.getStatus) } == .badAnswer)
     }
 
     @Test(arguments: [
@@ -87,25 +87,25 @@ import Testing
     ])
     func `a body ends by its length, by its last chunk, or with the connection`(text: String) throws {
         let daemon = try FakeDaemon { _ in .bytes(text) }
-        #expect(try BrokerCalls(daemon).call("GET", "/v1/status") == ["a": 1])
+        #expect(try BrokerCalls(daemon).call(.getStatus) == ["a": 1])
     }
 
     @Test func `without a daemon the kind is no_daemon`() {
         let calls = BrokerCalls(socket: "/tmp/there-is-no-such-directory/s", application: "test")
-        #expect(kind { () throws(RingbackError) in try calls.call("GET", "/v1/status") } == .noDaemon)
+        #expect(kind { () throws(RingbackError) in try calls.call(.getStatus) } == .noDaemon)
         let long = BrokerCalls(socket: "/" + String(repeating: "x", count: 200), application: "test")
-        #expect(kind { () throws(RingbackError) in try long.call("GET", "/v1/status") } == .noDaemon)
+        #expect(kind { () throws(RingbackError) in try long.call(.getStatus) } == .noDaemon)
     }
 
     @Test func `a connection closed without a byte is no daemon`() throws {
         let daemon = try FakeDaemon { _ in .bytes("") }
-        #expect(kind { () throws(RingbackError) in try BrokerCalls(daemon).call("GET", "/v1/status") } == .noDaemon)
+        #expect(kind { () throws(RingbackError) in try BrokerCalls(daemon).call(.getStatus) } == .noDaemon)
     }
 
     @Test func `a daemon that does not answer costs the bound`() throws {
         let daemon = try FakeDaemon { _ in .hold("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{") }
         let kind = kind { () throws(RingbackError) in
-            try BrokerCalls(daemon).call("GET", "/v1/status", timeout: .milliseconds(50))
+            try BrokerCalls(daemon).call(.getStatus, timeout: .milliseconds(50))
         }
         #expect(kind == .timedOut)
     }
@@ -118,7 +118,7 @@ import Testing
         }
         let calls = BrokerCalls(daemon, interruption)
         for _ in 0..<2 {
-            #expect(kind { () throws(RingbackError) in try calls.call("GET", "/v1/status") } == .cancelled)
+            #expect(kind { () throws(RingbackError) in try calls.call(.getStatus) } == .cancelled)
         }
     }
 

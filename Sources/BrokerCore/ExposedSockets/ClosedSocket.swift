@@ -46,7 +46,7 @@ public struct ClosedSocket: Sendable, Equatable {
             case .revoked: "It was revoked. It stays closed until its table is changed, at \(place)."
             case .expired: "Its time is over. It stays closed until its table is changed, at \(place)."
             case .forgotten:
-                "The record of what was revoked (grants.json in the state directory) was lost or damaged, so this may have "
+                "The record of what was revoked (exposed-sockets.json in the state directory) was lost or damaged, so this may have "
                     + "been revoked. It stays closed until its table is changed, at \(place)."
             case .nameTaken:
                 "A socket of this name was made by ringback expose, and stays as it was. Give the table at \(place) "

@@ -1,3 +1,4 @@
+internal import RingbackAPI
 package import StrictJSON
 
 /// A passkey of a person's, at a Supabase project.

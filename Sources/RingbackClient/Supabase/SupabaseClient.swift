@@ -1,3 +1,4 @@
+internal import RingbackAPI
 import StrictJSON
 
 /// What a person does at a Supabase project. Elsewhere each ends with `method_unsupported`.
@@ -26,7 +27,7 @@ extension BrokerClient {
         if let timeout { fields["timeout"] = .integer(timeout) }
         if switchSubject { fields["switch_subject"] = true }
         if replace { fields["replace"] = true }
-        return try await begin(account, "/sign-in", fields)
+        return try await begin(.signIn, account, fields)
     }
 
     /// Redeems the code that the person got. A wrong one fails and leaves the flow as it is.
@@ -63,7 +64,7 @@ extension BrokerClient {
     ) async throws(RingbackError) -> Beginning {
         var body = JSONObject([.init("email", .string(email))])
         body["captcha_token"] = captchaToken.map { .string($0) }
-        return try await begin(account, "/password-reset", body)
+        return try await begin(.resetPassword, account, body)
     }
 
     // MARK: The user

@@ -10,14 +10,6 @@ package enum RequestTarget {
         return bytes.allSatisfy { isLowerOrDigit($0) || "._-".utf8.contains($0) }
     }
 
-    /// `/v1/accounts/NAME` with what follows it.
-    ///
-    /// - Throws: `account_not_found` for what no account can be called.
-    package static func account(_ name: String, _ rest: String = "") throws(RingbackError) -> String {
-        try checkAccount(name)
-        return "/v1/accounts/\(name)\(rest)"
-    }
-
     /// - Throws: `account_not_found` for what no account can be called.
     package static func checkAccount(_ name: String) throws(RingbackError) {
         guard isAccountName(name) else {

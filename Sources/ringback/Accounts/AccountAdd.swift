@@ -1,4 +1,5 @@
 import ArgumentParser
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -82,7 +83,7 @@ struct AccountAdd: ParsableCommand {
     ) throws(RingbackError) -> (JSON, RegisteredAccount?) {
         let calls = try daemon.calls()
         // Nothing is read from a person, or said to a provider, for a daemon that is not there.
-        _ = try calls.call("GET", "/v1/status")
+        _ = try calls.call(.getStatus)
         var draft = description
         draft.clientID = AccountRegistration.standIn
         try checkDraft(draft, file)

@@ -78,7 +78,7 @@ struct AccountRegistration: ParsableArguments {
             body["initial_access_token"] = .string(try AccountToken.read(from: tokenDescriptor))
         }
         do throws(RingbackError) {
-            let answer = try calls.call("POST", "/v1/registrations", body: .object(body), timeout: .seconds(120))
+            let answer = try calls.call(.register, body: .object(body), timeout: .seconds(120))
             return try RegisteredAccount(reading: answer)
         } catch {
             throw AccountRegistration.explained(error, name)
@@ -90,18 +90,17 @@ struct AccountRegistration: ParsableArguments {
         _ registered: RegisteredAccount, _ name: String, _ description: AccountDescription, _ calls: BrokerCalls
     ) -> String {
         let issuer = description.issuer ?? ""
-        let target = RequestTarget.query(
-            "/v1/registrations/\(name)",
-            [
-                ("issuer", issuer), ("client_id", registered.clientID), ("ca_file", description.absoluteCAFile),
-            ])
+        let query: [(String, String?)] = [
+            ("issuer", issuer), ("client_id", registered.clientID), ("ca_file", description.absoluteCAFile),
+        ]
         let client = Sanitizer.line(registered.clientID)
         do throws(RingbackError) {
-            let answer = try calls.call("DELETE", target, timeout: .seconds(60))
+            let answer = try calls.call(.deleteRegistration, [name], query: query, timeout: .seconds(60))
             return answer["deleted_at_provider"]?.bool == true
                 ? "The registration of the client \(client) was deleted again."
                 : "The client \(client) stays registered at \(issuer), which gave nothing to delete it with."
         } catch {
+            let target = (try? RequestTarget.of(.deleteRegistration, [name], query: query)) ?? ""
             return "The client \(client) stays registered at \(issuer): it could not be deleted "
                 + "(\(Sanitizer.line(error.detail, limit: 400)))\nThe vault keeps what deletes it: DELETE \(target)"
         }
@@ -120,7 +119,7 @@ struct AccountRegistration: ParsableArguments {
             "access_denied": "It may register clients by hand alone; then add the account with --client-id.",
         ]
         if let code = error.problem?.extensions["provider_code"]?.string, let step = steps[code] {
-            error.detail += " " + step
+            error.advice = step
         }
         return error
     }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -13,7 +14,7 @@ struct Reload: ParsableCommand {
 
     func run() throws {
         try present { () throws(RingbackError) in
-            let answer = try daemon.calls().call("POST", "/v1/reload")
+            let answer = try daemon.calls().call(.reload)
             guard !json.isWanted else { return Output.json(answer) }
             Output.line("The configuration was read again.")
             let tables = (answer["restart_needed"]?.array ?? []).compactMap(\.string)

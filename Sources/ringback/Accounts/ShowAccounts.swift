@@ -1,4 +1,5 @@
 import ArgumentParser
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -16,7 +17,7 @@ struct ShowAccounts: ParsableCommand {
     func run() throws {
         try present(account: account) { () throws(RingbackError) in
             let calls = try daemon.calls()
-            let answer = if let account { try calls.account(account) } else { try calls.call("GET", "/v1/accounts") }
+            let answer = if let account { try calls.account(account) } else { try calls.call(.listAccounts) }
             guard !json.isWanted else { return Output.json(answer) }
             let documents = account == nil ? answer["accounts"]?.array ?? [] : [answer]
             guard !documents.isEmpty else {

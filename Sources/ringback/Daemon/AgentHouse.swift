@@ -1,4 +1,5 @@
 import Glibc
+import RingbackAPI
 import RingbackClient
 
 /// The private directory of an agent and the daemon in it. What was begun is ended: the daemon first, then the
@@ -44,7 +45,7 @@ final class AgentHouse {
         let end = ContinuousClock.now + .seconds(20)
         while true {
             do throws(RingbackError) {
-                _ = try calls.call("GET", "/v1/status", timeout: .seconds(5))
+                _ = try calls.call(.getStatus, timeout: .seconds(5))
                 return nil
             } catch {
                 guard error.kind == .noDaemon, ContinuousClock.now < end else { throw error }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -31,13 +32,12 @@ struct Audit: ParsableCommand {
 
     func run() throws {
         try present { () throws(RingbackError) in
-            let target = RequestTarget.query(
-                "/v1/audit",
-                [
+            let answer = try daemon.calls().call(
+                .getAudit,
+                query: [
                     ("since", since.flatMap { Audit.instant($0, now: TimeText.now()) }), ("account", account),
                     ("limit", limit.map { String($0) }),
                 ])
-            let answer = try daemon.calls().call("GET", target)
             let entries = answer["entries"]?.array ?? []
             defer {
                 if answer["truncated"]?.bool == true {

@@ -23,7 +23,7 @@ struct Events: ParsableCommand {
         try present(account: account) { () throws(RingbackError) in
             do throws(RingbackError) {
                 // The path first: an impossible name is told as such.
-                if let account { _ = try RequestTarget.account(account) }
+                if let account { try RequestTarget.checkAccount(account) }
                 let events = try daemon.calls(try Signals.interruption()).openEvents(
                     account: account, isTelemetry: telemetry)
                 while let event = try events.next() { try show(event) }

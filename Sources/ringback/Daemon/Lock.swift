@@ -1,4 +1,5 @@
 import ArgumentParser
+import RingbackAPI
 import RingbackClient
 import Terminal
 
@@ -12,7 +13,7 @@ struct Lock: ParsableCommand {
 
     func run() throws {
         try present { () throws(RingbackError) in
-            let answer = try daemon.calls().call("POST", "/v1/vault/lock")
+            let answer = try daemon.calls().call(.lockVault)
             if json.isWanted { Output.json(answer) } else { Output.line("The vault is locked.") }
         }
     }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import RingbackAPI
 import RingbackClient
 import Terminal
 
@@ -11,7 +12,7 @@ struct ShowMetrics: ParsableCommand {
 
     func run() throws {
         try present { () throws(RingbackError) in
-            let text = try daemon.calls().text("/v1/metrics")
+            let text = try daemon.calls().text(.getMetrics)
             for line in text.split(separator: "\n") { Output.line(Sanitizer.line(String(line), limit: 4_096)) }
         }
     }

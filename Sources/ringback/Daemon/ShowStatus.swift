@@ -1,4 +1,5 @@
 import ArgumentParser
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -12,7 +13,7 @@ struct ShowStatus: ParsableCommand {
     func run() throws {
         try present { () throws(RingbackError) in
             let calls = try daemon.calls()
-            let answer = try calls.call("GET", "/v1/status")
+            let answer = try calls.call(.getStatus)
             guard !json.isWanted else { return Output.json(answer) }
             let status = try DaemonStatus(reading: answer)
             // A restricted socket tells less.
@@ -40,7 +41,7 @@ struct ShowStatus: ParsableCommand {
     /// What the person may want to know of: sessions that cannot be renewed for now, sign-outs not yet told.
     private func showWhatWaits(_ status: DaemonStatus, _ answer: JSON, _ calls: BrokerCalls) throws(RingbackError) {
         var stale: [String] = []
-        for document in try calls.call("GET", "/v1/accounts")["accounts"]?.array ?? []
+        for document in try calls.call(.listAccounts)["accounts"]?.array ?? []
         where document["stale"]?.bool == true {
             stale.append(document["name"]?.string ?? "?")
         }

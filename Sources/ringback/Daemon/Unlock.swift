@@ -1,4 +1,5 @@
 import ArgumentParser
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -17,14 +18,14 @@ struct Unlock: ParsableCommand {
     func run() throws {
         try present { () throws(RingbackError) in
             let calls = try daemon.calls()
-            let vault = try calls.call("GET", "/v1/status")["vault"]
+            let vault = try calls.call(.getStatus)["vault"]
             var body = JSONObject()
             if vault?["key_source"]?.string == "passphrase", vault?["locked"]?.bool == true {
                 let isNew = vault?["needs_new_passphrase"]?.bool == true
                 body["passphrase"] = .string(
                     isNew ? try Passphrase.readNew() : try Passphrase.read("Passphrase (it is not shown): "))
             }
-            let answer = try calls.call("POST", "/v1/vault/unlock", body: .object(body), timeout: .seconds(150))
+            let answer = try calls.call(.unlockVault, body: .object(body), timeout: .seconds(150))
             if json.isWanted { Output.json(answer) } else { Output.line("The vault is open.") }
         }
     }

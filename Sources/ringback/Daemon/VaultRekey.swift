@@ -1,4 +1,5 @@
 import ArgumentParser
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -44,7 +45,7 @@ struct VaultRekey: ParsableCommand {
             let calls = try daemon.calls()
             var body = JSONObject([.init("key_source", .string(keySource.rawValue))])
             if keySource == .passphrase { body["passphrase"] = .string(try Passphrase.readNew()) }
-            let answer = try calls.call("POST", "/v1/vault/rekey", body: .object(body), timeout: .seconds(150))
+            let answer = try calls.call(.rekeyVault, body: .object(body), timeout: .seconds(150))
             guard !json.isWanted else { return Output.json(answer) }
             Output.line("The vault's key: \(Sanitizer.line(answer["key_source"]?.string ?? keySource.rawValue))")
             if let protects = answer["protects"]?.string { Output.note(Sanitizer.line(protects)) }

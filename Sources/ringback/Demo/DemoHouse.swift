@@ -1,4 +1,5 @@
 import Glibc
+import RingbackAPI
 import RingbackClient
 
 /// The demo's private directory, and the daemon and the provider that live in it. What was begun is ended: processes
@@ -58,7 +59,7 @@ final class DemoHouse {
         let end = ContinuousClock.now + .seconds(20)
         while true {
             do throws(RingbackError) {
-                return try DaemonStatus(reading: try calls.call("GET", "/v1/status", timeout: .seconds(5)))
+                return try DaemonStatus(reading: try calls.call(.getStatus, timeout: .seconds(5)))
             } catch {
                 guard error.kind == .noDaemon, ContinuousClock.now < end else { throw error }
             }

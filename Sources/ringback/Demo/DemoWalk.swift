@@ -1,4 +1,5 @@
 import Glibc
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -123,8 +124,7 @@ final class DemoWalk {
 
     private func refresh(_ session: Session) throws(RingbackError) {
         step("The session is refreshed")
-        let path = try RequestTarget.account(DemoWalk.account, "/refresh")
-        _ = try calls.call("POST", path, body: ["force": true])
+        _ = try calls.call(.refresh, [DemoWalk.account], body: ["force": true])
         let renewed = try Session(reading: try calls.session(SessionRequest(account: DemoWalk.account)))
         try check(renewed.accessToken != session.accessToken, "the access token is a new one")
         try check(renewed.subject == session.subject, "the subject is the same")
@@ -132,7 +132,7 @@ final class DemoWalk {
 
     private func signOut() throws(RingbackError) {
         step("The sign-out")
-        _ = try calls.call("DELETE", try RequestTarget.account(DemoWalk.account, "/session"))
+        _ = try calls.call(.signOut, [DemoWalk.account])
         do throws(RingbackError) {
             _ = try calls.session(SessionRequest(account: DemoWalk.account))
         } catch {

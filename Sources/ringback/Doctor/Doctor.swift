@@ -100,7 +100,7 @@ struct DoctorExamination {
         }
         let calls = BrokerCalls(socket: path, application: "ringback")
         do throws(RingbackError) {
-            let answer = try calls.call("GET", "/v1/status", timeout: .seconds(5))
+            let answer = try calls.call(.getStatus, timeout: .seconds(5))
             let status = try DaemonStatus(reading: answer)
             grant = answer["exposed_socket"]
             let pid = status.pid.map { ", pid \($0)" } ?? ""
@@ -135,9 +135,9 @@ struct DoctorExamination {
 
     private mutating func askDaemon() -> JSON? {
         guard let calls else { return nil }
-        let target = RequestTarget.query("/v1/diagnostics", [("account", account)])
         do throws(RingbackError) {
-            let answer = try calls.call("GET", target, timeout: DoctorExamination.diagnosticsTimeout)
+            let answer = try calls.call(
+                .getDiagnostics, query: [("account", account)], timeout: DoctorExamination.diagnosticsTimeout)
             for place in answer["places"]?.object?.members ?? [] {
                 report.add("place", .ok, "\(place.name): \(place.value.string ?? "")")
             }
@@ -164,7 +164,7 @@ struct DoctorExamination {
                 command: "ringback config check")
         }
         let names = Set((configuration?["accounts"]?.array ?? []).compactMap { $0["name"]?.string })
-        guard let calls, let known = try? calls.call("GET", "/v1/accounts", timeout: .seconds(5))["accounts"]?.array
+        guard let calls, let known = try? calls.call(.listAccounts, timeout: .seconds(5))["accounts"]?.array
         else { return report.add("configuration", .ok, DoctorExamination.count(names)) }
         if names == Set(known.compactMap { $0["name"]?.string }) {
             report.add("configuration", .ok, DoctorExamination.count(names))

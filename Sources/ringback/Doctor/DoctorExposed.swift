@@ -1,3 +1,4 @@
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 
@@ -14,12 +15,12 @@ extension DoctorExamination {
                 .accountNotFound,
                 "This restricted socket does not show \(account), only \(shown.joined(separator: ", ")).")
         }
-        let status = try calls.call("GET", "/v1/status", timeout: .seconds(5))
+        let status = try calls.call(.getStatus, timeout: .seconds(5))
         if status["vault"]?["locked"]?.bool == true {
             report.add(
                 "vault", .warning, "The vault is locked: no session is served. \(Elsewhere.place) ringback unlock")
         }
-        let known = try calls.call("GET", "/v1/accounts", timeout: .seconds(5))["accounts"]?.array ?? []
+        let known = try calls.call(.listAccounts, timeout: .seconds(5))["accounts"]?.array ?? []
         for name in shown where account.map({ $0 == name }) ?? true {
             report.add(DoctorExamination.line(name, known.first { $0["name"]?.string == name }))
         }

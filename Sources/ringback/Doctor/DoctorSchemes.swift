@@ -1,5 +1,6 @@
 import Glibc
 import HTTPMessages
+import RingbackAPI
 import RingbackClient
 import SchemeRegistration
 import StrictJSON
@@ -87,7 +88,7 @@ struct SchemeTrips {
         }
         let link: JSON
         do throws(RingbackError) {
-            link = try calls.call("POST", "/v1/diagnostics/links", body: ["scheme": .string(scheme.name)])
+            link = try calls.call(.makeDiagnosticLink, body: ["scheme": .string(scheme.name)])
         } catch {
             // The daemon has not read of the scheme, or has too many links under way.
             return report.add(
@@ -134,7 +135,8 @@ struct SchemeTrips {
         var status: Int32?
         var end = trip.end
         while true {
-            let answer = try? calls.call("GET", "/v1/diagnostics/links/\(trip.id)?wait=1", timeout: .seconds(5))
+            let answer = try? calls.call(
+                .getDiagnosticLink, [trip.id], query: [("wait", "1")], timeout: .seconds(5))
             if answer?["arrived"]?.bool == true {
                 if status == nil { SchemeTrips.collect(trip.opener) }
                 return SchemeTrips.arrived(trip.scheme, answer?["executable"]?.string)

@@ -1,4 +1,5 @@
 import ArgumentParser
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -68,7 +69,7 @@ struct ExposeCreate: ParsableCommand {
             body["ttl"] = ttl.flatMap { TimeText.seconds(ofSpan: $0) }.map { .integer($0) }
             if !allowUid.isEmpty { body["allow_uids"] = .array(allowUid.map { .integer(Int($0)) }) }
             body["flatpak"] = flatpak.map { .string($0) }
-            let socket = try daemon.calls().call("POST", "/v1/exposed-sockets", body: .object(body))
+            let socket = try daemon.calls().call(.createExposedSocket, body: .object(body))
             guard !json.isWanted else { return Output.json(socket) }
             let own = socket["flatpak_socket"]?.string ?? socket["socket"]?.string
             Output.line(Sanitizer.line(own ?? "", limit: 4_000))

@@ -1,4 +1,5 @@
 import ArgumentParser
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -11,7 +12,7 @@ struct ExposeList: ParsableCommand {
 
     func run() throws {
         try present { () throws(RingbackError) in
-            let answer = try daemon.calls().call("GET", "/v1/exposed-sockets")
+            let answer = try daemon.calls().call(.listExposedSockets)
             guard !json.isWanted else { return Output.json(answer) }
             let sockets = answer["exposed_sockets"]?.array ?? []
             let closed = answer["closed"]?.array ?? []

@@ -1,4 +1,5 @@
 import ArgumentParser
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -16,7 +17,7 @@ struct ExposeRevoke: ParsableCommand {
 
     func run() throws {
         try present { () throws(RingbackError) in
-            let socket = try daemon.calls().call("DELETE", "/v1/exposed-sockets/\(RequestTarget.escape(name))")
+            let socket = try daemon.calls().call(.revokeExposedSocket, [name])
             if json.isWanted {
                 Output.json(socket)
             } else {

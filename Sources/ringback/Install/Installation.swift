@@ -1,5 +1,6 @@
 import ArgumentParser
 import Glibc
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -118,7 +119,7 @@ struct Installation {
             !UserManager.isActive("ringback.socket")
         else { return }
         let calls = BrokerCalls(socket: "\(runtime)/ringback/ringback.sock", application: "ringback install")
-        guard let status = try? calls.call("GET", "/v1/status", timeout: .seconds(5)) else { return }
+        guard let status = try? calls.call(.getStatus, timeout: .seconds(5)) else { return }
         let pid = status["pid"]?.integer.map { " (kill \($0))" } ?? ""
         throw RingbackError(
             "install_failed",

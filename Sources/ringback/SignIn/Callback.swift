@@ -1,3 +1,4 @@
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -39,7 +40,7 @@ enum Callback {
     ) throws(RingbackError) {
         var body = JSONObject([.init("url", .string(url))])
         if wantsNotice { body["notify"] = true }
-        let answer = try calls.call("POST", "/v1/callbacks", body: .object(body), timeout: .seconds(60))
+        let answer = try calls.call(.deliverCallback, body: .object(body), timeout: .seconds(60))
         if isJSON { Output.json(answer) }
         guard let document = answer["flow"] else {
             if !isJSON {

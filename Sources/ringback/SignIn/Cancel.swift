@@ -1,4 +1,5 @@
 import ArgumentParser
+import RingbackAPI
 import RingbackClient
 import Terminal
 
@@ -22,7 +23,7 @@ struct Cancel: ParsableCommand {
             }
             // An account may have a sign-in and a change of its person under way.
             for flow in pending {
-                let answer = try calls.call("DELETE", "/v1/flows/\(RequestTarget.escape(flow.id))?all=true")
+                let answer = try calls.call(.withdrawFlow, [flow.id], query: [("all", "true")])
                 if json.isWanted {
                     Output.json(answer)
                 } else {

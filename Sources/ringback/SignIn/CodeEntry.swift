@@ -1,3 +1,4 @@
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -94,7 +95,7 @@ struct CodeEntry {
     }
 
     private func isPending(_ flow: Flow) -> Bool {
-        guard let answer = try? patient.call("GET", "/v1/flows/\(RequestTarget.escape(flow.id))") else { return false }
+        guard let answer = try? patient.call(.getFlow, [flow.id]) else { return false }
         return Flow(reading: answer)?.status == .pending
     }
 

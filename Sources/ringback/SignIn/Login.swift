@@ -1,4 +1,5 @@
 import ArgumentParser
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -110,7 +111,7 @@ struct Login: ParsableCommand {
     /// An unknown name: the known ones, and how to add it.
     private func explained(_ error: RingbackError, _ calls: BrokerCalls) -> RingbackError {
         var error = error
-        let list = try? calls.call("GET", "/v1/accounts")["accounts"]?.array?.compactMap { $0["name"]?.string }
+        let list = try? calls.call(.listAccounts)["accounts"]?.array?.compactMap { $0["name"]?.string }
         let names = (list ?? []).map { Sanitizer.line($0) }
         error.detail =
             "There is no account “\(Sanitizer.line(account))”. "

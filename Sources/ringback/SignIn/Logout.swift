@@ -1,4 +1,5 @@
 import ArgumentParser
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 
@@ -43,11 +44,9 @@ struct Logout: ParsableCommand {
         try present { () throws(RingbackError) in names = try self.names() }
         for name in names {
             do throws(RingbackError) {
-                let path = try RequestTarget.account(name, "/session")
-                let target = RequestTarget.query(
-                    path,
-                    [("scope", scope.rawValue), ("end_session", wantsPage ? (hint ? "true" : "plain") : nil)])
-                let answer = try daemon.calls().call("DELETE", target)
+                let answer = try daemon.calls().call(
+                    .signOut, [name],
+                    query: [("scope", scope.rawValue), ("end_session", wantsPage ? (hint ? "true" : "plain") : nil)])
                 documents.append(answer)
                 if !json.isWanted {
                     Output.line(scope == .others ? "Ended every other session of \(name)" : "Signed out of \(name)")
@@ -76,7 +75,7 @@ struct Logout: ParsableCommand {
     private func names() throws(RingbackError) -> [String] {
         if let account { return [account] }
         var names: [String] = []
-        for document in try daemon.calls().call("GET", "/v1/accounts")["accounts"]?.array ?? [] {
+        for document in try daemon.calls().call(.listAccounts)["accounts"]?.array ?? [] {
             let account = try Account(reading: document)
             // One that is not loaded may hold a session: the daemon says whether it is out of reach.
             if account.state.hasSession || account.state == .loading { names.append(account.name) }

@@ -1,4 +1,5 @@
 import Glibc
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -48,11 +49,11 @@ struct PasteEntry {
         var patient = calls
         patient.interruption = nil
         do throws(RingbackError) {
-            let answer = try patient.call("POST", "/v1/callbacks", body: ["url": .string(url)], timeout: .seconds(60))
+            let answer = try patient.call(.deliverCallback, body: ["url": .string(url)], timeout: .seconds(60))
             return answer["flow"].flatMap { Flow(reading: $0) }
         } catch {
             guard ["invalid_callback", .flowExpired].contains(error.kind) else { throw error }
-            let known = try? patient.call("GET", "/v1/flows/\(RequestTarget.escape(flow.id))")
+            let known = try? patient.call(.getFlow, [flow.id])
             if let known = known.flatMap({ Flow(reading: $0) }), known.status != .pending { return known }
             Output.note("ringback: \(Sanitizer.line(error.detail, limit: 400)) The sign-in still waits.")
             return nil

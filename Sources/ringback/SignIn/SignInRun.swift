@@ -1,4 +1,5 @@
 import Glibc
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -10,7 +11,7 @@ struct SignInRun {
     /// Shows the page itself; otherwise `began` has to.
     var opensBrowser: Bool
     /// The request below the account.
-    var path = "/sign-in"
+    var endpoint = Endpoint.signIn
     /// Its body.
     var fields = JSONObject([.init("method", "browser")])
     /// Seconds; also the bound on this run's own wait, where the flow is another's and lasts longer.
@@ -78,7 +79,7 @@ struct SignInRun {
         }
         if let failure = ended.failure {
             throw projectAdvice.advised(
-                path == "/sign-in" ? SignInAdvice.advised(failure, of: ended, projectAdvice.options) : failure)
+                endpoint == .signIn ? SignInAdvice.advised(failure, of: ended, projectAdvice.options) : failure)
         }
         var patient = calls
         patient.interruption = nil
@@ -89,7 +90,7 @@ struct SignInRun {
 
     /// A conflict at the start may also be with another sign-in that is pending: then there is nothing to switch.
     private func isAnotherPerson(_ error: RingbackError, _ calls: BrokerCalls) -> Bool {
-        guard error.kind == .stateConflict, path == "/sign-in", let known = try? calls.account(account) else {
+        guard error.kind == .stateConflict, endpoint == .signIn, let known = try? calls.account(account) else {
             return false
         }
         return known["flow"] == nil && (try? Account(reading: known).state.hasSession) == true
@@ -146,7 +147,7 @@ struct SignInRun {
         let asksForPage = ["browser", "device"].contains(fields["method"]?.string)
         let progress = ProgressLine()
         defer { progress.clear() }
-        return try patient.begin(account, path, fields) {
+        return try patient.begin(endpoint, account, fields) {
             let isInterrupted = calls.interruption?.isInterrupted == true
             let name = Sanitizer.line(account)
             if isInterrupted {

@@ -1,3 +1,4 @@
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -36,8 +37,7 @@ struct FactorProof {
     private func send(_ factor: Factor, _ channel: String?) throws(RingbackError) -> String? {
         var body = JSONObject()
         body["channel"] = channel.map { .string($0) }
-        let path = "/factors/\(RequestTarget.escape(factor.id))/challenge"
-        let id = try calls.project("POST", account, path, body: body)["id"]?.string
+        let id = try calls.project(.challengeFactor, account, factor.id, body: body)["id"]?.string
         Output.note("A code was sent to \(Sanitizer.line(factor.phone ?? "the phone")).")
         return id
     }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -29,9 +30,8 @@ struct MigrateUser: ParsableCommand {
 
     func run() throws {
         try present(account: account) { () throws(RingbackError) in
-            let path = try RequestTarget.account(account, "/migration")
             let answer = try daemon.calls().call(
-                done ? "DELETE" : "POST", path, body: from.map { ["from": .string($0)] })
+                done ? .acknowledgeMigration : .migrate, [account], body: from.map { ["from": .string($0)] })
             guard !json.isWanted else { return Output.json(answer) }
             guard let migration = answer["migration"] else {
                 return Output.line("\(Sanitizer.line(account)) has nothing to migrate.")

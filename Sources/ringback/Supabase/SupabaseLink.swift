@@ -1,4 +1,5 @@
 import ArgumentParser
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -55,7 +56,7 @@ struct SupabaseLink: ParsableCommand {
         try present(account: account) { () throws(RingbackError) in
             let interruption = try Signals.interruption()
             var run = SignInRun(account: account, opensBrowser: !noBrowser)
-            run.path = "/identities"
+            run.endpoint = .linkIdentity
             run.timeout = timeout
             run.fields = JSONObject([.init("oauth_provider", .string(upstream))])
             SignInOptions.addRequest(to: &run.fields, scopes: scopes, parameters)

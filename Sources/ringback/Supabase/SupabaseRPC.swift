@@ -1,4 +1,5 @@
 import ArgumentParser
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 
@@ -36,8 +37,7 @@ struct SupabaseRPC: ParsableCommand {
             throw ExitCode(ExitStatus.usage)
         }
         try present(account: account) { () throws(RingbackError) in
-            let path = "/rpc/\(RequestTarget.escape(function))"
-            let answer = try daemon.calls().project("POST", account, path, body: body)
+            let answer = try daemon.calls().project(.callFunction, account, function, body: body)
             Output.json(json.isWanted ? answer : answer["result"] ?? .null)
         }
     }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 
@@ -16,7 +17,7 @@ struct SupabaseReauthenticate: ParsableCommand {
 
     func run() throws {
         try present(account: account) { () throws(RingbackError) in
-            let answer = try daemon.calls().project("POST", account, "/reauthenticate", body: JSONObject())
+            let answer = try daemon.calls().project(.reauthenticate, account, body: JSONObject())
             guard !json.isWanted else { return Output.json(answer) }
             Output.line(
                 "A code was sent. Then: ringback supabase update-user \(account) --password --nonce-fd 0")

@@ -1,4 +1,5 @@
 import ArgumentParser
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -38,7 +39,7 @@ struct SupabaseResetPassword: ParsableCommand {
             let input = SecretInput(interruption: interruption)
             let calls = try daemon.calls(interruption)
             var run = SignInRun(account: account, opensBrowser: false)
-            run.path = "/password-reset"
+            run.endpoint = .resetPassword
             run.fields = JSONObject([.init("email", .string(email))])
             if let captchaDescriptor {
                 run.fields["captcha_token"] = .string(try input.read("CAPTCHA token", from: captchaDescriptor))
@@ -54,7 +55,7 @@ struct SupabaseResetPassword: ParsableCommand {
             let body = JSONObject([.init("password", .string(password))])
             let answer: JSON
             do throws(RingbackError) {
-                answer = try calls.project("PATCH", account, "/user", body: body)
+                answer = try calls.project(.updateUser, account, body: body)
             } catch {
                 throw SupabaseUpdateUser.explained(error, account)
             }

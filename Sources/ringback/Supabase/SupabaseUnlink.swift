@@ -1,4 +1,5 @@
 import ArgumentParser
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 
@@ -18,10 +19,9 @@ struct SupabaseUnlink: ParsableCommand {
 
     func run() throws {
         try present(account: account) { () throws(RingbackError) in
-            let path = "/identities/\(RequestTarget.escape(identity))"
             let answer: JSON
             do throws(RingbackError) {
-                answer = try daemon.calls().project("DELETE", account, path)
+                answer = try daemon.calls().project(.unlinkIdentity, account, identity)
             } catch {
                 throw IdentifierHint.explained(error, see: "ringback supabase identities \(account)")
             }

@@ -79,7 +79,7 @@ struct SupabaseUpdateUser: ParsableCommand {
             let body = try body(SecretInput(interruption: interruption))
             let answer: JSON
             do throws(RingbackError) {
-                answer = try daemon.calls().project("PATCH", account, "/user", body: body)
+                answer = try daemon.calls().project(.updateUser, account, body: body)
             } catch {
                 throw SupabaseUpdateUser.explained(error, account)
             }
@@ -90,7 +90,7 @@ struct SupabaseUpdateUser: ParsableCommand {
                 return Output.note(later)
             }
             try confirm(flow, interruption)
-            show(try daemon.calls().project("GET", account, "/user"))
+            show(try daemon.calls().project(.getUser, account))
         }
     }
 

@@ -1,4 +1,5 @@
 import ArgumentParser
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -15,7 +16,7 @@ struct SupabaseUser: ParsableCommand {
 
     func run() throws {
         try present(account: account) { () throws(RingbackError) in
-            let answer = try daemon.calls().project("GET", account, "/user")
+            let answer = try daemon.calls().project(.getUser, account)
             if json.isWanted { Output.json(answer) } else { SupabaseUser.show(answer["user"] ?? .null) }
         }
     }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -18,7 +19,7 @@ struct Refresh: ParsableCommand {
     func run() throws {
         try present(account: account) { () throws(RingbackError) in
             let answer = try daemon.calls().call(
-                "POST", try RequestTarget.account(account, "/refresh"), body: force ? ["force": true] : [:])
+                .refresh, [account], body: force ? ["force": true] : [:])
             guard !json.isWanted else { return Output.json(answer) }
             let validity = TimeText.validity(until: answer["expires_at"]?.integer, now: TimeText.now())
             Output.line("Refreshed \(account), token valid: \(validity)")

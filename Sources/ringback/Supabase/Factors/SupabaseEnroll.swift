@@ -1,4 +1,5 @@
 import ArgumentParser
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -47,7 +48,7 @@ struct SupabaseEnroll: ParsableCommand {
         try present(account: account) { () throws(RingbackError) in
             let interruption = try Signals.interruption()
             let calls = try daemon.calls()
-            let document = try calls.project("POST", account, "/factors", body: body)
+            let document = try calls.project(.enrollFactor, account, body: body)
             let enrolment = try FactorEnrolment(reading: document)
             if json.isWanted { Output.json(document) } else { show(enrolment) }
             let id = Sanitizer.line(enrolment.factor.id)

@@ -1,4 +1,5 @@
 import ArgumentParser
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -16,7 +17,7 @@ struct SupabaseFactors: ParsableCommand {
     func run() throws {
         try present(account: account) { () throws(RingbackError) in
             let calls = try daemon.calls()
-            let answer = try calls.project("GET", account, "/factors")
+            let answer = try calls.project(.listFactors, account)
             guard !json.isWanted else { return Output.json(answer) }
             let factors = try SupabaseFactors.read(answer)
             guard !factors.isEmpty else {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -19,10 +20,9 @@ struct SupabaseRemoveFactor: ParsableCommand {
 
     func run() throws {
         try present(account: account) { () throws(RingbackError) in
-            let path = "/factors/\(RequestTarget.escape(factor))"
             let answer: JSON
             do throws(RingbackError) {
-                answer = try daemon.calls().project("DELETE", account, path)
+                answer = try daemon.calls().project(.removeFactor, account, factor)
             } catch {
                 throw IdentifierHint.explained(error, see: "ringback supabase factors \(account)")
             }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -32,7 +33,7 @@ struct SupabaseVerifyFactor: ParsableCommand {
         try present(account: account) { () throws(RingbackError) in
             let interruption = try Signals.interruption()
             let calls = try daemon.calls()
-            let factors = try SupabaseFactors.read(try calls.project("GET", account, "/factors"))
+            let factors = try SupabaseFactors.read(try calls.project(.listFactors, account))
             let proof = FactorProof(
                 account: account, calls: calls, input: SecretInput(interruption: interruption),
                 descriptor: codeDescriptor)
