@@ -110,6 +110,8 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
     public var recovery: Recovery
     /// Seconds to wait before the next attempt, where the provider said so.
     public var retryAfter: Int?
+    /// What a user can run next, as the command line says it after `detail`; nil where it has nothing to say.
+    package var advice: String?
     /// The daemon's problem document, if it was the daemon that refused.
     package var problem: Problem?
 

@@ -15,25 +15,31 @@ extension Problem {
         switch error {
         case .accountNotFound(let name):
             let words = name.contains("://") ? "No account has the issuer \(name)." : "There is no account \(name)."
-            self.init(.accountNotFound, "\(words) See `ringback accounts` for those there are.")
+            self.init(.accountNotFound, words)
         case .flowNotFound: self.init(.flowNotFound, "The flow is unknown, or was forgotten 10 minutes after its end.")
         case .nothingHeld(let reason): self.init(.notFound, reason)
         case .signInRequired(let name):
-            self.init(.signInRequired, "\(name) is not signed in. Run: ringback login \(name)")
+            self.init(.signInRequired, "\(name) is not signed in.", extensions: Problem.members(of: name))
         case .sessionRanOut(let name, let advice):
             let words = "The session of \(name) runs out, and the provider gave no refresh token to renew it."
-            self.init(.signInRequired, "\(words)\(advice.map { " \($0)" } ?? "") Run: ringback login \(name)")
+            self.init(
+                .signInRequired, "\(words)\(advice.map { " \($0)" } ?? "")", extensions: Problem.members(of: name))
         case .sessionExpired(let name, let word):
             let reason = word.map { ": it answered “\($0)”" } ?? ""
+            var members = Problem.members(of: name)
+            members["provider_code"] = word.map { .string($0) }
             self.init(
-                .sessionExpired, "The provider ended the session of \(name)\(reason). Run: ringback login \(name)",
-                extensions: word.map { JSONObject([.init("provider_code", .string($0))]) } ?? JSONObject())
+                .sessionExpired, "The provider ended the session of \(name)\(reason).",
+                extensions: members)
         case .accessDenied(let name):
             self.init(.accessDenied, "The sign-in of \(name) was refused at the provider.")
         case .conflict(let reason): self.init(.stateConflict, reason)
         case .invalid(let field, let reason): self.init(.validationFailed, "\(field): \(reason)")
         case .methodUnsupported(let reason): self.init(.methodUnsupported, reason)
-        case .portInUse(_, let reason): self.init(.portInUse, "The callback cannot be listened for: \(reason).")
+        case .portInUse(let port, let reason):
+            self.init(
+                .portInUse, "The callback cannot be listened for: \(reason).",
+                extensions: JSONObject([.init("port", .integer(port))]))
         case .invalidCallback(let reason): self.init(.invalidCallback, reason)
         case .flowEnded:
             self.init(.flowExpired, "The sign-in of this callback has ended. Start it again if you are not signed in.")
@@ -62,10 +68,17 @@ extension Problem {
         }
     }
 
+    /// Which account the problem is with, for programs.
+    private static func members(of account: AccountName) -> JSONObject {
+        JSONObject([.init("account", .string(account.rawValue))])
+    }
+
     private init(_ failure: ProviderFailure) {
         switch failure {
         case .unreachable(let host, let reason):
-            self.init(.providerUnreachable, "\(host) cannot be reached: \(reason).")
+            self.init(
+                .providerUnreachable, "\(host) cannot be reached: \(reason).",
+                extensions: JSONObject([.init("host", .string(host))]))
         case .rateLimited(let seconds):
             self.init(.rateLimited, "The provider asks to wait before the next request.", retryAfter: seconds)
         case .unavailable(let status, let seconds):

@@ -10,6 +10,8 @@ extension Component {
             .optional("user_message", .string), .optional("retry_after", .integer),
             .optional("errors", .array(.anyObject)), .optional("provider_code", .string),
             .optional("provider_message", .string), .optional("reasons", .array(.string)),
+            .optional("account", .string), .optional("host", .string), .optional("port", .integer),
+            .optional("exposed_socket", .string),
             .optional("notified", .boolean),
         ])
 }

@@ -32,7 +32,7 @@ struct DiagnosticsResource: Resource {
         var names = await broker.accounts().map(\.name)
         if let text = call.query("account") {
             guard let name = AccountName(text), names.contains(name) else {
-                throw Problem(.accountNotFound, "There is no such account. See `ringback accounts`.")
+                throw Problem(.accountNotFound, "There is no such account.")
             }
             names = [name]
         }

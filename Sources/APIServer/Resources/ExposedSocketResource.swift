@@ -45,7 +45,7 @@ struct ExposedSocketResource: Resource {
 
     func getExposedSocket(_ call: Call) async throws(Problem) -> ServerResponse {
         guard let found = try await exposedSockets().find(call.parameters["id"] ?? "") else {
-            throw Problem(.notFound, "Nothing is exposed as that. See: ringback expose list")
+            throw Problem(.notFound, "Nothing is exposed under this name.")
         }
         return ServerResponse(json: await json(of: found))
     }

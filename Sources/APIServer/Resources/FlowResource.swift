@@ -57,7 +57,7 @@ struct FlowResource: Resource {
     func verifyFlow(_ call: Call) async throws(Problem) -> ServerResponse {
         let id = call.parameters["flow"] ?? ""
         if let credential = try call.object("credential") {
-            return try await verifyFlow(id, credential: credential, call)
+            return try await verify(id, credential: credential, call)
         }
         let (code, hash) = (try call.secret("code"), try call.secret("token_hash"))
         let origin = CodeOrigin(
@@ -76,8 +76,7 @@ struct FlowResource: Resource {
     }
 
     /// What an authenticator answered for a flow, in place of a code.
-    private func verifyFlow(_ id: String, credential: JSONObject, _ call: Call) async throws(Problem) -> ServerResponse
-    {
+    private func verify(_ id: String, credential: JSONObject, _ call: Call) async throws(Problem) -> ServerResponse {
         for other in ["code", "token_hash", "email", "phone", "type"] where call.has(other) {
             throw call.invalid(other, "it does not go with a credential")
         }

@@ -111,11 +111,11 @@ public actor ExposedSocketRegistry {
             throw .conflict("\(order.name) stands in the configuration, \(place). Choose another name.")
         }
         if open[order.name] != nil {
-            throw .conflict("\(order.name) is exposed already. Run: ringback expose revoke \(order.name)")
+            throw .conflict("\(order.name) is exposed already. Revoke it first.")
         }
         guard open.count < ExposedSocketRegistry.most else {
             throw .conflict(
-                "There are \(ExposedSocketRegistry.most) exposures already. Revoke one: ringback expose list")
+                "There are \(ExposedSocketRegistry.most) exposed sockets already. Revoke one first.")
         }
         var exposedSocket = made(of: order, .call)
         for name in order.accounts {
@@ -166,7 +166,7 @@ public actor ExposedSocketRegistry {
 
     private func whyNothing(_ word: String) -> String {
         guard let known = closed.first(where: { $0.name == word }) else {
-            return "Nothing is exposed as that. See: ringback expose list"
+            return "Nothing is exposed under this name."
         }
         return "\(known.name) is closed already. \(known.detail)"
     }

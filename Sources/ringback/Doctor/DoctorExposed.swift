@@ -34,7 +34,10 @@ extension DoctorExamination {
         guard let account, let state = account["state"]?.string else {
             return line(.warning, "The account is not configured any more where the daemon runs.")
         }
-        if let detail = account["error"]?["detail"]?.string { return line(.warning, detail) }
+        if let error = RingbackError(reading: account["error"]) {
+            let step = Failure(error, account: name).nextStep
+            return line(.warning, error.detail + (step.map { " \($0)" } ?? ""))
+        }
         if account["stale"]?.bool == true {
             return line(.warning, "The access token has expired, and the provider is away.")
         }

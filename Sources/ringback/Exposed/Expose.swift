@@ -69,7 +69,12 @@ struct ExposeCreate: ParsableCommand {
             body["ttl"] = ttl.flatMap { TimeText.seconds(ofSpan: $0) }.map { .integer($0) }
             if !allowUid.isEmpty { body["allow_uids"] = .array(allowUid.map { .integer(Int($0)) }) }
             body["flatpak"] = flatpak.map { .string($0) }
-            let socket = try daemon.calls().call(.createExposedSocket, body: .object(body))
+            let socket: JSON
+            do throws(RingbackError) {
+                socket = try daemon.calls().call(.createExposedSocket, body: .object(body))
+            } catch {
+                throw error.kind == .stateConflict ? SignInAdvice.adding("See: ringback expose list", to: error) : error
+            }
             guard !json.isWanted else { return Output.json(socket) }
             let own = socket["flatpak_socket"]?.string ?? socket["socket"]?.string
             Output.line(Sanitizer.line(own ?? "", limit: 4_000))

@@ -17,7 +17,12 @@ struct ExposeRevoke: ParsableCommand {
 
     func run() throws {
         try present { () throws(RingbackError) in
-            let socket = try daemon.calls().call(.revokeExposedSocket, [name])
+            let socket: JSON
+            do throws(RingbackError) {
+                socket = try daemon.calls().call(.revokeExposedSocket, [name])
+            } catch {
+                throw error.kind == .notFound ? SignInAdvice.adding("See: ringback expose list", to: error) : error
+            }
             if json.isWanted {
                 Output.json(socket)
             } else {

@@ -6,8 +6,6 @@ enum IdentifierHint {
     /// - Parameter verb: what shows them.
     static func explained(_ error: RingbackError, see verb: String) -> RingbackError {
         guard [.validationFailed, "invalid_request", .notFound].contains(error.kind) else { return error }
-        var error = error
-        error.detail += (error.detail.hasSuffix(".") ? "" : ".") + " See: \(verb)"
-        return error
+        return SignInAdvice.adding("See: \(verb)", to: error)
     }
 }

@@ -117,7 +117,7 @@ struct Login: ParsableCommand {
             "There is no account “\(Sanitizer.line(account))”. "
             + (names.isEmpty ? "None is configured." : "Known: \(names.joined(separator: ", ")).")
         if RequestTarget.isAccountName(account) {
-            error.detail += " To add it: ringback account add \(account) --issuer URL --client-id ID"
+            error.advice = "To add it: ringback account add \(account) --issuer URL --client-id ID"
         }
         return error
     }

@@ -48,15 +48,13 @@ enum SignInAdvice {
     /// The same where nobody waits who could begin again: the callback came from elsewhere.
     static func elsewhere(_ failure: RingbackError, of flow: Flow) -> RingbackError {
         let failure = advised(failure, of: flow)
-        let line = "ringback login \(Sanitizer.line(flow.account))"
-        guard !["link", "update_user"].contains(flow.method), !failure.detail.contains(line) else { return failure }
-        return adding("To begin again, run: \(line)", to: failure)
+        guard !["link", "update_user"].contains(flow.method), failure.advice == nil else { return failure }
+        return adding("To begin again, run: ringback login \(Sanitizer.line(flow.account))", to: failure)
     }
 
     static func adding(_ sentence: String, to error: RingbackError) -> RingbackError {
         var error = error
-        let end = error.detail.last.map { ".!?”".contains($0) } ?? true
-        error.detail += (end ? " " : ". ") + sentence
+        error.advice = error.advice.map { "\($0) \(sentence)" } ?? sentence
         return error
     }
 }

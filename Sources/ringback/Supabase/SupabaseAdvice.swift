@@ -38,8 +38,7 @@ struct SupabaseAdvice {
             let name = Sanitizer.line(account)
             return ("To sign in with it instead", "login \(name) --with \(Shell.sh.quoted(provider)) --switch")
         default:
-            let isSaid = error.detail.contains(" run: ringback ")
-            guard error.recovery == .signIn, !isSaid, !options.isEmpty else { return nil }
+            guard error.recovery == .signIn, error.advice == nil, !options.isEmpty else { return nil }
             return ("To begin again", "login \(Sanitizer.line(account))\(options)")
         }
     }

@@ -131,14 +131,13 @@ struct SupabaseUpdateUser: ParsableCommand {
         var error = error
         switch error.problem?.extensions["provider_code"]?.string {
         case "reauthentication_needed":
-            error.detail +=
-                " To have a code sent, run: ringback supabase reauthenticate \(account)"
+            error.advice = "To have a code sent, run: ringback supabase reauthenticate \(account)"
             // Signing in again would do as well, but one way is enough.
             error.userMessage = nil
             error.recovery = .none
         case "insufficient_aal":
-            error.detail +=
-                " Run: ringback supabase verify-factor \(account), and then the same again."
+            error.advice =
+                "Run: ringback supabase verify-factor \(account), and then the same again."
         default: break
         }
         return error

@@ -16,35 +16,53 @@ struct Failure {
     func show() { for line in lines { Output.note(line) } }
 
     var lines: [String] {
-        let text = Sanitizer.line(error.detail, limit: 1_000)
+        let text = Sanitizer.line(said, limit: 1_000)
         let subject = account.map { Sanitizer.line($0) }
         var lines = ["ringback: " + (subject.map { text.contains($0) ? text : "\($0): \(text)" } ?? text)]
         if let message = error.userMessage, message != error.detail { lines.append(Sanitizer.line(message)) }
         lines += Failure.mistakes(error.problem?.extensions["errors"])
-        if let step = nextStep(after: text), !text.contains(step) { lines.append(step) }
+        if error.advice == nil, let step = nextStep { lines.append(step) }
         return lines
     }
 
+    /// What failed, and what the verb knows to help.
+    private var said: String {
+        guard let advice = error.advice else { return error.detail }
+        let isSentence = error.detail.last.map { ".!?”".contains($0) } ?? true
+        return error.detail + (isSentence ? " " : ". ") + advice
+    }
+
     /// What to type or wait for; nil if nothing is known to help.
-    private func nextStep(after text: String) -> String? {
-        // Told by a restricted socket, which is used where nothing of this can be done, and says where it can.
-        let isElsewhere = error.problem?.extensions["exposed_socket"] != nil
-        if isElsewhere, ![.rateLimited, .providerUnreachable, .shuttingDown].contains(error.kind) { return nil }
-        let login = account.map { RequestTarget.isAccountName($0) ? "Run: ringback login \($0)" : nil } ?? nil
+    var nextStep: String? {
         switch error.kind {
-        case .noDaemon:
-            return error.recovery == .fixConfiguration ? nil : Failure.start
+        case .noDaemon: return error.recovery == .fixConfiguration ? nil : Failure.start
         case .shuttingDown: return "Try again when the daemon is back."
-        case .accountNotFound: return text.contains("ringback account") ? nil : "Run: ringback accounts"
-        case .vaultLocked: return text.contains("ringback unlock") ? nil : "Run: ringback unlock"
-        // What the daemon is given at its start, or later, stands in no file of the configuration.
-        case .invalidConfiguration:
-            let isGiven = ["LoadCredential=", "assertion_file"].contains { text.contains($0) }
-            return isGiven ? nil : "Run: ringback config check"
         case .rateLimited, .providerUnreachable:
             return error.retryAfter.map { "Try again in \(TimeText.span($0))." } ?? "Try again later."
-        // Where a line leads on already, with all that it needs, a shorter one would lead astray.
-        default: return error.recovery == .signIn && !text.contains(" run: ringback ") ? login : nil
+        default: break
+        }
+        guard let command else { return nil }
+        // An exposed socket is used where none of these commands does anything.
+        let isElsewhere = error.problem?.extensions["exposed_socket"] != nil
+        return isElsewhere ? "\(Elsewhere.place) \(command)" : "Run: \(command)"
+    }
+
+    /// The command that helps.
+    private var command: String? {
+        let isElsewhere = error.problem?.extensions["exposed_socket"] != nil
+        switch error.kind {
+        case .accountNotFound: return isElsewhere ? nil : "ringback accounts"
+        case .vaultLocked: return "ringback unlock"
+        case "internal_error": return isElsewhere ? "ringback doctor" : nil
+        case .invalidConfiguration:
+            guard !isElsewhere else { return "ringback doctor" }
+            // What the daemon is given at its start, or later, stands in no file of the configuration.
+            let isGiven = ["LoadCredential=", "assertion_file"].contains { error.detail.contains($0) }
+            return isGiven ? nil : "ringback config check"
+        default:
+            let name = account ?? error.problem?.extensions["account"]?.string
+            guard error.recovery == .signIn, let name, RequestTarget.isAccountName(name) else { return nil }
+            return "ringback login \(name)"
         }
     }
 

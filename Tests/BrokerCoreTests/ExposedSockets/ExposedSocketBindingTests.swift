@@ -80,7 +80,7 @@ import Testing
         let sessionManager = sessionManager()
         guard
             case .accountNotFound? = await error({ () throws(BrokerError) in try await sessionManager.add(order("one"))
-                })
+            })
         else { throw Unexpected() }
         #expect(sockets.opened == 0)
     }
