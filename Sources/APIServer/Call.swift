@@ -93,10 +93,15 @@ struct Call: Sendable {
     }
 
     /// A query parameter that is one of some words.
-    func query(_ name: String, oneOf words: [String]) throws(Problem) -> String? {
+    func query<Word: RawRepresentable<String> & CaseIterable>(
+        _ name: String, as type: Word.Type
+    ) throws(Problem) -> Word? {
         guard let value = query[name] else { return nil }
-        guard words.contains(value) else { throw invalid(name, "it is one of: \(words.joined(separator: ", "))") }
-        return value
+        guard let word = Word(rawValue: value) else {
+            let words = type.allCases.map(\.rawValue).joined(separator: ", ")
+            throw invalid(name, "it is one of: \(words)")
+        }
+        return word
     }
 
     /// Seconds in the query, clamped to ``longestWait``.
@@ -129,7 +134,11 @@ struct Call: Sendable {
     }
 
     /// A truth value in the query.
-    func flag(_ name: String) throws(Problem) -> Bool { try query(name, oneOf: ["true", "false"]) == "true" }
+    func flag(_ name: String) throws(Problem) -> Bool { try query(name, as: Flag.self) == .true }
+
+    private enum Flag: String, CaseIterable {
+        case `true`, `false`
+    }
 
     /// A member of the body; null is as absent.
     private func member(_ name: String) -> JSON? { body[name] == .null ? nil : body[name] }

@@ -212,7 +212,7 @@ public struct ExposedAPI: Sendable {
             throw denied("\(parameter) is not served")
         }
         guard known.contains("kind") else { return }
-        if try call.query("kind", oneOf: ["access_token", "id_token"]) == "id_token" {
+        if try call.query("kind", as: TokenKind.self) == .idToken {
             throw denied("an ID token is not served")
         }
     }

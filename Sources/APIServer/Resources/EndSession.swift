@@ -5,17 +5,23 @@ internal import StrictJSON
 /// The page that ends the person's session at the provider, beside a sign-out: where a browser is signed in there, the
 /// next sign-in would ask nobody.
 extension SessionResource {
+    /// Whether the page's URL says who signs out.
+    enum EndSessionForm: String, CaseIterable {
+        case saysWho = "true"
+        case plain
+    }
+
     /// What the answer to a sign-out says of the page: `end_session_url`, `end_session_error` if it could not be found
     /// out, nothing if the provider has no such page or nobody asked. The sign-out does not depend on it.
     func endSession(
         _ call: Call, _ ending: EndingSession?, _ name: AccountName
     ) async throws(Problem) -> [JSONObject.Member] {
-        guard let ending, let word = try call.query("end_session", oneOf: ["true", "plain"]) else { return [] }
+        guard let ending, let form = try call.query("end_session", as: EndSessionForm.self) else { return [] }
         // The URL may have the ID token in it: whoever may sign out may not therefore have that.
         let mayHaveIDToken = api.admit(call.request, account: name.rawValue, operation: .idToken) != nil
         let page: EndSessionPage?
         do throws(BrokerError) {
-            page = try await broker.endSessionPage(of: ending, saysWho: word == "true", maySayIDToken: mayHaveIDToken)
+            page = try await broker.endSessionPage(of: ending, saysWho: form == .saysWho, maySayIDToken: mayHaveIDToken)
         } catch {
             return [.init("end_session_error", Problem(error, language: call.language).json)]
         }

@@ -51,34 +51,33 @@ struct SessionResource: Resource {
         query.minValid = try call.seconds("min_valid")
         if let timeout = try call.seconds("timeout") { query.timeout = .seconds(timeout) }
         query.subject = call.query("subject")
-        query.kind =
-            try call.query("kind", oneOf: ["access_token", "id_token"]) == "id_token" ? .idToken : .accessToken
+        query.kind = try call.query("kind", as: TokenKind.self) == .idToken ? .idToken : .accessToken
         query.key = try call.tokenKey()
         if query.kind == .idToken, query.key != .own {
             throw call.invalid("kind", "an ID token cannot be narrowed: leave scope, audience and resource out")
         }
         let extras = try included(call)
         // An ID token proves who somebody is; a program that may have the one need not have the other.
-        if query.kind == .idToken || extras.contains("id_token"),
+        if query.kind == .idToken || extras.contains(.idToken),
             api.admit(call.request, account: name.rawValue, operation: .idToken) == nil
         {
             throw Problem(.policyDenied, "The policy does not allow id_token to this program.")
         }
-        let waitsForSignIn = try call.query("sign_in", oneOf: ["wait"]) != nil
+        let waitsForSignIn = try call.query("sign_in", as: SignInMode.self) == .wait
         let issuedToken = try await call.ask { () throws(BrokerError) in
             waitsForSignIn
                 ? try await broker.sessionAfterSignIn(name, query) : try await broker.session(name, query)
         }
         let isIDToken = query.kind == .idToken
         api.noteIssuedToken(call.facts, issuedToken, query.key, isIDToken ? .idToken : .token)
-        if extras.contains("id_token"), !isIDToken { api.noteIssuedToken(call.facts, issuedToken, query.key, .idToken) }
+        if extras.contains(.idToken), !isIDToken { api.noteIssuedToken(call.facts, issuedToken, query.key, .idToken) }
         var object = EncodedTokens.members(of: issuedToken, isIDToken: isIDToken)
-        if extras.contains("id_token"), !isIDToken {
+        if extras.contains(.idToken), !isIDToken {
             object["id_token"] = issuedToken.session.identity.map { .string($0.token.revealed()) }
         }
         try include(extras, issuedToken, into: &object, call)
-        if extras.contains("profile") { object.members += try await profile(of: name, call) }
-        if extras.contains("user") { object["user"] = issuedToken.session.user.map { .object($0) } }
+        if extras.contains(.profile) { object.members += try await profile(of: name, call) }
+        if extras.contains(.user) { object["user"] = issuedToken.session.user.map { .object($0) } }
         if let (expiresAt, remaining) = broker.expiry(of: issuedToken.token) {
             object["expires_at"] = .integer(expiresAt)
             object["expires_in"] = .integer(remaining)
@@ -88,12 +87,13 @@ struct SessionResource: Resource {
 
     /// What only some accounts have: where there is none, silence would look like an answer.
     private func include(
-        _ extras: Set<String>, _ issuedToken: IssuedToken, into object: inout JSONObject, _ call: Call
+        _ extras: Set<Extra>, _ issuedToken: IssuedToken, into object: inout JSONObject, _ call: Call
     ) throws(Problem) {
-        for word in ["provider_token", "profile"] where extras.contains(word) && issuedToken.session.project == nil {
-            throw call.invalid("include", "this account has no \(word)")
+        for extra in [Extra.providerToken, .profile]
+        where extras.contains(extra) && issuedToken.session.project == nil {
+            throw call.invalid("include", "this account has no \(extra.rawValue)")
         }
-        guard extras.contains("provider_token") else { return }
+        guard extras.contains(.providerToken) else { return }
         guard api.admit(call.request, account: issuedToken.account.rawValue, operation: .providerToken) != nil else {
             throw Problem(.policyDenied, "The policy does not allow provider_token to this program.")
         }
@@ -118,14 +118,27 @@ struct SessionResource: Resource {
         }
     }
 
-    private func included(_ call: Call) throws(Problem) -> Set<String> {
-        let known: Set = ["id_token", "provider_token", "user", "profile"]
-        let words = Set(call.query("include")?.split(separator: ",").map(String.init) ?? [])
-        guard words.isSubset(of: known) else {
-            throw call.invalid("include", "it lists any of: \(known.sorted().joined(separator: ", "))")
+    private func included(_ call: Call) throws(Problem) -> Set<Extra> {
+        var extras: Set<Extra> = []
+        for word in call.query("include")?.split(separator: ",") ?? [] {
+            guard let extra = Extra(rawValue: String(word)) else {
+                let words = Extra.allCases.map(\.rawValue).sorted().joined(separator: ", ")
+                throw call.invalid("include", "it lists any of: \(words)")
+            }
+            extras.insert(extra)
         }
-        return words
+        return extras
     }
+
+    /// What `include` adds to a token.
+    private enum Extra: String, CaseIterable {
+        case idToken = "id_token"
+        case providerToken = "provider_token"
+        case user, profile
+    }
+
+    private enum SignInMode: String, CaseIterable { case wait }
+    private enum SignOutScope: String, CaseIterable { case local, global, others }
 
     func refresh(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
@@ -145,22 +158,22 @@ struct SessionResource: Resource {
 
     func signOut(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
-        let scope = try call.query("scope", oneOf: ["local", "global", "others"]) ?? "local"
+        let scope = try call.query("scope", as: SignOutScope.self) ?? .local
         let isProject = try await call.ask { () throws(BrokerError) in try await broker.isAtProject(name) }
-        guard scope == "local" || isProject else {
+        guard scope == .local || isProject else {
             throw Problem(.methodUnsupported, "The provider of \(name) ends single sessions only: use scope=local.")
         }
-        if scope == "others" {
+        if scope == .others {
             let view = try await call.ask { () throws(BrokerError) in try await broker.signOutOthers(name) }
             return ServerResponse(json: view.json(in: call.language))
         }
         // Whose it was is known only before it is closed; where its page is may wait until nobody reads it any more.
         var ending: EndingSession?
-        if try call.query("end_session", oneOf: ["true", "plain"]) != nil {
+        if try call.query("end_session", as: EndSessionForm.self) != nil {
             ending = try await call.ask { () throws(BrokerError) in try await broker.ending(of: name) }
         }
         let view = try await call.ask { () throws(BrokerError) in
-            try await broker.signOut(name, endingAll: scope == "global")
+            try await broker.signOut(name, endingAll: scope == .global)
         }
         api.encoded.forget(name.rawValue)
         var object = view.json(in: call.language).object ?? JSONObject()
@@ -194,4 +207,10 @@ extension SessionResource {
             .signInRequired, .sessionExpired, .stateConflict, .validationFailed, .accessDenied, .flowExpired,
             .methodUnsupported, .portInUse, .flowNotFound,
         ])
+}
+
+/// Which token a session request is for.
+enum TokenKind: String, CaseIterable {
+    case accessToken = "access_token"
+    case idToken = "id_token"
 }
