@@ -4,6 +4,7 @@ internal import LocalHTTP
 internal import Records
 internal import RingbackAPI
 internal import StrictJSON
+internal import SupabaseAuth
 
 /// URLs from outside: callbacks, links for apps, and links that `ringback doctor` sent out. A user who came by a link
 /// of a custom scheme sees neither a page nor a terminal: with `"notify": true` a notification tells them what came of
@@ -29,7 +30,7 @@ struct CallbackResource: Resource {
             verdict = .ignored(reason)
         }
         switch verdict {
-        case .completed(let id), .failed(let id, _), .noted(let id):
+        case .completed(let id), .failed(let id, _), .noted(let id), .outdated(let id):
             let view = try await call.ask { () throws(BrokerError) in try await broker.flow(id) }
             return ServerResponse(json: await answer(view, after: verdict, isTold: isTold, call))
         case .ignored, .ended: throw await problem(after: verdict, isTold: isTold, call)
@@ -39,6 +40,10 @@ struct CallbackResource: Resource {
     /// The answer to a callback of a flow.
     private func answer(_ view: FlowView, after verdict: CallbackVerdict, isTold: Bool, _ call: Call) async -> JSON {
         var object = JSONObject([.init("flow", view.json(in: call.language))])
+        if case .outdated = verdict, case .object(var flow)? = object["flow"] {
+            flow["user_message"] = .string(PersonMessage.olderLink.text(in: call.language.ofMessages))
+            object["flow"] = .object(flow)
+        }
         if isTold {
             let message = object["flow"]?["user_message"]?.string
             var verdict = verdict

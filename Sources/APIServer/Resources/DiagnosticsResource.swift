@@ -38,6 +38,7 @@ struct DiagnosticsResource: Resource {
         }
         var checks = vaultFindings().map { DiagnosticsResource.check($0, of: nil) }
         if call.query("account") == nil {
+            checks += api.networkFindings().map { DiagnosticsResource.check($0, of: nil) }
             checks += await api.exposureTroubles().map {
                 DiagnosticsResource.check(DiagnosticsResource.finding($0), of: nil)
             }

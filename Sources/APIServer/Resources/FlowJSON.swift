@@ -28,6 +28,8 @@ extension FlowView {
         if status == .pending {
             object["waiting_for"] = .string(waitingFor)
             if !authorizationURL.isEmpty { object["authorization_url"] = .string(authorizationURL) }
+            if !openURL.isEmpty { object["open_url"] = .string(openURL) }
+            if !openAddresses.isEmpty { object["open_urls"] = .array(openAddresses.map(\.json)) }
             object["resend_after"] = resendAfter.map { .integer($0) }
             object["challenge_id"] = passkey.map { .string($0.id) }
             object["options"] = passkey.map { .object($0.options) }
@@ -52,6 +54,21 @@ extension FlowView {
     }
 }
 
+extension OpenAddress {
+    /// What became of an address that a program was to open.
+    fileprivate var json: JSON {
+        var object = JSONObject([.init("url", .string(url))])
+        switch visit {
+        case .none: object["status"] = "unused"
+        case .fetched: object["status"] = "fetched"
+        case .foreign(let uid):
+            object["status"] = "foreign"
+            object["uid"] = uid.map { .integer(Int($0)) }
+        }
+        return .object(object)
+    }
+}
+
 extension FlowView.Status {
     var word: String {
         switch self {
@@ -71,11 +88,18 @@ extension Component {
             .required("id", .string), .required("account", .string), .required("method", .string),
             .required("status", .words(["pending", "completed", "failed", "cancelled", "expired"])),
             .optional("waiting_for", .words(["callback", "code", "email_confirmation", "device", "passkey"])),
-            .optional("authorization_url", .string), .optional("challenge_id", .string),
+            .optional("authorization_url", .string), .optional("open_url", .string),
+            .optional("open_urls", .array(openAddress)), .optional("challenge_id", .string),
             .optional("options", .anyObject), .optional("user_code", .string),
             .optional("verification_uri", .string), .optional("verification_uri_complete", .string),
             .optional("redirect_uri", .string), .required("expires_at", .integer),
             .optional("resend_after", .integer), .optional("awaiting", .array(.anyObject)),
             .optional("error", .component(.problem)), .optional("user_message", .string),
         ])
+
+    /// An address that a program was to open, and what became of it.
+    private static let openAddress: Schema = .object([
+        .required("url", .string), .required("status", .words(["unused", "fetched", "foreign"])),
+        .optional("uid", .integer),
+    ])
 }

@@ -24,7 +24,9 @@ struct SignInResource: Resource {
             "browser (the default); device (RFC 8628) where offered; at a project others"),
         .optional("scopes", .string, "Instead of the account's; separated by spaces"),
         .optional("params", .map(.string)), .optional("timeout", .range(1...3_600)),
-        .optional("switch_subject", .boolean), .optional("callback_port", .range(1...65_535)),
+        .optional("switch_subject", .boolean),
+        .optional("replace", .boolean, "Cancels a different sign-in of the account that is pending"),
+        .optional("callback_port", .range(1...65_535)),
     ]
 
     /// What a sign-in takes beyond what every provider's does.
@@ -58,6 +60,8 @@ struct SignInResource: Resource {
         request.timeout = try call.number("timeout", in: 1...3_600)
         request.switchesSubject = try call.truth("switch_subject")
         request.callbackPort = try call.number("callback_port", in: 1...65_535)
+        request.replaces = try call.truth("replace")
+        request.process = call.process
         if isProject { request.project = try call.projectSignIn() }
         let wanted = request
         let started = try await call.ask { () throws(BrokerError) in try await broker.begin(name, wanted) }

@@ -34,7 +34,9 @@ struct VaultResource: Resource {
 
     func unlockVault(_ call: Call) async throws(Problem) -> ServerResponse {
         let passphrase = try call.secret("passphrase")
-        try await forPerson(call) { () throws(BrokerError) in try await broker.unlockVault(passphrase: passphrase) }
+        try await forPerson(call) { () throws(BrokerError) in
+            try await broker.unlockVault(passphrase: passphrase, by: call.process ?? 0)
+        }
         return ServerResponse(json: broker.vault.status.json)
     }
 

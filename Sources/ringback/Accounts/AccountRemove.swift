@@ -94,7 +94,7 @@ struct AccountRemove: ParsableCommand {
 
     private func signOut(_ calls: BrokerCalls) throws(RingbackError) {
         do throws(RingbackError) {
-            _ = try calls.call("DELETE", try RequestTarget.account(name, "/session"))
+            _ = try calls.call(.signOut, [name])
         } catch {
             switch error.kind {
             // The daemon has not read the account yet, so it holds no session of it.

@@ -40,7 +40,7 @@ extension BrokerCalls {
     /// Lets a running daemon read the configuration; without a daemon there is nothing to do.
     func reloadIfRunning() throws(RingbackError) {
         do throws(RingbackError) {
-            _ = try call("POST", "/v1/reload")
+            _ = try call(.reload)
         } catch {
             if error.kind != .noDaemon { throw error }
         }

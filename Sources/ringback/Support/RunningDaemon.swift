@@ -10,7 +10,7 @@ struct RunningDaemon {
     /// Nil if none answers, or if it does not tell its process.
     static func find() -> RunningDaemon? {
         guard let calls = try? Daemon.calls(socket: nil),
-            let status = try? calls.call("GET", "/v1/status", timeout: .seconds(5)),
+            let status = try? calls.call(.getStatus, timeout: .seconds(5)),
             let number = status["pid"]?.integer,
             let pid = pid_t(exactly: number), pid > 1
         else { return nil }
