@@ -158,7 +158,7 @@ public final class AuditLog: Sendable {
         for row in rows {
             let identity = row.caller.identity
             guard told.withLock({ $0.insert(row.use, of: identity.program) }) else { continue }
-            enqueue(AuditLog.entry(row.use, row.tally, identity), row.use.grant)
+            enqueue(AuditLog.entry(row.use, row.tally, identity), row.use.exposedSocket)
             ledger.settle(row)
         }
         writeWaiting()
@@ -180,7 +180,7 @@ public final class AuditLog: Sendable {
                 sums.append((row.use, row.tally, identity))
             }
         }
-        for sum in sums { enqueue(AuditLog.entry(sum.use, sum.tally, sum.identity), sum.use.grant) }
+        for sum in sums { enqueue(AuditLog.entry(sum.use, sum.tally, sum.identity), sum.use.exposedSocket) }
         writeWaiting()
     }
 

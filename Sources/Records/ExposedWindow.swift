@@ -36,7 +36,7 @@ struct ExposedWindow {
 
 extension IssuedTokenLedger.State {
     mutating func tellsApart(_ caller: AuditCaller, _ use: AuditUse, at now: Int) -> Bool {
-        let place = ExposedWindow.Place(socket: use.grant ?? "", uid: caller.uid)
+        let place = ExposedWindow.Place(socket: use.exposedSocket ?? "", uid: caller.uid)
         // Sockets come and go; their windows are old after a minute.
         if windows.count >= 1_024 { windows = [:] }
         return windows[place, default: ExposedWindow(at: now)].tellsApart(caller, use, at: now)

@@ -45,7 +45,7 @@ extension BrokerCalls {
 
     /// Every sign-in that the daemon remembers.
     package func flows() throws(RingbackError) -> [Flow] {
-        try call("GET", "/v1/flows")["flows"]?.array?.compactMap { Flow(reading: $0) } ?? []
+        try call(.listFlows)["flows"]?.array?.compactMap { Flow(reading: $0) } ?? []
     }
 
     /// Withdraws this sign-in's interest, even after the interruption: it is what an interrupted caller does last.

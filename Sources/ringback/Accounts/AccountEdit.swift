@@ -1,5 +1,6 @@
 import ArgumentParser
 import Glibc
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
@@ -107,7 +108,7 @@ struct DraftFile {
         let slash = original.lastIndex(of: "/") ?? original.startIndex
         // No `.toml` at the end: a daemon that reloads just now must not read it.
         path = "\(original[..<slash])/.\(original[original.index(after: slash)...]).\(getpid())"
-        var status = unsafe stat()
+        var status = stat()
         guard unsafe stat(original, &status) == 0 else { throw DraftFile.failure("read", original) }
         mode = status.st_mode & 0o777
         let copy = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)

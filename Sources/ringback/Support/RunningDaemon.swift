@@ -1,4 +1,5 @@
 import Glibc
+import RingbackAPI
 import RingbackClient
 import StrictJSON
 import Terminal
