@@ -84,7 +84,7 @@ public struct Broker: Sendable {
 
     /// When a token expires, in Unix seconds, and in how many seconds; nil where nobody knows.
     public func expiry(of token: AccessToken) -> (at: Int, remaining: Int)? {
-        token.expiry.map { ($0.wall(by: clock), $0.remaining(at: clock.boot())) }
+        token.expiry.map { ($0.wall(by: clock).seconds, $0.remaining(at: clock.bootInstant)) }
     }
 
     // MARK: Accounts

@@ -74,8 +74,8 @@ extension SessionManager {
             } else { flow?.changesUser ?? true ? .unauthenticated : .authenticating }
         return AccountView(
             name: name, provider: lane.account.provider, state: state, source: lane.account.source,
-            isStale: token?.remaining(at: clock.boot()) == 0, subject: session?.subject, user: session?.user,
-            expiresAt: token?.expiry?.wall(by: clock), assurance: session?.project?.assurance?.rawValue,
+            isStale: token?.remaining(at: clock.bootInstant) == 0, subject: session?.subject, user: session?.user,
+            expiresAt: token?.expiry?.wall(by: clock).seconds, assurance: session?.project?.assurance?.rawValue,
             nextAssurance: session?.nextAssurance?.rawValue, migratesFrom: session?.project?.migratesFrom,
             grant: lane.account.grant?.word, flow: flow,
             error: lane.error ?? lane.untouchable ?? lockError ?? ranOut(session, lane.account))
@@ -83,7 +83,7 @@ extension SessionManager {
 
     /// Why a session that is there has no token any more, if nothing can renew it.
     private func ranOut(_ session: Session?, _ account: Account) -> BrokerError? {
-        guard let session, !session.isRefreshable, session.tokens[.own]?.remaining(at: clock.boot()) == 0 else {
+        guard let session, !session.isRefreshable, session.tokens[.own]?.remaining(at: clock.bootInstant) == 0 else {
             return nil
         }
         return .sessionRanOut(account.name, advice: account.renewalAdvice)

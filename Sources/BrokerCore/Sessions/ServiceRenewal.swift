@@ -35,7 +35,7 @@ extension SessionManager {
         session.issuer = fetched.issuer
         session.tokenEndpointOrigin = fetched.origin
         if key == .own, let scope = fetched.token.scope { session.scope = scope }
-        session.dropTokens(at: clock.boot(), butFor: key)
+        session.dropTokens(at: clock.bootInstant, butFor: key)
         lanes[name]?.backoff = Backoff()
         lanes[name]?.error = nil
         hold(session, name)
@@ -52,7 +52,7 @@ extension SessionManager {
         record(.refreshFailed(name, error))
         // TX-04: what one app asks for beyond its limits is no matter of the others.
         if key != .own, error.concernsRequestAlone { return error }
-        lanes[name]?.backoff.note(error, at: clock.boot())
+        lanes[name]?.backoff.note(error, at: clock.bootInstant)
         lanes[name]?.error = error
         post(.refreshFailed, name, session: lanes[name]?.session, error: error)
         return error

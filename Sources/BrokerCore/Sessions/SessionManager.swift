@@ -30,8 +30,8 @@ actor SessionManager {
         /// Sign-outs that wait or work: readers see no session.
         var closings = 0
         var refreshes: [TokenKey: Promise<Result<Void, BrokerError>>] = [:]
-        /// Of the session's own token; milliseconds since boot.
-        var lastRefresh: (endedAt: Int, result: Result<Void, BrokerError>)?
+        /// Of the session's own token.
+        var lastRefresh: (endedAt: BootInstant, result: Result<Void, BrokerError>)?
         var backoff = Backoff()
         /// The last failure; gone when the next sign-in, sign-out or refresh starts.
         var error: BrokerError?
@@ -71,9 +71,9 @@ actor SessionManager {
     var orphans: [Closed] = []
     /// Opening, closing and rekeying take turns.
     var vaultTurn: Promise<Void>?
-    /// Failed attempts to open the vault, milliseconds since boot.
-    var refusedOpenings: [Int] = []
-    /// What is to be done without being asked, and when (milliseconds since boot).
+    /// Failed attempts to open the vault.
+    var refusedOpenings: [BootInstant] = []
+    /// What is to be done without being asked, and when.
     var scheduler = Scheduler<ScheduledTask>()
     /// Refreshes that the agenda started and that run still, by provider.
     var tasksRunning: [String: Int] = [:]
@@ -184,7 +184,7 @@ actor SessionManager {
         if error != nil, lanes[account.name]?.account.slot != account.slot {
             // No lane remembers it any more.
             unwritten[account.slot] = session
-            note(.save(account.name), at: clock.boot() + SessionManager.saveRetryInterval)
+            note(.save(account.name), at: clock.bootInstant + SessionManager.saveRetryInterval)
         }
         return error
     }
@@ -229,7 +229,7 @@ actor SessionManager {
             BrokerEvent(
                 kind: kind, account: name, state: state ?? (session == nil ? .unauthenticated : .authenticated),
                 subject: session?.subject, user: session?.user,
-                expiresAt: session?.tokens[.own]?.expiry?.wall(by: clock),
+                expiresAt: session?.tokens[.own]?.expiry?.wall(by: clock).seconds,
                 error: error, endsAt: endsAt, at: clock.now()))
     }
 

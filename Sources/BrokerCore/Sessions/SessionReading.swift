@@ -1,8 +1,8 @@
 internal import Cryptography
 internal import Secrets
 
-/// A refresh that ended this recently answers for a new one (milliseconds).
-private let joinWindow = 5_000
+/// A refresh that ended this recently answers for a new one.
+private let joinWindow: Duration = .seconds(5)
 
 /// Reads never queue: they take what is there, or join the refresh in the lane.
 extension SessionManager {
@@ -17,7 +17,9 @@ extension SessionManager {
         let session = try session(name, of: query.subject)
         let held = query.token(in: session)
         let minValid = query.minValid ?? SessionManager.defaultMinValid
-        if let held, held.satisfies(minValid: minValid, at: clock.boot()) { return issuedToken(name, session, held) }
+        if let held, held.satisfies(minValid: minValid, at: clock.bootInstant) {
+            return issuedToken(name, session, held)
+        }
         guard session.isRefreshable else {
             if query.minValid == nil, let held, isAlive(held) { return issuedToken(name, session, held) }
             if query.key != .own, let own = session.tokens[.own], isAlive(own) {
@@ -71,7 +73,7 @@ extension SessionManager {
 
     private func hasJustRefreshed(_ name: AccountName) -> Bool {
         guard let last = lanes[name]?.lastRefresh, case .success = last.result else { return false }
-        return (0..<joinWindow).contains(clock.boot() - last.endedAt)
+        return clock.bootInstant - last.endedAt < joinWindow
     }
 
     /// Joins the refresh in the lane or starts one, unless it is too early after a failure, or one too many.
@@ -79,8 +81,8 @@ extension SessionManager {
         _ name: AccountName, _ key: TokenKey, _ allowance: Allowance?, waitingAtMost bound: Duration
     ) async throws(BrokerError) {
         if let lane = lanes[name], lane.refreshes[key] == nil {
-            if let error = lane.backoff.refusal(at: clock.boot()) { throw error }
-            if let wait = allowance?.take(at: clock.boot()) { throw .tooManyAttempts(retryAfter: wait) }
+            if let error = lane.backoff.refusal(at: clock.bootInstant) { throw error }
+            if let wait = allowance?.take(at: clock.bootInstant) { throw .tooManyAttempts(retryAfter: wait) }
         }
         try await settled(startRefresh(of: name, key, for: .needed), within: bound)
     }
@@ -92,7 +94,7 @@ extension SessionManager {
         try result.get()
     }
 
-    private func isAlive(_ token: AccessToken) -> Bool { token.remaining(at: clock.boot()).map { $0 > 0 } ?? true }
+    private func isAlive(_ token: AccessToken) -> Bool { token.remaining(at: clock.bootInstant).map { $0 > 0 } ?? true }
 
     func issuedToken(_ name: AccountName, _ session: Session, _ token: AccessToken) -> IssuedToken {
         IssuedToken(account: name, subject: session.subject, issuer: session.issuer, token: token, session: session)
@@ -126,8 +128,8 @@ extension SessionManager {
         if let running = lanes[name]?.refreshes[.own] {
             return try await settled(running, within: .seconds(30))
         }
-        let now = clock.boot()
-        if !isForced, let last = lanes[name]?.lastRefresh, (0..<joinWindow).contains(now - last.endedAt) {
+        let now = clock.bootInstant
+        if !isForced, let last = lanes[name]?.lastRefresh, now - last.endedAt < joinWindow {
             return try last.result.get()
         }
         if let error = lanes[name]?.backoff.refusalByProvider(at: now) { throw error }
@@ -150,7 +152,7 @@ extension SessionManager {
                 ? .success(()) : await sessionManager.renew(name, key, for: reason)
             if sessionManager.lanes[name]?.generation == generation {
                 sessionManager.lanes[name]?.refreshes[key] = nil
-                if key == .own { sessionManager.lanes[name]?.lastRefresh = (sessionManager.clock.boot(), result) }
+                if key == .own { sessionManager.lanes[name]?.lastRefresh = (sessionManager.clock.bootInstant, result) }
                 sessionManager.schedule(name)
             }
             return result

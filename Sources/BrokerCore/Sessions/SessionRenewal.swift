@@ -34,7 +34,7 @@ extension SessionManager {
                 renewed.refreshToken = unvalidatedRefreshToken
             }
             renewed.unvalidatedRefreshToken = nil
-            renewed.dropTokens(at: clock.boot(), butFor: key)
+            renewed.dropTokens(at: clock.bootInstant, butFor: key)
             return await serve(renewed, lane)
         } catch {
             return .failure(await failed(error, name, key, lane))
@@ -140,7 +140,7 @@ extension SessionManager {
         record(.refreshFailed(name, error))
         // A narrowed token that is refused says nothing about the session.
         if key == .own || error.isTransient {
-            lanes[name]?.backoff.note(error, at: clock.boot())
+            lanes[name]?.backoff.note(error, at: clock.bootInstant)
             lanes[name]?.error = error
             post(.refreshFailed, name, session: lanes[name]?.session, error: error)
         }

@@ -21,16 +21,18 @@ extension SessionManager {
     private static let errandsPerProvider = 16
     /// Seconds.
     private static let shortestLifetime = 2
-    /// What could not be saved is tried again after this long (milliseconds).
-    static let saveRetryInterval = 5_000
+    /// What could not be saved is tried again after this long.
+    static let saveRetryInterval: Duration = .seconds(5)
 
     // MARK: Planning
 
-    /// Seconds before the expiry of a token with this lifetime that it is refreshed.
-    static func margin(lifetime: Int, configured: Int?) -> Double {
-        let usual = configured.map(Double.init) ?? min(300, Double(lifetime) / 5)
+    /// How long before its expiry a token with this lifetime is refreshed. Both are seconds, as stated by the provider
+    /// and by the configuration.
+    static func margin(lifetime: Int, configured: Int?) -> Duration {
+        let lifetime = Duration.seconds(lifetime)
+        let usual = configured.map { .seconds($0) } ?? min(.seconds(300), lifetime / 5)
         // A margin as long as the lifetime would refresh without end.
-        return min(usual, Double(lifetime) / 2)
+        return min(usual, lifetime / 2)
     }
 
     /// Puts the account's errands where they now belong.
@@ -44,7 +46,7 @@ extension SessionManager {
             scheduler.remove(.refresh(name))
         }
         if lane.isUnsaved, scheduler[.save(name)] == nil {
-            note(.save(name), at: clock.boot() + SessionManager.saveRetryInterval)
+            note(.save(name), at: clock.bootInstant + SessionManager.saveRetryInterval)
         }
         scheduleWarnings(name, lane.account.sessionWarnings, session.end)
     }
@@ -52,25 +54,25 @@ extension SessionManager {
     /// What is past has been said, unless it is still on the agenda: then it fell due in a laptop's sleep or since the
     /// agenda was looked at last.
     private func scheduleWarnings(_ name: AccountName, _ warnings: [Int], _ end: Deadline?) {
-        let now = clock.boot()
+        let now = clock.bootInstant
         for seconds in warnings {
             let errand = ScheduledTask.warn(name, seconds: seconds)
             guard let end, end.boot > now else {
                 scheduler.remove(errand)
                 continue
             }
-            let due = end.boot - seconds * 1_000
+            let due = end.boot - .seconds(seconds)
             if due > now || scheduler[errand] != nil { note(errand, at: due) }
         }
     }
 
-    private func refreshInstant(_ lane: Lane, _ session: Session) -> Int? {
+    private func refreshInstant(_ lane: Lane, _ session: Session) -> BootInstant? {
         // Whatever runs in the lane ends with another look.
         guard session.isRefreshable, lane.refreshes.isEmpty, !lane.isChanging else { return nil }
         // A service's first token is fetched for whoever asks for it.
         if session.isOfService, session.tokens[.own] == nil || awaitsMending(lane) { return nil }
-        let now = clock.boot()
-        var due: Int?
+        let now = clock.bootInstant
+        var due: BootInstant?
         // A token that is stillborn has no time before its expiry: whoever wants one asks, or there is no end.
         if let token = session.tokens[.own], let expiry = token.expiry,
             token.lifetime ?? .max >= SessionManager.shortestLifetime
@@ -78,14 +80,14 @@ extension SessionManager {
             let margin = SessionManager.margin(
                 lifetime: token.lifetime ?? expiry.remaining(at: now), configured: lane.account.refreshMargin)
             // Earlier by chance, so that sessions that began together do not go on together.
-            due = expiry.boot - Int(margin * 1_000 * Double.random(in: 1...1.2))
+            due = expiry.boot - margin * Double.random(in: 1...1.2)
         } else if session.tokens[.own] == nil {
             due = now
         }
         if let end = session.end, end.boot > now, lane.triedEnd != end {
             // The refresh token has an end of its own: used in time, most providers move it.
             let margin = SessionManager.margin(lifetime: end.remaining(at: now), configured: nil)
-            due = min(due ?? .max, max(now, end.boot - Int(margin * 1_000 * Double.random(in: 1...1.2))))
+            due = min(due ?? .never, max(now, end.boot - margin * Double.random(in: 1...1.2)))
         }
         if lane.isOverdue || session.unvalidatedRefreshToken != nil { due = now }
         guard let due else { return nil }
@@ -102,7 +104,7 @@ extension SessionManager {
         for seconds in lanes[name]?.account.sessionWarnings ?? [] { scheduler.remove(.warn(name, seconds: seconds)) }
     }
 
-    func note(_ errand: ScheduledTask, at instant: Int) {
+    func note(_ errand: ScheduledTask, at instant: BootInstant) {
         let next = scheduler.next
         scheduler.set(errand, at: instant)
         if next.map({ instant < $0 }) ?? true {
@@ -115,26 +117,26 @@ extension SessionManager {
 
     /// Starts everything that is due, and says how long there is nothing to do; the bell rings if that changes.
     func runDueTasks() -> (pause: Duration, signal: Promise<Void>) {
-        let now = clock.boot()
+        let now = clock.bootInstant
         while let errand = scheduler.popDue(at: now) { run(errand, at: now) }
         guard let next = scheduler.next else { return (SessionManager.longestSleep, signal) }
-        return (min(.milliseconds(max(next - now, 1)), SessionManager.longestSleep), signal)
+        return (min(max(next - now, .milliseconds(1)), SessionManager.longestSleep), signal)
     }
 
-    private func run(_ errand: ScheduledTask, at now: Int) {
+    private func run(_ errand: ScheduledTask, at now: BootInstant) {
         switch errand {
         case .openVault: work.start { _ = await self.openVault(passphrase: nil, isAsked: false) }
         case .load(let name): if case .open = vaultState { load(name, isNews: false) }
         case .save(let name): saveAgain(name)
         case .warn(let name, _):
             guard let session = lanes[name]?.session, let end = session.end else { return }
-            post(.sessionEnding, name, session: session, endsAt: end.wall(by: clock))
-            record(.sessionEnding(name, at: end.wall(by: clock)))
+            post(.sessionEnding, name, session: session, endsAt: end.wall(by: clock).seconds)
+            record(.sessionEnding(name, at: end.wall(by: clock).seconds))
         case .refresh(let name): refreshInTime(name, at: now)
         }
     }
 
-    private func refreshInTime(_ name: AccountName, at now: Int) {
+    private func refreshInTime(_ name: AccountName, at now: BootInstant) {
         guard let lane = lanes[name], lockError == nil, lane.refreshes[.own] == nil else { return }
         if lane.backoff.refusal(at: now) != nil { return schedule(name) }
         let provider = lane.account.binding.provider
@@ -181,7 +183,7 @@ extension SessionManager {
         guard lockError == nil else { return }
         for (slot, session) in unwritten where slot.account == name.rawValue {
             guard await write(session, in: slot) != nil else { continue }
-            note(.save(name), at: clock.boot() + SessionManager.saveRetryInterval)
+            note(.save(name), at: clock.bootInstant + SessionManager.saveRetryInterval)
         }
     }
 
@@ -193,7 +195,7 @@ extension SessionManager {
 
     /// The network is back: those who wait for no other reason try at once.
     func networkReturned() {
-        let now = clock.boot()
+        let now = clock.bootInstant
         for name in lanes.keys {
             guard case .provider(.unreachable)? = lanes[name]?.backoff.error else { continue }
             lanes[name]?.backoff.relent(at: now)
@@ -204,6 +206,6 @@ extension SessionManager {
 
     /// The vault's key source may have changed its mind.
     func keySourceChanged() {
-        if case .locked(_, isAsked: false) = vaultState { note(.openVault, at: clock.boot()) }
+        if case .locked(_, isAsked: false) = vaultState { note(.openVault, at: clock.bootInstant) }
     }
 }

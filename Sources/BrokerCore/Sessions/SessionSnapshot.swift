@@ -30,10 +30,10 @@ public final class SessionSnapshot: Sendable {
     /// seconds) and in how many seconds; nil where nobody knows.
     public func current(_ account: String) -> (entry: Entry, expiresAt: Int?, remaining: Int?)? {
         guard let entry = state.withLock({ $0.entries[account] }) else { return nil }
-        let boot = clock.boot()
+        let boot = clock.bootInstant
         guard entry.issuedToken.token.satisfies(minValid: SessionManager.defaultMinValid, at: boot) else { return nil }
         let expiry = entry.issuedToken.token.expiry
-        return (entry, expiry?.wall(by: clock), expiry?.remaining(at: boot))
+        return (entry, expiry?.wall(by: clock).seconds, expiry?.remaining(at: boot))
     }
 }
 

@@ -1,11 +1,11 @@
 internal import Secrets
 internal import SessionVault
 
-/// A wrong passphrase may be tried this often, in this many milliseconds.
+/// A wrong passphrase may be tried this often, in this time.
 private let attemptLimit = 5
-private let attemptWindow = 60_000
-/// What the vault would not tell is asked for again after this long (milliseconds).
-private let loadRetryInterval = 5_000
+private let attemptWindow: Duration = .seconds(60)
+/// What the vault would not tell is asked for again after this long.
+private let loadRetryInterval: Duration = .seconds(5)
 
 /// The vault's doors: opening brings every session back, locking takes every one out of reach and out of memory.
 extension SessionManager {
@@ -46,7 +46,7 @@ extension SessionManager {
             } catch {
                 let failure = BrokerError(opening: error)
                 if isAsked {
-                    sessionManager.refusedOpenings.append(sessionManager.clock.boot())
+                    sessionManager.refusedOpenings.append(sessionManager.clock.bootInstant)
                     sessionManager.record(.vaultRefused(failure))
                 }
                 // A wrong passphrase does not change why the vault is locked.
@@ -56,7 +56,7 @@ extension SessionManager {
                     sessionManager.vaultState = .locked(failure, isAsked: false)
                 }
                 sessionManager.firstOpening.fulfil(())
-                sessionManager.note(.openVault, at: sessionManager.clock.boot() + openRetryInterval)
+                sessionManager.note(.openVault, at: sessionManager.clock.bootInstant + openRetryInterval)
                 return failure
             }
             sessionManager.vaultState = .open
@@ -65,7 +65,7 @@ extension SessionManager {
             for name in sessionManager.lanes.keys { sessionManager.load(name, isNews: false) }
             for slot in sessionManager.unwritten.keys {
                 if let name = AccountName(slot.account) {
-                    sessionManager.note(.save(name), at: sessionManager.clock.boot())
+                    sessionManager.note(.save(name), at: sessionManager.clock.bootInstant)
                 }
             }
             sessionManager.firstOpening.fulfil(())
@@ -75,10 +75,10 @@ extension SessionManager {
     }
 
     private func attemptRefusal() -> BrokerError? {
-        let now = clock.boot()
+        let now = clock.bootInstant
         refusedOpenings.removeAll { $0 <= now - attemptWindow }
         guard refusedOpenings.count >= attemptLimit, let first = refusedOpenings.first else { return nil }
-        return .tooManyAttempts(retryAfter: (first + attemptWindow - now + 999) / 1_000)
+        return .tooManyAttempts(retryAfter: (first + attemptWindow - now).secondsRoundedUp)
     }
 
     /// Takes every session out of reach at once, lets changes under way save what they got, forgets everything and
@@ -156,7 +156,7 @@ extension SessionManager {
                 return BrokerError(error)
             }
             sessionManager.record(.vaultRekeyed(from: former, to: sessionManager.vault.status.keySource))
-            if sessionManager.lockError != nil { sessionManager.note(.openVault, at: sessionManager.clock.boot()) }
+            if sessionManager.lockError != nil { sessionManager.note(.openVault, at: sessionManager.clock.bootInstant) }
             return nil
         }
     }
@@ -235,7 +235,7 @@ extension SessionManager {
         do throws(SessionRecord.Failure) {
             let session = try SessionRecord.decode(entry.text, by: clock)
             lanes[name]?.isOverdue =
-                entry.isInterrupted || session.tokens[.own]?.remaining(at: clock.boot()) == 0
+                entry.isInterrupted || session.tokens[.own]?.remaining(at: clock.bootInstant) == 0
             takeUp(session, name, isNews: isNews)
         } catch {
             noteLoaded(name)
@@ -262,7 +262,7 @@ extension SessionManager {
         case .locked, .wrongPassphrase, .unwritable, .refused:
             lanes[name]?.loadFailure = BrokerError(error)
             lanes[name]?.error = BrokerError(error)
-            note(.load(name), at: clock.boot() + loadRetryInterval)
+            note(.load(name), at: clock.bootInstant + loadRetryInterval)
         }
     }
 
@@ -275,5 +275,5 @@ extension SessionManager {
     }
 }
 
-/// A locked vault whose source needs no person is tried again after this long (milliseconds).
-let openRetryInterval = 15_000
+/// A locked vault whose source needs no person is tried again after this long.
+let openRetryInterval: Duration = .seconds(15)

@@ -64,11 +64,12 @@ extension SessionManager {
     /// A change takes a token that outlives it.
     private func freshen(_ name: AccountName) async throws(BrokerError) {
         guard let session = lanes[name]?.session else { throw .signInRequired(name) }
-        guard let remaining = session.tokens[.own]?.remaining(at: clock.boot()), remaining < SessionManager.changeMargin
+        guard let remaining = session.tokens[.own]?.remaining(at: clock.bootInstant),
+            remaining < SessionManager.changeMargin
         else { return }
         do throws(BrokerError) {
             // Whoever asks: not before the server said.
-            if let refusal = lanes[name]?.backoff.refusalByProvider(at: clock.boot()) { throw refusal }
+            if let refusal = lanes[name]?.backoff.refusalByProvider(at: clock.bootInstant) { throw refusal }
             try await renew(name, .own, for: .change).get()
         } catch {
             // What is alive may do for this.

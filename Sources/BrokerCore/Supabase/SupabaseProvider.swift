@@ -188,7 +188,7 @@ struct SupabaseProvider: Sendable {
     func revoke(_ session: Session) async throws(BrokerError) {
         let scope: SignOutScope = session.project?.endsAll == true ? .global : .local
         var failure: BrokerError?
-        if let token = session.tokens[.own], token.remaining(at: clock.boot()) != 0 {
+        if let token = session.tokens[.own], token.remaining(at: clock.bootInstant) != 0 {
             do throws(BrokerError) {
                 if case .ended = try await signOut(scope, bearer: token.value) { return }
             } catch {

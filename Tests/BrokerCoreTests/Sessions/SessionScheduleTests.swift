@@ -33,11 +33,11 @@ import Testing
         lifetime: Int, configured: Int?, margin: Double
     ) async throws {
         let house = try await house(lifetime: lifetime, margin: configured)
-        var seen: Set<Int> = []
+        var seen: Set<BootInstant> = []
         for _ in 0..<50 {
             await house.broker.sessionManager.schedule(House.name)
             let due = try #require(await house.broker.sessionManager.scheduler[.refresh(House.name)])
-            let before = house.clock.boot + lifetime * 1_000 - due
+            let before = (house.clock.bootInstant + .seconds(lifetime) - due).wholeMilliseconds
             #expect((Int(margin * 1_000)...Int(margin * 1_200)).contains(before))
             seen.insert(due)
         }
@@ -126,7 +126,7 @@ import Testing
         try await house.signIn()
         house.clock.advance(by: 3_600)
         // The loop looks again within half a minute; something that is due at once wakes it now.
-        await house.broker.sessionManager.note(.refresh(House.name), at: house.clock.boot - 1_000_000)
+        await house.broker.sessionManager.note(.refresh(House.name), at: house.clock.bootInstant - .seconds(1_000))
         #expect(await house.provider.arrived(.token, 2))
         keeping.cancel()
         await keeping.value
