@@ -65,12 +65,12 @@ extension SessionManager {
     /// The account as it is.
     func view(_ name: AccountName, flow: FlowView?) throws(BrokerError) -> AccountView {
         guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
-        let isOpen = lane.closings == 0 || lane.account.grant != nil
-        let session = isOpen && lockError == nil ? lane.session : nil
+        let shown = lane.account.grant == nil ? lane.state.visible : lane.state.session
+        let session = lockError == nil ? shown : nil
         let token = session?.tokens[.own]
         let state: AccountState =
-            if !lane.isLoaded || lockError != nil { .loading } else if session != nil {
-                lane.refreshes.isEmpty ? .authenticated : .refreshing
+            if !lane.state.isLoaded || lockError != nil { .loading } else if session != nil {
+                lane.state.renewal.running.isEmpty ? .authenticated : .refreshing
             } else { flow?.changesUser ?? true ? .unauthenticated : .authenticating }
         return AccountView(
             name: name, provider: lane.account.provider, state: state, source: lane.account.source,
@@ -78,7 +78,7 @@ extension SessionManager {
             expiresAt: token?.expiry?.wall(by: clock).seconds, assurance: session?.project?.assurance?.rawValue,
             nextAssurance: session?.nextAssurance?.rawValue, migratesFrom: session?.project?.migratesFrom,
             grant: lane.account.grant?.word, flow: flow,
-            error: lane.error ?? lane.untouchable ?? lockError ?? ranOut(session, lane.account))
+            error: lane.state.error(of: name) ?? lockError ?? ranOut(session, lane.account))
     }
 
     /// Why a session that is there has no token any more, if nothing can renew it.

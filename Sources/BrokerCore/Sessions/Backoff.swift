@@ -44,6 +44,13 @@ struct Backoff: Sendable {
         self.error = error
     }
 
+    /// The session that the requests were for has gone: what is left is the wait that the provider asked for.
+    mutating func forgive() {
+        guard providerUntil > BootInstant(milliseconds: 0) else { return self = Backoff() }
+        failures = 0
+        until = providerUntil
+    }
+
     /// What made the attempts fail may be over (the network is back): the next one need not wait, unless the provider
     /// or the hour's limit says so.
     mutating func relent(at boot: BootInstant) {

@@ -72,7 +72,7 @@ extension SessionManager {
     }
 
     private func hasJustRefreshed(_ name: AccountName) -> Bool {
-        guard let last = lanes[name]?.lastRefresh, case .success = last.result else { return false }
+        guard let last = lanes[name]?.state.renewal.last, case .success = last.result else { return false }
         return clock.bootInstant - last.endedAt < joinWindow
     }
 
@@ -80,8 +80,8 @@ extension SessionManager {
     private func join(
         _ name: AccountName, _ key: TokenKey, _ allowance: Allowance?, waitingAtMost bound: Duration
     ) async throws(BrokerError) {
-        if let lane = lanes[name], lane.refreshes[key] == nil {
-            if let error = lane.backoff.refusal(at: clock.bootInstant) { throw error }
+        if let renewal = lanes[name]?.state.renewal, renewal.running[key] == nil {
+            if let error = renewal.backoff.refusal(at: clock.bootInstant) { throw error }
             if let wait = allowance?.take(at: clock.bootInstant) { throw .tooManyAttempts(retryAfter: wait) }
         }
         try await settled(startRefresh(of: name, key, for: .needed), within: bound)
@@ -104,12 +104,12 @@ extension SessionManager {
     func readable(_ name: AccountName) throws(BrokerError) -> Session? {
         if let lockError { throw lockError }
         guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
-        return lane.closings == 0 ? lane.session : nil
+        return lane.state.visible
     }
 
     /// Why there is no session.
     func absence(of name: AccountName) -> BrokerError {
-        if let error = lanes[name]?.error, case .sessionExpired = error { return error }
+        if case .absent(.ended(let code))? = lanes[name]?.state.presence { return .sessionExpired(name, word: code) }
         return .signInRequired(name)
     }
 
@@ -125,53 +125,44 @@ extension SessionManager {
             let advice = lanes[name]?.account.renewalAdvice.map { " \($0)" } ?? ""
             throw .conflict("The provider gave \(name) no refresh token. Sign in again when the session ends.\(advice)")
         }
-        if let running = lanes[name]?.refreshes[.own] {
+        if let running = lanes[name]?.state.renewal.running[.own] {
             return try await settled(running, within: .seconds(30))
         }
         let now = clock.bootInstant
-        if !isForced, let last = lanes[name]?.lastRefresh, now - last.endedAt < joinWindow {
+        if !isForced, let last = lanes[name]?.state.renewal.last, now - last.endedAt < joinWindow {
             return try last.result.get()
         }
-        if let error = lanes[name]?.backoff.refusalByProvider(at: now) { throw error }
+        if let error = lanes[name]?.state.renewal.backoff.refusalByProvider(at: now) { throw error }
         try await settled(startRefresh(of: name, .own, for: .requested), within: .seconds(30))
     }
 
     func startRefresh(
         of name: AccountName, _ key: TokenKey, for reason: RefreshReason
     ) -> Promise<Result<Void, BrokerError>> {
-        if let running = lanes[name]?.refreshes[key] { return running }
-        lanes[name]?.error = nil
-        let generation = lanes[name]?.generation
-        let seen = lanes[name]?.session?.tokens[key]?.value
+        guard let lane = lanes[name] else {
+            let none = Promise<Result<Void, BrokerError>>()
+            none.fulfil(.failure(.accountNotFound(name.rawValue)))
+            return none
+        }
+        if let running = lane.state.renewal.running[key] { return running }
+        let id = lane.id
+        let seen = lane.state.session?.tokens[key]?.value
         let refresh = enqueue(name) { sessionManager in
-            guard sessionManager.lanes[name]?.generation == generation else {
-                return Result<Void, BrokerError>.failure(.signInRequired(name))
-            }
             let result =
-                sessionManager.hasOther(than: seen, key, name)
-                ? .success(()) : await sessionManager.renew(name, key, for: reason)
-            if sessionManager.lanes[name]?.generation == generation {
-                sessionManager.lanes[name]?.refreshes[key] = nil
-                if key == .own { sessionManager.lanes[name]?.lastRefresh = (sessionManager.clock.bootInstant, result) }
-                sessionManager.schedule(name)
-            }
+                sessionManager.hasOther(than: seen, key, id)
+                ? .success(()) : await sessionManager.renew(id, key, for: reason)
+            sessionManager.take(.refreshEnded(key, result), id)
             return result
         }
-        lanes[name]?.refreshes[key] = refresh
-        if key == .own {
-            scheduler.remove(.refresh(name))
-            // Read first: the write through the optional already holds the lanes when its right side is read.
-            let end = lanes[name]?.session?.end
-            lanes[name]?.triedEnd = end
-        }
+        take(.refreshBegan(key, refresh), id)
         return refresh
     }
 
     /// What was before a refresh in the lane, a second factor or a change of the user, may have brought the token that
     /// the refresh is for.
-    private func hasOther(than seen: Secret?, _ key: TokenKey, _ name: AccountName) -> Bool {
-        guard key == .own, let seen, lockError == nil, let lane = lanes[name], lane.closings == 0,
-            let session = lane.session, session.unvalidatedRefreshToken == nil, let token = session.tokens[.own]
+    private func hasOther(than seen: Secret?, _ key: TokenKey, _ id: LaneID) -> Bool {
+        guard key == .own, let seen, lockError == nil, let session = lane(id)?.state.visible,
+            session.unvalidatedRefreshToken == nil, let token = session.tokens[.own]
         else { return false }
         return token.value != seen && isAlive(token)
     }

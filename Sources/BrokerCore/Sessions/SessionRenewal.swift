@@ -4,16 +4,13 @@ internal import Secrets
 internal import SessionVault
 
 extension SessionManager {
-    /// A refresh, in its turn: present the newest refresh token first; make a rotated one durable,
-    /// beside its predecessor, before anything else in the answer is looked at; then check; then serve.
-    func renew(
-        _ name: AccountName, _ key: TokenKey, for reason: RefreshReason
-    ) async -> Result<Void, BrokerError> {
-        guard let lane = lanes[name], let session = lane.session, lane.closings == 0 else {
-            return .failure(.signInRequired(name))
-        }
+    /// A refresh, in its turn: present the newest refresh token first; make a rotated one durable, beside its
+    /// predecessor, before anything else in the response is looked at; then check; then serve.
+    func renew(_ id: LaneID, _ key: TokenKey, for reason: RefreshReason) async -> Result<Void, BrokerError> {
+        let name = id.account
+        guard let lane = lane(id), let session = lane.state.visible else { return .failure(.signInRequired(name)) }
         let account = lane.account
-        if let grant = account.grant { return await fetch(name, key, grant, for: reason) }
+        if let grant = account.grant { return await fetch(lane, key, grant, for: reason) }
         let provider = provider(account)
         if let lockError { return .failure(lockError) }
         do throws(BrokerError) {
@@ -37,7 +34,7 @@ extension SessionManager {
             renewed.dropTokens(at: clock.bootInstant, butFor: key)
             return await serve(renewed, lane)
         } catch {
-            return .failure(await failed(error, name, key, lane))
+            return .failure(await failed(error, key, lane))
         }
     }
 
@@ -67,35 +64,18 @@ extension SessionManager {
         session.unvalidatedRefreshToken = answer.refreshToken.flatMap { $0 == presented ? nil : $0 }
         session.rotates = session.unvalidatedRefreshToken != nil
         guard session.unvalidatedRefreshToken != nil else { return session }
-        let unsaved = await save(session, lane.account)
-        if keep(session, lane) {
-            lanes[lane.account.name]?.isUnsaved = unsaved != nil
-            if let unsaved { lanes[lane.account.name]?.error = unsaved }
-        }
+        let (copy, error) = await save(session, lane.account)
+        take(.rotated(session, copy, error), lane.id)
         return session
     }
 
     private func serve(_ session: Session, _ lane: Lane) async -> Result<Void, BrokerError> {
-        let name = lane.account.name
-        let unsaved = await save(session, lane.account)
-        guard lanes[name]?.generation == lane.generation else { return .failure(.signInRequired(name)) }
-        lanes[name]?.isOverdue = false
-        lanes[name]?.backoff = Backoff()
-        guard keep(session, lane) else { return .failure(.signInRequired(name)) }
-        lanes[name]?.isUnsaved = unsaved != nil
-        lanes[name]?.error = unsaved
-        record(.refreshSucceeded(name))
-        post(.tokenRefreshed, name, session: session)
-        if let former = lane.session { await noteIdentities(of: lane.account, from: former, to: session) }
+        let (copy, error) = await save(session, lane.account)
+        guard take(.renewed(session, copy, error), lane.id) else {
+            return .failure(.signInRequired(lane.account.name))
+        }
+        if let former = lane.state.session { await noteIdentities(of: lane.account, from: former, to: session) }
         return .success(())
-    }
-
-    /// Memory takes what the vault has, unless the account has meanwhile become another one.
-    func keep(_ session: Session, _ lane: Lane) -> Bool {
-        let name = lane.account.name
-        guard lanes[name]?.generation == lane.generation, lanes[name]?.session != nil else { return false }
-        hold(session, name)
-        return true
     }
 
     /// Presents the refresh tokens, newest first; an older one only after `invalid_grant`.
@@ -118,60 +98,41 @@ extension SessionManager {
         throw refusal
     }
 
-    private func failed(
-        _ error: BrokerError, _ name: AccountName, _ key: TokenKey, _ lane: Lane
-    ) async -> BrokerError {
-        guard lanes[name]?.generation == lane.generation else { return .signInRequired(name) }
+    private func failed(_ error: BrokerError, _ key: TokenKey, _ lane: Lane) async -> BrokerError {
+        let (id, account) = (lane.id, lane.account)
+        guard self.lane(id) != nil else { return .signInRequired(account.name) }
         if error.provesDeadGrant {
-            if key == .own { return await end(name, lane, lane.account.project == nil ? nil : error.wordOfEnd) }
+            if key == .own { return await end(lane, account.project == nil ? nil : error.wordOfEnd) }
             // Some providers say so of a scope that nobody consented to: the session's own refresh tells which it is.
-            lanes[name]?.isOverdue = true
+            take(.becameUrgent, id)
         }
-        // The provider's own answer that it did nothing: there is nothing to look for after a crash. What could not be
-        // saved may stand nowhere but in the room that was made.
-        if error.provesUnchanged, lanes[name]?.isUnsaved == false { try? await vault.settle(lane.account.slot) }
-        guard lanes[name]?.generation == lane.generation else { return .signInRequired(name) }
+        // The provider says that it did nothing: there is nothing to look for after a crash. If the session is unsaved,
+        // its only copy on the disk may be in the room that was made.
+        if error.provesUnchanged, self.lane(id)?.state.isUnsaved == false { try? await vault.settle(account.slot) }
+        guard self.lane(id) != nil else { return .signInRequired(account.name) }
         guard error != .cancelled else { return error }
-        // It may have rotated though its answer was lost: how long it takes the older token, a project may count in
-        // seconds.
-        if lane.account.project != nil, key == .own, error.isTransient, !error.provesUnchanged {
-            lanes[name]?.isOverdue = true
-        }
-        record(.refreshFailed(name, error))
-        // A narrowed token that is refused says nothing about the session.
-        if key == .own || error.isTransient {
-            lanes[name]?.backoff.note(error, at: clock.bootInstant)
-            lanes[name]?.error = error
-            post(.refreshFailed, name, session: lanes[name]?.session, error: error)
-        }
+        // It may have rotated though its response was lost: a project may take the older token for some seconds only.
+        if account.project != nil, key == .own, error.isTransient, !error.provesUnchanged { take(.becameUrgent, id) }
+        // A downscoped token that is refused says nothing about the session.
+        take(.failed(error, isOfRequest: key != .own && !error.isTransient), id)
         return error
     }
 
     /// The provider has proven that the session is dead: it goes, and what took its place says so.
     ///
-    /// - Parameter word: a project's own for why; other providers have but one.
-    func end(_ name: AccountName, _ lane: Lane, _ word: String?) async -> BrokerError {
-        let session = lanes[name]?.session
+    /// - Parameter code: a project's own for why; other providers have but one.
+    func end(_ lane: Lane, _ code: String?) async -> BrokerError {
         do throws(VaultError) {
             // Of a session that was to leave nothing behind, not even its end is kept.
-            if session?.isEphemeral != true { try await vault.store(SessionRecord.ended(word), in: lane.account.slot) }
+            if lane.state.session?.isEphemeral != true {
+                try await vault.store(SessionRecord.ended(code), in: lane.account.slot)
+            }
         } catch {
             try? await vault.remove(lane.account.slot)
         }
-        unwritten[lane.account.slot] = nil
-        guard lanes[name]?.generation == lane.generation else { return .sessionExpired(name, word: word) }
-        lanes[name]?.session = nil
-        lanes[name]?.backoff = Backoff()
-        lanes[name]?.isUnsaved = false
-        lanes[name]?.isOverdue = false
-        let error = BrokerError.sessionExpired(name, word: word)
-        lanes[name]?.error = error
-        publish(name)
-        schedule(name)
-        record(.sessionEnded(name, subject: session?.subject))
-        post(.refreshFailed, name, session: nil, error: error)
-        post(.signedOut, name, session: session, error: error, state: .unauthenticated)
-        return error
+        residue.settle(lane.account.slot)
+        take(.dead(code: code), lane.id)
+        return .sessionExpired(lane.account.name, word: code)
     }
 }
 

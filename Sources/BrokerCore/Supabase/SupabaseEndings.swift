@@ -9,31 +9,22 @@ extension Broker {
 }
 
 extension SessionManager {
-    func takeOrphans() -> [Closed] {
-        defer { orphans = [] }
-        return orphans
-    }
+    func takeOrphans() -> [Closed] { residue.takeEnded() }
 
     /// The daemon goes, and with it the sessions that were to leave nothing behind.
     func endEphemeral() -> [Closed] {
-        for (name, lane) in lanes {
+        for lane in lanes.values {
             // What a service fetched is fetched again, and its apps may still be using it.
-            guard let session = lane.session, session.isEphemeral, !session.isOfService else { continue }
-            orphans.append(Closed(account: lane.account, session: session, retirement: nil))
-            lanes[name]?.session = nil
-            publish(name)
+            guard let session = lane.state.session, session.isEphemeral, !session.isOfService else { continue }
+            residue.end(session, of: lane.account)
+            take(.dropped, lane.id)
         }
-        endShelved()
+        residue.endMemoryOnly()
         return takeOrphans()
     }
 
-    /// Those that were set aside go too: their account may never be back. What they are told to is the server that made
-    /// them, as it was configured then.
-    func endShelved() {
-        orphans += shelved.values
-        shelved = [:]
-    }
-
     /// Shows a failure that nobody waits for any more.
-    func show(_ error: BrokerError, _ name: AccountName) { lanes[name]?.error = error }
+    func show(_ error: BrokerError, _ name: AccountName) {
+        if let id = lanes[name]?.id { take(.noticed(error, nil), id) }
+    }
 }

@@ -27,7 +27,7 @@ extension SessionManager {
         guard account.project != nil else { throw .methodUnsupported("\(name) is not at a Supabase project.") }
         guard try readable(name) != nil else { throw absence(of: name) }
         let turn = enqueue(name) { sessionManager -> Result<Void, BrokerError> in
-            guard let lane = sessionManager.lanes[name], var session = lane.session, lane.closings == 0 else {
+            guard let lane = sessionManager.lanes[name], var session = lane.state.visible else {
                 return .failure(.signInRequired(name))
             }
             guard session.project?.migratesFrom != identifier else { return .success(()) }
@@ -39,8 +39,11 @@ extension SessionManager {
                             + "ringback migrate-user \(name) --done"))
             }
             session.project?.migratesFrom = identifier
-            if let error = await sessionManager.save(session, lane.account) { return .failure(error) }
-            guard sessionManager.keep(session, lane) else { return .failure(.signInRequired(name)) }
+            let (copy, error) = await sessionManager.save(session, lane.account)
+            if let error { return .failure(error) }
+            guard sessionManager.take(.changed(session, copy, nil, nil), lane.id) else {
+                return .failure(.signInRequired(name))
+            }
             return .success(())
         }
         guard let result = await turn.wait() else { throw .cancelled }

@@ -27,60 +27,60 @@ extension SessionManager {
     /// A change, in its turn. The answer is returned for what its caller wants of it.
     func change(_ name: AccountName, _ change: SupabaseOperation) async throws(BrokerError) -> HTTPResponse {
         try await ready(name)
-        guard let account = lanes[name]?.account else { throw .accountNotFound(name.rawValue) }
-        guard account.project != nil else { throw .methodUnsupported("\(name) is not at a Supabase project.") }
+        guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
+        guard lane.account.project != nil else { throw .methodUnsupported("\(name) is not at a Supabase project.") }
         guard try readable(name) != nil else { throw absence(of: name) }
         let turn = enqueue(name) { sessionManager in
-            sessionManager.lanes[name]?.isChanging = true
-            let result = await sessionManager.changeInTurn(name, change)
-            sessionManager.lanes[name]?.isChanging = false
-            sessionManager.schedule(name)
+            sessionManager.take(.changeBegan, lane.id)
+            let result = await sessionManager.changeInTurn(lane.id, change)
+            sessionManager.take(.changeEnded, lane.id)
             return result
         }
         guard let result = await turn.wait() else { throw .cancelled }
         return try result.get()
     }
 
-    private func changeInTurn(_ name: AccountName, _ change: SupabaseOperation) async -> Result<
+    private func changeInTurn(_ id: LaneID, _ change: SupabaseOperation) async -> Result<
         HTTPResponse, BrokerError
     > {
         if let lockError { return .failure(lockError) }
         do throws(BrokerError) {
-            try await freshen(name)
+            try await freshen(id)
             do throws(BrokerError) {
-                return .success(try await attempt(name, change))
+                return .success(try await attempt(id, change))
             } catch {
                 guard error.asksForRefresh else { throw error }
             }
             // An expired token and a forged one are told in one word: one refresh tells which it was.
-            try await renew(name, .own, for: .change).get()
-            return .success(try await attempt(name, change))
+            try await renew(id, .own, for: .change).get()
+            return .success(try await attempt(id, change))
         } catch {
-            if error.endsSession, let lane = lanes[name] { return .failure(await end(name, lane, error.wordOfEnd)) }
+            if error.endsSession, let lane = lane(id) { return .failure(await end(lane, error.wordOfEnd)) }
             return .failure(error)
         }
     }
 
     /// A change takes a token that outlives it.
-    private func freshen(_ name: AccountName) async throws(BrokerError) {
-        guard let session = lanes[name]?.session else { throw .signInRequired(name) }
+    private func freshen(_ id: LaneID) async throws(BrokerError) {
+        guard let lane = lane(id), let session = lane.state.session else { throw .signInRequired(id.account) }
         guard let remaining = session.tokens[.own]?.remaining(at: clock.bootInstant),
             remaining < SessionManager.changeMargin
         else { return }
         do throws(BrokerError) {
             // Whoever asks: not before the server said.
-            if let refusal = lanes[name]?.backoff.refusalByProvider(at: clock.bootInstant) { throw refusal }
-            try await renew(name, .own, for: .change).get()
+            if let refusal = lane.state.renewal.backoff.refusalByProvider(at: clock.bootInstant) { throw refusal }
+            try await renew(id, .own, for: .change).get()
         } catch {
             // What is alive may do for this.
             guard remaining > 0, error.isTransient else { throw error }
         }
     }
 
-    private func attempt(_ name: AccountName, _ change: SupabaseOperation) async throws(BrokerError) -> HTTPResponse {
-        guard let lane = lanes[name], let session = lane.session, lane.closings == 0,
-            let token = session.tokens[.own]
-        else { throw .signInRequired(name) }
+    private func attempt(_ id: LaneID, _ change: SupabaseOperation) async throws(BrokerError) -> HTTPResponse {
+        let name = id.account
+        guard let lane = lane(id), let session = lane.state.visible, let token = session.tokens[.own] else {
+            throw .signInRequired(name)
+        }
         guard let conversation = provider(lane.account).asProject else {
             throw .methodUnsupported("\(name) is not at a Supabase project.")
         }
@@ -91,14 +91,13 @@ extension SessionManager {
             change.rotates
             ? try await rotate(request, change, session, lane, conversation)
             : try await apply(request, change, session, conversation)
-        guard lanes[name]?.generation == lane.generation else { throw .signInRequired(name) }
+        guard self.lane(id) != nil else { throw .signInRequired(name) }
         if changed != session {
-            let unsaved = await save(changed, lane.account)
-            guard keep(changed, lane) else { throw .signInRequired(name) }
-            lanes[name]?.isUnsaved = unsaved != nil
-            if let unsaved { lanes[name]?.error = unsaved }
+            let (copy, error) = await save(changed, lane.account)
+            guard take(.changed(changed, copy, change.event, error), id) else { throw .signInRequired(name) }
+        } else if let event = change.event {
+            post(event, name, session: changed)
         }
-        if let event = change.event { post(event, name, session: changed) }
         await noteIdentities(of: lane.account, from: session, to: changed, isAsked: change.changesIdentities)
         return response
     }
@@ -114,11 +113,7 @@ extension SessionManager {
             let response = try await conversation.send(request)
             return (response, try await rotated(response, change, session, lane, conversation))
         } catch {
-            let name = lane.account.name
-            if !error.isWordOfProject, lanes[name]?.generation == lane.generation {
-                lanes[name]?.isOverdue = true
-                schedule(name)
-            }
+            if !error.isWordOfProject { take(.becameUrgent, lane.id) }
             throw error
         }
     }
@@ -143,7 +138,7 @@ extension SessionManager {
             if let truncation = response.truncation { throw BrokerError(truncation) }
             // The server's own word that it did nothing. What could not be saved may stand nowhere but in the room that
             // was made.
-            if error.isWordOfProject, lanes[lane.account.name]?.isUnsaved == false {
+            if error.isWordOfProject, self.lane(lane.id)?.state.isUnsaved == false {
                 try? await vault.settle(lane.account.slot)
             }
             throw error

@@ -32,7 +32,7 @@ extension SessionManager {
     func renewProfile(_ name: AccountName) {
         profiles[name] = nil
         profileLooks[name] = nil
-        guard lanes[name]?.session != nil, lanes[name]?.account.project?.profile != nil else { return }
+        guard lanes[name]?.state.session != nil, lanes[name]?.account.project?.profile != nil else { return }
         lookForProfile(name)
     }
 
@@ -46,7 +46,7 @@ extension SessionManager {
     }
 
     private func deliverProfile(_ name: AccountName, to look: Promise<Result<SupabaseProfile, BrokerError>>) async {
-        let subject = lanes[name]?.session?.subject
+        let subject = lanes[name]?.state.session?.subject
         let found: Result<SupabaseProfile, BrokerError>
         do throws(BrokerError) {
             found = .success(try await fetchProfile(name))
@@ -55,7 +55,7 @@ extension SessionManager {
         }
         if profileLooks[name] === look {
             profileLooks[name] = nil
-            if case .success(let profile) = found, lanes[name]?.session?.subject == subject {
+            if case .success(let profile) = found, lanes[name]?.state.session?.subject == subject {
                 profiles[name] = profile
             }
         }
@@ -71,7 +71,8 @@ extension SessionManager {
     }
 
     private func row(_ name: AccountName) async throws(BrokerError) -> SupabaseProfile {
-        guard let profile = lanes[name]?.account.project?.profile, let subject = lanes[name]?.session?.subject else {
+        guard let profile = lanes[name]?.account.project?.profile, let subject = lanes[name]?.state.session?.subject
+        else {
             throw .signInRequired(name)
         }
         let response = try await change(

@@ -126,7 +126,9 @@ import Testing
         #expect(await house.project.arrived(refresh))
         let readers = (0..<8).map { _ in Task { try await house.token() } }
         #expect(
-            await eventually { await house.broker.sessionManager.lanes[SupabaseHouse.name]?.refreshes.isEmpty == false }
+            await eventually {
+                await house.broker.sessionManager.lanes[SupabaseHouse.name]?.state.renewal.running.isEmpty == false
+            }
         )
         house.project.release(refresh)
         _ = try await changing.value
