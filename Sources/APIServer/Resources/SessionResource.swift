@@ -4,7 +4,6 @@ internal import LocalHTTP
 internal import RingbackAPI
 internal import Secrets
 internal import StrictJSON
-internal import SupabaseAuth
 internal import Synchronization
 
 extension SocketAPI {
@@ -78,11 +77,11 @@ extension SocketAPI {
         if extras.contains("id_token"), !isIDToken { noteIssuedToken(call.facts, issuedToken, query.key, .idToken) }
         var object = EncodedTokens.members(of: issuedToken, isIDToken: isIDToken)
         if extras.contains("id_token"), !isIDToken {
-            object["id_token"] = issuedToken.session.identity.map { .string($0.token.revealed()) }
+            object["id_token"] = issuedToken.idToken.map { .string($0.revealed()) }
         }
         try include(extras, issuedToken, into: &object, call)
         if extras.contains("profile") { object.members += try await profile(of: name, call) }
-        if extras.contains("user") { object["user"] = issuedToken.session.user.map { .object($0) } }
+        if extras.contains("user") { object["user"] = issuedToken.user.map { .object($0) } }
         if let (expiresAt, remaining) = broker.expiry(of: issuedToken.token) {
             object["expires_at"] = .integer(expiresAt)
             object["expires_in"] = .integer(remaining)
@@ -94,14 +93,14 @@ extension SocketAPI {
     private func include(
         _ extras: Set<String>, _ issuedToken: IssuedToken, into object: inout JSONObject, _ call: Call
     ) throws(Problem) {
-        for word in ["provider_token", "profile"] where extras.contains(word) && issuedToken.session.project == nil {
+        for word in ["provider_token", "profile"] where extras.contains(word) && issuedToken.supabase == nil {
             throw call.invalid("include", "this account has no \(word)")
         }
         guard extras.contains("provider_token") else { return }
         guard admit(call.request, account: issuedToken.account.rawValue, operation: .providerToken) != nil else {
             throw Problem(.policyDenied, "The policy does not allow provider_token to this program.")
         }
-        guard let token = issuedToken.session.project?.providerToken else { return }
+        guard let token = issuedToken.supabase?.providerToken else { return }
         object["provider_token"] = .string(token.revealed())
         noteIssuedToken(call.facts, issuedToken, .own, .providerToken)
     }
@@ -223,16 +222,11 @@ final class EncodedTokens: Sendable {
         object["token_type"] = .string(issuedToken.token.type)
         object["scope"] = issuedToken.scope.map { .string($0) }
         object["issuer"] = .string(issuedToken.issuer)
-        object["aal"] = issuedToken.session.project?.assurance.map { .string($0.rawValue) }
-        object["next_aal"] = issuedToken.session.nextAssurance.map { .string($0.rawValue) }
-        object["migration"] = issuedToken.session.project?.migratesFrom.map {
+        object["aal"] = issuedToken.supabase?.assurance.map { .string($0) }
+        object["next_aal"] = issuedToken.supabase?.nextAssurance.map { .string($0) }
+        object["migration"] = issuedToken.supabase?.migratesFrom.map {
             ["from": .string($0), "to": .string(issuedToken.subject ?? "")]
         }
         return object
     }
-}
-
-extension IssuedToken {
-    /// What the token is good for, in the provider's words; nil where it says nothing.
-    var scope: String? { token.scope ?? session.scope }
 }

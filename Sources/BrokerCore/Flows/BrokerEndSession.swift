@@ -59,8 +59,7 @@ extension Broker {
             value: hint.token, type: "id_token", scope: nil, expiry: hint.expiry, lifetime: hint.lifetime)
         return EndSessionPage(
             url: request.url(),
-            shown: IssuedToken(
-                account: name, subject: session.subject, issuer: session.issuer, token: token, session: session))
+            shown: IssuedToken(token, of: session, name))
     }
 }
 

@@ -97,7 +97,7 @@ extension SessionManager {
     private func isAlive(_ token: AccessToken) -> Bool { token.remaining(at: clock.bootInstant).map { $0 > 0 } ?? true }
 
     func issuedToken(_ name: AccountName, _ session: Session, _ token: AccessToken) -> IssuedToken {
-        IssuedToken(account: name, subject: session.subject, issuer: session.issuer, token: token, session: session)
+        IssuedToken(token, of: session, name)
     }
 
     /// The session that readers may see; nil while it is being closed.

@@ -268,8 +268,8 @@ import Testing
         let record = SessionRecord.encode(try #require(try await house.held), bootID: "b").revealed()
         #expect(!record.contains("upstream-refresh"))
         let reborn = try await house.rebirth()
-        let held = try await reborn.session(SupabaseHouse.name, SessionQuery()).session
-        #expect(held.project?.providerToken == Secret("upstream-access"))
+        let issued = try await reborn.session(SupabaseHouse.name, SessionQuery())
+        #expect(issued.supabase?.providerToken == Secret("upstream-access"))
     }
 
     @Test func `has no upstream token unless it was asked for`() async throws {
