@@ -35,7 +35,7 @@ extension SessionManager {
             guard sessionManager.take(.opened(session, copy, told, error), lane.id) else {
                 return .failure(.flowCancelled("The configuration of \(name) changed during the sign-in."))
             }
-            await sessionManager.noteIdentities(of: account, opening: session, over: former, isAsked: kind != nil)
+            await sessionManager.observer.opened(session, over: former, of: account, isAsked: kind != nil)
             return .success(())
         }
         return await opening.wait() ?? .failure(.cancelled)
@@ -72,7 +72,7 @@ extension SessionManager {
         var closed = Closed(account: account, session: session, retirement: nil)
         // What the vault keeps until the provider has heard should be the newest, and say what is to be told.
         if lane.state.isUnsaved || session != lane.state.session { _ = await save(session, account) }
-        await rememberIdentities(of: session, account)
+        await observer.leaving(session, of: account)
         do throws(VaultError) {
             closed.retirement = try await vault.retire(account.slot)?.id
         } catch {
@@ -82,6 +82,29 @@ extension SessionManager {
         residue.settle(account.slot)
         take(.closed(leaving: nil), lane.id)
         return .success(closed)
+    }
+
+    /// Changes what is kept with a session, in its turn. The provider is not asked.
+    func edit(
+        _ name: AccountName, _ edit: @escaping @Sendable (inout Session) throws(BrokerError) -> Void
+    ) async throws(BrokerError) {
+        try await ready(name)
+        guard let id = lanes[name]?.id else { throw .accountNotFound(name.rawValue) }
+        guard try readable(name) != nil else { throw absence(of: name) }
+        let turn = enqueue(name) { sessionManager -> Result<Void, BrokerError> in
+            guard let lane = sessionManager.lane(id), let held = lane.state.visible else {
+                return .failure(.signInRequired(name))
+            }
+            var session = held
+            do throws(BrokerError) { try edit(&session) } catch { return .failure(error) }
+            guard session != held else { return .success(()) }
+            let (copy, error) = await sessionManager.save(session, lane.account)
+            if let error { return .failure(error) }
+            let isTaken = sessionManager.take(.changed(session, copy, nil, nil), id)
+            return isTaken ? .success(()) : .failure(.signInRequired(name))
+        }
+        guard let result = await turn.wait() else { throw .cancelled }
+        try result.get()
     }
 
     /// Shows a failure that left the session as it was.

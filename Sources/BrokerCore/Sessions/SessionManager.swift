@@ -42,10 +42,6 @@ actor SessionManager {
     let firstOpening = Promise<Void>()
     /// What belongs to no lane any more.
     var residue = Residue()
-    /// What apps know about their people, where they were asked.
-    var profiles: [AccountName: SupabaseProfile] = [:]
-    /// The rows that are on their way.
-    var profileLooks: [AccountName: Promise<Result<SupabaseProfile, BrokerError>>] = [:]
     /// Opening, closing and rekeying take turns.
     var vaultTurn: Promise<Void>?
     /// Failed attempts to open the vault.
@@ -59,6 +55,7 @@ actor SessionManager {
     let clock: BrokerClock
     let work: Work
     let record: @Sendable (BrokerFact) -> Void
+    let observer: any SessionObserver
     private let http: any HTTPClient
     private let directory: ProviderDirectory
 
@@ -69,7 +66,7 @@ actor SessionManager {
 
     init(
         vault: any Vault, http: any HTTPClient, directory: ProviderDirectory, bus: EventBus, work: Work,
-        clock: BrokerClock, record: @escaping @Sendable (BrokerFact) -> Void
+        clock: BrokerClock, observer: any SessionObserver, record: @escaping @Sendable (BrokerFact) -> Void
     ) {
         self.vault = vault
         self.http = http
@@ -78,6 +75,7 @@ actor SessionManager {
         self.work = work
         self.clock = clock
         self.record = record
+        self.observer = observer
         snapshot = SessionSnapshot(clock: clock)
     }
 
@@ -130,6 +128,7 @@ actor SessionManager {
         schedule.remove(.load(name))
         let effects = lane.state.take(.replaced, of: name, at: clock.bootInstant)
         for effect in effects { perform(effect, lane) }
+        observer.forget(name)
     }
 
     // MARK: Outcomes
@@ -177,11 +176,7 @@ actor SessionManager {
     func post(
         _ kind: BrokerEvent.Kind, _ name: AccountName, session: Session?, error: BrokerError? = nil, endsAt: Int? = nil
     ) {
-        switch kind {
-        case .signedIn, .signedOut, .userUpdated, .passwordRecovery: renewProfile(name)
-        case .initialSession where profileLooks[name] == nil: renewProfile(name)
-        default: break
-        }
+        if let account = lanes[name]?.account { observer.willPost(kind, of: account, session, by: self) }
         bus.post(
             BrokerEvent(
                 kind: kind, account: name,
@@ -192,7 +187,10 @@ actor SessionManager {
     }
 
     /// The vault was locked: whoever waits from now on waits for the next opening.
-    func expectLoading(_ name: AccountName) { lanes[name]?.loaded = Promise() }
+    func expectLoading(_ name: AccountName) {
+        lanes[name]?.loaded = Promise()
+        observer.forget(name)
+    }
 
     // MARK: Parts of a change
 

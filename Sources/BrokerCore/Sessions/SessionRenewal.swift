@@ -74,7 +74,9 @@ extension SessionManager {
         guard take(.renewed(session, copy, error), lane.id) else {
             return .failure(.signInRequired(lane.account.name))
         }
-        if let former = lane.state.session { await noteIdentities(of: lane.account, from: former, to: session) }
+        if let former = lane.state.session {
+            await observer.changed(former, to: session, of: lane.account, isAsked: false)
+        }
         return .success(())
     }
 

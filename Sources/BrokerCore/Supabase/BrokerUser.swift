@@ -221,7 +221,7 @@ extension Broker {
                 },
                 apply: { response, _ throws(SupabaseError) in _ = try FunctionResponse(reading: response) }))
         // What such functions are mostly for: another name, an account that is not active any more.
-        await sessionManager.renewProfile(name)
+        profiles.renew(try await sessionManager.account(name), by: sessionManager)
         return try Broker.reading(response) { response throws(SupabaseError) in
             try FunctionResponse(reading: response).value
         }

@@ -98,7 +98,7 @@ extension SessionManager {
         } else if let event = change.event {
             post(event, name, session: changed)
         }
-        await noteIdentities(of: lane.account, from: session, to: changed, isAsked: change.changesIdentities)
+        await observer.changed(session, to: changed, of: lane.account, isAsked: change.changesIdentities)
         return response
     }
 
