@@ -61,32 +61,35 @@ public struct SessionQuery: Sendable {
     }
 }
 
-extension SessionManager {
-    /// The account as it is.
-    func view(_ name: AccountName, flow: FlowView?) throws(BrokerError) -> AccountView {
-        guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
-        let shown = lane.account.grant == nil ? lane.state.visible : lane.state.session
+extension AccountView {
+    /// - Parameter lockError: why no session can be had, if the vault is locked.
+    init(_ lane: SessionManager.Lane, lockError: BrokerError?, flow: FlowView?, by clock: BrokerClock) {
+        let account = lane.account
+        let shown = account.grant == nil ? lane.state.visible : lane.state.session
         let session = lockError == nil ? shown : nil
         let token = session?.tokens[.own]
+        let hasExpired = token?.remaining(at: clock.bootInstant) == 0
         let state: AccountState =
             if !lane.state.isLoaded || lockError != nil { .loading } else if session != nil {
                 lane.state.renewal.running.isEmpty ? .authenticated : .refreshing
             } else { flow?.changesUser ?? true ? .unauthenticated : .authenticating }
-        return AccountView(
-            name: name, provider: lane.account.provider, state: state, source: lane.account.source,
-            isStale: token?.remaining(at: clock.bootInstant) == 0, subject: session?.subject, user: session?.user,
-            expiresAt: token?.expiry?.wall(by: clock).seconds, assurance: session?.project?.assurance?.rawValue,
-            nextAssurance: session?.nextAssurance?.rawValue, migratesFrom: session?.project?.migratesFrom,
-            grant: lane.account.grant?.word, flow: flow,
-            error: lane.state.error(of: name) ?? lockError ?? ranOut(session, lane.account))
+        // Why a session that is there has no token any more, if nothing can renew it.
+        let ranOut = hasExpired && session?.isRefreshable == false
+        self.init(
+            name: account.name, provider: account.provider, state: state, source: account.source, isStale: hasExpired,
+            subject: session?.subject, user: session?.user, expiresAt: token?.expiry?.wall(by: clock).seconds,
+            assurance: session?.project?.assurance?.rawValue, nextAssurance: session?.nextAssurance?.rawValue,
+            migratesFrom: session?.project?.migratesFrom, grant: account.grant?.word, flow: flow,
+            error: lane.state.error(of: account.name) ?? lockError
+                ?? (ranOut ? .sessionRanOut(account.name, advice: account.renewalAdvice) : nil))
     }
+}
 
-    /// Why a session that is there has no token any more, if nothing can renew it.
-    private func ranOut(_ session: Session?, _ account: Account) -> BrokerError? {
-        guard let session, !session.isRefreshable, session.tokens[.own]?.remaining(at: clock.bootInstant) == 0 else {
-            return nil
-        }
-        return .sessionRanOut(account.name, advice: account.renewalAdvice)
+extension SessionManager {
+    /// The account as it is.
+    func view(_ name: AccountName, flow: FlowView?) throws(BrokerError) -> AccountView {
+        guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
+        return AccountView(lane, lockError: lockError, flow: flow, by: clock)
     }
 
     /// The names, sorted.

@@ -34,7 +34,7 @@ extension Broker {
     ) async throws(BrokerError) -> EndSessionPage? {
         let (account, session) = (ending.account, ending.session)
         let name = account.name
-        let provider = await sessionManager.provider(account)
+        let provider = Provider(account: account, http: http, directory: directory, clock: clock)
         let asking = work.start { () -> Result<ProviderMetadata, BrokerError> in
             do throws(BrokerError) {
                 return .success(try await provider.metadata())

@@ -77,7 +77,7 @@ actor Revocations {
 
     /// Tells the provider of the end of a session that nothing is to be left of, here either: not again later.
     func tellOnce(_ closed: Closed) async {
-        let provider = Provider(account: closed.account, http: http, directory: directory, clock: clock)
+        let provider = closed.account.sessionProvider(http: http, directory: directory, clock: clock)
         do throws(BrokerError) {
             if try await provider.revoke(closed.session) { record(.revocationDelivered(closed.account.name)) }
         } catch {
@@ -86,7 +86,7 @@ actor Revocations {
     }
 
     private func tell(_ id: String, _ closed: Closed) async {
-        let provider = Provider(account: closed.account, http: http, directory: directory, clock: clock)
+        let provider = closed.account.sessionProvider(http: http, directory: directory, clock: clock)
         do throws(BrokerError) {
             if try await provider.revoke(closed.session) { record(.revocationDelivered(closed.account.name)) }
         } catch {

@@ -8,37 +8,80 @@ extension SessionManager {
     func open(
         _ session: Session, for account: Account, switchingSubject: Bool, told kind: BrokerEvent.Kind? = nil
     ) async -> Result<Void, BrokerError> {
-        let name = account.name
-        let opening = enqueue(name) { sessionManager -> Result<Void, BrokerError> in
-            // Between an unlock and the load that follows it, nobody knows yet whose session would be written over.
-            if let lane = sessionManager.lanes[name] { await sessionManager.loadInTurn(lane.id, isNews: false) }
-            guard let lane = sessionManager.lanes[name], lane.account.binding == account.binding else {
-                return .failure(.flowCancelled("The configuration of \(name) changed during the sign-in."))
+        let opening = enqueue(account.name) { sessionManager -> Result<Void, BrokerError> in
+            do throws(BrokerError) {
+                let lane = try await sessionManager.laneForOpening(account)
+                return .success(
+                    try await sessionManager.openInTurn(session, lane, switchingSubject: switchingSubject, told: kind))
+            } catch {
+                return .failure(error)
             }
-            if let error = sessionManager.lockError ?? lane.state.obstacle { return .failure(error) }
-            guard lane.state.isLoaded else {
-                return .failure(.vaultFailed("What the vault holds for \(name) is not loaded. Sign in again."))
-            }
-            let former = lane.state.session
-            if let former, !former.isSamePerson(as: session), !switchingSubject {
-                return .failure(
-                    .conflict(
-                        "\(name) is signed in as \(former.displayName), and this sign-in is by \(session.displayName). "
-                            + "Nothing was changed. Sign out first, or ask to switch."))
-            }
-            var session = session
-            if let former { session.keepRefreshToken(of: former) }
-            // What is not to be written takes the place of what was.
-            if session.isEphemeral { try? await sessionManager.vault.remove(account.slot) }
-            let (copy, error) = await sessionManager.save(session, account)
-            let told = kind ?? (session.isRecovery ? .passwordRecovery : .signedIn)
-            guard sessionManager.take(.opened(session, copy, told, error), lane.id) else {
-                return .failure(.flowCancelled("The configuration of \(name) changed during the sign-in."))
-            }
-            await sessionManager.observer.opened(session, over: former, of: account, isAsked: kind != nil)
-            return .success(())
         }
         return await opening.wait() ?? .failure(.cancelled)
+    }
+
+    /// Takes over a session that is made by presenting a refresh token. It is presented in the account's lane, and only
+    /// after the vault has made room for what comes back.
+    func open(
+        for account: Account, switchingSubject: Bool, isEphemeral: Bool,
+        made make: @escaping @Sendable () async throws(BrokerError) -> Session
+    ) async throws(BrokerError) {
+        let opening = enqueue(account.name) { sessionManager -> Result<Void, BrokerError> in
+            do throws(BrokerError) {
+                let lane = try await sessionManager.laneForOpening(account)
+                if !isEphemeral { try await sessionManager.makeRoom(account, isNeeded: true) }
+                let session: Session
+                do throws(BrokerError) {
+                    session = try await make()
+                } catch {
+                    await sessionManager.settle(lane)
+                    throw error
+                }
+                return .success(
+                    try await sessionManager.openInTurn(session, lane, switchingSubject: switchingSubject, told: nil))
+            } catch {
+                return .failure(error)
+            }
+        }
+        guard let result = await opening.wait() else { throw .cancelled }
+        try result.get()
+    }
+
+    /// The account's lane, if a sign-in may be kept there.
+    private func laneForOpening(_ account: Account) async throws(BrokerError) -> Lane {
+        let name = account.name
+        // Between an unlock and the load that follows it, nobody knows yet whose session would be written over.
+        if let lane = lanes[name] { await loadInTurn(lane.id, isNews: false) }
+        guard let lane = lanes[name], lane.account.binding == account.binding else {
+            throw .flowCancelled("The configuration of \(name) changed during the sign-in.")
+        }
+        if let error = lockError ?? lane.state.obstacle { throw error }
+        guard lane.state.isLoaded else {
+            throw .vaultFailed("What the vault holds for \(name) is not loaded. Sign in again.")
+        }
+        return lane
+    }
+
+    private func openInTurn(
+        _ session: Session, _ lane: Lane, switchingSubject: Bool, told kind: BrokerEvent.Kind?
+    ) async throws(BrokerError) {
+        let (name, account) = (lane.id.account, lane.account)
+        let former = lane.state.session
+        if let former, !former.isSamePerson(as: session), !switchingSubject {
+            throw .conflict(
+                "\(name) is signed in as \(former.displayName), and this sign-in is by \(session.displayName). "
+                    + "Nothing was changed. Sign out first, or ask to switch.")
+        }
+        var session = session
+        if let former { session.keepRefreshToken(of: former) }
+        // What is not to be written takes the place of what was.
+        if session.isEphemeral { try? await vault.remove(account.slot) }
+        let (copy, error) = await save(session, account)
+        let told = kind ?? (session.isRecovery ? .passwordRecovery : .signedIn)
+        guard take(.opened(session, copy, told, error), lane.id) else {
+            throw .flowCancelled("The configuration of \(name) changed during the sign-in.")
+        }
+        await observer.opened(session, over: former, of: account, isAsked: kind != nil)
     }
 
     /// Ends the session here. Readers see none from this call on; the change itself takes its turn, so that what is
@@ -62,13 +105,18 @@ extension SessionManager {
 
     private func closeInTurn(_ lane: Lane, _ endsAll: Bool) async -> Result<Closed?, BrokerError> {
         let account = lane.account
-        if account.grant != nil { return .success(dropTokens(of: lane)) }
+        if let rest = account.configuredSession(by: clock) {
+            // A service drops what it fetched; the account stays what its configuration makes it.
+            guard let session = lane.state.session, !session.tokens.isEmpty else { return .success(nil) }
+            take(.closed(leaving: rest), lane.id)
+            return .success(Closed(account: account, session: session, retirement: nil))
+        }
         guard var session = lane.state.session else {
             // What says that the provider ended the last one has been read.
             if lane.state.obstacle == nil { try? await vault.remove(account.slot) }
             return .success(nil)
         }
-        session.project?.endsAll = endsAll
+        session.endsAll = endsAll
         var closed = Closed(account: account, session: session, retirement: nil)
         // What the vault keeps until the provider has heard should be the newest, and say what is to be told.
         if lane.state.isUnsaved || session != lane.state.session { _ = await save(session, account) }

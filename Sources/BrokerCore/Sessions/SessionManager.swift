@@ -194,8 +194,8 @@ actor SessionManager {
 
     // MARK: Parts of a change
 
-    func provider(_ account: Account) -> Provider {
-        Provider(account: account, http: http, directory: directory, clock: clock)
+    func provider(_ account: Account) -> any SessionProvider {
+        account.sessionProvider(http: http, directory: directory, clock: clock)
     }
 
     /// Writes to the vault. A vault that cannot write loses nothing: memory holds the session, it is written again and

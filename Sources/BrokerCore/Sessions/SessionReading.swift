@@ -9,8 +9,7 @@ extension SessionManager {
     /// A token for a caller: the one that is held if it lives long enough, else a refreshed one.
     func issuedToken(_ name: AccountName, _ query: SessionQuery) async throws(BrokerError) -> IssuedToken {
         guard lanes[name] != nil else { throw .accountNotFound(name.rawValue) }
-        if let account = lanes[name]?.account, account.project != nil { try SessionManager.check(query, account) }
-        if let account = lanes[name]?.account { try SessionManager.refuseIdentity(query, account) }
+        try lanes[name]?.account.check(query)
         let end = ContinuousClock.now + query.timeout
         try await ready(name, atMost: query.timeout)
         try await serviceSettled(name, atMost: max(end - .now, .zero))
@@ -50,16 +49,6 @@ extension SessionManager {
             throw .provider(.invalidAnswer("The provider gave a token that has expired already."))
         }
         return issuedToken(name, renewed, token)
-    }
-
-    /// A project has one token for everything: another one than was asked for would be a lie.
-    private static func check(_ query: SessionQuery, _ account: Account) throws(BrokerError) {
-        guard query.key == .own else {
-            throw .methodUnsupported("\(account.name) is at a Supabase project, whose tokens cannot be narrowed.")
-        }
-        guard query.kind == .accessToken else {
-            throw .methodUnsupported("\(account.name) is at a Supabase project, which gives no ID tokens.")
-        }
     }
 
     /// The session that a caller may see, if it is the expected person's.

@@ -182,44 +182,15 @@ extension SessionManager {
     /// Loads what is not loaded, in a turn of the account's lane.
     func loadInTurn(_ id: LaneID, isNews: Bool) async {
         guard isOpen, let lane = lane(id), !lane.state.isLoaded else { return }
-        if lane.account.grant != nil {
-            let session = Session.ofService(lane.account, by: clock)
+        if let session = lane.account.configuredSession(by: clock) {
             take(.loaded(.session(session, .memoryOnly, isUrgent: false), isNews: isNews), id)
             return
         }
         let found = await read(lane.account.slot)
         guard isOpen, self.lane(id) != nil else { return }
         // What the vault could not be made to take is newer than what it holds.
-        let loaded = residue.takeUp(lane.account.slot) ?? loaded(found, id.account)
+        let loaded = residue.takeUp(lane.account.slot) ?? LaneState.Loaded(found, of: id.account, by: clock)
         take(.loaded(loaded, isNews: isNews), id)
-    }
-
-    private func loaded(_ found: Result<VaultEntry?, VaultError>, _ name: AccountName) -> LaneState.Loaded {
-        let entry: VaultEntry
-        switch found {
-        case .success(let found?): entry = found
-        case .success(nil): return .absent(.signedOut)
-        // It has been set aside: there is no session to be had here, and that is known.
-        case .failure(let error) where error.isDamage: return .absent(.unreadable(BrokerError(error)))
-        case .failure(.newer(let reason)): return .untouchable(BrokerError(VaultError.newer(reason: reason)))
-        case .failure(let error): return .failed(BrokerError(error))
-        }
-        do throws(SessionRecord.Failure) {
-            let session = try SessionRecord.decode(entry.text, by: clock)
-            let hasExpired = session.tokens[.own]?.remaining(at: clock.bootInstant) == 0
-            return .session(session, .stored, isUrgent: entry.isInterrupted || hasExpired)
-        } catch {
-            switch error {
-            case .ended(let code): return .absent(.ended(code: code))
-            case .damaged:
-                return .absent(
-                    .unreadable(.vaultFailed("What the vault holds for \(name) cannot be read. Sign in again.")))
-            case .newer:
-                return .untouchable(
-                    .vaultFailed(
-                        "The session of \(name) was sealed by a newer version of Ringback. It was not touched."))
-            }
-        }
     }
 
     private func read(_ slot: VaultSlot) async -> Result<VaultEntry?, VaultError> {
@@ -229,10 +200,6 @@ extension SessionManager {
             return .failure(error)
         }
     }
-}
-
-extension VaultError {
-    fileprivate var isDamage: Bool { if case .damaged = self { true } else { false } }
 }
 
 /// A locked vault whose source needs no person is tried again after this long.

@@ -218,7 +218,7 @@ extension Broker {
             SupabaseOperation(
                 request: { project, token throws(FieldError) in
                     try project.call(function, arguments: arguments, bearer: token)
-                },
+                }, borrowsToken: true,
                 apply: { response, _ throws(SupabaseError) in _ = try FunctionResponse(reading: response) }))
         // What such functions are mostly for: another name, an account that is not active any more.
         profiles.renew(try await sessionManager.account(name), by: sessionManager)

@@ -107,6 +107,21 @@ struct SupabaseFlowStart: Sendable {
         }
         let conversation = conversation
         let (claims, isExpired) = try await conversation.whose(token)
+        try await broker.sessionManager.open(
+            for: account, switchingSubject: request.switchesSubject, isEphemeral: !fields.isPersistent
+        ) { () throws(BrokerError) in
+            let fresh = try await refreshed(refreshToken, claims, isExpired)
+            return try await conversation.session(
+                fresh, keepingProviderToken: fields.keepsProviderToken, isEphemeral: !fields.isPersistent)
+        }
+        return .done
+    }
+
+    /// The first refresh of a session that was handed in. In the turn of the account's lane.
+    private func refreshed(
+        _ refreshToken: Secret, _ claims: AccessTokenClaims, _ isExpired: Bool
+    ) async throws(BrokerError) -> SupabaseSession {
+        let conversation = conversation
         let answer: SessionResponse
         do throws(BrokerError) {
             answer = try await conversation.refresh(refreshToken)
@@ -128,7 +143,7 @@ struct SupabaseFlowStart: Sendable {
                 guard error.isTransient else { throw error }
             }
         }
-        return try await open(fresh, endsIfRefused: false)
+        return fresh
     }
 
     func signUp() async throws(BrokerError) -> Broker.Beginning {
@@ -176,16 +191,14 @@ struct SupabaseFlowStart: Sendable {
         }
     }
 
-    /// - Parameter endsIfRefused: the server has made the session for us, and would keep it for nobody.
-    private func open(
-        _ fresh: SupabaseSession, endsIfRefused: Bool = true
-    ) async throws(BrokerError) -> Broker.Beginning {
+    private func open(_ fresh: SupabaseSession) async throws(BrokerError) -> Broker.Beginning {
         let session = try await conversation.session(
             fresh, keepingProviderToken: fields.keepsProviderToken, isEphemeral: !fields.isPersistent)
         do throws(BrokerError) {
             try await broker.sessionManager.open(session, for: account, switchingSubject: request.switchesSubject).get()
         } catch {
-            if endsIfRefused { broker.endUnheld(session, of: account) }
+            // The server has made the session for us, and would keep it for nobody.
+            broker.endUnheld(session, of: account)
             throw error
         }
         return .done

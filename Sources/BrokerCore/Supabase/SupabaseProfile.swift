@@ -107,7 +107,8 @@ final class SupabaseProfiles: Sendable {
             SupabaseOperation(
                 request: { project, token throws(FieldError) in
                     try project.row(in: profile.table, where: profile.key, is: subject, bearer: token)
-                }, apply: { response, _ throws(SupabaseError) in _ = try ProfileResponse(reading: response) }))
+                }, borrowsToken: true,
+                apply: { response, _ throws(SupabaseError) in _ = try ProfileResponse(reading: response) }))
         let answer = try Broker.reading(response) { response throws(SupabaseError) in
             try ProfileResponse(reading: response)
         }
@@ -126,7 +127,8 @@ final class SupabaseProfiles: Sendable {
             SupabaseOperation(
                 request: { project, token throws(FieldError) in
                     try project.call(function, arguments: JSONObject(), bearer: token)
-                }, apply: { response, _ throws(SupabaseError) in _ = try FunctionResponse(reading: response) }))
+                }, borrowsToken: true,
+                apply: { response, _ throws(SupabaseError) in _ = try FunctionResponse(reading: response) }))
         let value = try Broker.reading(response) { response throws(SupabaseError) in
             try FunctionResponse(reading: response).value
         }
