@@ -35,7 +35,7 @@ extension RecordKeeper {
                 members["allow_uids"] = .array(order.allowedUIDs.map { .integer(Int($0)) })
             }
             members["flatpak"] = order.flatpak.map { .string($0) }
-            members["expires_at"] = exposedSocket?.expiry.map { .integer($0.at) }
+            members["expires_at"] = exposedSocket?.expiry.map { .integer($0.at.seconds) }
         }
         audit.write(event, members)
     }

@@ -80,9 +80,9 @@ final class EncodedTokens: Sendable {
         object["token_type"] = .string(issuedToken.token.type)
         object["scope"] = issuedToken.scope.map { .string($0) }
         object["issuer"] = .string(issuedToken.issuer)
-        object["aal"] = issuedToken.session.project?.assurance.map { .string($0.rawValue) }
-        object["next_aal"] = issuedToken.session.nextAssurance.map { .string($0.rawValue) }
-        object["migration"] = issuedToken.session.project?.migratesFrom.map {
+        object["aal"] = issuedToken.supabase?.assurance.map { .string($0) }
+        object["next_aal"] = issuedToken.supabase?.nextAssurance.map { .string($0) }
+        object["migration"] = issuedToken.supabase?.migratesFrom.map {
             ["from": .string($0), "to": .string(issuedToken.subject ?? "")]
         }
         return object

@@ -10,6 +10,7 @@ public struct Broker: Sendable {
     let sessionManager: SessionManager
     let flowRegistry: FlowRegistry
     let revocations: Revocations
+    let profiles: SupabaseProfiles
     let http: any HTTPClient
     let directory: ProviderDirectory
     let work: Work
@@ -24,9 +25,12 @@ public struct Broker: Sendable {
     ) {
         let bus = EventBus(from: firstEvent)
         let directory = ProviderDirectory(http: http, work: work, clock: clock)
+        let profiles = SupabaseProfiles(work: work)
         let sessionManager = SessionManager(
             vault: vault, http: http, directory: directory, bus: bus, work: work, clock: clock,
-            record: record)
+            observer: SupabaseObserver(
+                identities: IdentityObserver(vault: vault, record: record), profiles: profiles), record: record)
+        self.profiles = profiles
         self.bus = bus
         self.vault = vault
         self.callbackReceiver = callbackReceiver
@@ -87,7 +91,7 @@ public struct Broker: Sendable {
 
     /// When a token expires, in Unix seconds, and in how many seconds; nil where nobody knows.
     public func expiry(of token: AccessToken) -> (at: Int, remaining: Int)? {
-        token.expiry.map { ($0.wall(by: clock), $0.remaining(at: clock.boot())) }
+        token.expiry.map { ($0.wall(by: clock).seconds, $0.remaining(at: clock.bootInstant)) }
     }
 
     // MARK: Accounts

@@ -4,7 +4,6 @@ internal import LocalHTTP
 internal import RingbackAPI
 internal import Secrets
 internal import StrictJSON
-internal import SupabaseAuth
 internal import Synchronization
 
 struct SessionResource: Resource {
@@ -73,11 +72,11 @@ struct SessionResource: Resource {
         if extras.contains(.idToken), !isIDToken { api.noteIssuedToken(call.facts, issuedToken, query.key, .idToken) }
         var object = EncodedTokens.members(of: issuedToken, isIDToken: isIDToken)
         if extras.contains(.idToken), !isIDToken {
-            object["id_token"] = issuedToken.session.identity.map { .string($0.token.revealed()) }
+            object["id_token"] = issuedToken.idToken.map { .string($0.revealed()) }
         }
         try include(extras, issuedToken, into: &object, call)
         if extras.contains(.profile) { object.members += try await profile(of: name, call) }
-        if extras.contains(.user) { object["user"] = issuedToken.session.user.map { .object($0) } }
+        if extras.contains(.user) { object["user"] = issuedToken.user.map { .object($0) } }
         if let (expiresAt, remaining) = broker.expiry(of: issuedToken.token) {
             object["expires_at"] = .integer(expiresAt)
             object["expires_in"] = .integer(remaining)
@@ -90,14 +89,14 @@ struct SessionResource: Resource {
         _ extras: Set<Extra>, _ issuedToken: IssuedToken, into object: inout JSONObject, _ call: Call
     ) throws(Problem) {
         for extra in [Extra.providerToken, .profile]
-        where extras.contains(extra) && issuedToken.session.project == nil {
+        where extras.contains(extra) && issuedToken.supabase == nil {
             throw call.invalid("include", "this account has no \(extra.rawValue)")
         }
         guard extras.contains(.providerToken) else { return }
         guard api.admit(call.request, account: issuedToken.account.rawValue, operation: .providerToken) != nil else {
             throw Problem(.policyDenied, "The policy does not allow provider_token to this program.")
         }
-        guard let token = issuedToken.session.project?.providerToken else { return }
+        guard let token = issuedToken.supabase?.providerToken else { return }
         object["provider_token"] = .string(token.revealed())
         api.noteIssuedToken(call.facts, issuedToken, .own, .providerToken)
     }

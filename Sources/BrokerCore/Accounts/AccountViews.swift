@@ -63,40 +63,43 @@ public struct SessionQuery: Sendable {
     }
 }
 
+extension AccountView {
+    /// - Parameter lockError: why no session can be had, if the vault is locked.
+    init(_ lane: SessionManager.Lane, lockError: BrokerError?, flow: FlowView?, by clock: BrokerClock) {
+        let account = lane.account
+        let shown = account.grant == nil ? lane.state.visible : lane.state.session
+        let session = lockError == nil ? shown : nil
+        let token = session?.tokens[.own]
+        let hasExpired = token?.remaining(at: clock.bootInstant) == 0
+        let state: AccountState =
+            if !lane.state.isLoaded || lockError != nil { .loading } else if session != nil {
+                lane.state.renewal.running.isEmpty ? .authenticated : .refreshing
+            } else { flow?.changesUser ?? true ? .unauthenticated : .authenticating }
+        // Why a session that is there has no token any more, if nothing can renew it.
+        let ranOut = hasExpired && session?.isRefreshable == false
+        self.init(
+            name: account.name, provider: account.provider, state: state, source: account.source, isStale: hasExpired,
+            subject: session?.subject, user: session?.user, expiresAt: token?.expiry?.wall(by: clock).seconds,
+            assurance: session?.project?.assurance?.rawValue, nextAssurance: session?.nextAssurance?.rawValue,
+            migratesFrom: session?.project?.migratesFrom, grant: account.grant?.word, flow: flow,
+            error: lane.state.error(of: account.name) ?? lockError
+                ?? (ranOut ? .sessionRanOut(account.name, advice: account.renewalAdvice) : nil),
+            notice: session.flatMap { AccountView.notice(of: $0, account) })
+    }
+
+    /// A session without a refresh token ends with its access token. A token without an end needs no renewal.
+    private static func notice(of session: Session, _ account: Account) -> String? {
+        guard !session.isRefreshable, session.tokens[.own]?.expiry != nil else { return nil }
+        let advice = account.renewalAdvice ?? "When it ends, sign in again."
+        return "The provider gave \(account.name) no refresh token: the session ends with its access token. \(advice)"
+    }
+}
+
 extension SessionManager {
     /// The account as it is.
     func view(_ name: AccountName, flow: FlowView?) throws(BrokerError) -> AccountView {
         guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
-        let isOpen = lane.closings == 0 || lane.account.grant != nil
-        let session = isOpen && lockError == nil ? lane.session : nil
-        let token = session?.tokens[.own]
-        let state: AccountState =
-            if !lane.isLoaded || lockError != nil { .loading } else if session != nil {
-                lane.refreshes.isEmpty ? .authenticated : .refreshing
-            } else { flow?.changesUser ?? true ? .unauthenticated : .authenticating }
-        return AccountView(
-            name: name, provider: lane.account.provider, state: state, source: lane.account.source,
-            isStale: token?.remaining(at: clock.boot()) == 0, subject: session?.subject, user: session?.user,
-            expiresAt: token?.expiry?.wall(by: clock), assurance: session?.project?.assurance?.rawValue,
-            nextAssurance: session?.nextAssurance?.rawValue, migratesFrom: session?.project?.migratesFrom,
-            grant: lane.account.grant?.word, flow: flow,
-            error: lane.error ?? lane.untouchable ?? lockError ?? ranOut(session, lane.account),
-            notice: session.flatMap { notice(of: $0, lane.account) })
-    }
-
-    /// A token without an end needs no renewal.
-    private func notice(of session: Session, _ account: Account) -> String? {
-        guard !session.isRefreshable, session.tokens[.own]?.expiry != nil else { return nil }
-        let advice = account.renewalAdvice ?? "When it ends, sign in again: ringback login \(account.name)"
-        return "The provider gave \(account.name) no refresh token: the session ends with its access token. \(advice)"
-    }
-
-    /// Why a session that is there has no token any more, if nothing can renew it.
-    private func ranOut(_ session: Session?, _ account: Account) -> BrokerError? {
-        guard let session, !session.isRefreshable, session.tokens[.own]?.remaining(at: clock.boot()) == 0 else {
-            return nil
-        }
-        return .sessionRanOut(account.name, advice: account.renewalAdvice)
+        return AccountView(lane, lockError: lockError, flow: flow, by: clock)
     }
 
     /// The names, sorted.

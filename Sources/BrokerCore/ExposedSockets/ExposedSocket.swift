@@ -77,7 +77,7 @@ public struct ExposedSocket: Sendable, Equatable {
     }
 
     /// True once its time is over, at an instant since boot (milliseconds).
-    func hasExpired(at boot: Int) -> Bool { expiry.map { $0.boot <= boot } ?? false }
+    func hasExpired(at boot: Int) -> Bool { expiry.map { $0.boot.milliseconds <= boot } ?? false }
 }
 
 extension ExposedSocket.Order {
@@ -138,7 +138,7 @@ extension ExposedSocket.Order {
 extension Broker {
     /// When a deadline is, in Unix seconds, and in how many seconds.
     public func instant(of deadline: Deadline) -> (at: Int, remaining: Int) {
-        (deadline.wall(by: clock), deadline.remaining(at: clock.boot()))
+        (deadline.wall(by: clock).seconds, deadline.remaining(at: clock.bootInstant))
     }
 
     /// What a session of the account is bound to now; nil without such an account.

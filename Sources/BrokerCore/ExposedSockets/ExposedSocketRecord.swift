@@ -61,7 +61,7 @@ struct ExposedSocketRecord: Equatable {
     }
 
     private static func json(_ deadline: Deadline?) -> JSON? {
-        deadline.map { ["at": .integer($0.at), "boot": .integer($0.boot)] }
+        deadline.map { ["at": .integer($0.at.seconds), "boot": .integer($0.boot.milliseconds)] }
     }
 
     // MARK: Reading

@@ -185,7 +185,7 @@ public actor ExposedSocketRegistry {
             }
             let rung = signal
             // A laptop that slept wakes late: it is looked at again before long. Where nothing ends by itself, nobody wakes.
-            let next = open.values.compactMap(\.expiry?.boot).min().map { max($0 - clock.boot(), 1) }
+            let next = open.values.compactMap(\.expiry?.boot.milliseconds).min().map { max($0 - clock.boot(), 1) }
             let longest = next == nil && !isUnsaved ? 86_400_000 : 30_000
             _ = await rung.wait(atMost: .milliseconds(min(next ?? longest, longest)))
         }

@@ -34,7 +34,7 @@ extension Broker {
     ) async throws(BrokerError) -> EndSessionPage? {
         let (account, session) = (ending.account, ending.session)
         let name = account.name
-        let provider = await sessionManager.provider(account)
+        let provider = Provider(account: account, http: http, directory: directory, clock: clock)
         let asking = work.start { () -> Result<ProviderMetadata, BrokerError> in
             do throws(BrokerError) {
                 return .success(try await provider.metadata())
@@ -59,8 +59,7 @@ extension Broker {
             value: hint.token, type: "id_token", scope: nil, expiry: hint.expiry, lifetime: hint.lifetime)
         return EndSessionPage(
             url: request.url(),
-            shown: IssuedToken(
-                account: name, subject: session.subject, issuer: session.issuer, token: token, session: session))
+            shown: IssuedToken(token, of: session, name))
     }
 }
 

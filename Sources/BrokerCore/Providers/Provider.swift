@@ -74,8 +74,7 @@ struct Provider: Sendable {
     /// Asks for new tokens. Throws only what says that there is no answer to look into.
     func refresh(
         _ refreshToken: Secret, key: TokenKey, metadata: ProviderMetadata, registration: ClientRegistration
-    ) async throws(BrokerError) -> RenewalResponse {
-        if let conversation = asProject { return .project(try await conversation.refresh(refreshToken)) }
+    ) async throws(BrokerError) -> TokenResponse {
         do throws(BrokerError) {
             let response = try await send(as: registration, at: metadata) { registration in
                 TokenRequest.refresh(
@@ -83,7 +82,7 @@ struct Provider: Sendable {
                     registration: registration, endpoint: metadata.tokenEndpoint)
             }
             do throws(OAuthError) {
-                return .tokens(try TokenResponse(reading: response))
+                return try TokenResponse(reading: response)
             } catch {
                 // If the response was cut off, the cause says more than what is missing in it.
                 if let truncation = response.truncation { throw BrokerError(truncation) }
@@ -96,21 +95,8 @@ struct Provider: Sendable {
         }
     }
 
-    /// The second look at a refresh's answer: the session with it, or why none of its tokens may be used.
+    /// The second look at a refresh's response: the session with it, or why none of its tokens may be used.
     func validate(
-        _ answer: RenewalResponse, for session: Session, key: TokenKey, metadata: ProviderMetadata
-    ) async throws(BrokerError) -> Session {
-        switch answer {
-        case .tokens(let answer): return try await validate(answer, for: session, key: key, metadata: metadata)
-        case .project(let answer):
-            guard let conversation = asProject else {
-                throw .conflict("\(account.name) is no longer at a Supabase project.")
-            }
-            return try await conversation.validate(answer, for: session)
-        }
-    }
-
-    private func validate(
         _ answer: TokenResponse, for session: Session, key: TokenKey, metadata: ProviderMetadata
     ) async throws(BrokerError) -> Session {
         let tokens: TokenSet
@@ -148,10 +134,6 @@ struct Provider: Sendable {
     /// Tells the provider that the session is over: its newest refresh token, then its access token. False if it has no
     /// place to hear it.
     func revoke(_ session: Session) async throws(BrokerError) -> Bool {
-        if let conversation = asProject {
-            try await conversation.revoke(session)
-            return true
-        }
         let metadata = try await metadata()
         guard let endpoint = metadata.revocationEndpoint else { return false }
         guard try FlowRegistry.origin(of: metadata.tokenEndpoint) == session.tokenEndpointOrigin,
@@ -161,7 +143,7 @@ struct Provider: Sendable {
         }
         let registration = try await registration(metadata)
         var tokens: [(Secret, RevocationRequest.Hint)] = session.refreshTokens.map { ($0, .refreshToken) }
-        // A service has nothing that its tokens hang on: each is told.
+        // Where no refresh token is above them, each access token is told.
         let told = session.tokens.filter { $0.key == .own || session.isOfService }
         tokens += told.values.map { ($0.value, .accessToken) }
         var failure: BrokerError?

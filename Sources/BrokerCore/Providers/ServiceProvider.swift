@@ -2,6 +2,33 @@ internal import HTTPMessages
 internal import OAuth
 internal import Secrets
 
+/// A service's provider, as the session manager talks to it: each refresh is one request for one token, which needs no
+/// refresh token.
+struct ServiceProvider: SessionProvider {
+    let provider: Provider
+    let grant: ServiceGrant
+
+    func renewal(of session: Session, for key: TokenKey) async throws(BrokerError) -> Renewal {
+        Renewal(
+            presents: [],
+            send: { _ throws(BrokerError) in
+                let fetched = try await provider.fetch(grant, key)
+                return RenewalResponse(refreshToken: nil) { session throws(BrokerError) in
+                    var session = session
+                    session.tokens[key] = fetched.token
+                    session.issuer = fetched.issuer
+                    session.tokenEndpointOrigin = fetched.origin
+                    if key == .own, let scope = fetched.token.scope { session.scope = scope }
+                    return session
+                }
+            },
+            // What one app asks for beyond its limits is no matter of the others.
+            meaning: { key != .own && $0.concernsRequestAlone ? .requestOnly(isUnchanged: true) : .unknown })
+    }
+
+    func revoke(_ session: Session) async throws(BrokerError) -> Bool { try await provider.revoke(session) }
+}
+
 /// A service's conversation with its provider: one request, one token.
 extension Provider {
     /// What the provider gave.

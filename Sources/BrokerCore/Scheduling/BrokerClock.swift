@@ -26,6 +26,12 @@ public struct BrokerClock: Sendable {
     /// Seconds since boot: good for intervals alone.
     var uptime: Int { boot() / 1_000 }
 
+    /// The present, since boot.
+    public var bootInstant: BootInstant { BootInstant(milliseconds: boot()) }
+
+    /// The present, by the wall clock.
+    public var wallInstant: WallInstant { WallInstant(seconds: now()) }
+
     /// The system's clocks.
     public static let system = BrokerClock(
         now: {
@@ -51,10 +57,9 @@ public struct BrokerClock: Sendable {
 
 /// An instant that a provider set: as it was stated on the wall, and as this process judges it.
 public struct Deadline: Sendable, Equatable {
-    /// Unix seconds, by the wall clock at the time when it was learnt.
-    public let at: Int
-    /// Milliseconds since boot.
-    public let boot: Int
+    /// By the wall clock as it was set when the instant was learnt.
+    public let at: WallInstant
+    public let boot: BootInstant
 
     /// More seconds than this are as many: thirty thousand years.
     private static let farthest = 1 << 40
@@ -62,8 +67,8 @@ public struct Deadline: Sendable, Equatable {
     /// So many seconds from now.
     init(in seconds: Int, by clock: BrokerClock) {
         let seconds = min(max(seconds, -Deadline.farthest), Deadline.farthest)
-        at = clock.now() + seconds
-        boot = clock.boot() + seconds * 1_000
+        at = WallInstant(seconds: clock.now() + seconds)
+        boot = clock.bootInstant + .seconds(seconds)
     }
 
     /// An instant stated in Unix seconds.
@@ -72,18 +77,18 @@ public struct Deadline: Sendable, Equatable {
         self.init(in: overflow ? (at < 0 ? -Deadline.farthest : Deadline.farthest) : seconds, by: clock)
     }
 
-    init(at: Int, boot: Int) {
+    init(at: WallInstant, boot: BootInstant) {
         self.at = at
         self.boot = boot
     }
 
-    /// When that is by the wall clock as it is set now (Unix seconds).
-    public func wall(by clock: BrokerClock) -> Int {
-        let now = clock.now() + (boot - clock.boot()) / 1_000
-        // The two clocks do not tick in step: a second's difference is none.
-        return abs(now - at) <= 2 ? at : now
+    /// When that is by the wall clock as it is set now.
+    public func wall(by clock: BrokerClock) -> WallInstant {
+        let now = clock.now() + (boot - clock.bootInstant).wholeMilliseconds / 1_000
+        // The two clocks do not tick in step: a difference of up to two seconds is taken for none.
+        return abs(now - at.seconds) <= 2 ? at : WallInstant(seconds: now)
     }
 
     /// Whole seconds left, never negative.
-    func remaining(at boot: Int) -> Int { max(self.boot - boot, 0) / 1_000 }
+    func remaining(at present: BootInstant) -> Int { max((boot - present).wholeMilliseconds, 0) / 1_000 }
 }

@@ -3,7 +3,7 @@
 struct Scheduler<Key: Hashable & Sendable>: Sendable {
     private struct Item {
         var key: Key
-        var at: Int
+        var at: BootInstant
     }
     private var heap: [Item] = []
     private var places: [Key: Int] = [:]
@@ -11,13 +11,13 @@ struct Scheduler<Key: Hashable & Sendable>: Sendable {
     var count: Int { heap.count }
 
     /// The earliest instant.
-    var next: Int? { heap.first?.at }
+    var next: BootInstant? { heap.first?.at }
 
     /// When a key is due.
-    subscript(key: Key) -> Int? { places[key].map { heap[$0].at } }
+    subscript(key: Key) -> BootInstant? { places[key].map { heap[$0].at } }
 
     /// Puts a key at an instant, wherever it was before.
-    mutating func set(_ key: Key, at instant: Int) {
+    mutating func set(_ key: Key, at instant: BootInstant) {
         if let place = places[key] {
             heap[place].at = instant
             settle(place)
@@ -38,7 +38,7 @@ struct Scheduler<Key: Hashable & Sendable>: Sendable {
     }
 
     /// Takes out the earliest key if it is due.
-    mutating func popDue(at now: Int) -> Key? {
+    mutating func popDue(at now: BootInstant) -> Key? {
         guard let first = heap.first, first.at <= now else { return nil }
         remove(first.key)
         return first.key

@@ -4,27 +4,27 @@ internal import Synchronization
 /// another, or for one that is always refused, and each time the owner's session would be presented at the provider: until
 /// it asks the owner to slow down, too.
 public final class Allowance: Sendable {
-    private let asked = Mutex<[Int]>([])
+    private let asked = Mutex<[BootInstant]>([])
     private let most: Int
-    private let window: Int
+    private let window: Duration
 
     /// - Parameters:
     ///   - most: requests in a window; more than the tokens that a program holds at a time.
-    ///   - window: seconds.
-    public init(most: Int = 30, in window: Int = 60) {
+    ///   - window: how long a request counts.
+    public init(most: Int = 30, in window: Duration = .seconds(60)) {
         self.most = most
-        self.window = window * 1_000
+        self.window = window
     }
 
-    /// Takes one at an instant since boot (milliseconds); if there is none left, the seconds until there is.
-    func take(at now: Int) -> Int? {
+    /// Takes one; if there is none left, returns the whole seconds until there is.
+    func take(at now: BootInstant) -> Int? {
         asked.withLock { asked in
             asked.removeAll { $0 <= now - window }
             guard asked.count >= most, let first = asked.first else {
                 asked.append(now)
                 return nil
             }
-            return (first + window - now + 999) / 1_000
+            return (first + window - now).secondsRoundedUp
         }
     }
 }

@@ -11,8 +11,7 @@ actor Revocations {
         var failures = 0
         /// How often the provider itself said no.
         var refusals = 0
-        /// Milliseconds since boot.
-        var dueAt = 0
+        var dueAt = BootInstant(milliseconds: 0)
         var isRunning = false
         /// The vault never held it: it is known here alone.
         var isUnsealed = false
@@ -31,9 +30,9 @@ actor Revocations {
     private let clock: BrokerClock
     private let record: @Sendable (BrokerFact) -> Void
 
-    /// Milliseconds: the first wait, and the longest.
-    private static let shortest = 15_000
-    private static let longest = 3_600_000
+    /// The first wait, and the longest.
+    private static let shortest: Duration = .seconds(15)
+    private static let longest: Duration = .seconds(3_600)
     /// A provider that says no this often will not say yes. One that is away has said nothing.
     private static let patience = 8
     private static let idlePause: Duration = .seconds(30)
@@ -78,7 +77,7 @@ actor Revocations {
 
     /// Tells the provider of the end of a session that nothing is to be left of, here either: not again later.
     func tellOnce(_ closed: Closed) async {
-        let provider = Provider(account: closed.account, http: http, directory: directory, clock: clock)
+        let provider = closed.account.sessionProvider(http: http, directory: directory, clock: clock)
         do throws(BrokerError) {
             if try await provider.revoke(closed.session) { record(.revocationDelivered(closed.account.name)) }
         } catch {
@@ -87,7 +86,7 @@ actor Revocations {
     }
 
     private func tell(_ id: String, _ closed: Closed) async {
-        let provider = Provider(account: closed.account, http: http, directory: directory, clock: clock)
+        let provider = closed.account.sessionProvider(http: http, directory: directory, clock: clock)
         do throws(BrokerError) {
             if try await provider.revoke(closed.session) { record(.revocationDelivered(closed.account.name)) }
         } catch {
@@ -101,8 +100,8 @@ actor Revocations {
         entry.isRunning = false
         entry.failures += 1
         if error.refusesRevocation { entry.refusals += 1 }
-        let delay = min(Revocations.shortest << min(entry.failures - 1, 10), Revocations.longest)
-        entry.dueAt = clock.boot() + delay / 2 + Int.random(in: 0...delay / 2)
+        let half = min(Revocations.shortest * (1 << min(entry.failures - 1, 10)), Revocations.longest) / 2
+        entry.dueAt = clock.bootInstant + half + half * Double.random(in: 0...1)
         entries[id] = entry
         record(.revocationPostponed(name, error))
     }
@@ -116,7 +115,7 @@ actor Revocations {
     /// Delivers what is due. Says how long there is nothing to do.
     func runDue() async -> Duration {
         if !hasLoaded { await load() }
-        let now = clock.boot()
+        let now = clock.bootInstant
         for (id, found) in entries where found.dueAt <= now && !found.isRunning {
             guard let account = await current(found), let entry = entries[id], !entry.isRunning, entry.dueAt <= now
             else { continue }

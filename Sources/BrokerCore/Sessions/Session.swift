@@ -31,11 +31,11 @@ public struct AccessToken: Sendable, Equatable {
     /// Seconds that the provider gave it; nil where it states none.
     public var lifetime: Int?
 
-    /// Seconds left at an instant since boot (milliseconds), never negative; nil for an unknown lifetime.
-    public func remaining(at boot: Int) -> Int? { expiry?.remaining(at: boot) }
+    /// Whole seconds left, never negative; nil for an unknown lifetime.
+    public func remaining(at boot: BootInstant) -> Int? { expiry?.remaining(at: boot) }
 
     /// True if a refresh would not be asked for by a caller who wants `minValid` seconds.
-    func satisfies(minValid: Int, at boot: Int) -> Bool {
+    func satisfies(minValid: Int, at boot: BootInstant) -> Bool {
         guard let remaining = remaining(at: boot) else { return true }
         if let lifetime, minValid >= lifetime { return remaining > 0 && remaining * 2 >= lifetime }
         return remaining >= minValid && remaining > 0
@@ -92,12 +92,13 @@ public struct Session: Sendable, Equatable {
 
     /// Narrowed tokens are asked for anew: dead ones, and more than a session can reasonably carry, would only pile up
     /// until the vault takes nothing any more.
-    mutating func dropTokens(at boot: Int, butFor asked: TokenKey) {
+    mutating func dropTokens(at boot: BootInstant, butFor asked: TokenKey) {
         tokens = tokens.filter { $0.key == .own || $0.value.remaining(at: boot) != 0 }
         var size = tokens.values.reduce(0) { $0 + $1.value.count }
         let downscoped = tokens.filter { $0.key != .own && $0.key != asked }
         var count = downscoped.count
-        for (key, token) in downscoped.sorted(by: { $0.value.expiry?.boot ?? .max < $1.value.expiry?.boot ?? .max }) {
+        for (key, token) in downscoped.sorted(by: { $0.value.expiry?.boot ?? .never < $1.value.expiry?.boot ?? .never })
+        {
             guard count >= Session.maxDownscopedTokens || size > Session.maxTokenBytes else { return }
             tokens[key] = nil
             count -= 1

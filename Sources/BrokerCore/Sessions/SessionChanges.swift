@@ -9,46 +9,83 @@ extension SessionManager {
     func open(
         _ session: Session, for account: Account, switchingSubject: Bool, told kind: BrokerEvent.Kind? = nil
     ) async -> Result<Closed?, BrokerError> {
-        let name = account.name
-        let opening = enqueue(name) { sessionManager -> Result<Closed?, BrokerError> in
-            // Between an unlock and the load that follows it, nobody knows yet whose session would be written over.
-            if let lane = sessionManager.lanes[name] { await sessionManager.loadInTurn(lane, isNews: false) }
-            guard let lane = sessionManager.lanes[name], lane.account.binding == account.binding else {
-                return .failure(.flowCancelled("The configuration of \(name) changed during the sign-in."))
+        let opening = enqueue(account.name) { sessionManager -> Result<Closed?, BrokerError> in
+            do throws(BrokerError) {
+                let lane = try await sessionManager.laneForOpening(account)
+                return .success(
+                    try await sessionManager.openInTurn(session, lane, switchingSubject: switchingSubject, told: kind))
+            } catch {
+                return .failure(error)
             }
-            if let error = sessionManager.lockError { return .failure(error) }
-            if let error = lane.untouchable ?? lane.loadFailure { return .failure(error) }
-            guard lane.isLoaded else {
-                return .failure(.vaultFailed("What the vault holds for \(name) is not loaded. Sign in again."))
-            }
-            if let held = lane.session, !held.isSamePerson(as: session), !switchingSubject {
-                return .failure(
-                    .conflict(
-                        "\(name) is signed in as \(held.displayName), and this sign-in is by \(session.displayName). "
-                            + "Nothing was changed. Sign out first, or ask to switch."))
-            }
-            var session = session
-            if let held = lane.session { session.keepRefreshToken(of: held) }
-            // What is not to be written takes the place of what was.
-            if session.isEphemeral { try? await sessionManager.vault.remove(account.slot) }
-            let saved = await sessionManager.save(session, account)
-            guard sessionManager.lanes[name]?.generation == lane.generation else {
-                return .failure(.flowCancelled("The configuration of \(name) changed during the sign-in."))
-            }
-            sessionManager.lanes[name]?.error = saved ?? sessionManager.waiting(for: session, account)
-            sessionManager.lanes[name]?.isUnsaved = saved != nil
-            sessionManager.lanes[name]?.isOverdue = false
-            sessionManager.lanes[name]?.backoff = Backoff()
-            sessionManager.lanes[name]?.lastRefresh = nil
-            sessionManager.hold(session, name)
-            sessionManager.record(
-                .sessionOpened(name, subject: session.subject, replacing: lane.session.map(\.subject)))
-            sessionManager.post(kind ?? (session.isRecovery ? .passwordRecovery : .signedIn), name, session: session)
-            await sessionManager.noteIdentities(of: account, opening: session, over: lane.session, isAsked: kind != nil)
-            // While the vault cannot write, the former session is what a restart finds: it stays alive at the server.
-            return .success(saved == nil ? lane.replaced(by: session) : nil)
         }
         return await opening.wait() ?? .failure(.cancelled)
+    }
+
+    /// Takes over a session that is made by presenting a refresh token. It is presented in the account's lane, and only
+    /// after the vault has made room for what comes back.
+    func open(
+        for account: Account, switchingSubject: Bool, isEphemeral: Bool,
+        made make: @escaping @Sendable () async throws(BrokerError) -> Session
+    ) async throws(BrokerError) -> Closed? {
+        let opening = enqueue(account.name) { sessionManager -> Result<Closed?, BrokerError> in
+            do throws(BrokerError) {
+                let lane = try await sessionManager.laneForOpening(account)
+                if !isEphemeral { try await sessionManager.makeRoom(account, isNeeded: true) }
+                let session: Session
+                do throws(BrokerError) {
+                    session = try await make()
+                } catch {
+                    await sessionManager.settle(lane)
+                    throw error
+                }
+                return .success(
+                    try await sessionManager.openInTurn(session, lane, switchingSubject: switchingSubject, told: nil))
+            } catch {
+                return .failure(error)
+            }
+        }
+        guard let result = await opening.wait() else { throw .cancelled }
+        return try result.get()
+    }
+
+    /// The account's lane, if a sign-in may be kept there.
+    private func laneForOpening(_ account: Account) async throws(BrokerError) -> Lane {
+        let name = account.name
+        // Between an unlock and the load that follows it, nobody knows yet whose session would be written over.
+        if let lane = lanes[name] { await loadInTurn(lane.id, isNews: false) }
+        guard let lane = lanes[name], lane.account.binding == account.binding else {
+            throw .flowCancelled("The configuration of \(name) changed during the sign-in.")
+        }
+        if let error = lockError ?? lane.state.obstacle { throw error }
+        guard lane.state.isLoaded else {
+            throw .vaultFailed("What the vault holds for \(name) is not loaded. Sign in again.")
+        }
+        return lane
+    }
+
+    /// Returns the session that this one replaces, if its server is to end it.
+    private func openInTurn(
+        _ session: Session, _ lane: Lane, switchingSubject: Bool, told kind: BrokerEvent.Kind?
+    ) async throws(BrokerError) -> Closed? {
+        let (name, account) = (lane.id.account, lane.account)
+        let former = lane.state.session
+        if let former, !former.isSamePerson(as: session), !switchingSubject {
+            throw .conflict(
+                "\(name) is signed in as \(former.displayName), and this sign-in is by \(session.displayName). "
+                    + "Nothing was changed. Sign out first, or ask to switch.")
+        }
+        var session = session
+        if let former { session.keepRefreshToken(of: former) }
+        // What is not to be written takes the place of what was.
+        if session.isEphemeral { try? await vault.remove(account.slot) }
+        let (copy, error) = await save(session, account)
+        let told = kind ?? (session.isRecovery ? .passwordRecovery : .signedIn)
+        guard take(.opened(session, copy, told, error ?? waiting(for: session, account)), lane.id) else {
+            throw .flowCancelled("The configuration of \(name) changed during the sign-in.")
+        }
+        await observer.opened(session, over: former, of: account, isAsked: kind != nil)
+        // While the vault cannot write, the former session is what a restart finds: it stays alive at the server.
+        return copy == .unsaved ? nil : lane.replaced(by: session)
     }
 
     /// Ends the session here. Readers see none from this call on; the change itself takes its turn, so that what is
@@ -57,61 +94,78 @@ extension SessionManager {
     /// The vault takes the session out of its slot in one step and keeps it until the provider has heard.
     func close(_ name: AccountName, endingAll: Bool = false) async throws(BrokerError) -> Closed? {
         try await ready(name)
-        guard lanes[name] != nil else { throw .accountNotFound(name.rawValue) }
-        lanes[name]?.closings += 1
-        lanes[name]?.error = nil
-        snapshot.publish(nil, for: name)
-        let generation = lanes[name]?.generation
+        guard let id = lanes[name]?.id else { throw .accountNotFound(name.rawValue) }
+        take(.signOutBegan, id)
         let closing = enqueue(name) { sessionManager -> Result<Closed?, BrokerError> in
             // A lane that took this one's place has a session of another binding, which nobody asked to close.
-            guard sessionManager.lanes[name]?.generation == generation else { return .success(nil) }
-            defer {
-                if sessionManager.lanes[name]?.generation == generation { sessionManager.lanes[name]?.closings -= 1 }
-                sessionManager.publish(name)
-                sessionManager.schedule(name)
-            }
+            guard let lane = sessionManager.lane(id) else { return .success(nil) }
+            defer { sessionManager.take(.signOutEnded, id) }
             if let error = sessionManager.lockError { return .failure(error) }
-            guard let lane = sessionManager.lanes[name] else { return .success(nil) }
-            if lane.account.grant != nil { return .success(sessionManager.dropTokens(of: lane)) }
-            guard var session = lane.session else {
-                // What says that the provider ended the last one has been read.
-                if lane.untouchable == nil { try? await sessionManager.vault.remove(lane.account.slot) }
-                return .success(nil)
-            }
-            session.project?.endsAll = endingAll
-            var closed = Closed(account: lane.account, session: session, retirement: nil)
-            // What the vault keeps until the provider has heard should be the newest, and say what is to be told.
-            if lane.isUnsaved || session != lane.session { _ = await sessionManager.save(session, lane.account) }
-            await sessionManager.rememberIdentities(of: session, lane.account)
-            do throws(VaultError) {
-                closed.retirement = try await sessionManager.vault.retire(lane.account.slot)?.id
-            } catch {
-                // What was damaged underneath has been set aside: it is out of its slot too.
-                guard case .damaged = error else { return .failure(BrokerError(error)) }
-            }
-            sessionManager.unwritten[lane.account.slot] = nil
-            guard sessionManager.lanes[name]?.generation == generation else { return .success(closed) }
-            sessionManager.lanes[name]?.session = nil
-            sessionManager.lanes[name]?.isUnsaved = false
-            sessionManager.lanes[name]?.isOverdue = false
-            sessionManager.lanes[name]?.backoff = Backoff()
-            sessionManager.lanes[name]?.lastRefresh = nil
-            sessionManager.record(.sessionClosed(name, subject: session.subject))
-            sessionManager.post(.signedOut, name, session: session, state: .unauthenticated)
-            return .success(closed)
+            return await sessionManager.closeInTurn(lane, endingAll)
         }
         guard let result = await closing.wait() else { throw .cancelled }
         return try result.get()
     }
 
-    /// Shows a failure that left the session as it was.
-    func note(_ error: BrokerError, _ name: AccountName, as kind: BrokerEvent.Kind) {
-        lanes[name]?.error = error
-        post(kind, name, session: lanes[name]?.session, error: error)
+    private func closeInTurn(_ lane: Lane, _ endsAll: Bool) async -> Result<Closed?, BrokerError> {
+        let account = lane.account
+        if let rest = account.configuredSession(by: clock) {
+            // A service drops what it fetched; the account stays what its configuration makes it.
+            guard let session = lane.state.session, !session.tokens.isEmpty else { return .success(nil) }
+            take(.closed(leaving: rest), lane.id)
+            return .success(Closed(account: account, session: session, retirement: nil))
+        }
+        guard var session = lane.state.session else {
+            // What says that the provider ended the last one has been read.
+            if lane.state.obstacle == nil { try? await vault.remove(account.slot) }
+            return .success(nil)
+        }
+        session.endsAll = endsAll
+        var closed = Closed(account: account, session: session, retirement: nil)
+        // What the vault keeps until the provider has heard should be the newest, and say what is to be told.
+        if lane.state.isUnsaved || session != lane.state.session { _ = await save(session, account) }
+        await observer.leaving(session, of: account)
+        do throws(VaultError) {
+            closed.retirement = try await vault.retire(account.slot)?.id
+        } catch {
+            // What was damaged underneath has been set aside: it is out of its slot too.
+            guard case .damaged = error else { return .failure(BrokerError(error)) }
+        }
+        residue.settle(account.slot)
+        take(.closed(leaving: nil), lane.id)
+        return .success(closed)
     }
 
-    /// A sign-in starts: the last failure is history.
-    func clearError(_ name: AccountName) { lanes[name]?.error = nil }
+    /// Changes what is kept with a session, in its turn. The provider is not asked.
+    func edit(
+        _ name: AccountName, _ edit: @escaping @Sendable (inout Session) throws(BrokerError) -> Void
+    ) async throws(BrokerError) {
+        try await ready(name)
+        guard let id = lanes[name]?.id else { throw .accountNotFound(name.rawValue) }
+        guard try readable(name) != nil else { throw absence(of: name) }
+        let turn = enqueue(name) { sessionManager -> Result<Void, BrokerError> in
+            guard let lane = sessionManager.lane(id), let held = lane.state.visible else {
+                return .failure(.signInRequired(name))
+            }
+            var session = held
+            do throws(BrokerError) { try edit(&session) } catch { return .failure(error) }
+            guard session != held else { return .success(()) }
+            let (copy, error) = await sessionManager.save(session, lane.account)
+            if let error { return .failure(error) }
+            let isTaken = sessionManager.take(.changed(session, copy, nil, nil), id)
+            return isTaken ? .success(()) : .failure(.signInRequired(name))
+        }
+        guard let result = await turn.wait() else { throw .cancelled }
+        try result.get()
+    }
+
+    /// Shows a failure that left the session as it was.
+    func note(_ error: BrokerError, _ name: AccountName, as kind: BrokerEvent.Kind) {
+        if let id = lanes[name]?.id { take(.noticed(error, kind), id) }
+    }
+
+    /// A sign-in starts: the last failure is not shown any more.
+    func clearError(_ name: AccountName) { if let id = lanes[name]?.id { take(.signInBegan, id) } }
 }
 
 /// A session that is over here, and that its provider has yet to hear of.

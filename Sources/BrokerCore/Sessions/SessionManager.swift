@@ -8,35 +8,18 @@ internal import SessionVault
 /// suspend as often as it likes: nothing else touches its account meanwhile. Reads never queue: they take what is there,
 /// or join the refresh in the lane. Vault first, memory second, event third.
 actor SessionManager {
-    /// What is known of one account.
+    /// Tells a lane from the one that replaced it when the account's binding changed.
+    struct LaneID: Sendable, Hashable {
+        let account: AccountName
+        let number: UInt64
+    }
+
     struct Lane {
         var account: Account
-        var session: Session?
+        let id: LaneID
+        var state: LaneState
         /// Fulfilled once the vault has told what it holds; replaced when it is locked.
-        var load = Promise<Void>()
-        var isLoaded = false
-        /// Why the vault's word could not be had; asked again until it is.
-        var loadFailure: BrokerError?
-        /// Why nothing may be written over what the vault holds, if so: it is of a newer version.
-        var untouchable: BrokerError?
-        /// Memory holds more than the vault could be made to take.
-        var isUnsaved = false
-        /// To be refreshed at once: a refresh was under way when an earlier daemon ended, or the token expired meanwhile.
-        var isOverdue = false
-        /// The session's own end that a refresh has been tried for: one that does not move it is not tried again.
-        var triedEnd: Deadline?
-        /// Something else than a refresh has its turn: what it leaves is looked at when it is done.
-        var isChanging = false
-        /// Sign-outs that wait or work: readers see no session.
-        var closings = 0
-        var refreshes: [TokenKey: Promise<Result<Void, BrokerError>>] = [:]
-        /// Of the session's own token; milliseconds since boot.
-        var lastRefresh: (endedAt: Int, result: Result<Void, BrokerError>)?
-        var backoff = Backoff()
-        /// The last failure; gone when the next sign-in, sign-out or refresh starts.
-        var error: BrokerError?
-        /// Tells a lane from the one that replaced it when the account's binding changed.
-        let generation: UInt64
+        var loaded = Promise<Void>()
     }
 
     /// What stands in the way of every session.
@@ -48,39 +31,23 @@ actor SessionManager {
         case locked(BrokerError, isAsked: Bool)
     }
 
-    var lanes: [AccountName: Lane] = [:]
+    private(set) var lanes: [AccountName: Lane] = [:]
     /// The last change of each account: the next one waits for it, whatever becomes of the lane.
-    var tails: [AccountName: Promise<Void>] = [:]
-    private var generation: UInt64 = 0
-    /// What a start finds in the vault is no news; what a reload brings back is.
+    private(set) var tails: [AccountName: Promise<Void>] = [:]
+    private var laneCount: UInt64 = 0
+    /// Sessions that are loaded at start cause no `signed_in` event. Sessions that come back with a reload do.
     private var hasStarted = false
     var vaultState = VaultState.unopened
     /// Fulfilled when the first attempt to open the vault has ended.
     let firstOpening = Promise<Void>()
-    /// What the vault would not take of accounts that are locked, removed or bound otherwise now: written again until
-    /// it is kept, and taken up when the account is back. Served to nobody meanwhile.
-    var unwritten: [VaultSlot: Session] = [:]
-    /// Sessions of accounts that are removed or bound otherwise now, and that no file is to have: taken up when the
-    /// account is back, ended with the daemon or by a lock.
-    var shelved: [VaultSlot: Closed] = [:]
-    /// What apps know about their people, where they were asked.
-    var profiles: [AccountName: SupabaseProfile] = [:]
-    /// The rows that are on their way.
-    var profileLooks: [AccountName: Promise<Result<SupabaseProfile, BrokerError>>] = [:]
-    /// Sessions that were to leave nothing behind, and that a lock took: their servers are to hear of it.
-    var orphans: [Closed] = []
+    /// What belongs to no lane any more.
+    var residue = Residue()
     /// Opening, closing and rekeying take turns.
     var vaultTurn: Promise<Void>?
-    /// Failed attempts to open the vault by process number, milliseconds since boot.
-    var refusedOpenings: [Int32: [Int]] = [:]
-    /// What is to be done without being asked, and when (milliseconds since boot).
-    var scheduler = Scheduler<ScheduledTask>()
-    /// Refreshes that the agenda started and that run still, by provider.
-    var tasksRunning: [String: Int] = [:]
-    /// Those that are due while enough of them run.
-    var tasksWaiting: [String: Set<AccountName>] = [:]
-    /// Rung when the agenda got something that comes before what was awaited.
-    var signal = Promise<Void>()
+    /// Failed attempts to open the vault, by process number.
+    var refusedOpenings: [Int32: [BootInstant]] = [:]
+    /// What is to be done without being asked, and when.
+    var schedule = Schedule()
     let vault: any Vault
     let bus: EventBus
     /// What readers who must not wait look at.
@@ -88,15 +55,18 @@ actor SessionManager {
     let clock: BrokerClock
     let work: Work
     let record: @Sendable (BrokerFact) -> Void
+    let observer: any SessionObserver
     private let http: any HTTPClient
     private let directory: ProviderDirectory
 
     /// Seconds of life that a caller gets without asking.
     static let defaultMinValid = 60
+    /// What the vault would not tell is asked for again after this long.
+    private static let loadRetryInterval: Duration = .seconds(5)
 
     init(
         vault: any Vault, http: any HTTPClient, directory: ProviderDirectory, bus: EventBus, work: Work,
-        clock: BrokerClock, record: @escaping @Sendable (BrokerFact) -> Void
+        clock: BrokerClock, observer: any SessionObserver, record: @escaping @Sendable (BrokerFact) -> Void
     ) {
         self.vault = vault
         self.http = http
@@ -105,6 +75,7 @@ actor SessionManager {
         self.work = work
         self.clock = clock
         self.record = record
+        self.observer = observer
         snapshot = SessionSnapshot(clock: clock)
     }
 
@@ -121,129 +92,143 @@ actor SessionManager {
             setAside(name)
         }
         for account in accounts {
-            if let known = lanes[account.name]?.account, known.bindingID != account.bindingID {
-                changed.append(account.name)
-                setAside(account.name)
+            let name = account.name
+            if let known = lanes[name]?.account, known.bindingID != account.bindingID {
+                changed.append(name)
+                setAside(name)
             }
-            if let known = lanes[account.name]?.account {
-                for seconds in known.sessionWarnings where !account.sessionWarnings.contains(seconds) {
-                    scheduler.remove(.warn(account.name, seconds: seconds))
+            if let lane = lanes[name] {
+                for seconds in lane.account.sessionWarnings where !account.sessionWarnings.contains(seconds) {
+                    schedule.remove(.warn(name, seconds: seconds))
                 }
+                lanes[name]?.account = account
                 // Somebody may have mended what a service was refused for.
-                if let lane = lanes[account.name], awaitsMending(lane) { lanes[account.name]?.backoff = Backoff() }
-                forgetMendedError(of: account.name)
-                lanes[account.name]?.account = account
-                schedule(account.name)
+                if lane.state.awaitsMending { take(.mended, lane.id) } else { plan(name) }
+                take(.reloaded, lane.id)
             } else {
-                generation += 1
-                lanes[account.name] = Lane(account: account, generation: generation)
-                if case .open = vaultState { load(account.name, isNews: hasStarted) }
+                laneCount += 1
+                lanes[name] = Lane(
+                    account: account, id: LaneID(account: name, number: laneCount),
+                    state: LaneState(backoff: residue.takeUpBackoff(account.slot)))
+                if isOpen { load(name, isNews: hasStarted) }
             }
         }
         if !hasStarted {
-            // Readiness waits neither for a key source nor for the disk; the first session answer does.
+            // The daemon reports ready before the vault is open. The first request for a session waits for it.
             work.start { _ = await self.openVault(passphrase: nil, isAsked: false) }
         }
         hasStarted = true
         return changed
     }
 
-    /// A reload follows what somebody mended. An error that nothing is retried for goes: no success would take it away.
-    /// What is true still stays: why there is no session any more, and what the vault cannot do.
-    private func forgetMendedError(of name: AccountName) {
-        guard let lane = lanes[name], lane.backoff.error == nil else { return }
-        switch lane.error {
-        case .sessionExpired?, .sessionRanOut?, .vaultFailed?, .vaultLocked?: break
-        default: lanes[name]?.error = nil
-        }
-    }
-
     /// Takes a session out of reach at once; the vault keeps it. A refresh that is under way saves what it gets in the
     /// old slot, and finds no lane to put it in.
     private func setAside(_ name: AccountName) {
-        guard let lane = lanes.removeValue(forKey: name) else { return }
-        snapshot.publish(nil, for: name)
-        for seconds in lane.account.sessionWarnings { scheduler.remove(.warn(name, seconds: seconds)) }
-        scheduler.remove(.load(name))
-        // What the vault does not have, or is not to have, is remembered here until the account is back.
-        if let session = lane.session, !session.isOfService {
-            if session.isEphemeral {
-                shelved[lane.account.slot] = Closed(account: lane.account, session: session, retirement: nil)
-            } else if lane.isUnsaved {
-                unwritten[lane.account.slot] = session
-            }
+        guard var lane = lanes.removeValue(forKey: name) else { return }
+        residue.keep(lane.state, of: lane.account)
+        schedule.remove(.load(name))
+        let effects = lane.state.take(.replaced, of: name, at: clock.bootInstant)
+        for effect in effects { perform(effect, lane) }
+        observer.forget(name)
+    }
+
+    // MARK: Outcomes
+
+    /// The lane of a change, if no other has taken its place.
+    func lane(_ id: LaneID) -> Lane? { lanes[id.account].flatMap { $0.id == id ? $0 : nil } }
+
+    /// Tells a lane what happened and does what follows. This is the one place where a continuation that is too late is
+    /// recognized: false if the lane is no more, or if the outcome makes no sense in its present state.
+    @discardableResult
+    func take(_ outcome: LaneState.Outcome, _ id: LaneID) -> Bool {
+        guard var lane = lane(id) else { return false }
+        let effects = lane.state.take(outcome, of: id.account, at: clock.bootInstant)
+        lanes[id.account]?.state = lane.state
+        for effect in effects { perform(effect, lane) }
+        return !effects.isEmpty
+    }
+
+    private func perform(_ effect: LaneState.Effect, _ lane: Lane) {
+        let name = lane.id.account
+        switch effect {
+        case .publish: publish(name)
+        case .schedule:
+            schedule.plan(
+                lane.account, lane.state, isServed: lockError == nil, hasUnwritten: residue.hasUnwritten(of: name),
+                at: clock.bootInstant)
+        case .retryLoading: schedule.set(.load(name), at: clock.bootInstant + SessionManager.loadRetryInterval)
+        case .wake: lane.loaded.fulfil(())
+        case .record(let fact): record(fact)
+        case .post(let kind, let session, let error): post(kind, name, session: session, error: error)
         }
-        unschedule(name)
-        if let session = lane.session { post(.signedOut, name, session: session, state: .unauthenticated) }
-        lane.load.fulfil(())
+    }
+
+    func publish(_ name: AccountName) {
+        guard lockError == nil, let session = lanes[name]?.state.visible, let token = session.tokens[.own] else {
+            return snapshot.publish(nil, for: name)
+        }
+        snapshot.publish(issuedToken(name, session, token), for: name)
+    }
+
+    /// Puts the account's tasks where they now belong.
+    func plan(_ name: AccountName) { if let lane = lanes[name] { perform(.schedule, lane) } }
+
+    /// A `signedOut` event names the session that has gone.
+    func post(
+        _ kind: BrokerEvent.Kind, _ name: AccountName, session: Session?, error: BrokerError? = nil, endsAt: Int? = nil
+    ) {
+        if let account = lanes[name]?.account { observer.willPost(kind, of: account, session, by: self) }
+        bus.post(
+            BrokerEvent(
+                kind: kind, account: name,
+                state: session == nil || kind == .signedOut ? .unauthenticated : .authenticated,
+                subject: session?.subject,
+                // The subject alone says who has signed out: what is known of the user has left with the session.
+                user: kind == .signedOut ? nil : session?.user,
+                expiresAt: session?.tokens[.own]?.expiry?.wall(by: clock).seconds,
+                error: error, endsAt: endsAt, at: clock.now()))
+    }
+
+    /// The vault was locked: whoever waits from now on waits for the next opening.
+    func expectLoading(_ name: AccountName) {
+        lanes[name]?.loaded = Promise()
+        observer.forget(name)
     }
 
     // MARK: Parts of a change
 
-    func provider(_ account: Account) -> Provider {
-        Provider(account: account, http: http, directory: directory, clock: clock)
+    func provider(_ account: Account) -> any SessionProvider {
+        account.sessionProvider(http: http, directory: directory, clock: clock)
     }
 
     /// Writes to the vault. A vault that cannot write loses nothing: memory holds the session, it is written again and
     /// again until it is kept, and the failure is shown.
-    func save(_ session: Session, _ account: Account) async -> BrokerError? {
+    func save(_ session: Session, _ account: Account) async -> (copy: LaneState.Copy, error: BrokerError?) {
         let error = await write(session, in: account.slot)
         // Another turn of its lane has set it aside meanwhile.
-        if session.isEphemeral, shelved[account.slot] != nil {
-            shelved[account.slot] = Closed(account: account, session: session, retirement: nil)
-        }
+        if session.isEphemeral { residue.update(session, of: account) }
         if error != nil, lanes[account.name]?.account.slot != account.slot {
             // No lane remembers it any more.
-            unwritten[account.slot] = session
-            note(.save(account.name), at: clock.boot() + SessionManager.saveRetryInterval)
+            residue.keep(unwritten: session, in: account.slot)
+            schedule.set(.save(account.name), at: clock.bootInstant + Schedule.saveRetryInterval)
         }
-        return error
+        return (session.isEphemeral ? .memoryOnly : error == nil ? .stored : .unsaved, error)
     }
 
     func write(_ session: Session, in slot: VaultSlot) async -> BrokerError? {
         guard !session.isEphemeral else { return nil }
         do throws(VaultError) {
             try await vault.store(SessionRecord.encode(session, bootID: clock.bootID), in: slot)
-            unwritten[slot] = nil
+            residue.settle(slot)
             return nil
         } catch {
             guard case .refused = error, session.tokens.count > 1 else { return BrokerError(error) }
-            // Too large for it: narrowed tokens can be had again, the lineage cannot.
+            // The record is too large. It is stored without downscoped tokens: they can be requested again, the refresh
+            // token cannot.
             var bare = session
             bare.tokens = session.tokens.filter { $0.key == .own }
             return await write(bare, in: slot)
         }
-    }
-
-    func hold(_ session: Session, _ name: AccountName) {
-        lanes[name]?.session = session
-        publish(name)
-        schedule(name)
-    }
-
-    func publish(_ name: AccountName) {
-        guard lockError == nil, let session = try? readable(name), let token = session.tokens[.own] else {
-            return snapshot.publish(nil, for: name)
-        }
-        snapshot.publish(issuedToken(name, session, token), for: name)
-    }
-
-    func post(
-        _ kind: BrokerEvent.Kind, _ name: AccountName, session: Session?, error: BrokerError? = nil,
-        state: AccountState? = nil, endsAt: Int? = nil
-    ) {
-        switch kind {
-        case .signedIn, .signedOut, .userUpdated, .passwordRecovery: renewProfile(name)
-        default: break
-        }
-        bus.post(
-            BrokerEvent(
-                kind: kind, account: name, state: state ?? (session == nil ? .unauthenticated : .authenticated),
-                subject: session?.subject,
-                // Who has signed out is told by the subject alone: what is known of them has left with the session.
-                user: kind == .signedOut ? nil : session?.user,
-                expiresAt: session?.tokens[.own]?.expiry?.wall(by: clock),
-                error: error, endsAt: endsAt, at: clock.now()))
     }
 
     /// Puts a change at the end of the account's lane. The change reads the lane when its turn comes, not before.
@@ -255,7 +240,8 @@ actor SessionManager {
         let turn = Promise<Void>()
         tails[name] = turn
         return work.start {
-            // A change that shutdown cancels keeps its turn: two at once would present the same refresh token.
+            // A change that shutdown cancels still runs in order. If two ran at once, both would send the same refresh
+            // token.
             await previous?.settle()
             let value = await change(self)
             turn.fulfil(())

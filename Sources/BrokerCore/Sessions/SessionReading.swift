@@ -1,23 +1,24 @@
 internal import Cryptography
 internal import Secrets
 
-/// A refresh that ended this recently answers for a new one (milliseconds).
-private let joinWindow = 5_000
+/// A refresh that ended this recently answers for a new one.
+private let joinWindow: Duration = .seconds(5)
 
 /// Reads never queue: they take what is there, or join the refresh in the lane.
 extension SessionManager {
     /// A token for a caller: the one that is held if it lives long enough, else a refreshed one.
     func issuedToken(_ name: AccountName, _ query: SessionQuery) async throws(BrokerError) -> IssuedToken {
         guard lanes[name] != nil else { throw .accountNotFound(name.rawValue) }
-        if let account = lanes[name]?.account, account.project != nil { try SessionManager.check(query, account) }
-        if let account = lanes[name]?.account { try SessionManager.refuseIdentity(query, account) }
+        try lanes[name]?.account.check(query)
         let end = ContinuousClock.now + query.timeout
         try await ready(name, atMost: query.timeout)
         try await serviceSettled(name, atMost: max(end - .now, .zero))
         let session = try session(name, of: query.subject)
         let held = query.token(in: session)
         let minValid = query.minValid ?? SessionManager.defaultMinValid
-        if let held, held.satisfies(minValid: minValid, at: clock.boot()) { return issuedToken(name, session, held) }
+        if let held, held.satisfies(minValid: minValid, at: clock.bootInstant) {
+            return issuedToken(name, session, held)
+        }
         guard session.isRefreshable else {
             if query.minValid == nil, let held, isAlive(held) { return issuedToken(name, session, held) }
             if query.key != .own, let own = session.tokens[.own], isAlive(own) {
@@ -50,16 +51,6 @@ extension SessionManager {
         return issuedToken(name, renewed, token)
     }
 
-    /// A project has one token for everything: another one than was asked for would be a lie.
-    private static func check(_ query: SessionQuery, _ account: Account) throws(BrokerError) {
-        guard query.key == .own else {
-            throw .methodUnsupported("\(account.name) is at a Supabase project, whose tokens cannot be narrowed.")
-        }
-        guard query.kind == .accessToken else {
-            throw .methodUnsupported("\(account.name) is at a Supabase project, which gives no ID tokens.")
-        }
-    }
-
     /// The session that a caller may see, if it is the expected person's.
     private func session(_ name: AccountName, of subject: String?) throws(BrokerError) -> Session {
         guard let session = try readable(name) else { throw absence(of: name) }
@@ -70,17 +61,17 @@ extension SessionManager {
     }
 
     private func hasJustRefreshed(_ name: AccountName) -> Bool {
-        guard let last = lanes[name]?.lastRefresh, case .success = last.result else { return false }
-        return (0..<joinWindow).contains(clock.boot() - last.endedAt)
+        guard let last = lanes[name]?.state.renewal.last, case .success = last.result else { return false }
+        return clock.bootInstant - last.endedAt < joinWindow
     }
 
     /// Joins the refresh in the lane or starts one, unless it is too early after a failure, or one too many.
     private func join(
         _ name: AccountName, _ key: TokenKey, _ allowance: Allowance?, waitingAtMost bound: Duration
     ) async throws(BrokerError) {
-        if let lane = lanes[name], lane.refreshes[key] == nil {
-            if let error = lane.backoff.refusal(at: clock.boot()) { throw error }
-            if let wait = allowance?.take(at: clock.boot()) { throw .tooManyAttempts(retryAfter: wait) }
+        if let renewal = lanes[name]?.state.renewal, renewal.running[key] == nil {
+            if let error = renewal.backoff.refusal(at: clock.bootInstant) { throw error }
+            if let wait = allowance?.take(at: clock.bootInstant) { throw .tooManyAttempts(retryAfter: wait) }
         }
         try await settled(startRefresh(of: name, key, for: .needed), within: bound)
     }
@@ -92,22 +83,22 @@ extension SessionManager {
         try result.get()
     }
 
-    private func isAlive(_ token: AccessToken) -> Bool { token.remaining(at: clock.boot()).map { $0 > 0 } ?? true }
+    private func isAlive(_ token: AccessToken) -> Bool { token.remaining(at: clock.bootInstant).map { $0 > 0 } ?? true }
 
     func issuedToken(_ name: AccountName, _ session: Session, _ token: AccessToken) -> IssuedToken {
-        IssuedToken(account: name, subject: session.subject, issuer: session.issuer, token: token, session: session)
+        IssuedToken(token, of: session, name)
     }
 
     /// The session that readers may see; nil while it is being closed.
     func readable(_ name: AccountName) throws(BrokerError) -> Session? {
         if let lockError { throw lockError }
         guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
-        return lane.closings == 0 ? lane.session : nil
+        return lane.state.visible
     }
 
     /// Why there is no session.
     func absence(of name: AccountName) -> BrokerError {
-        if let error = lanes[name]?.error, case .sessionExpired = error { return error }
+        if case .absent(.ended(let code))? = lanes[name]?.state.presence { return .sessionExpired(name, word: code) }
         return .signInRequired(name)
     }
 
@@ -123,53 +114,44 @@ extension SessionManager {
             let advice = lanes[name]?.account.renewalAdvice.map { " \($0)" } ?? ""
             throw .conflict("The provider gave \(name) no refresh token. Sign in again when the session ends.\(advice)")
         }
-        if let running = lanes[name]?.refreshes[.own] {
+        if let running = lanes[name]?.state.renewal.running[.own] {
             return try await settled(running, within: .seconds(30))
         }
-        let now = clock.boot()
-        if !isForced, let last = lanes[name]?.lastRefresh, (0..<joinWindow).contains(now - last.endedAt) {
+        let now = clock.bootInstant
+        if !isForced, let last = lanes[name]?.state.renewal.last, now - last.endedAt < joinWindow {
             return try last.result.get()
         }
-        if let error = lanes[name]?.backoff.refusalByProvider(at: now) { throw error }
+        if let error = lanes[name]?.state.renewal.backoff.refusalByProvider(at: now) { throw error }
         try await settled(startRefresh(of: name, .own, for: .requested), within: .seconds(30))
     }
 
     func startRefresh(
         of name: AccountName, _ key: TokenKey, for reason: RefreshReason
     ) -> Promise<Result<Void, BrokerError>> {
-        if let running = lanes[name]?.refreshes[key] { return running }
-        lanes[name]?.error = nil
-        let generation = lanes[name]?.generation
-        let seen = lanes[name]?.session?.tokens[key]?.value
+        guard let lane = lanes[name] else {
+            let none = Promise<Result<Void, BrokerError>>()
+            none.fulfil(.failure(.accountNotFound(name.rawValue)))
+            return none
+        }
+        if let running = lane.state.renewal.running[key] { return running }
+        let id = lane.id
+        let seen = lane.state.session?.tokens[key]?.value
         let refresh = enqueue(name) { sessionManager in
-            guard sessionManager.lanes[name]?.generation == generation else {
-                return Result<Void, BrokerError>.failure(.signInRequired(name))
-            }
             let result =
-                sessionManager.hasOther(than: seen, key, name)
-                ? .success(()) : await sessionManager.renew(name, key, for: reason)
-            if sessionManager.lanes[name]?.generation == generation {
-                sessionManager.lanes[name]?.refreshes[key] = nil
-                if key == .own { sessionManager.lanes[name]?.lastRefresh = (sessionManager.clock.boot(), result) }
-                sessionManager.schedule(name)
-            }
+                sessionManager.hasOther(than: seen, key, id)
+                ? .success(()) : await sessionManager.renew(id, key, for: reason)
+            sessionManager.take(.refreshEnded(key, result), id)
             return result
         }
-        lanes[name]?.refreshes[key] = refresh
-        if key == .own {
-            scheduler.remove(.refresh(name))
-            // Read first: the write through the optional already holds the lanes when its right side is read.
-            let end = lanes[name]?.session?.end
-            lanes[name]?.triedEnd = end
-        }
+        take(.refreshBegan(key, refresh), id)
         return refresh
     }
 
     /// What was before a refresh in the lane, a second factor or a change of the user, may have brought the token that
     /// the refresh is for.
-    private func hasOther(than seen: Secret?, _ key: TokenKey, _ name: AccountName) -> Bool {
-        guard key == .own, let seen, lockError == nil, let lane = lanes[name], lane.closings == 0,
-            let session = lane.session, session.unvalidatedRefreshToken == nil, let token = session.tokens[.own]
+    private func hasOther(than seen: Secret?, _ key: TokenKey, _ id: LaneID) -> Bool {
+        guard key == .own, let seen, lockError == nil, let session = lane(id)?.state.visible,
+            session.unvalidatedRefreshToken == nil, let token = session.tokens[.own]
         else { return false }
         return token.value != seen && isAlive(token)
     }

@@ -41,7 +41,7 @@ enum SessionRecord {
     }
 
     private static func json(_ deadline: Deadline?) -> JSON? {
-        deadline.map { ["at": .integer($0.at), "boot": .integer($0.boot)] }
+        deadline.map { ["at": .integer($0.at.seconds), "boot": .integer($0.boot.milliseconds)] }
     }
 
     private static func text(_ secret: Secret?) -> JSON? { secret.map { .string($0.revealed()) } }
@@ -135,7 +135,10 @@ struct DeadlineReader {
 
     func read(_ json: JSON?, lifetime: Int?) -> Deadline? {
         guard let at = json?["at"]?.integer, let boot = json?["boot"]?.integer else { return nil }
-        let stated = isSameBoot ? Deadline(at: at, boot: boot) : Deadline(at: at, by: clock)
+        let stated =
+            isSameBoot
+            ? Deadline(at: WallInstant(seconds: at), boot: BootInstant(milliseconds: boot))
+            : Deadline(at: at, by: clock)
         guard let lifetime else { return stated }
         let longest = Deadline(in: lifetime, by: clock)
         return stated.boot > longest.boot ? longest : stated

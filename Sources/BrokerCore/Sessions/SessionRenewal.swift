@@ -1,65 +1,70 @@
 internal import HTTPMessages
-internal import OAuth
 internal import Secrets
 internal import SessionVault
 
 extension SessionManager {
-    /// A refresh, in its turn: present the newest refresh token first; make a rotated one durable,
-    /// beside its predecessor, before anything else in the answer is looked at; then check; then serve.
-    func renew(
-        _ name: AccountName, _ key: TokenKey, for reason: RefreshReason
-    ) async -> Result<Void, BrokerError> {
-        guard let lane = lanes[name], let session = lane.session, lane.closings == 0 else {
-            return .failure(.signInRequired(name))
-        }
-        let account = lane.account
-        if let grant = account.grant { return await fetch(name, key, grant, for: reason) }
-        let provider = provider(account)
+    /// A refresh, in its turn: present the newest refresh token first; make a rotated one durable, beside its
+    /// predecessor, before anything else in the response is looked at; then validate; then serve.
+    func renew(_ id: LaneID, _ key: TokenKey, for reason: RefreshReason) async -> Result<Void, BrokerError> {
+        let name = id.account
+        guard let lane = lane(id), let session = lane.state.visible else { return .failure(.signInRequired(name)) }
         if let lockError { return .failure(lockError) }
+        let renewal: Renewal
         do throws(BrokerError) {
-            let metadata = try await provider.metadata()
-            // The token endpoint may have moved by the provider's own word: the token does not follow it.
-            guard try FlowRegistry.origin(of: metadata.tokenEndpoint) == session.tokenEndpointOrigin else {
-                throw .conflict(
-                    "The token endpoint of \(name) is no longer at \(session.tokenEndpointOrigin). "
-                        + "Its session was not sent to the new one. Sign in again.")
-            }
-            let registration = try await provider.registration(metadata)
-            try await announce(session, account)
-            record(.refreshStarted(name, reason: reason))
-            let (presented, answer) = try await present(session, key, metadata, registration, provider)
-            let rotated = await keepRotated(answer, presented: presented, session, lane)
-            var renewed = try await provider.validate(answer, for: rotated, key: key, metadata: metadata)
-            if let unvalidatedRefreshToken = rotated.unvalidatedRefreshToken {
-                renewed.refreshToken = unvalidatedRefreshToken
-            }
-            renewed.unvalidatedRefreshToken = nil
-            renewed.dropTokens(at: clock.boot(), butFor: key)
+            renewal = try await provider(lane.account).renewal(of: session, for: key)
+            try await announce(session, lane.account)
+        } catch {
+            let meaning: RenewalMeaning =
+                key == .own || error.isTransient ? .unknown : .requestOnly(isUnchanged: false)
+            return .failure(await failed(error, meaning, key, lane))
+        }
+        record(.refreshStarted(name, reason: reason))
+        do throws(BrokerError) {
+            let (presented, response) = try await renewal.present()
+            var renewed = try await adopt(response, presented: presented, session, lane)
+            renewed.dropTokens(at: clock.bootInstant, butFor: key)
             return await serve(renewed, lane)
         } catch {
-            return .failure(await failed(error, name, key, lane))
+            return .failure(await failed(error, renewal.meaning(error), key, lane))
         }
+    }
+
+    /// Keeps a rotated refresh token, then validates the rest of its response. The session that comes back is not saved.
+    func adopt(
+        _ response: RenewalResponse, presented: Secret?, _ session: Session, _ lane: Lane
+    ) async throws(BrokerError) -> Session {
+        guard let presented else {
+            var renewed = try await response.validate(session)
+            if let token = response.refreshToken { renewed.refreshToken = token }
+            return renewed
+        }
+        let held = await keepRotated(response, presented: presented, session, lane)
+        var renewed = try await response.validate(held)
+        if let token = held.unvalidatedRefreshToken { renewed.refreshToken = token }
+        renewed.unvalidatedRefreshToken = nil
+        return renewed
     }
 
     /// Says in the vault that the provider is about to be asked, and makes room there for its answer: what it rotates
     /// must not be lost for want of a place to keep it. Only a provider that is known not to rotate is asked without.
     func announce(_ session: Session, _ account: Account) async throws(BrokerError) {
-        guard !session.isEphemeral else { return }
+        if !session.isEphemeral { try await makeRoom(account, isNeeded: session.rotates != false) }
+    }
+
+    /// - Parameter isNeeded: false where the provider is known not to rotate.
+    func makeRoom(_ account: Account, isNeeded: Bool) async throws(BrokerError) {
         do throws(VaultError) {
             try await vault.announce(account.slot)
         } catch {
-            if case .unwritable = error, session.rotates == false { return }
-            switch error {
-            case .unwritable(let reason):
-                throw .vaultFailed(
-                    "The session was not refreshed, since a new refresh token could not be kept safe: \(reason)")
-            default: throw BrokerError(error)
-            }
+            guard case .unwritable(let reason) = error else { throw BrokerError(error) }
+            guard isNeeded else { return }
+            throw .vaultFailed(
+                "The session was not refreshed, since a new refresh token could not be kept safe: \(reason)")
         }
     }
 
     /// A rotated refresh token is durable, beside its predecessor, before anything else in its answer is looked at.
-    func keepRotated(
+    private func keepRotated(
         _ answer: RenewalResponse, presented: Secret, _ session: Session, _ lane: Lane
     ) async -> Session {
         var session = session
@@ -67,128 +72,73 @@ extension SessionManager {
         session.unvalidatedRefreshToken = answer.refreshToken.flatMap { $0 == presented ? nil : $0 }
         session.rotates = session.unvalidatedRefreshToken != nil
         guard session.unvalidatedRefreshToken != nil else { return session }
-        let unsaved = await save(session, lane.account)
-        if keep(session, lane) {
-            lanes[lane.account.name]?.isUnsaved = unsaved != nil
-            if let unsaved { lanes[lane.account.name]?.error = unsaved }
-        }
+        let (copy, error) = await save(session, lane.account)
+        take(.rotated(session, copy, error), lane.id)
         return session
     }
 
     private func serve(_ session: Session, _ lane: Lane) async -> Result<Void, BrokerError> {
-        let name = lane.account.name
-        let unsaved = await save(session, lane.account)
-        guard lanes[name]?.generation == lane.generation else { return .failure(.signInRequired(name)) }
-        lanes[name]?.isOverdue = false
-        lanes[name]?.backoff = Backoff()
-        guard keep(session, lane) else { return .failure(.signInRequired(name)) }
-        lanes[name]?.isUnsaved = unsaved != nil
-        lanes[name]?.error = unsaved
-        record(.refreshSucceeded(name))
-        if let oddity = session.idTokenOddity, oddity != lane.session?.idTokenOddity {
-            record(.idTokenDropped(name, oddity))
+        let (copy, error) = await save(session, lane.account)
+        guard take(.renewed(session, copy, error), lane.id) else {
+            return .failure(.signInRequired(lane.account.name))
         }
-        post(.tokenRefreshed, name, session: session)
-        if let former = lane.session { await noteIdentities(of: lane.account, from: former, to: session) }
+        if let oddity = session.idTokenOddity, oddity != lane.state.session?.idTokenOddity {
+            record(.idTokenDropped(lane.account.name, oddity))
+        }
+        if let former = lane.state.session {
+            await observer.changed(former, to: session, of: lane.account, isAsked: false)
+        }
         return .success(())
     }
 
-    /// Memory takes what the vault has, unless the account has meanwhile become another one.
-    func keep(_ session: Session, _ lane: Lane) -> Bool {
-        let name = lane.account.name
-        guard lanes[name]?.generation == lane.generation, lanes[name]?.session != nil else { return false }
-        hold(session, name)
-        return true
-    }
-
-    /// Presents the refresh tokens, newest first; an older one only after `invalid_grant`.
-    private func present(
-        _ session: Session, _ key: TokenKey, _ metadata: ProviderMetadata, _ registration: ClientRegistration,
-        _ provider: Provider
-    ) async throws(BrokerError) -> (presented: Secret, answer: RenewalResponse) {
-        var refusal = BrokerError.signInRequired(provider.account.name)
-        // What a narrowed request is refused for may be its own: the older token is not risked for it.
-        for token in key == .own ? session.refreshTokens : Array(session.refreshTokens.prefix(1)) {
-            do throws(BrokerError) {
-                let answer = try await provider.refresh(
-                    token, key: key, metadata: metadata, registration: registration)
-                return (token, answer)
-            } catch {
-                guard error.provesDeadGrant else { throw error }
-                refusal = error
-            }
-        }
-        throw refusal
-    }
-
     private func failed(
-        _ error: BrokerError, _ name: AccountName, _ key: TokenKey, _ lane: Lane
+        _ error: BrokerError, _ meaning: RenewalMeaning, _ key: TokenKey, _ lane: Lane
     ) async -> BrokerError {
-        guard lanes[name]?.generation == lane.generation else { return .signInRequired(name) }
-        if error.provesDeadGrant {
-            if key == .own { return await end(name, lane, lane.account.project == nil ? nil : error.wordOfEnd) }
+        let (id, account) = (lane.id, lane.account)
+        guard self.lane(id) != nil else { return .signInRequired(account.name) }
+        var isOfRequest = false
+        switch meaning {
+        case .dead(let code) where key == .own: return await end(lane, code)
+        case .dead:
             // Some providers say so of a scope that nobody consented to: the session's own refresh tells which it is.
-            lanes[name]?.isOverdue = true
+            take(.becameUrgent, id)
+            isOfRequest = true
+            await settle(lane)
+        case .unchanged: await settle(lane)
+        case .requestOnly(let isUnchanged):
+            isOfRequest = true
+            if isUnchanged { await settle(lane) }
+        case .maybeRotated: take(.becameUrgent, id)
+        case .unknown: break
         }
-        // The provider's own answer that it did nothing: there is nothing to look for after a crash. What could not be
-        // saved may stand nowhere but in the room that was made.
-        if error.provesUnchanged, lanes[name]?.isUnsaved == false { try? await vault.settle(lane.account.slot) }
-        guard lanes[name]?.generation == lane.generation else { return .signInRequired(name) }
-        guard error != .cancelled else { return error }
-        // It may have rotated though its answer was lost: how long it takes the older token, a project may count in
-        // seconds.
-        if lane.account.project != nil, key == .own, error.isTransient, !error.provesUnchanged {
-            lanes[name]?.isOverdue = true
-        }
-        record(.refreshFailed(name, error))
-        // A narrowed token that is refused says nothing about the session.
-        if key == .own || error.isTransient {
-            lanes[name]?.backoff.note(error, at: clock.boot())
-            lanes[name]?.error = error
-            post(.refreshFailed, name, session: lanes[name]?.session, error: error)
-        }
+        guard self.lane(id) != nil else { return .signInRequired(account.name) }
+        if error != .cancelled { take(.failed(error, isOfRequest: isOfRequest), id) }
         return error
+    }
+
+    /// The provider did nothing: there is nothing to look for after a crash. If the session is unsaved, its only copy on
+    /// the disk may be in the room that was made.
+    func settle(_ lane: Lane) async {
+        guard let state = self.lane(lane.id)?.state, !state.isUnsaved, state.session?.isEphemeral != true else {
+            return
+        }
+        try? await vault.settle(lane.account.slot)
     }
 
     /// The provider has proven that the session is dead: it goes, and what took its place says so.
     ///
-    /// - Parameter word: a project's own for why; other providers have but one.
-    func end(_ name: AccountName, _ lane: Lane, _ word: String?) async -> BrokerError {
-        let session = lanes[name]?.session
+    /// - Parameter code: a project's own for why; other providers have but one.
+    func end(_ lane: Lane, _ code: String?) async -> BrokerError {
         do throws(VaultError) {
             // Of a session that was to leave nothing behind, not even its end is kept.
-            if session?.isEphemeral != true { try await vault.store(SessionRecord.ended(word), in: lane.account.slot) }
+            if lane.state.session?.isEphemeral != true {
+                try await vault.store(SessionRecord.ended(code), in: lane.account.slot)
+            }
         } catch {
             try? await vault.remove(lane.account.slot)
         }
-        unwritten[lane.account.slot] = nil
-        guard lanes[name]?.generation == lane.generation else { return .sessionExpired(name, word: word) }
-        lanes[name]?.session = nil
-        lanes[name]?.backoff = Backoff()
-        lanes[name]?.isUnsaved = false
-        lanes[name]?.isOverdue = false
-        let error = BrokerError.sessionExpired(name, word: word)
-        lanes[name]?.error = error
-        publish(name)
-        schedule(name)
-        record(.sessionEnded(name, subject: session?.subject))
-        post(.refreshFailed, name, session: nil, error: error)
-        post(.signedOut, name, session: session, error: error, state: .unauthenticated)
-        return error
-    }
-}
-
-extension BrokerError {
-    /// `invalid_grant` is the only proof (RFC 6749 section 5.2); everything else may pass.
-    var provesDeadGrant: Bool {
-        if case .provider(.refused("invalid_grant", _)) = self { true } else { false }
-    }
-
-    /// The provider said no in its own words, before it did anything.
-    var provesUnchanged: Bool {
-        switch self {
-        case .provider(.refused), .provider(.rateLimited): true
-        default: false
-        }
+        residue.settle(lane.account.slot)
+        take(.dead(code: code), lane.id)
+        return .sessionExpired(lane.account.name, word: code)
     }
 }

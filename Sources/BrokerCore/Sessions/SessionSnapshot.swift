@@ -1,3 +1,6 @@
+public import Secrets
+public import StrictJSON
+internal import SupabaseAuth
 internal import Synchronization
 
 /// What may be handed out at this instant, for readers who must not wait: the session's own access token and what goes
@@ -30,18 +33,52 @@ public final class SessionSnapshot: Sendable {
     /// seconds) and in how many seconds; nil where nobody knows.
     public func current(_ account: String) -> (entry: Entry, expiresAt: Int?, remaining: Int?)? {
         guard let entry = state.withLock({ $0.entries[account] }) else { return nil }
-        let boot = clock.boot()
+        let boot = clock.bootInstant
         guard entry.issuedToken.token.satisfies(minValid: SessionManager.defaultMinValid, at: boot) else { return nil }
         let expiry = entry.issuedToken.token.expiry
-        return (entry, expiry?.wall(by: clock), expiry?.remaining(at: boot))
+        return (entry, expiry?.wall(by: clock).seconds, expiry?.remaining(at: boot))
     }
 }
 
-/// What a caller gets.
+/// What a caller gets: the token and what they may see of its session. No refresh token.
 public struct IssuedToken: Sendable {
+    /// What only sessions at a Supabase project have.
+    public struct SupabaseMembers: Sendable {
+        /// `aal1`, `aal2`: how surely the user was recognized.
+        public let assurance: String?
+        /// What the user's factors ask for.
+        public let nextAssurance: String?
+        /// What the app called this user before, until it has moved their data.
+        public let migratesFrom: String?
+        /// The upstream provider's access token; a caller needs a permission of its own for it.
+        public let providerToken: Secret?
+    }
+
     public let account: AccountName
     public let subject: String?
     public let issuer: String
     public let token: AccessToken
-    public let session: Session
+    /// What the token is good for, in the provider's words; nil where it says nothing.
+    public let scope: String?
+    /// Claims about the user.
+    public let user: JSONObject?
+    /// The session's ID token; a caller needs a permission of its own for it.
+    public let idToken: Secret?
+    /// Nil at any other provider.
+    public let supabase: SupabaseMembers?
+
+    init(_ token: AccessToken, of session: Session, _ account: AccountName) {
+        self.account = account
+        self.token = token
+        subject = session.subject
+        issuer = session.issuer
+        scope = token.scope ?? session.scope
+        user = session.user
+        idToken = session.identity?.token
+        supabase = session.project.map {
+            SupabaseMembers(
+                assurance: $0.assurance?.rawValue, nextAssurance: session.nextAssurance?.rawValue,
+                migratesFrom: $0.migratesFrom, providerToken: $0.providerToken)
+        }
+    }
 }

@@ -1,12 +1,10 @@
 internal import Secrets
 internal import SessionVault
 
-/// A process may try a wrong passphrase this often, in this many milliseconds. What guards the passphrase is the cost of
+/// A process may try a wrong passphrase this often, in this time. What guards the passphrase is the cost of
 /// its derivation; this keeps a program that goes wrong from using the processor, and no other program out.
 private let attemptLimit = 5
-private let attemptWindow = 60_000
-/// What the vault would not tell is asked for again after this long (milliseconds).
-private let loadRetryInterval = 5_000
+private let attemptWindow: Duration = .seconds(60)
 
 /// The vault's doors: opening brings every session back, locking takes every one out of reach and out of memory.
 extension SessionManager {
@@ -21,17 +19,17 @@ extension SessionManager {
     func ready(_ name: AccountName, atMost bound: Duration = .seconds(90)) async throws(BrokerError) {
         let end = ContinuousClock.now + bound
         guard lanes[name] != nil else { throw .accountNotFound(name.rawValue) }
-        if lanes[name]?.isLoaded == true { return }
+        if lanes[name]?.state.isLoaded == true { return }
         guard await firstOpening.wait(atMost: bound) != nil else { throw Task.isCancelled ? .cancelled : .timedOut }
         if let lockError { throw lockError }
-        if let error = lanes[name]?.loadFailure { throw error }
+        if case .loading(let error?)? = lanes[name]?.state.presence { throw error }
         // A reload may put another lane in this one's place, which loads in its turn.
-        while let lane = lanes[name], !lane.isLoaded, lane.load.value == nil {
-            guard await lane.load.wait(atMost: max(end - .now, .zero)) != nil else {
+        while let lane = lanes[name], !lane.state.isLoaded, lane.loaded.value == nil {
+            guard await lane.loaded.wait(atMost: max(end - .now, .zero)) != nil else {
                 throw Task.isCancelled ? .cancelled : .timedOut
             }
             if let lockError { throw lockError }
-            if let error = lanes[name]?.loadFailure { throw error }
+            if case .loading(let error?)? = lanes[name]?.state.presence { throw error }
         }
         guard lanes[name] != nil else { throw .accountNotFound(name.rawValue) }
     }
@@ -51,7 +49,7 @@ extension SessionManager {
             } catch {
                 let failure = BrokerError(opening: error)
                 if isAsked {
-                    sessionManager.refusedOpenings[pid, default: []].append(sessionManager.clock.boot())
+                    sessionManager.refusedOpenings[pid, default: []].append(sessionManager.clock.bootInstant)
                     sessionManager.record(.vaultRefused(failure))
                 }
                 // A wrong passphrase does not change why the vault is locked.
@@ -61,17 +59,15 @@ extension SessionManager {
                     sessionManager.vaultState = .locked(failure, isAsked: false)
                 }
                 sessionManager.firstOpening.fulfil(())
-                sessionManager.note(.openVault, at: sessionManager.clock.boot() + openRetryInterval)
+                sessionManager.schedule.set(.openVault, at: sessionManager.clock.bootInstant + openRetryInterval)
                 return failure
             }
             sessionManager.vaultState = .open
             sessionManager.refusedOpenings = [:]
-            sessionManager.scheduler.remove(.openVault)
+            sessionManager.schedule.remove(.openVault)
             for name in sessionManager.lanes.keys { sessionManager.load(name, isNews: false) }
-            for slot in sessionManager.unwritten.keys {
-                if let name = AccountName(slot.account) {
-                    sessionManager.note(.save(name), at: sessionManager.clock.boot())
-                }
+            for name in sessionManager.residue.unwritten.keys.compactMap({ AccountName($0.account) }) {
+                sessionManager.schedule.set(.save(name), at: sessionManager.clock.bootInstant)
             }
             sessionManager.firstOpening.fulfil(())
             sessionManager.record(.vaultOpened(keySource: sessionManager.vault.status.keySource))
@@ -80,12 +76,12 @@ extension SessionManager {
     }
 
     private func attemptRefusal(_ pid: Int32) -> BrokerError? {
-        let now = clock.boot()
+        let now = clock.bootInstant
         refusedOpenings = refusedOpenings.mapValues { $0.filter { $0 > now - attemptWindow } }.filter {
             !$0.value.isEmpty
         }
         guard let own = refusedOpenings[pid], own.count >= attemptLimit, let first = own.first else { return nil }
-        return .tooManyAttempts(retryAfter: (first + attemptWindow - now + 999) / 1_000)
+        return .tooManyAttempts(retryAfter: (first + attemptWindow - now).secondsRoundedUp)
     }
 
     /// Takes every session out of reach at once, lets changes under way save what they got, forgets everything and
@@ -99,19 +95,19 @@ extension SessionManager {
             if case .locked(_, isAsked: true) = sessionManager.vaultState { return nil }
             let reason = BrokerError.vaultLocked("The vault was locked. Unlock it: ringback unlock.")
             sessionManager.vaultState = .locked(reason, isAsked: true)
-            sessionManager.scheduler.remove(.openVault)
+            sessionManager.schedule.remove(.openVault)
             // Locked before it was ever open: whoever waits for the first opening waits no longer.
             sessionManager.firstOpening.fulfil(())
             for name in sessionManager.lanes.keys {
-                sessionManager.snapshot.publish(nil, for: name)
-                sessionManager.unschedule(name)
+                sessionManager.publish(name)
+                sessionManager.plan(name)
             }
             // A provider may be rotating a token at this moment: it must rest in the vault before the key goes.
             let turns = Set(sessionManager.lanes.keys).union(sessionManager.tails.keys).map { name in
                 sessionManager.enqueue(name) { await $0.forget(name) }
             }
             for turn in turns { await turn.settle() }
-            sessionManager.endShelved()
+            sessionManager.residue.endMemoryOnly()
             do throws(VaultError) {
                 try await sessionManager.vault.close()
             } catch {
@@ -123,29 +119,19 @@ extension SessionManager {
     }
 
     private func forget(_ name: AccountName) async {
-        if let lane = lanes[name], lane.isUnsaved, let session = lane.session,
-            await save(session, lane.account) != nil
+        if let lane = lanes[name], lane.state.isUnsaved, let session = lane.state.session,
+            await save(session, lane.account).error != nil
         {
             // It is lost if it is forgotten: it stays, out of everybody's reach.
-            unwritten[lane.account.slot] = session
+            residue.keep(unwritten: session, in: lane.account.slot)
         }
         guard let lane = lanes[name] else { return }
-        if let session = lane.session, session.isEphemeral, !session.isOfService {
-            orphans.append(Closed(account: lane.account, session: session, retirement: nil))
+        if let session = lane.state.session, session.isEphemeral, !session.isOfService {
+            residue.end(session, of: lane.account)
         }
-        lane.load.fulfil(())
-        lanes[name]?.load = Promise()
-        lanes[name]?.isLoaded = false
-        lanes[name]?.loadFailure = nil
-        lanes[name]?.untouchable = nil
-        lanes[name]?.isUnsaved = false
-        lanes[name]?.isOverdue = false
-        lanes[name]?.session = nil
-        lanes[name]?.error = nil
-        lanes[name]?.lastRefresh = nil
-        publish(name)
-        unschedule(name)
-        scheduler.remove(.load(name))
+        take(.locked, lane.id)
+        expectLoading(name)
+        schedule.remove(.load(name))
     }
 
     /// Puts the vault's key elsewhere.
@@ -163,7 +149,9 @@ extension SessionManager {
                 return BrokerError(error)
             }
             sessionManager.record(.vaultRekeyed(from: former, to: sessionManager.vault.status.keySource))
-            if sessionManager.lockError != nil { sessionManager.note(.openVault, at: sessionManager.clock.boot()) }
+            if sessionManager.lockError != nil {
+                sessionManager.schedule.set(.openVault, at: sessionManager.clock.bootInstant)
+            }
             return nil
         }
     }
@@ -188,89 +176,28 @@ extension SessionManager {
     /// Refuses a sign-in that could not be kept, before a person is asked for anything.
     func admitsSession(_ name: AccountName) async throws(BrokerError) {
         try await ready(name)
-        if let error = lanes[name]?.untouchable { throw error }
+        if let error = lanes[name]?.state.obstacle { throw error }
     }
 
     // MARK: Loading
 
     func load(_ name: AccountName, isNews: Bool) {
-        guard let generation = lanes[name]?.generation else { return }
-        enqueue(name) { sessionManager in
-            guard let lane = sessionManager.lanes[name], lane.generation == generation else { return }
-            await sessionManager.loadInTurn(lane, isNews: isNews)
-        }
+        guard let id = lanes[name]?.id else { return }
+        enqueue(name) { await $0.loadInTurn(id, isNews: isNews) }
     }
 
     /// Loads what is not loaded, in a turn of the account's lane.
-    func loadInTurn(_ lane: Lane, isNews: Bool) async {
-        let name = lane.account.name
-        guard isOpen, !lane.isLoaded, !takeUpService(lane, isNews: isNews) else { return }
-        let found: Result<VaultEntry?, VaultError> = await read(lane.account.slot)
-        guard isOpen, lanes[name]?.generation == lane.generation, lanes[name]?.isLoaded == false else { return }
-        if let session = unwritten.removeValue(forKey: lane.account.slot) {
-            // Newer than what the vault could be made to take.
-            lanes[name]?.isUnsaved = true
-            takeUp(session, name, isNews: isNews)
-        } else if let closed = shelved.removeValue(forKey: lane.account.slot) {
-            takeUp(closed.session, name, isNews: isNews)
-        } else {
-            switch found {
-            case .failure(let error): noteUnread(name, error)
-            case .success(let entry): take(entry, name, isNews: isNews)
-            }
+    func loadInTurn(_ id: LaneID, isNews: Bool) async {
+        guard isOpen, let lane = lane(id), !lane.state.isLoaded else { return }
+        if let session = lane.account.configuredSession(by: clock) {
+            take(.loaded(.session(session, .memoryOnly, isUrgent: false), isNews: isNews), id)
+            return
         }
-        lanes[name]?.load.fulfil(())
-        if lanes[name]?.isLoaded == true {
-            post(.initialSession, name, session: lanes[name]?.session, error: lanes[name]?.error)
-        }
-    }
-
-    private func takeUp(_ session: Session, _ name: AccountName, isNews: Bool) {
-        noteLoaded(name)
-        hold(session, name)
-        if isNews { post(.signedIn, name, session: session) } else { renewProfile(name) }
-    }
-
-    private func noteLoaded(_ name: AccountName) {
-        lanes[name]?.isLoaded = true
-        if lanes[name]?.error == lanes[name]?.loadFailure { lanes[name]?.error = nil }
-        lanes[name]?.loadFailure = nil
-    }
-
-    private func take(_ entry: VaultEntry?, _ name: AccountName, isNews: Bool) {
-        guard let entry else { return noteLoaded(name) }
-        do throws(SessionRecord.Failure) {
-            let session = try SessionRecord.decode(entry.text, by: clock)
-            lanes[name]?.isOverdue =
-                entry.isInterrupted || session.tokens[.own]?.remaining(at: clock.boot()) == 0
-            takeUp(session, name, isNews: isNews)
-        } catch {
-            noteLoaded(name)
-            switch error {
-            case .ended(let word): lanes[name]?.error = .sessionExpired(name, word: word)
-            case .damaged:
-                lanes[name]?.error = .vaultFailed("What the vault holds for \(name) cannot be read. Sign in again.")
-            case .newer:
-                let failure = BrokerError.vaultFailed(
-                    "The session of \(name) was sealed by a newer version of Ringback. It was not touched.")
-                lanes[name]?.untouchable = failure
-                lanes[name]?.error = failure
-            }
-        }
-    }
-
-    private func noteUnread(_ name: AccountName, _ error: VaultError) {
-        switch error {
-        case .damaged, .newer:
-            // Set aside, or not to be touched: there is no session to be had here, and that is known.
-            noteLoaded(name)
-            if case .newer = error { lanes[name]?.untouchable = BrokerError(error) }
-            lanes[name]?.error = BrokerError(error)
-        case .locked, .wrongPassphrase, .unwritable, .refused:
-            lanes[name]?.loadFailure = BrokerError(error)
-            lanes[name]?.error = BrokerError(error)
-            note(.load(name), at: clock.boot() + loadRetryInterval)
-        }
+        let found = await read(lane.account.slot)
+        guard isOpen, self.lane(id) != nil else { return }
+        // What the vault could not be made to take is newer than what it holds.
+        let loaded = residue.takeUp(lane.account.slot) ?? LaneState.Loaded(found, of: id.account, by: clock)
+        take(.loaded(loaded, isNews: isNews), id)
     }
 
     private func read(_ slot: VaultSlot) async -> Result<VaultEntry?, VaultError> {
@@ -282,5 +209,5 @@ extension SessionManager {
     }
 }
 
-/// A locked vault whose source needs no person is tried again after this long (milliseconds).
-let openRetryInterval = 15_000
+/// A locked vault whose source needs no person is tried again after this long.
+let openRetryInterval: Duration = .seconds(15)

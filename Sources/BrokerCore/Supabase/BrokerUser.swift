@@ -216,18 +216,18 @@ extension Broker {
         let change = SupabaseOperation(
             request: { project, token throws(FieldError) in
                 try project.call(function, arguments: arguments, bearer: token)
-            },
+            }, borrowsToken: true,
             apply: { response, _ throws(SupabaseError) in _ = try FunctionResponse(reading: response) })
         let response: HTTPResponse
         do throws(BrokerError) {
             response = try await sessionManager.change(name, change)
         } catch {
             // It may have been done although its answer was lost.
-            await sessionManager.renewProfile(name)
+            if let account = try? await sessionManager.account(name) { profiles.renew(account, by: sessionManager) }
             throw error
         }
         // What such functions are mostly for: another name, an account that is not active any more.
-        await sessionManager.renewProfile(name)
+        profiles.renew(try await sessionManager.account(name), by: sessionManager)
         return try Broker.reading(response) { response throws(SupabaseError) in
             try FunctionResponse(reading: response).value
         }

@@ -113,6 +113,24 @@ struct SupabaseFlowStart: Sendable {
         }
         let conversation = conversation
         let (claims, isExpired) = try await conversation.whose(token)
+        let replaced = try await broker.sessionManager.open(
+            for: account, switchingSubject: request.switchesSubject, isEphemeral: !fields.isPersistent
+        ) { () throws(BrokerError) in
+            let fresh = try await refreshed(refreshToken, claims)
+            // Of a token that had expired, its own word was all there was.
+            return try await conversation.session(
+                fresh, keepingProviderToken: fields.keepsProviderToken, isEphemeral: !fields.isPersistent,
+                wasProved: !isExpired)
+        }
+        broker.endReplaced(replaced)
+        return .done
+    }
+
+    /// The first refresh of a session that was handed in. In the turn of the account's lane.
+    private func refreshed(
+        _ refreshToken: Secret, _ claims: AccessTokenClaims
+    ) async throws(BrokerError) -> SupabaseSession {
+        let conversation = conversation
         let answer: SessionResponse
         do throws(BrokerError) {
             answer = try await conversation.refresh(refreshToken)
@@ -125,8 +143,7 @@ struct SupabaseFlowStart: Sendable {
             throw .invalid(
                 field: "refresh_token", reason: "it is of another session than the access token; nothing was kept")
         }
-        // Of a token that had expired, its own word was all there was.
-        return try await open(fresh, endsIfRefused: false, wasProved: !isExpired)
+        return fresh
     }
 
     func signUp() async throws(BrokerError) -> Broker.Beginning {
@@ -174,17 +191,15 @@ struct SupabaseFlowStart: Sendable {
         }
     }
 
-    /// - Parameter endsIfRefused: the server has made the session for us, and would keep it for nobody.
-    private func open(
-        _ fresh: SupabaseSession, endsIfRefused: Bool = true, wasProved: Bool = false
-    ) async throws(BrokerError) -> Broker.Beginning {
+    private func open(_ fresh: SupabaseSession) async throws(BrokerError) -> Broker.Beginning {
         let session = try await conversation.session(
             fresh, keepingProviderToken: fields.keepsProviderToken, isEphemeral: !fields.isPersistent,
-            wasProved: wasProved)
+            wasProved: false)
         do throws(BrokerError) {
             try await broker.open(session, for: account, switchingSubject: request.switchesSubject)
         } catch {
-            if endsIfRefused { broker.endUnheld(session, of: account) }
+            // The server has made the session for us, and would keep it for nobody.
+            broker.endUnheld(session, of: account)
             throw error
         }
         return .done

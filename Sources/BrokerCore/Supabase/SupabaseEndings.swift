@@ -13,52 +13,48 @@ extension Broker {
         _ session: Session, for account: Account, switchingSubject: Bool, told kind: BrokerEvent.Kind? = nil
     ) async throws(BrokerError) {
         let opened = await sessionManager.open(session, for: account, switchingSubject: switchingSubject, told: kind)
-        guard let replaced = try opened.get() else { return }
+        endReplaced(try opened.get())
+    }
+
+    /// Has a session that another one replaced ended at its server.
+    func endReplaced(_ replaced: Closed?) {
+        guard let replaced else { return }
         work.start { await revocations.deliver(replaced) }
     }
 }
 
 extension SessionManager {
-    func takeOrphans() -> [Closed] {
-        defer { orphans = [] }
-        return orphans
-    }
+    func takeOrphans() -> [Closed] { residue.takeEnded() }
 
     /// The daemon goes, and with it the sessions that were to leave nothing behind.
     func endEphemeral() -> [Closed] {
-        for (name, lane) in lanes {
+        for lane in lanes.values {
             // What a service fetched is fetched again, and its apps may still be using it.
-            guard let session = lane.session, session.isEphemeral, !session.isOfService else { continue }
-            orphans.append(Closed(account: lane.account, session: session, retirement: nil))
-            lanes[name]?.session = nil
-            publish(name)
+            guard let session = lane.state.session, session.isEphemeral, !session.isOfService else { continue }
+            residue.end(session, of: lane.account)
+            take(.dropped, lane.id)
         }
-        endShelved()
+        residue.endMemoryOnly()
         return takeOrphans()
-    }
-
-    /// Those that were set aside go too: their account may never be back. What they are told to is the server that made
-    /// them, as it was configured then.
-    func endShelved() {
-        orphans += shelved.values
-        shelved = [:]
     }
 
     /// Signed in, but the first token waits until it is proved: the account says so from the start.
     func waiting(for session: Session, _ account: Account) -> BrokerError? {
         guard session.project?.isProved == false, session.tokens[.own] == nil else { return nil }
-        return provider(account).asProject.map { .provider(.unproved(host: $0.host)) }
+        return (provider(account) as? SupabaseProvider).map { .provider(.unproved(host: $0.host)) }
     }
 
     /// Shows a failure that nobody waits for any more.
-    func show(_ error: BrokerError, _ name: AccountName) { lanes[name]?.error = error }
+    func show(_ error: BrokerError, _ name: AccountName) {
+        if let id = lanes[name]?.id { take(.noticed(error, nil), id) }
+    }
 }
 
 extension SessionManager.Lane {
     /// The session that another one of its project takes the place of, and that the server is to end; nil where nothing
     /// is replaced, or the same session only got other tokens.
     func replaced(by session: Session) -> Closed? {
-        guard let held = self.session, let former = held.project?.sessionID, let next = session.project?.sessionID,
+        guard let held = state.session, let former = held.project?.sessionID, let next = session.project?.sessionID,
             former != next
         else { return nil }
         return Closed(account: account, session: held, retirement: nil)

@@ -43,6 +43,13 @@ extension Session {
     /// Nothing of it is to be on the disk.
     var isEphemeral: Bool { project?.isEphemeral == true || isOfService }
 
+    /// The sign-out that the provider is still to be told of ends the user's other sessions, too. Only a Supabase project
+    /// can be told that.
+    var endsAll: Bool {
+        get { project?.endsAll ?? false }
+        set { project?.endsAll = newValue }
+    }
+
     /// Its person had forgotten the password and is to choose another one.
     var isRecovery: Bool { project?.methods.contains("recovery") == true }
 

@@ -4,12 +4,13 @@ internal import SupabaseAuth
 /// Every link and unlink is recorded, those that the server does in silence too: only a comparison shows them, with what
 /// was held a moment ago or, at a sign-in, with what the person had when they were last seen here. What was told and not
 /// remembered (the disk was full, the daemon was killed) is told again: twice is better than never.
-extension SessionManager {
+struct IdentityObserver: Sendable {
+    let vault: any Vault
+    let record: @Sendable (BrokerFact) -> Void
+
     /// A session of somebody has been opened, in the place of `former` if there was one. `isAsked` where a link was what
     /// it was opened for.
-    func noteIdentities(
-        of account: Account, opening session: Session, over former: Session?, isAsked: Bool
-    ) async {
+    func opened(_ session: Session, over former: Session?, of account: Account, isAsked: Bool) async {
         guard session.project != nil, let user = session.person, let identities = user.knownIdentities else { return }
         let people = await knownPeople(account)
         let held = former.flatMap { $0.isSamePerson(as: session) ? $0.person?.knownIdentities : nil }
@@ -17,7 +18,7 @@ extension SessionManager {
             tell(IdentityChange(from: known, to: user), account.name, isAsked: isAsked)
         } else {
             for identity in IdentityChange(onFirstSightOf: user).linked {
-                let sight = SessionManager.firstSight(of: identity, user)
+                let sight = IdentityObserver.firstSight(of: identity, user)
                 record(.identityLinked(account.name, provider: identity.provider, sight))
             }
         }
@@ -25,18 +26,16 @@ extension SessionManager {
     }
 
     /// What a session knows of its person has changed.
-    func noteIdentities(
-        of account: Account, from former: Session, to present: Session, isAsked: Bool = false
-    ) async {
-        guard present.project != nil, let before = former.person, let after = present.person else { return }
+    func changed(_ former: Session, to session: Session, of account: Account, isAsked: Bool) async {
+        guard session.project != nil, let before = former.person, let after = session.person else { return }
         let change = IdentityChange(from: before, to: after)
         guard !change.isEmpty else { return }
         tell(change, account.name, isAsked: isAsked)
-        await rememberIdentities(of: present, account)
+        await leaving(session, of: account)
     }
 
     /// The session leaves: what its person has is known at the next sign-in.
-    func rememberIdentities(of session: Session, _ account: Account) async {
+    func leaving(_ session: Session, of account: Account) async {
         guard session.project != nil, let user = session.person, let identities = user.knownIdentities else { return }
         await remember(identities, of: user, session, among: await knownPeople(account), account)
     }

@@ -21,29 +21,18 @@ extension Broker {
 }
 
 extension SessionManager {
-    func setMigration(_ name: AccountName, _ identifier: String?) async throws(BrokerError) {
-        try await ready(name)
-        guard let account = lanes[name]?.account else { throw .accountNotFound(name.rawValue) }
-        guard account.project != nil else { throw .methodUnsupported("\(name) is not at a Supabase project.") }
-        guard try readable(name) != nil else { throw absence(of: name) }
-        let turn = enqueue(name) { sessionManager -> Result<Void, BrokerError> in
-            guard let lane = sessionManager.lanes[name], var session = lane.session, lane.closings == 0 else {
-                return .failure(.signInRequired(name))
-            }
-            guard session.project?.migratesFrom != identifier else { return .success(()) }
-            // What waits for the app must not be lost by another word of it.
-            if identifier != nil, let former = session.project?.migratesFrom {
-                return .failure(
-                    .conflict(
-                        "The data of \(former) waits to be moved already. When that is done: "
-                            + "ringback migrate-user \(name) --done"))
+    fileprivate func setMigration(_ name: AccountName, _ identifier: String?) async throws(BrokerError) {
+        guard try account(name).project != nil else {
+            throw .methodUnsupported("\(name) is not at a Supabase project.")
+        }
+        try await edit(name) { session throws(BrokerError) in
+            // What waits for the app must not be lost by another identifier that it names.
+            if let identifier, let former = session.project?.migratesFrom, former != identifier {
+                throw .conflict(
+                    "The data of \(former) waits to be moved already. When that is done: "
+                        + "ringback migrate-user \(name) --done")
             }
             session.project?.migratesFrom = identifier
-            if let error = await sessionManager.save(session, lane.account) { return .failure(error) }
-            guard sessionManager.keep(session, lane) else { return .failure(.signInRequired(name)) }
-            return .success(())
         }
-        guard let result = await turn.wait() else { throw .cancelled }
-        try result.get()
     }
 }

@@ -1,6 +1,5 @@
 internal import HTTPMessages
 internal import Secrets
-internal import SessionVault
 internal import StrictJSON
 internal import SupabaseAuth
 
@@ -11,6 +10,8 @@ struct SupabaseOperation: Sendable {
     var occasion = SupabaseProblem.Occasion.account
     /// The answer is a session with another refresh token, which replaces the one that is held.
     var rotates = false
+    /// It changes nothing of the session: the lane is not held for it.
+    var borrowsToken = false
     /// What it does to the user's identities was asked for.
     var changesIdentities = false
     /// What is told when it is done.
@@ -21,162 +22,62 @@ struct SupabaseOperation: Sendable {
     }
 }
 
-/// Refreshes, second factors and changes of the user share one lane: the server ends a session whose older refresh token
-/// is presented while another change has made a newer one.
-extension SessionManager {
-    /// A change, in its turn. The answer is returned for what its caller wants of it.
-    func change(_ name: AccountName, _ change: SupabaseOperation) async throws(BrokerError) -> HTTPResponse {
-        try await ready(name)
-        guard let account = lanes[name]?.account else { throw .accountNotFound(name.rawValue) }
-        guard account.project != nil else { throw .methodUnsupported("\(name) is not at a Supabase project.") }
-        guard try readable(name) != nil else { throw absence(of: name) }
-        let turn = enqueue(name) { sessionManager in
-            sessionManager.lanes[name]?.isChanging = true
-            let result = await sessionManager.changeInTurn(name, change)
-            sessionManager.lanes[name]?.isChanging = false
-            sessionManager.schedule(name)
-            return result
-        }
-        guard let result = await turn.wait() else { throw .cancelled }
-        return try result.get()
+extension SupabaseOperation {
+    /// The operation, as the session manager runs it.
+    fileprivate var ready: SessionOperation {
+        SessionOperation(
+            rotates: rotates, changesIdentities: changesIdentities, event: event,
+            prepare: { provider, token throws(BrokerError) in
+                guard let provider = provider as? SupabaseProvider else {
+                    throw .methodUnsupported("This account is not at a Supabase project.")
+                }
+                let asked = try SupabaseFlowStart.building { () throws(FieldError) -> HTTPRequest in
+                    try self.request(provider.project, token)
+                }
+                return { () throws(BrokerError) in
+                    let response = try await provider.send(asked)
+                    return .init(response: response, effect: try effect(of: response, at: provider))
+                }
+            },
+            meaning: { error in
+                if error.asksForRefresh { return .tokenRefused }
+                if error.endsSession { return .dead(code: error.wordOfEnd) }
+                return error.isWordOfProject ? .unchanged : .unknown
+            })
     }
 
-    private func changeInTurn(_ name: AccountName, _ change: SupabaseOperation) async -> Result<
-        HTTPResponse, BrokerError
-    > {
-        if let lockError { return .failure(lockError) }
-        do throws(BrokerError) {
-            try await freshen(name)
-            do throws(BrokerError) {
-                return .success(try await attempt(name, change))
-            } catch {
-                guard error.asksForRefresh else { throw error }
+    private func effect(
+        of response: HTTPResponse, at provider: SupabaseProvider
+    ) throws(BrokerError) -> SessionOperation.Effect {
+        guard rotates else {
+            return .edit { session throws(BrokerError) in
+                do throws(SupabaseError) {
+                    try apply(response, &session)
+                } catch {
+                    throw BrokerError(error, on: occasion)
+                }
             }
-            // An expired token and a forged one are told in one word: one refresh tells which it was.
-            try await renew(name, .own, for: .change).get()
-            return .success(try await attempt(name, change))
-        } catch {
-            if error.endsSession, let lane = lanes[name] { return .failure(await end(name, lane, error.wordOfEnd)) }
-            return .failure(error)
         }
-    }
-
-    /// A change takes a token that outlives it.
-    private func freshen(_ name: AccountName) async throws(BrokerError) {
-        guard let session = lanes[name]?.session else { throw .signInRequired(name) }
-        let token = session.tokens[.own]
-        // Without a token the first one waits for its check.
-        let remaining = token.map { $0.remaining(at: clock.boot()) ?? .max } ?? 0
-        guard remaining < SessionManager.changeMargin else { return }
         do throws(BrokerError) {
-            // Whoever asks: not before the server said.
-            if let refusal = lanes[name]?.backoff.refusalByProvider(at: clock.boot()) { throw refusal }
-            try await renew(name, .own, for: .change).get()
+            return .renewal(provider.renewed(by: try SupabaseProvider.read(response, on: occasion, Broker.readSession)))
         } catch {
-            // What is alive may do for this.
-            guard remaining > 0, error.isTransient else { throw error }
+            // Of a response that was cut off, why it was says more than what is missing in it.
+            if let truncation = response.truncation { throw BrokerError(truncation) }
+            throw error
         }
     }
+}
 
-    private func attempt(_ name: AccountName, _ change: SupabaseOperation) async throws(BrokerError) -> HTTPResponse {
-        guard let lane = lanes[name], let session = lane.session, lane.closings == 0,
-            let token = session.tokens[.own]
-        else { throw .signInRequired(name) }
-        guard let conversation = provider(lane.account).asProject else {
+extension SessionManager {
+    /// An operation at a Supabase project: in its turn, or with a borrowed token.
+    func change(_ name: AccountName, _ operation: SupabaseOperation) async throws(BrokerError) -> HTTPResponse {
+        guard try account(name).project != nil else {
             throw .methodUnsupported("\(name) is not at a Supabase project.")
         }
-        let request = try SupabaseFlowStart.building { () throws(FieldError) in
-            try change.request(conversation.project, token.value)
-        }
-        let (response, changed) =
-            change.rotates
-            ? try await rotate(request, change, session, lane, conversation)
-            : try await apply(request, change, session, conversation)
-        guard lanes[name]?.generation == lane.generation else { throw .signInRequired(name) }
-        if changed != session {
-            let unsaved = await save(changed, lane.account)
-            guard keep(changed, lane) else { throw .signInRequired(name) }
-            lanes[name]?.isUnsaved = unsaved != nil
-            if let unsaved { lanes[name]?.error = unsaved }
-        }
-        // It worked: what failed before is history, unless the vault or a refresh is being tried again.
-        if lanes[name]?.isUnsaved == false, lanes[name]?.backoff.error == nil { lanes[name]?.error = nil }
-        if let event = change.event { post(event, name, session: changed) }
-        await noteIdentities(of: lane.account, from: session, to: changed, isAsked: change.changesIdentities)
-        return response
+        return operation.borrowsToken
+            ? try await BorrowedToken(account: name, sessionManager: self).ask(operation.ready)
+            : try await change(name, operation.ready)
     }
-
-    /// The server may have done it though its answer was lost, and then the token that is held counts as used: what the
-    /// server still takes of it, it takes for seconds.
-    private func rotate(
-        _ request: HTTPRequest, _ change: SupabaseOperation, _ session: Session, _ lane: Lane,
-        _ conversation: SupabaseProvider
-    ) async throws(BrokerError) -> (HTTPResponse, Session) {
-        try await announce(session, lane.account)
-        do throws(BrokerError) {
-            let response = try await conversation.send(request)
-            return (response, try await rotated(response, change, session, lane, conversation))
-        } catch {
-            let name = lane.account.name
-            if !error.isWordOfProject, lanes[name]?.generation == lane.generation {
-                lanes[name]?.isOverdue = true
-                schedule(name)
-            }
-            throw error
-        }
-    }
-
-    private func apply(
-        _ request: HTTPRequest, _ change: SupabaseOperation, _ session: Session, _ conversation: SupabaseProvider
-    ) async throws(BrokerError) -> (HTTPResponse, Session) {
-        let response = try await conversation.send(request)
-        return (response, try applied(response, change, session))
-    }
-
-    /// The new refresh token is durable before anything else in the answer is looked at.
-    private func rotated(
-        _ response: HTTPResponse, _ change: SupabaseOperation, _ session: Session, _ lane: Lane,
-        _ conversation: SupabaseProvider
-    ) async throws(BrokerError) -> Session {
-        let answer: SessionResponse
-        do throws(BrokerError) {
-            answer = try SupabaseProvider.read(response, on: change.occasion, Broker.readSession)
-        } catch {
-            // Of an answer that was cut off, why it was says more than what is missing in it.
-            if let truncation = response.truncation { throw BrokerError(truncation) }
-            // The server's own word that it did nothing. What could not be saved may stand nowhere but in the room that
-            // was made.
-            if error.isWordOfProject, lanes[lane.account.name]?.isUnsaved == false {
-                try? await vault.settle(lane.account.slot)
-            }
-            throw error
-        }
-        guard let presented = session.refreshTokens.first else {
-            var renewed = try await conversation.validate(answer, for: session)
-            renewed.refreshToken = answer.refreshToken
-            return renewed
-        }
-        let held = await keepRotated(.project(answer), presented: presented, session, lane)
-        var renewed = try await conversation.validate(answer, for: held)
-        if let unvalidatedRefreshToken = held.unvalidatedRefreshToken { renewed.refreshToken = unvalidatedRefreshToken }
-        renewed.unvalidatedRefreshToken = nil
-        return renewed
-    }
-
-    private func applied(
-        _ response: HTTPResponse, _ change: SupabaseOperation, _ session: Session
-    ) throws(BrokerError) -> Session {
-        var changed = session
-        do throws(SupabaseError) {
-            try change.apply(response, &changed)
-        } catch {
-            throw BrokerError(error, on: change.occasion)
-        }
-        return changed
-    }
-
-    /// Seconds of life that a change's token has at least.
-    private static let changeMargin = 30
 }
 
 extension BrokerError {

@@ -102,6 +102,7 @@ extension Broker {
             name,
             SupabaseOperation(
                 request: { project, token throws(FieldError) in project.passkeys(bearer: token) },
+                borrowsToken: true,
                 apply: { response, _ throws(SupabaseError) in _ = try PasskeyList(reading: response) }))
         return try Broker.reading(response) { response throws(SupabaseError) in
             try PasskeyList(reading: response).passkeys

@@ -2,6 +2,7 @@ internal import HTTPMessages
 internal import Secrets
 public import StrictJSON
 internal import SupabaseAuth
+internal import Synchronization
 
 /// The app's own row about the person (`profile = { table = …, key = … }`).
 public enum SupabaseProfile: Sendable, Equatable {
@@ -14,76 +15,107 @@ public enum SupabaseProfile: Sendable, Equatable {
 extension Broker {
     /// The person's row: the one that was fetched after the sign-in, or fetched now. Nil where the account has none.
     public func profile(_ name: AccountName) async throws(BrokerError) -> SupabaseProfile? {
-        try await sessionManager.profile(name)
+        let account = try await sessionManager.account(name)
+        guard account.project?.profile != nil else { return nil }
+        return try await profiles.profile(of: account, by: sessionManager)
     }
 }
 
-/// Fetched after a sign-in, after a start and after a change of the user; held in memory alone, since it is the app's.
-extension SessionManager {
-    func profile(_ name: AccountName) async throws(BrokerError) -> SupabaseProfile? {
-        guard let rules = try account(name).project, rules.profile != nil else { return nil }
-        if let held = profiles[name] { return held }
-        var look = profileLooks[name] ?? lookForProfile(name)
+/// The rows of the people who are signed in. Fetched after a sign-in, after a start and after a change of the user; held
+/// in memory alone, since they are the app's.
+final class SupabaseProfiles: Sendable {
+    private typealias Look = Promise<Result<SupabaseProfile, BrokerError>>
+    private struct State {
+        var rows: [AccountName: SupabaseProfile] = [:]
+        /// The rows that are on their way.
+        var looks: [AccountName: Look] = [:]
+    }
+    private let state = Mutex(State())
+    private let work: Work
+
+    init(work: Work) { self.work = work }
+
+    func profile(
+        of account: Account, by sessionManager: SessionManager
+    ) async throws(BrokerError) -> SupabaseProfile {
+        let (row, look) = state.withLock { ($0.rows[account.name], $0.looks[account.name]) }
+        if let row { return row }
+        var awaited = look ?? start(account, sessionManager)
         while true {
-            guard let found = await look.wait() else { throw .cancelled }
-            // What was changed meanwhile is looked at anew: the row of before is not told any more.
-            guard let later = profileLooks[name], later !== look else { return try found.get() }
-            look = later
+            guard let found = await awaited.wait() else { throw .cancelled }
+            // What was changed meanwhile is fetched anew: the row of before is not told any more.
+            guard let later = state.withLock({ $0.looks[account.name] }), later !== awaited else {
+                return try found.get()
+            }
+            awaited = later
         }
     }
 
-    /// What was fetched is another person's, or of before a change.
-    func renewProfile(_ name: AccountName) {
-        profiles[name] = nil
-        profileLooks[name] = nil
-        guard lanes[name]?.session != nil, lanes[name]?.account.project?.profile != nil else { return }
-        lookForProfile(name)
+    /// What was fetched may be another person's, or of before a change.
+    func renew(_ account: Account, by sessionManager: SessionManager) {
+        forget(account.name)
+        if account.project?.profile != nil { _ = start(account, sessionManager) }
     }
 
+    func forget(_ name: AccountName) {
+        state.withLock { state in
+            state.rows[name] = nil
+            state.looks[name] = nil
+        }
+    }
+
+    func isAwaited(_ name: AccountName) -> Bool { state.withLock { $0.looks[name] != nil } }
+
     /// One look for all who ask. A later one counts more: what an earlier one finds then is not kept.
-    @discardableResult
-    private func lookForProfile(_ name: AccountName) -> Promise<Result<SupabaseProfile, BrokerError>> {
-        let look = Promise<Result<SupabaseProfile, BrokerError>>()
-        profileLooks[name] = look
-        work.start { await self.deliverProfile(name, to: look) }
+    private func start(_ account: Account, _ sessionManager: SessionManager) -> Look {
+        let look = Look()
+        state.withLock { $0.looks[account.name] = look }
+        work.start {
+            let (found, isStill) = await self.fetch(account, sessionManager)
+            self.state.withLock { state in
+                guard state.looks[account.name] === look else { return }
+                state.looks[account.name] = nil
+                if case .success(let row) = found, isStill { state.rows[account.name] = row }
+            }
+            look.fulfil(found)
+        }
         return look
     }
 
-    private func deliverProfile(_ name: AccountName, to look: Promise<Result<SupabaseProfile, BrokerError>>) async {
-        let subject = lanes[name]?.session?.subject
-        let found: Result<SupabaseProfile, BrokerError>
+    /// The row, and whether the same person is still signed in.
+    private func fetch(
+        _ account: Account, _ sessionManager: SessionManager
+    ) async -> (Result<SupabaseProfile, BrokerError>, isStill: Bool) {
+        let subject = await sessionManager.held(account.name)?.subject
         do throws(BrokerError) {
-            found = .success(try await fetchProfile(name))
+            let row = try await fetch(account, subject, sessionManager)
+            return (.success(row), await sessionManager.held(account.name)?.subject == subject)
         } catch {
-            found = .failure(error)
+            return (.failure(error), false)
         }
-        if profileLooks[name] === look {
-            profileLooks[name] = nil
-            if case .success(let profile) = found, lanes[name]?.session?.subject == subject {
-                profiles[name] = profile
-            }
-        }
-        look.fulfil(found)
     }
 
-    private func fetchProfile(_ name: AccountName) async throws(BrokerError) -> SupabaseProfile {
-        let found = try await row(name)
-        guard found == .missing, let function = lanes[name]?.account.project?.profileFunction else { return found }
+    private func fetch(
+        _ account: Account, _ subject: String?, _ sessionManager: SessionManager
+    ) async throws(BrokerError) -> SupabaseProfile {
+        let found = try await row(account, subject, sessionManager)
+        guard found == .missing, let function = account.project?.profileFunction else { return found }
         // A function that returns nothing may have made it all the same.
-        if let made = try await makeRow(name, by: function) { return made }
-        return try await row(name)
+        if let made = try await makeRow(account, by: function, sessionManager) { return made }
+        return try await row(account, subject, sessionManager)
     }
 
-    private func row(_ name: AccountName) async throws(BrokerError) -> SupabaseProfile {
-        guard let profile = lanes[name]?.account.project?.profile, let subject = lanes[name]?.session?.subject else {
-            throw .signInRequired(name)
-        }
-        let response = try await change(
-            name,
+    private func row(
+        _ account: Account, _ subject: String?, _ sessionManager: SessionManager
+    ) async throws(BrokerError) -> SupabaseProfile {
+        guard let profile = account.project?.profile, let subject else { throw .signInRequired(account.name) }
+        let response = try await sessionManager.change(
+            account.name,
             SupabaseOperation(
                 request: { project, token throws(FieldError) in
                     try project.row(in: profile.table, where: profile.key, is: subject, bearer: token)
-                }, apply: { response, _ throws(SupabaseError) in _ = try ProfileResponse(reading: response) }))
+                }, borrowsToken: true,
+                apply: { response, _ throws(SupabaseError) in _ = try ProfileResponse(reading: response) }))
         let answer = try Broker.reading(response) { response throws(SupabaseError) in
             try ProfileResponse(reading: response)
         }
@@ -94,13 +126,16 @@ extension SessionManager {
     }
 
     /// Nil if the function's result is no row.
-    private func makeRow(_ name: AccountName, by function: String) async throws(BrokerError) -> SupabaseProfile? {
-        let response = try await change(
-            name,
+    private func makeRow(
+        _ account: Account, by function: String, _ sessionManager: SessionManager
+    ) async throws(BrokerError) -> SupabaseProfile? {
+        let response = try await sessionManager.change(
+            account.name,
             SupabaseOperation(
                 request: { project, token throws(FieldError) in
                     try project.call(function, arguments: JSONObject(), bearer: token)
-                }, apply: { response, _ throws(SupabaseError) in _ = try FunctionResponse(reading: response) }))
+                }, borrowsToken: true,
+                apply: { response, _ throws(SupabaseError) in _ = try FunctionResponse(reading: response) }))
         let value = try Broker.reading(response) { response throws(SupabaseError) in
             try FunctionResponse(reading: response).value
         }

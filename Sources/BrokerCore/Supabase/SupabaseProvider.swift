@@ -229,42 +229,4 @@ struct SupabaseProvider: Sendable {
     }
 
     var keysURL: String { project.authURL + "/.well-known/jwks.json" }
-
-    // MARK: The end
-
-    /// Tells the server that the session is over. An access token that has expired cannot say so: another one is asked
-    /// for first.
-    func revoke(_ session: Session) async throws(BrokerError) {
-        let scope: SignOutScope = session.project?.endsAll == true ? .global : .local
-        var failure: BrokerError?
-        if let token = session.tokens[.own], token.remaining(at: clock.boot()) != 0 {
-            do throws(BrokerError) {
-                if case .ended = try await signOut(scope, bearer: token.value) { return }
-            } catch {
-                guard error.isTransient else { throw error }
-                failure = error
-            }
-        }
-        for token in session.refreshTokens {
-            do throws(BrokerError) {
-                let fresh = try inner(try await refresh(token), on: .refresh)
-                _ = try await signOut(scope, bearer: fresh.accessToken)
-                return
-            } catch {
-                // What is dead has nothing left to end.
-                guard !error.provesDeadGrant else { continue }
-                throw error
-            }
-        }
-        if let failure { throw failure }
-    }
-
-    /// Ends sessions with the word of one of them.
-    func signOut(_ scope: SignOutScope, bearer: Secret) async throws(BrokerError) -> SignOutResponse {
-        try await ask(project.signOut(scope, bearer: bearer), on: .account, SupabaseProvider.readSignOut)
-    }
-
-    private static func readSignOut(_ response: HTTPResponse) throws(SupabaseError) -> SignOutResponse {
-        try SignOutResponse(reading: response)
-    }
 }

@@ -103,16 +103,16 @@ extension Broker {
         var query = SessionQuery()
         query.kind = .idToken
         query.minValid = Broker.idTokenMargin
-        let held: IssuedToken
         do throws(BrokerError) {
-            held = try await session(name, query)
+            _ = try await session(name, query)
         } catch {
             switch error {
             case .signInRequired, .sessionRanOut, .sessionExpired: return nil
             default: throw error
             }
         }
-        guard let shown = held.session.identity.flatMap(ShownIDToken.init) else { return nil }
+        let identity = try await sessionManager.readable(name)?.identity
+        guard let shown = identity.flatMap(ShownIDToken.init) else { return nil }
         return try SupabaseFlowStart.building { () throws(FieldError) in
             try conversation.project.idTokenGrant(provider: provider, idToken: shown.token, nonce: shown.nonce)
         }

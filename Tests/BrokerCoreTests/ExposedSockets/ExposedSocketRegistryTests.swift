@@ -115,7 +115,7 @@ import Testing
         let second = sessionManager(clock.clock(bootID: "another boot"))
         await second.restore()
         let expiry = try #require(await second.find("one")?.expiry)
-        #expect(expiry.remaining(at: clock.boot) == 3_600)
+        #expect(expiry.remaining(at: clock.bootInstant) == 3_600)
     }
 
     @Test func `what has expired is closed, and its connections with it`() async throws {

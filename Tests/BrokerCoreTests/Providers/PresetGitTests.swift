@@ -63,14 +63,14 @@ private func isCompleted(_ verdict: CallbackVerdict) -> Bool {
         let (verdict, query, _) = try await house.signIn(answer)
         #expect(isCompleted(verdict) && query["scope"] == nil)
         #expect(try await house.view.expiresAt == house.clock.now + 28_800)
-        #expect(try await house.session.end?.remaining(at: house.clock.boot) ?? 0 > 15_800_000)
+        #expect(try await house.session.end?.remaining(at: house.clock.bootInstant) ?? 0 > 15_800_000)
         for _ in 0..<2 {
             house.clock.advance(by: 28_800)
             house.provider.play("token", "refresh")
             #expect(try await house.token() == "ghu_second")
         }
         #expect(house.presented.count == 2 && house.presented[1] == "ghr_second")
-        #expect(try await house.session.end?.remaining(at: house.clock.boot) == 15_897_600)
+        #expect(try await house.session.end?.remaining(at: house.clock.bootInstant) == 15_897_600)
     }
 
     @Test(arguments: ["error-code", "error-code-form"])

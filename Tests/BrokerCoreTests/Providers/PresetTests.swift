@@ -90,7 +90,7 @@ private func isCompleted(_ verdict: CallbackVerdict) -> Bool {
         let house = try await house()
         try await house.signIn("token-testing")
         let end = try #require(try await house.session.end)
-        #expect(end.remaining(at: house.clock.boot) == 604_799)
+        #expect(end.remaining(at: house.clock.bootInstant) == 604_799)
     }
 
     @Test(arguments: ["error-revoked", "error-bad-request", "error-rapt"])

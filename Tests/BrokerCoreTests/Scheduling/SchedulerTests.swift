@@ -3,11 +3,13 @@ import Testing
 
 @testable import BrokerCore
 
-@Suite struct `An scheduler` {
+private func at(_ milliseconds: Int) -> BootInstant { BootInstant(milliseconds: milliseconds) }
+
+@Suite struct `A scheduler` {
     /// The same, without a thought for speed.
     private struct Model {
-        var instants: [Int: Int] = [:]
-        var next: Int? { instants.values.min() }
+        var instants: [Int: BootInstant] = [:]
+        var next: BootInstant? { instants.values.min() }
     }
 
     @Test(arguments: [1, 5, 40, 1_000])
@@ -19,17 +21,17 @@ import Testing
             let key = Int.random(in: 0..<keys, using: &random)
             switch Int.random(in: 0..<8, using: &random) {
             case 0..<5:
-                let instant = Int.random(in: -20...200, using: &random)
+                let instant = at(Int.random(in: -20...200, using: &random))
                 scheduler.set(key, at: instant)
                 model.instants[key] = instant
             case 5:
                 scheduler.remove(key)
                 model.instants[key] = nil
             default:
-                let now = Int.random(in: -30...100, using: &random)
+                let now = at(Int.random(in: -30...100, using: &random))
                 if let due = scheduler.popDue(at: now) {
                     let instant = model.instants.removeValue(forKey: due)
-                    #expect(instant != nil && instant.map { at in model.next.map { at <= $0 } ?? true } == true)
+                    #expect(instant != nil && instant.map { due in model.next.map { due <= $0 } ?? true } == true)
                     #expect(instant.map { $0 <= now } == true)
                 } else {
                     #expect(model.next.map { $0 > now } ?? true)
@@ -47,8 +49,8 @@ import Testing
     @Test func `gives everything back once, in order`() {
         var random = SeededGenerator(seed: 7)
         var scheduler = Scheduler<Int>()
-        for key in 0..<5_000 { scheduler.set(key, at: Int.random(in: 0..<1_000, using: &random)) }
-        var last = Int.min
+        for key in 0..<5_000 { scheduler.set(key, at: at(Int.random(in: 0..<1_000, using: &random))) }
+        var last = at(Int.min)
         var seen: Set<Int> = []
         while let next = scheduler.next {
             #expect(next >= last)
@@ -62,15 +64,15 @@ import Testing
 
     @Test func `does not tell of what is not due, nor of what is not there`() {
         var scheduler = Scheduler<String>()
-        #expect(scheduler.popDue(at: Int.max) == nil)
+        #expect(scheduler.popDue(at: .never) == nil)
         scheduler.remove("a")
-        scheduler.set("a", at: 5)
-        #expect(scheduler.popDue(at: 4) == nil)
-        #expect(scheduler.popDue(at: 5) == "a")
+        scheduler.set("a", at: at(5))
+        #expect(scheduler.popDue(at: at(4)) == nil)
+        #expect(scheduler.popDue(at: at(5)) == "a")
         #expect(scheduler["a"] == nil)
-        scheduler.set("far", at: Int.max)
-        scheduler.set("past", at: Int.min)
-        #expect(scheduler.next == Int.min)
+        scheduler.set("far", at: .never)
+        scheduler.set("past", at: at(Int.min))
+        #expect(scheduler.next == at(Int.min))
     }
 
     /// Counts, for each operation, how often keys were looked up: places are written as items move.
@@ -78,12 +80,12 @@ import Testing
         var random = SeededGenerator(seed: 11)
         var scheduler = Scheduler<CountedKey>()
         let keys = (0..<100_000).map { CountedKey(value: $0) }
-        for key in keys { scheduler.set(key, at: Int.random(in: 0..<1_000_000, using: &random)) }
+        for key in keys { scheduler.set(key, at: at(Int.random(in: 0..<1_000_000, using: &random))) }
         var most = 0
         for _ in 0..<2_000 {
             let key = keys[Int.random(in: 0..<keys.count, using: &random)]
             let before = CountedKey.hashCount
-            scheduler.set(key, at: Int.random(in: 0..<1_000_000, using: &random))
+            scheduler.set(key, at: at(Int.random(in: 0..<1_000_000, using: &random)))
             most = max(most, CountedKey.hashCount - before)
         }
         // Seventeen levels, two places written at each, one look-up before.

@@ -3,6 +3,7 @@ import Testing
 @testable import BrokerCore
 
 @Suite struct `Back-off after a failure` {
+    private func at(_ milliseconds: Int) -> BootInstant { BootInstant(milliseconds: milliseconds) }
     private let down = BrokerError.provider(.unavailable(status: 500, retryAfter: nil))
 
     @Test func `PR-21: grows to five minutes and no further`() {
@@ -10,21 +11,21 @@ import Testing
             var backoff = Backoff()
             for failures in 1...20 {
                 let now = failures * 3_600_001
-                backoff.note(down, at: now)
-                #expect(backoff.refusal(at: now) == down)
-                #expect(backoff.refusal(at: now + 300_000) == nil)
-                if failures > 9 { #expect(backoff.refusal(at: now + 149_999) == down) }
+                backoff.note(down, at: at(now))
+                #expect(backoff.refusal(at: at(now)) == down)
+                #expect(backoff.refusal(at: at(now + 300_000)) == nil)
+                if failures > 9 { #expect(backoff.refusal(at: at(now + 149_999)) == down) }
             }
         }
     }
 
     @Test func `the provider's word counts down`() {
         var backoff = Backoff()
-        backoff.note(.provider(.unavailable(status: 503, retryAfter: 600)), at: 0)
-        #expect(backoff.refusal(at: 400_000) == .provider(.unavailable(status: 503, retryAfter: 200)))
-        #expect(backoff.refusalByProvider(at: 600_000) == nil)
-        backoff.note(.provider(.rateLimited(retryAfter: Int.max)), at: 0)
-        #expect(backoff.refusalByProvider(at: 86_400_000) == nil)
+        backoff.note(.provider(.unavailable(status: 503, retryAfter: 600)), at: at(0))
+        #expect(backoff.refusal(at: at(400_000)) == .provider(.unavailable(status: 503, retryAfter: 200)))
+        #expect(backoff.refusalByProvider(at: at(600_000)) == nil)
+        backoff.note(.provider(.rateLimited(retryAfter: Int.max)), at: at(0))
+        #expect(backoff.refusalByProvider(at: at(86_400_000)) == nil)
     }
 
     @Test func `PR-21: a session asks at most thirty times an hour, whoever asks`() {
@@ -33,13 +34,13 @@ import Testing
             var now = 1_000
             var requests: [Int] = []
             while now < 4 * 3_600_000 {
-                if backoff.refusal(at: now) == nil {
+                if backoff.refusal(at: at(now)) == nil {
                     requests.append(now)
-                    backoff.note(down, at: now)
+                    backoff.note(down, at: at(now))
                     // The network comes and goes all the time.
-                    if step > 1 { backoff.relent(at: now) }
+                    if step > 1 { backoff.relent(at: at(now)) }
                 }
-                now = max(now + step, step > 1 ? now : backoff.until)
+                now = max(now + step, step > 1 ? now : backoff.until.milliseconds)
             }
             for start in requests {
                 #expect(requests.count { $0 >= start && $0 < start + 3_600_000 } <= 30)
@@ -50,20 +51,20 @@ import Testing
 
     @Test func `what fails here is tried again within half a minute`() {
         var backoff = Backoff()
-        for _ in 0..<100 { backoff.note(.vaultFailed("full"), at: 0) }
-        #expect(backoff.refusal(at: 30_000) == nil)
+        for _ in 0..<100 { backoff.note(.vaultFailed("full"), at: at(0)) }
+        #expect(backoff.refusal(at: at(30_000)) == nil)
     }
 
     @Test func `relenting never goes before the provider's word`() {
         var backoff = Backoff()
-        backoff.note(.provider(.rateLimited(retryAfter: 60)), at: 0)
-        backoff.relent(at: 1_000)
-        #expect(backoff.refusal(at: 59_000) != nil)
-        backoff.note(.provider(.unreachable(host: "h", reason: "r")), at: 60_000)
+        backoff.note(.provider(.rateLimited(retryAfter: 60)), at: at(0))
+        backoff.relent(at: at(1_000))
+        #expect(backoff.refusal(at: at(59_000)) != nil)
+        backoff.note(.provider(.unreachable(host: "h", reason: "r")), at: at(60_000))
         // Once a minute at most.
-        backoff.relent(at: 60_001)
-        #expect(backoff.refusal(at: 60_001) != nil)
-        backoff.relent(at: 61_001)
-        #expect(backoff.refusal(at: 61_001) == nil)
+        backoff.relent(at: at(60_001))
+        #expect(backoff.refusal(at: at(60_001)) != nil)
+        backoff.relent(at: at(61_001))
+        #expect(backoff.refusal(at: at(61_001)) == nil)
     }
 }

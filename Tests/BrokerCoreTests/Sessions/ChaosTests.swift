@@ -93,15 +93,15 @@ import Testing
         #expect(house.provider.strangerCount == 0)
         for name in Self.names {
             let view = try await house.broker.account(name)
-            let held = await house.broker.sessionManager.lanes[name]?.session
+            let held = await house.broker.sessionManager.lanes[name]?.state.session
             #expect(view.state == (held == nil ? .unauthenticated : .authenticated), "\(view)")
             #expect((house.broker.snapshot.current(name.rawValue) == nil) == (held == nil))
-            #expect(await house.broker.sessionManager.lanes[name]?.closings == 0)
+            #expect(await house.broker.sessionManager.lanes[name]?.state.signOutsInProgress == 0)
             let kept = try await house.vault.load(House.account(name).slot)
             #expect((kept == nil) == (held == nil))
             if held != nil { _ = try await house.broker.refresh(name, isForced: true) }
         }
         #expect(house.provider.strangerCount == 0)
-        #expect(await house.broker.sessionManager.unwritten.isEmpty)
+        #expect(await house.broker.sessionManager.residue.unwritten.isEmpty)
     }
 }

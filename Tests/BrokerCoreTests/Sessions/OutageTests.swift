@@ -99,6 +99,25 @@ import Testing
         #expect(try await house.view.isStale == false)
     }
 
+    @Test
+    func `PR-21: with Retry-After is not asked before, though the vault was locked and the account removed meanwhile`()
+        async throws
+    {
+        let house = try await House.expired()
+        house.provider.script(.token, .status(503, retryAfter: 1_000))
+        #expect(await house.failure(minValid: 60) == .provider(.unavailable(status: 503, retryAfter: 1_000)))
+        try await house.broker.lockVault()
+        try await house.broker.unlockVault(passphrase: nil)
+        await house.live(100, step: 10_000)
+        await house.broker.configure([])
+        await house.broker.configure([House.account()])
+        await house.live(100, step: 10_000)
+        _ = await house.refreshFailure(isForced: true)
+        #expect(house.refreshCount == 1)
+        await house.live(810, step: 10_000)
+        #expect(house.refreshCount == 2)
+    }
+
     @Test func `is over for those without a route as soon as the network is back`() async throws {
         let house = try await House.expired()
         house.provider.script(.token, .fail(.unreachable(host: "h", reason: "r")))

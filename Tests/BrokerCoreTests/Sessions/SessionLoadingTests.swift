@@ -142,14 +142,14 @@ import Testing
         await broker.configure([House.account()])
         let reading = Task { try await broker.session(House.name, SessionQuery()).token.value.revealed() }
         #expect(await eventually { await broker.sessionManager.isOpen })
-        #expect(await eventually { await broker.sessionManager.lanes[House.name]?.load.waiterCount == 1 })
+        #expect(await eventually { await broker.sessionManager.lanes[House.name]?.loaded.waiterCount == 1 })
         // In one turn each: an account that is gone for a moment is nobody's to wait for.
         var other = House.account()
         other.clientID = "another"
         await broker.configure([other])
         await broker.configure([House.account()])
         // Woken by the end of the first lane, it waits at the last.
-        #expect(await eventually { await broker.sessionManager.lanes[House.name]?.load.waiterCount == 1 })
+        #expect(await eventually { await broker.sessionManager.lanes[House.name]?.loaded.waiterCount == 1 })
         await house.vault.release()
         #expect(try await reading.value == token)
     }
@@ -183,9 +183,9 @@ import Testing
 
 extension SessionManager {
     fileprivate func unload(_ name: AccountName) {
-        lanes[name]?.session = nil
-        lanes[name]?.isLoaded = false
-        lanes[name]?.load = Promise()
+        guard let id = lanes[name]?.id else { return }
+        take(.locked, id)
+        expectLoading(name)
     }
 }
 

@@ -33,11 +33,11 @@ import Testing
         lifetime: Int, configured: Int?, margin: Double
     ) async throws {
         let house = try await house(lifetime: lifetime, margin: configured)
-        var seen: Set<Int> = []
+        var seen: Set<BootInstant> = []
         for _ in 0..<50 {
-            await house.broker.sessionManager.schedule(House.name)
-            let due = try #require(await house.broker.sessionManager.scheduler[.refresh(House.name)])
-            let before = house.clock.boot + lifetime * 1_000 - due
+            await house.broker.sessionManager.plan(House.name)
+            let due = try #require(await house.broker.sessionManager.schedule.tasks[.refresh(House.name)])
+            let before = (house.clock.bootInstant + .seconds(lifetime) - due).wholeMilliseconds
             #expect((Int(margin * 1_000)...Int(margin * 1_200)).contains(before))
             seen.insert(due)
         }
@@ -88,7 +88,7 @@ import Testing
         try await house.signIn()
         await house.live(100_000, step: 50_000)
         #expect(house.refreshCount == 0)
-        #expect(await house.broker.sessionManager.scheduler.next == nil)
+        #expect(await house.broker.sessionManager.schedule.tasks.next == nil)
     }
 
     @Test func `a request that the daemon itself broke off is not repeated in a burst`() async throws {
@@ -100,11 +100,11 @@ import Testing
 
     @Test func `a sign-out takes every errand away, and a sign-in brings them back`() async throws {
         let house = try await house(lifetime: 3_600)
-        #expect(await house.broker.sessionManager.scheduler.count == 1)
+        #expect(await house.broker.sessionManager.schedule.tasks.count == 1)
         _ = try await house.broker.signOut(House.name)
-        #expect(await house.broker.sessionManager.scheduler.count == 0)
+        #expect(await house.broker.sessionManager.schedule.tasks.count == 0)
         try await house.signIn()
-        #expect(await house.broker.sessionManager.scheduler.count == 1)
+        #expect(await house.broker.sessionManager.schedule.tasks.count == 1)
     }
 
     @Test func `the loop sleeps until the next errand, and is woken for one that comes sooner`() async throws {
@@ -126,7 +126,7 @@ import Testing
         try await house.signIn()
         house.clock.advance(by: 3_600)
         // The loop looks again within half a minute; something that is due at once wakes it now.
-        await house.broker.sessionManager.note(.refresh(House.name), at: house.clock.boot - 1_000_000)
+        await house.broker.sessionManager.put(.refresh(House.name), at: house.clock.bootInstant - .seconds(1_000))
         #expect(await house.provider.arrived(.token, 2))
         keeping.cancel()
         await keeping.value
@@ -213,4 +213,8 @@ import Testing
         #expect(events.count { $0.event.kind == .sessionEnding } == 1)
         #expect(try await warnings(house, for: 600) == [60])
     }
+}
+
+extension SessionManager {
+    fileprivate func put(_ task: ScheduledTask, at instant: BootInstant) { schedule.set(task, at: instant) }
 }

@@ -102,7 +102,7 @@ import Testing
         #expect(house.broker.snapshot.current("work") == nil)
         for refusal in await refusals(house.broker) { #expect(isLocked(refusal)) }
         #expect(try await house.view.state == .loading)
-        #expect(await house.broker.sessionManager.lanes.values.allSatisfy { $0.session == nil })
+        #expect(await house.broker.sessionManager.lanes.values.allSatisfy { $0.state.session == nil })
         // Nothing that happens by itself undoes what a person did.
         await house.broker.keySourceChanged()
         await house.broker.networkReturned()
@@ -126,7 +126,7 @@ import Testing
         try await locking.value
         #expect(isLocked(await reading.value))
         #expect(house.broker.snapshot.current("work") == nil)
-        #expect(await house.broker.sessionManager.lanes[House.name]?.session == nil)
+        #expect(await house.broker.sessionManager.lanes[House.name]?.state.session == nil)
         #expect(await house.vault.sessions.first?.refreshToken == Secret("refresh-3"))
         try await house.broker.unlockVault(passphrase: nil)
         #expect(try await house.token() == "access-3")
@@ -202,7 +202,7 @@ import Testing
             try await house.broker.unlockVault(passphrase: nil)
             #expect(await house.failure() == (isDone ? .signInRequired(House.name) : nil))
             #expect(await house.vault.sessions.count == (isDone ? 0 : 1))
-            #expect(await house.broker.sessionManager.lanes[House.name]?.closings == 0)
+            #expect(await house.broker.sessionManager.lanes[House.name]?.state.signOutsInProgress == 0)
         }
     }
 

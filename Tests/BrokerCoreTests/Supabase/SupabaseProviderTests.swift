@@ -126,7 +126,9 @@ import Testing
         #expect(await house.project.arrived(refresh))
         let readers = (0..<8).map { _ in Task { try await house.token() } }
         #expect(
-            await eventually { await house.broker.sessionManager.lanes[SupabaseHouse.name]?.refreshes.isEmpty == false }
+            await eventually {
+                await house.broker.sessionManager.lanes[SupabaseHouse.name]?.state.renewal.running.isEmpty == false
+            }
         )
         house.project.release(refresh)
         _ = try await changing.value
@@ -266,8 +268,8 @@ import Testing
         let record = SessionRecord.encode(try #require(try await house.held), bootID: "b").revealed()
         #expect(!record.contains("upstream-refresh"))
         let reborn = try await house.rebirth()
-        let held = try await reborn.session(SupabaseHouse.name, SessionQuery()).session
-        #expect(held.project?.providerToken == Secret("upstream-access"))
+        let issued = try await reborn.session(SupabaseHouse.name, SessionQuery())
+        #expect(issued.supabase?.providerToken == Secret("upstream-access"))
     }
 
     @Test func `has no upstream token unless it was asked for`() async throws {

@@ -1,4 +1,5 @@
 import Secrets
+import SessionVault
 import StrictJSON
 import SupabaseAuth
 import Testing
@@ -38,6 +39,19 @@ import Testing
             // A secret of the server's cannot be checked here: the server is asked whose the token is.
             #expect(house.project.count("GET /user") == (signature == .hs256 ? 1 : 0))
         }
+    }
+
+    @Test func `presents its refresh token only after the vault has made room for the next one`() async throws {
+        let house = try await SupabaseHouse()
+        let (access, refresh) = try foreign(house)
+        await house.vault.failAnnouncing(with: .unwritable(reason: "The disk is full."))
+        guard case .vaultFailed = await error({ () throws(BrokerError) in try await handIn(house, access, refresh) })
+        else { throw Unexpected() }
+        #expect(house.project.presented.isEmpty)
+        await house.vault.failAnnouncing(with: nil)
+        try await handIn(house, access, refresh)
+        #expect(house.project.presented == [refresh.revealed()])
+        #expect(await !house.vault.isAnnounced)
     }
 
     @Test func `may have an access token that has expired, since its signature still tells whose it is`() async throws {
@@ -101,7 +115,7 @@ import Testing
                 try await handIn(house, mine, other)
             })
         else { throw Unexpected() }
-        #expect(await house.vault.log.isEmpty)
+        #expect(await house.vault.holdsNothing)
         // It is another program's: nothing of it is ended.
         #expect(house.project.sessions.count == 2)
     }
@@ -119,7 +133,7 @@ import Testing
         }
         #expect(try await house.view.state == .unauthenticated)
         #expect(await house.vault.sessions.isEmpty)
-        #expect(await house.vault.log.isEmpty)
+        #expect(await house.vault.holdsNothing)
     }
 
     @Test func `leaves nothing if it is forged, of another project or dead`() async throws {
@@ -138,6 +152,11 @@ import Testing
         let dead = await error { () throws(BrokerError) in try await handIn(house, access, Secret("s99-0")) }
         #expect(dead == .sessionExpired(name, word: "refresh_token_not_found"))
         #expect(try await house.view.state == .unauthenticated)
-        #expect(await house.vault.log.isEmpty)
+        #expect(await house.vault.holdsNothing)
     }
+}
+
+extension RecordingVault {
+    /// Nothing was stored, and the room that was made is given back.
+    fileprivate var holdsNothing: Bool { log.allSatisfy { $0 == "announce" || $0 == "settle" } && !isAnnounced }
 }

@@ -19,7 +19,7 @@ extension SessionManager {
     var isOpenAndIdle: Bool { isOpen && isIdle }
 
     /// Nothing is under way.
-    var isIdle: Bool { work.count == 0 && tasksRunning.isEmpty }
+    var isIdle: Bool { work.count == 0 && schedule.running.isEmpty }
 }
 
 extension House {

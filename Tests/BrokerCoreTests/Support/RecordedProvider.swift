@@ -208,8 +208,14 @@ struct PresetHouse: Sendable {
 
     var view: AccountView { get async throws { try await broker.account(PresetHouse.name) } }
 
-    /// The session that is held, as a caller gets it.
-    var session: Session { get async throws { try await broker.session(PresetHouse.name, SessionQuery()).session } }
+    /// The session that is held, with a token that a caller would get.
+    var session: Session {
+        get async throws {
+            _ = try await broker.session(PresetHouse.name, SessionQuery())
+            guard let held = await broker.sessionManager.held(PresetHouse.name) else { throw Unexpected() }
+            return held
+        }
+    }
 
     /// The refresh tokens that were presented, in order.
     var presented: [String] { provider.requests.compactMap { $0.form["refresh_token"] } }

@@ -15,6 +15,7 @@ final class TestClock: Sendable {
     var now: Int { state.withLock { $0.wallAtBoot + $0.boot / 1_000 } }
     /// Milliseconds since boot.
     var boot: Int { state.withLock { $0.boot } }
+    var bootInstant: BootInstant { BootInstant(milliseconds: boot) }
 
     /// When the sleepers want to be woken, milliseconds since boot.
     var wakes: [Int] { state.withLock { $0.sleepers.map(\.until) } }

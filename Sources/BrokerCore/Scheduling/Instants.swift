@@ -1,0 +1,60 @@
+/// An instant of this boot: milliseconds since the machine was started, suspended time included. It never goes back, and
+/// means nothing after the next boot.
+public struct BootInstant: Sendable, Hashable, Comparable {
+    public let milliseconds: Int
+
+    public init(milliseconds: Int) { self.milliseconds = milliseconds }
+
+    public static func < (left: BootInstant, right: BootInstant) -> Bool { left.milliseconds < right.milliseconds }
+
+    /// The instant so much later. It stops at the last instant that can be written down.
+    public static func + (instant: BootInstant, duration: Duration) -> BootInstant {
+        let (sum, overflows) = instant.milliseconds.addingReportingOverflow(duration.wholeMilliseconds)
+        return BootInstant(milliseconds: overflows ? (duration < .zero ? .min : .max) : sum)
+    }
+
+    public static func - (instant: BootInstant, duration: Duration) -> BootInstant {
+        instant + (.zero - duration)
+    }
+
+    /// How long after another instant this one is; negative if it is before.
+    public static func - (left: BootInstant, right: BootInstant) -> Duration {
+        .milliseconds(left.milliseconds) - .milliseconds(right.milliseconds)
+    }
+
+    /// The last instant that can be written down: it never comes.
+    public static let never = BootInstant(milliseconds: .max)
+}
+
+/// An instant by the wall clock: Unix time in seconds, as people and providers state it. The clock may be set at any
+/// moment, so nothing here is judged by it alone.
+public struct WallInstant: Sendable, Hashable, Comparable {
+    public let seconds: Int
+
+    public init(seconds: Int) { self.seconds = seconds }
+
+    public static func < (left: WallInstant, right: WallInstant) -> Bool { left.seconds < right.seconds }
+}
+
+extension Duration {
+    /// Rounded down; a duration that is too long to be counted in an `Int` is the longest one.
+    var wholeSeconds: Int {
+        let (seconds, attoseconds) = components
+        return Int(seconds) - (attoseconds < 0 ? 1 : 0)
+    }
+
+    /// Rounded up: who waits this long waits long enough.
+    var secondsRoundedUp: Int {
+        let (seconds, attoseconds) = components
+        return Int(seconds) + (attoseconds > 0 ? 1 : 0)
+    }
+
+    /// Rounded toward zero; a duration that is too long to be counted in an `Int` is the longest one.
+    var wholeMilliseconds: Int {
+        let (seconds, attoseconds) = components
+        let (whole, overflows) = Int(seconds).multipliedReportingOverflow(by: 1_000)
+        guard !overflows else { return seconds < 0 ? .min : .max }
+        let (sum, isTooLong) = whole.addingReportingOverflow(Int(attoseconds / 1_000_000_000_000_000))
+        return isTooLong ? (seconds < 0 ? .min : .max) : sum
+    }
+}

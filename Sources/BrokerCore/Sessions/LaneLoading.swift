@@ -1,0 +1,35 @@
+internal import SessionVault
+
+extension LaneState.Loaded {
+    /// What the vault's entry of an account is worth.
+    init(_ found: Result<VaultEntry?, VaultError>, of name: AccountName, by clock: BrokerClock) {
+        switch found {
+        case .success(let entry?): self.init(entry, of: name, by: clock)
+        case .success(nil): self = .absent(.signedOut)
+        // It has been set aside: there is no session to be had here, and that is known.
+        case .failure(.damaged(let reason)):
+            self = .absent(.unreadable(BrokerError(VaultError.damaged(reason: reason))))
+        case .failure(.newer(let reason)): self = .untouchable(BrokerError(VaultError.newer(reason: reason)))
+        case .failure(let error): self = .failed(BrokerError(error))
+        }
+    }
+
+    private init(_ entry: VaultEntry, of name: AccountName, by clock: BrokerClock) {
+        do throws(SessionRecord.Failure) {
+            let session = try SessionRecord.decode(entry.text, by: clock)
+            let hasExpired = session.tokens[.own]?.remaining(at: clock.bootInstant) == 0
+            self = .session(session, .stored, isUrgent: entry.isInterrupted || hasExpired)
+        } catch {
+            switch error {
+            case .ended(let code): self = .absent(.ended(code: code))
+            case .damaged:
+                self = .absent(
+                    .unreadable(.vaultFailed("What the vault holds for \(name) cannot be read. Sign in again.")))
+            case .newer:
+                self = .untouchable(
+                    .vaultFailed(
+                        "The session of \(name) was sealed by a newer version of Ringback. It was not touched."))
+            }
+        }
+    }
+}

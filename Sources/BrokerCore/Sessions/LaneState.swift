@@ -1,0 +1,255 @@
+/// What is held for one account, and what may happen to it.
+///
+/// This is a value without suspension points. It is told outcomes ("the vault was read", "a refresh failed") and returns
+/// what follows from them. Requests and vault writes are not here: they stay in straight functions, because their order
+/// is the proof that no refresh token is lost.
+struct LaneState: Sendable {
+    enum Presence: Sendable, Equatable {
+        /// The vault has not said yet what it holds. The error is why it could not, when it was asked last.
+        case loading(BrokerError?)
+        case absent(Absence)
+        /// Nothing may be written over what the vault holds.
+        case untouchable(BrokerError)
+        /// An urgent session is refreshed at once: a refresh may have been interrupted, or the token expired meanwhile.
+        case held(Session, Copy, isUrgent: Bool)
+    }
+
+    enum Absence: Sendable, Equatable {
+        case signedOut
+        /// The provider ended the session. The code is the provider's own, if it sent one that says more than
+        /// `invalid_grant`.
+        case ended(code: String?)
+        /// What the vault held could not be read and has been set aside.
+        case unreadable(BrokerError)
+    }
+
+    /// Where the session exists besides in memory.
+    enum Copy: Sendable, Equatable {
+        case stored
+        /// The vault could not be written. The write is tried again until it succeeds.
+        case unsaved
+        /// Never written: by the caller's wish, or because the configuration alone makes it.
+        case memoryOnly
+    }
+
+    /// The refreshes and other changes of the session.
+    struct Renewal: Sendable {
+        /// Outlives the session, lock and unlock: nothing may be asked before the provider's `Retry-After` has passed.
+        var backoff = Backoff()
+        /// The last refresh of the session's own token.
+        var last: (endedAt: BootInstant, result: Result<Void, BrokerError>)?
+        var running: [TokenKey: Promise<Result<Void, BrokerError>>] = [:]
+        /// A change that is not a refresh has its turn. The schedule is looked at again when it ends.
+        var isChangeRunning = false
+        /// The session's own end that a refresh has been tried for: one that does not move it is not tried again.
+        var triedEnd: Deadline?
+    }
+
+    private(set) var presence = Presence.loading(nil)
+    private(set) var renewal = Renewal()
+    /// Several callers may sign out at once. While this is positive, readers see no session.
+    private(set) var signOutsInProgress = 0
+    /// The last failure that left the session as it was; gone when the next sign-in, sign-out or refresh starts.
+    private(set) var problem: BrokerError?
+
+    /// - Parameter backoff: of the lane that this one follows, if there was one.
+    init(backoff: Backoff? = nil) { if let backoff { renewal.backoff = backoff } }
+}
+
+extension LaneState {
+    var session: Session? { if case .held(let session, _, _) = presence { session } else { nil } }
+    /// The session that readers may see.
+    var visible: Session? { signOutsInProgress == 0 ? session : nil }
+    var isLoaded: Bool { if case .loading = presence { false } else { true } }
+    var isUnsaved: Bool { if case .held(_, .unsaved, _) = presence { true } else { false } }
+    var isUrgent: Bool { if case .held(_, _, isUrgent: true) = presence { true } else { false } }
+
+    /// Why no sign-in may be written, if so.
+    var obstacle: BrokerError? {
+        switch presence {
+        case .loading(let error): error
+        case .untouchable(let error): error
+        case .absent, .held: nil
+        }
+    }
+
+    /// What is wrong with an account of this name, as it is shown.
+    func error(of name: AccountName) -> BrokerError? { problem ?? obstacle ?? absence(of: name) }
+
+    /// Why there is no session, where that is more than that nobody is signed in.
+    func absence(of name: AccountName) -> BrokerError? {
+        switch presence {
+        case .absent(.ended(let code)): .sessionExpired(name, word: code)
+        case .absent(.unreadable(let error)): error
+        default: nil
+        }
+    }
+}
+
+/// The transitions of a lane's state.
+extension LaneState {
+    /// Takes an outcome and returns what follows from it, in order. An outcome that makes no sense in the present state
+    /// changes nothing and has no effects: it comes from work that began before the state changed.
+    mutating func take(_ outcome: Outcome, of name: AccountName, at now: BootInstant) -> [Effect] {
+        switch outcome {
+        case .loaded(let loaded, let isNews): return load(loaded, isNews, name)
+        case .opened(let session, let copy, let kind, let error): return open(session, copy, kind, error, name)
+        case .rotated, .renewed, .changed, .failed, .dead, .saved, .notSaved, .becameUrgent:
+            guard case .held(let session, let copy, let isUrgent) = presence else { return [] }
+            return hold(session, copy, isUrgent, after: outcome, name, now)
+        case .refreshBegan(let key, let promise):
+            problem = nil
+            renewal.running[key] = promise
+            if key == .own { renewal.triedEnd = session?.end }
+            return [.schedule]
+        case .refreshEnded(let key, let result):
+            renewal.running[key] = nil
+            if key == .own { renewal.last = (now, result) }
+            return [.schedule]
+        case .changeBegan, .changeEnded:
+            if case .changeBegan = outcome { renewal.isChangeRunning = true } else { renewal.isChangeRunning = false }
+            return [.schedule]
+        case .signInBegan, .signOutBegan:
+            problem = nil
+            if case .absent = presence { presence = .absent(.signedOut) }
+            guard case .signOutBegan = outcome else { return [] }
+            signOutsInProgress += 1
+            return [.publish, .schedule]
+        case .closed(let rest): return close(leaving: rest, name)
+        case .signOutEnded:
+            guard signOutsInProgress > 0 else { return [] }
+            signOutsInProgress -= 1
+            return [.publish, .schedule]
+        case .dropped:
+            guard case .held(_, .memoryOnly, _) = presence else { return [] }
+            presence = .absent(.signedOut)
+            return [.publish, .schedule]
+        case .locked: return lock()
+        case .replaced:
+            let former = session
+            (presence, problem) = (.loading(nil), nil)
+            return [.publish, .schedule] + (former.map { [.post(.signedOut, $0)] } ?? []) + [.wake]
+        case .noticed(let error, let kind):
+            problem = error
+            return kind.map { [.post($0, session, error)] } ?? []
+        case .networkReturned:
+            guard renewal.backoff.error?.isOfNetwork == true else { return [] }
+            renewal.backoff.relent(at: now)
+            return [.schedule]
+        case .mended:
+            renewal.backoff = Backoff()
+            return [.schedule]
+        case .reloaded: return forgetMendedProblem()
+        }
+    }
+
+    /// A problem that nothing is retried for goes with a reload: no success would take it away. What the vault cannot do
+    /// stays.
+    private mutating func forgetMendedProblem() -> [Effect] {
+        guard renewal.backoff.error == nil else { return [] }
+        switch problem {
+        case .sessionRanOut?, .vaultFailed?, .vaultLocked?: break
+        default: problem = nil
+        }
+        return []
+    }
+
+    private mutating func load(_ loaded: Loaded, _ isNews: Bool, _ name: AccountName) -> [Effect] {
+        guard case .loading = presence else { return [] }
+        switch loaded {
+        case .session(let session, let copy, let isUrgent):
+            presence = .held(session, copy, isUrgent: isUrgent)
+            let news: [Effect] = isNews ? [.post(.signedIn, session)] : []
+            return [.publish, .schedule] + news + [.wake, .post(.initialSession, session, problem)]
+        case .absent(let absence): presence = .absent(absence)
+        case .untouchable(let error): presence = .untouchable(error)
+        case .failed(let error):
+            presence = .loading(error)
+            return [.retryLoading, .wake]
+        }
+        return [.wake, .post(.initialSession, nil, error(of: name))]
+    }
+
+    private mutating func open(
+        _ session: Session, _ copy: Copy, _ kind: BrokerEvent.Kind, _ error: BrokerError?, _ name: AccountName
+    ) -> [Effect] {
+        guard obstacle == nil, isLoaded else { return [] }
+        let former = self.session
+        presence = .held(session, copy, isUrgent: false)
+        problem = error
+        // The provider has just answered.
+        renewal.backoff = Backoff()
+        renewal.last = nil
+        return [
+            .publish, .schedule,
+            .record(.sessionOpened(name, subject: session.subject, replacing: former.map(\.subject))),
+            .post(kind, session),
+        ]
+    }
+
+    /// What happens to a session that is held.
+    private mutating func hold(
+        _ held: Session, _ copy: Copy, _ isUrgent: Bool, after outcome: Outcome, _ name: AccountName,
+        _ now: BootInstant
+    ) -> [Effect] {
+        switch outcome {
+        case .rotated(let session, let copy, let error):
+            presence = .held(session, copy, isUrgent: isUrgent)
+            problem = error ?? problem
+            return [.publish, .schedule]
+        case .renewed(let session, let copy, let error):
+            presence = .held(session, copy, isUrgent: false)
+            renewal.backoff = Backoff()
+            problem = error
+            return [.publish, .schedule, .record(.refreshSucceeded(name)), .post(.tokenRefreshed, session)]
+        case .changed(let session, let copy, let kind, let error):
+            presence = .held(session, copy, isUrgent: isUrgent)
+            // A success ends an earlier problem, unless the vault or a refresh is still being tried again.
+            let isOver = copy != .unsaved && renewal.backoff.error == nil
+            problem = error ?? (isOver ? nil : problem)
+            return [.publish, .schedule] + (kind.map { [.post($0, session)] } ?? [])
+        case .failed(let error, let isOfRequest):
+            guard !isOfRequest else { return [.record(.refreshFailed(name, error))] }
+            renewal.backoff.note(error, at: now)
+            problem = error
+            return [.schedule, .record(.refreshFailed(name, error)), .post(.refreshFailed, held, error)]
+        case .dead(let code):
+            presence = .absent(.ended(code: code))
+            problem = nil
+            renewal.backoff.forgive()
+            let error = BrokerError.sessionExpired(name, word: code)
+            return [
+                .publish, .schedule, .record(.sessionEnded(name, subject: held.subject)),
+                .post(.refreshFailed, nil, error), .post(.signedOut, held, error),
+            ]
+        case .saved:
+            if copy == .unsaved { presence = .held(held, .stored, isUrgent: isUrgent) }
+            if case .vaultFailed? = problem { problem = nil }
+            return [.schedule]
+        case .becameUrgent:
+            presence = .held(held, copy, isUrgent: true)
+            return [.schedule]
+        default: return [.schedule]
+        }
+    }
+
+    private mutating func close(leaving rest: Session?, _ name: AccountName) -> [Effect] {
+        guard case .held(let session, _, _) = presence else { return [] }
+        renewal.backoff.forgive()
+        renewal.last = nil
+        if let rest {
+            presence = .held(rest, .memoryOnly, isUrgent: false)
+            return [.publish, .schedule, .record(.sessionClosed(name, subject: nil))]
+        }
+        presence = .absent(.signedOut)
+        return [
+            .publish, .schedule, .record(.sessionClosed(name, subject: session.subject)), .post(.signedOut, session),
+        ]
+    }
+
+    private mutating func lock() -> [Effect] {
+        (presence, problem) = (.loading(nil), nil)
+        renewal.last = nil
+        return [.publish, .schedule, .wake]
+    }
+}

@@ -1,0 +1,158 @@
+/// What the session manager does without being asked.
+enum ScheduledTask: Hashable, Sendable {
+    case refresh(AccountName)
+    /// Write what the vault would not take before.
+    case save(AccountName)
+    /// Ask the vault again for what it would not tell.
+    case load(AccountName)
+    /// The session ends in so many seconds.
+    case warn(AccountName, seconds: Int)
+    case openVault
+}
+
+/// Refreshes before expiry, and everything else that nobody asks for, with the instant at which it is due.
+struct Schedule: Sendable {
+    private(set) var tasks = Scheduler<ScheduledTask>()
+    /// Refreshes that the schedule started and that still run, by provider.
+    private(set) var running: [String: Int] = [:]
+    /// Accounts whose refresh is due while enough of them run.
+    private var waiting: [String: Set<AccountName>] = [:]
+    /// Fulfilled when a task was put before the one that was awaited.
+    private(set) var signal = Promise<Void>()
+
+    /// The longest sleep: timers do not count the time that a laptop is suspended.
+    static let longestSleep: Duration = .seconds(30)
+    /// After a night's sleep every session is due at once: one provider gets this many requests at a time.
+    private static let refreshesPerProvider = 16
+    /// Seconds.
+    private static let shortestLifetime = 2
+    /// What could not be saved is tried again after this long.
+    static let saveRetryInterval: Duration = .seconds(5)
+
+    /// How long before its expiry a token with this lifetime is refreshed. Both are seconds, as stated by the provider
+    /// and by the configuration.
+    static func margin(lifetime: Int, configured: Int?) -> Duration {
+        let lifetime = Duration.seconds(lifetime)
+        let usual = configured.map { .seconds($0) } ?? min(.seconds(300), lifetime / 5)
+        // A margin as long as the lifetime would refresh without end.
+        return min(usual, lifetime / 2)
+    }
+
+    mutating func set(_ task: ScheduledTask, at instant: BootInstant) {
+        let next = tasks.next
+        tasks.set(task, at: instant)
+        if next.map({ instant < $0 }) ?? true {
+            signal.fulfil(())
+            signal = Promise()
+        }
+    }
+
+    mutating func remove(_ task: ScheduledTask) { tasks.remove(task) }
+
+    mutating func popDue(at now: BootInstant) -> ScheduledTask? { tasks.popDue(at: now) }
+
+    /// How long nothing is due.
+    func pause(at now: BootInstant) -> Duration {
+        tasks.next.map { min(max($0 - now, .milliseconds(1)), Schedule.longestSleep) } ?? Schedule.longestSleep
+    }
+
+    // MARK: The tasks of an account
+
+    /// Puts the account's tasks where they now belong.
+    ///
+    /// - Parameters:
+    ///   - isServed: false while the vault is locked.
+    ///   - hasUnwritten: the vault has yet to take a session that no lane holds.
+    mutating func plan(_ account: Account, _ state: LaneState, isServed: Bool, hasUnwritten: Bool, at now: BootInstant)
+    {
+        let name = account.name
+        guard isServed, let session = state.visible else {
+            tasks.remove(.refresh(name))
+            if !hasUnwritten { tasks.remove(.save(name)) }
+            for seconds in account.sessionWarnings { tasks.remove(.warn(name, seconds: seconds)) }
+            return
+        }
+        if let due = refreshInstant(account, state, session, now) {
+            set(.refresh(name), at: due)
+        } else {
+            tasks.remove(.refresh(name))
+        }
+        if state.isUnsaved, tasks[.save(name)] == nil { set(.save(name), at: now + Schedule.saveRetryInterval) }
+        planWarnings(name, account.sessionWarnings, session.end, now)
+    }
+
+    /// A warning whose time is past has been given, unless it is still scheduled: then it fell due while the machine was
+    /// suspended, or since the schedule was looked at last.
+    private mutating func planWarnings(
+        _ name: AccountName, _ warnings: [Int], _ end: Deadline?, _ now: BootInstant
+    ) {
+        for seconds in warnings {
+            let task = ScheduledTask.warn(name, seconds: seconds)
+            guard let end, end.boot > now else {
+                tasks.remove(task)
+                continue
+            }
+            let due = end.boot - .seconds(seconds)
+            if due > now || tasks[task] != nil { set(task, at: due) }
+        }
+    }
+
+    private func refreshInstant(
+        _ account: Account, _ state: LaneState, _ session: Session, _ now: BootInstant
+    ) -> BootInstant? {
+        let renewal = state.renewal
+        // The schedule is looked at again when what runs in the lane has ended.
+        guard session.isRefreshable, renewal.running.isEmpty, !renewal.isChangeRunning else { return nil }
+        // A service's first token is fetched for whoever asks for it.
+        if session.isOfService, session.tokens[.own] == nil || state.awaitsMending { return nil }
+        var due: BootInstant?
+        // A token with next to no lifetime has no time before its expiry: refreshing it ahead would never end. It is
+        // refreshed when somebody asks for it.
+        if let token = session.tokens[.own], let expiry = token.expiry,
+            token.lifetime ?? .max >= Schedule.shortestLifetime
+        {
+            let margin = Schedule.margin(
+                lifetime: token.lifetime ?? expiry.remaining(at: now), configured: account.refreshMargin)
+            // Earlier by chance, so that sessions that began together do not go on together.
+            due = expiry.boot - margin * Double.random(in: 1...1.2)
+        } else if session.tokens[.own] == nil {
+            due = now
+        }
+        if let end = session.end, end.boot > now, renewal.triedEnd != end {
+            // The refresh token has an end of its own: used in time, most providers move it.
+            let margin = Schedule.margin(lifetime: end.remaining(at: now), configured: nil)
+            due = min(due ?? .never, max(now, end.boot - margin * Double.random(in: 1...1.2)))
+        }
+        if state.isUrgent || session.unvalidatedRefreshToken != nil { due = now }
+        guard let due else { return nil }
+        if let last = renewal.last, case .failure(.cancelled) = last.result {
+            // It tells nothing of the provider, but it may go on.
+            return max(due, last.endedAt + Schedule.saveRetryInterval, renewal.backoff.until)
+        }
+        return renewal.backoff.error == nil ? due : max(due, renewal.backoff.until)
+    }
+
+    // MARK: How many run
+
+    /// False if enough refreshes run at the provider: this account's turn comes when one of them has ended.
+    mutating func mayBegin(_ name: AccountName, at provider: String) -> Bool {
+        guard running[provider, default: 0] < Schedule.refreshesPerProvider else {
+            waiting[provider, default: []].insert(name)
+            return false
+        }
+        running[provider, default: 0] += 1
+        return true
+    }
+
+    /// A refresh has ended. Returns the accounts to be planned anew: much may have happened since they were due.
+    mutating func ended(at provider: String) -> [AccountName] {
+        let left = running[provider, default: 1] - 1
+        running[provider] = left > 0 ? left : nil
+        guard var rest = waiting[provider] else { return [] }
+        // When the last has ended nobody else would call those that wait.
+        let called: [AccountName] = left > 0 ? Array(rest.prefix(1)) : Array(rest)
+        rest.subtract(called)
+        waiting[provider] = rest.isEmpty ? nil : rest
+        return called
+    }
+}
