@@ -88,8 +88,3 @@ final class EncodedTokens: Sendable {
         return object
     }
 }
-
-extension IssuedToken {
-    /// What the token is good for, in the provider's words; nil where it says nothing.
-    var scope: String? { token.scope ?? session.scope }
-}
