@@ -6,7 +6,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct `The audit log of restricted sockets` {
     private func use(_ socket: String?, scope: String? = nil) -> AuditUse {
         var use = AuditUse(.issuedToken, account: "work", operation: "token")
-        use.grant = socket
+        use.exposedSocket = socket
         use.scope = scope
         return use
     }

@@ -60,13 +60,21 @@ enum TokenAnswerLaw {
         }
     }
 
+    private static func check(_ refusal: OAuthError.Refusal) throws {
+        try hold("an error's words are printable", (refusal.code + (refusal.message ?? "")).isPrintableASCII)
+        try hold("an error's words are short", refusal.code.count <= 64 && (refusal.message ?? "").count <= 300)
+    }
+
     private static func check(_ error: OAuthError, _ body: [UInt8], _ status: Int) throws {
         switch error {
         case .refused(let refusal):
             try hold("a server in trouble refuses nothing", status < 500 && ![408, 425, 429].contains(status))
-            try hold("an error's words are printable", (refusal.code + (refusal.message ?? "")).isPrintableASCII)
-            try hold("an error's words are short", refusal.code.count <= 64 && (refusal.message ?? "").count <= 300)
+            try check(refusal)
         case .unavailable(_, _, let seconds): try hold("a wait has an end", (0...86_400).contains(seconds ?? 0))
+        case .failing(let refusal, let seconds):
+            try hold("a server that fails says so with its status", status >= 500)
+            try check(refusal)
+            try hold("a wait has an end", (0...86_400).contains(seconds ?? 0))
         case .invalid, .misconfigured, .invalidIDToken: break
         }
         if error.remedy == .signInAgain {
