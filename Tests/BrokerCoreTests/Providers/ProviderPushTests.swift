@@ -56,10 +56,10 @@ import Testing
                 "require_pushed_authorization_requests": .bool(isRequired),
             ])
             house.provider.script(.pushed, .status(404))
-            let error = await error { () throws(BrokerError) in
+            let failure = await error { () throws(BrokerError) in
                 try await house.broker.signIn(House.name, SignInRequest())
             }
-            #expect((error != nil) == isRequired)
+            #expect((failure != nil) == isRequired)
             #expect(house.doors.closed.count == (isRequired ? 1 : 0))
         }
     }
@@ -76,10 +76,10 @@ import Testing
                 "require_pushed_authorization_requests": .bool(isRequired),
             ])
             house.provider.script(.pushed, turn)
-            let error = await error { () throws(BrokerError) in
+            let failure = await error { () throws(BrokerError) in
                 try await house.broker.signIn(House.name, SignInRequest())
             }
-            #expect(error != nil)
+            #expect(failure != nil)
             #expect(house.doors.opened == house.doors.closed.count)
         }
     }
@@ -107,12 +107,12 @@ import Testing
             $0.pushedRequests = .required
         }
         required.provider.script(.pushed, .status(404))
-        let error = await error { () throws(BrokerError) in
+        let failure = await error { () throws(BrokerError) in
             try await required.broker.signIn(House.name, SignInRequest())
         }
-        #expect(error != nil)
+        #expect(failure != nil)
         let absent = try await house([:]) { $0.pushedRequests = .required }
-        let missing = await self.error { () throws(BrokerError) in
+        let missing = await error { () throws(BrokerError) in
             try await absent.broker.signIn(House.name, SignInRequest())
         }
         guard case .misconfigured? = missing else { throw Unexpected() }
@@ -120,10 +120,10 @@ import Testing
 
     @Test func `a provider that requires it and says nowhere is misconfigured`() async throws {
         let house = try await house(["require_pushed_authorization_requests": true])
-        let error = await error { () throws(BrokerError) in
+        let failure = await error { () throws(BrokerError) in
             try await house.broker.signIn(House.name, SignInRequest())
         }
-        guard case .misconfigured? = error else { throw Unexpected() }
+        guard case .misconfigured? = failure else { throw Unexpected() }
     }
 
     // MARK: Form post
@@ -148,12 +148,12 @@ import Testing
         let excluding = try await house(["response_modes_supported": ["query", "fragment"]]) {
             $0.responseMode = "form_post"
         }
-        let error = await error { () throws(BrokerError) in
+        let failure = await error { () throws(BrokerError) in
             try await excluding.broker.signIn(House.name, SignInRequest())
         }
-        guard case .misconfigured? = error else { throw Unexpected() }
+        guard case .misconfigured? = failure else { throw Unexpected() }
         let silent = try await house([:]) { $0.responseMode = "form_post" }
-        let unlisted = await self.error { () throws(BrokerError) in
+        let unlisted = await error { () throws(BrokerError) in
             try await silent.broker.signIn(House.name, SignInRequest())
         }
         guard case .misconfigured? = unlisted else { throw Unexpected() }
@@ -186,9 +186,9 @@ import Testing
         let house = try await house([:]) {
             $0.clientKey = Account.KeySource { () throws(BrokerError) in throw .misconfigured("no key") }
         }
-        let error = await error { () throws(BrokerError) in
+        let failure = await error { () throws(BrokerError) in
             try await house.broker.signIn(House.name, SignInRequest())
         }
-        #expect(error == .misconfigured("no key"))
+        #expect(failure == .misconfigured("no key"))
     }
 }
