@@ -9,8 +9,8 @@ enum LayoutDebts {
 
     /// Types with more lines of code than a type may have, over all their extensions, and how many (to the next 50).
     static let types: [String: Int] = [
-        "Sandbox.SupabaseProject": 2_050, "BrokerCore.Broker": 1_400, "BrokerCore.SessionManager": 1_350,
-        "Sandbox.ProviderState": 1_350, "APIServer.SocketAPI": 1_300, "Configuration.AccountReader": 700,
+        "Sandbox.SupabaseProject": 2_050, "BrokerCore.Broker": 1_500, "BrokerCore.SessionManager": 1_400,
+        "Sandbox.ProviderState": 1_350, "Configuration.AccountReader": 750, "BrokerCore.Provider": 650,
     ]
 
     /// Folders whose files repeat its name in theirs, and how many do.
