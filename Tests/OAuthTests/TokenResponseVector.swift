@@ -33,6 +33,11 @@ extension VectorFile {
                 #expect(status == number("status"))
                 #expect(retryAfter == number("retry_after"))
                 #expect(error.remedy == .retry(after: retryAfter))
+            case .failing(let refusal, let retryAfter):
+                #expect(expected == "unavailable")
+                #expect(refusal.status == number("status"))
+                #expect(retryAfter == number("retry_after"))
+                #expect(error.remedy == .retry(after: retryAfter))
             case .invalid(.token, let reason):
                 #expect(expected == "invalid")
                 #expect(!reason.isEmpty)

@@ -215,6 +215,22 @@ import Testing
         _ = try await house.broker.begin(other.name, request)
     }
 
+    @Test func `without a key an identical link within five seconds gets the first answer`() async throws {
+        let house = try await SupabaseHouse.withScheme(isKeyless: true)
+        let flow = try await flow(house)
+        let callback = try house.project.consent(flow.authorizationURL)
+        #expect(await house.broker.receive(callback) == .completed(flow: flow.id))
+        #expect(await house.broker.receive(callback) == .completed(flow: flow.id))
+        // A flow that waits now is not asked about it.
+        let next = try await self.flow(house)
+        #expect(await house.broker.receive(callback) == .completed(flow: flow.id))
+        #expect(try await isPending(house, next))
+        #expect(house.project.count(FakeSupabase.exchange) == 1)
+        house.clock.advance(by: 6)
+        guard case .completed = await house.broker.receive(callback) else { return }
+        Issue.record("The first answer was given after more than five seconds.")
+    }
+
     @Test func `without a key does not take what belongs to a flow of another provider`() async throws {
         let house = try await SupabaseHouse.withScheme(isKeyless: true)
         let mine = try await house.broker.sessionManager.account(SupabaseHouse.name)

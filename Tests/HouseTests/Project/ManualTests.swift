@@ -87,7 +87,7 @@ import Testing
             let tables = [
                 "file": "", "account": "[accounts.a]\n", "endpoints": "[accounts.b.endpoints]\n",
                 "profile": "[accounts.c.profile]\n", "vault": "[vault]\n", "scheme": "[schemes.d]\n",
-                "notifications": "[notifications]\n", "expose": "[[expose]]\n",
+                "notifications": "[notifications]\n", "network": "[network]\n", "expose": "[[expose]]\n",
             ]
             let keys = try Manual.keys()
             for section in Set(keys.map(\.section)) {
