@@ -204,7 +204,7 @@ extension JSON {
     func `that fails ends the sign-in before a browser opens`(
         fault: JSON, status: Int, code: String
     ) async throws {
-        try await play("offered") { stage in
+        try await play("required") { stage in
             try await stage.sandbox.control(["faults": [fault]])
             let login = try await stage.run("ringback", ["login", "work"], environment: ["BROWSER": "false"])
             #expect(login.status != 0 && login.out.isEmpty, "\(login)")

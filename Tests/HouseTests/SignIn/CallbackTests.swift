@@ -87,7 +87,7 @@ private struct Forgery: Sendable, CustomTestStringConvertible {
             let genuine = try await Browser.signIn(at: flow.authorizationURL)
             let failed = try genuine.setting("code", to: nil).setting("error", to: error)
             let wrong = try failed.setting("iss", to: "https%3A%2F%2Fevil.example")
-            #expect(try await Browser.load(wrong).status == 404)
+            #expect(try await Browser.deliver(wrong).answer.location == "/unknown")
             #expect(try await stage.api("GET", "/v1/flows/\(flow.id)")["status"]?.string == "pending")
             let (answer, _) = try await Browser.deliver(failed.setting("iss", to: nil))
             #expect(answer.status == 303 && answer.location == "/failed", "\(answer)")
