@@ -201,7 +201,7 @@ def main():
             if chosen.only not in name:
                 continue
             prepare(house, name)
-            words, complaints = ask(program, house, bridge, name, 8 if chosen.short else chosen.seconds)
+            words, complaints = ask(program, house, bridge, name, 24 if chosen.short else chosen.seconds)
             if not complaints:
                 raise Trouble(f"schemathesis asked for nothing: {words[-500:]}")
             print(f"\n{name}\n" + "\n".join(words.splitlines()[-12:]), flush=True)

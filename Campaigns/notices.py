@@ -157,7 +157,7 @@ def one_for_all(house, desktop, report, count):
     shown = until("a history", lambda: desktop.history())
     report.note(("Signed in to work", "As alice@example.org.") in shown, "it says who came", f"{shown}")
     report.note(sum(summary == "Sign in to work" for summary, _ in shown) == 1, "it asked once", f"{shown}")
-    secrets = [page, page.split("state=")[1].split("&")[0]]
+    secrets = [page, page.rsplit("/", 1)[1], callback.split("state=")[1].split("&")[0]]
     report.note(not any(secret in str(shown) for secret in secrets), "nothing secret is shown", f"{shown}")
 
 

@@ -94,22 +94,6 @@ public struct Broker: Sendable {
         token.expiry.map { ($0.wall(by: clock).seconds, $0.remaining(at: clock.bootInstant)) }
     }
 
-    // MARK: Accounts
-
-    /// Every account, sorted by name.
-    public func accounts() async -> [AccountView] {
-        var views: [AccountView] = []
-        for name in await sessionManager.names {
-            if let view = try? await account(name) { views.append(view) }
-        }
-        return views
-    }
-
-    /// One account.
-    public func account(_ name: AccountName) async throws(BrokerError) -> AccountView {
-        try await sessionManager.view(name, flow: await flowRegistry.pending(name))
-    }
-
     // MARK: Sessions
 
     /// A token.
@@ -150,17 +134,6 @@ public struct Broker: Sendable {
         case .failed(let error), .expired(let error): throw error
         case .cancelled: throw .flowCancelled("The sign-in of \(name) was withdrawn.")
         }
-    }
-
-    /// The one account of an issuer; where some are named, the one among them.
-    public func account(issuer: String, among shown: [AccountName]? = nil) async throws(BrokerError) -> AccountName {
-        let names = await sessionManager.names(issuer: issuer).filter { shown?.contains($0) ?? true }
-        guard let name = names.first else { throw .accountNotFound(issuer) }
-        guard names.count == 1 else {
-            throw .conflict(
-                "Several accounts have this issuer: \(names.map(\.rawValue).joined(separator: ", ")). Name one.")
-        }
-        return name
     }
 
     /// Refreshes on demand.

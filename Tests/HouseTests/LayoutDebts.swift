@@ -5,12 +5,12 @@ enum LayoutDebts {
     static let imports: [String: Set<String>] = ["BrokerCore": ["OAuth", "SupabaseAuth"]]
 
     /// Folders with more than 25 files of their own, and how many.
-    static let folders: [String: Int] = ["ringback/SignIn": 26]
+    static let folders: [String: Int] = [:]
 
     /// Types with more lines of code than a type may have, over all their extensions, and how many (to the next 50).
     static let types: [String: Int] = [
-        "Sandbox.SupabaseProject": 2_050, "BrokerCore.Broker": 1_500, "BrokerCore.SessionManager": 1_400,
-        "Sandbox.ProviderState": 1_350, "Configuration.AccountReader": 750, "BrokerCore.Provider": 650,
+        "Sandbox.SupabaseProject": 2_050, "BrokerCore.Broker": 1_500, "Sandbox.ProviderState": 1_350,
+        "BrokerCore.SessionManager": 950, "Configuration.AccountReader": 750, "BrokerCore.Provider": 650,
     ]
 
     /// Folders whose files repeat its name in theirs, and how many do.

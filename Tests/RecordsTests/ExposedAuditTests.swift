@@ -47,7 +47,7 @@ import Testing
             #expect(own.count { $0["pid"] != nil } == ExposedWindow.capacity)
             let together = own.filter { $0["aggregated"] == true }
             #expect((1...2).contains(together.count))
-            #expect(together.allSatisfy { $0["pid"] == nil && $0["scope"] == nil && $0["grant"] == "box" })
+            #expect(together.allSatisfy { $0["pid"] == nil && $0["scope"] == nil && $0["exposed_socket"] == "box" })
             #expect(own.compactMap { $0["count"]?.integer }.reduce(0, +) == 2_500)
         }
     }
@@ -61,8 +61,8 @@ import Testing
         log.note(log.caller(uid: 1_000, pid: 7, at: 50), use("quiet", scope: "mail"), at: 50)
         log.note(log.caller(uid: 1_000, pid: 8, at: 50), use(nil, scope: "mail"), at: 50)
         let entries = await log.entries(since: nil, account: nil, limit: .max).entries
-        #expect(entries.contains { $0["grant"] == "quiet" && $0["pid"] == 7 && $0["scope"] == "mail" })
-        #expect(entries.contains { $0["grant"] == nil && $0["pid"] == 8 })
+        #expect(entries.contains { $0["exposed_socket"] == "quiet" && $0["pid"] == 7 && $0["scope"] == "mail" })
+        #expect(entries.contains { $0["exposed_socket"] == nil && $0["pid"] == 8 })
         #expect(folder.sockets == ["audit-loud.jsonl", "audit-quiet.jsonl"])
     }
 

@@ -37,18 +37,34 @@ private let rows = SupabaseVector.rows(of: "codes.txt")
                 HTTPResponse(
                     status: status, fields: HTTPFields(headers.map { ($0.key, $0.value) }),
                     body: Secret(bytes: body.serialized())))
-            guard status < 500 else {
-                #expect(error == .unavailable(status: status, retryAfter: nil))
-                continue
-            }
             #expect(error == .refused(.init(code: code, status: status, message: "x")))
-            let problem = SupabaseProblem(error, on: .signIn)
+            // What a failing server says of a sign-in may be more than its code's meaning: see the next test.
+            let problem = SupabaseProblem(error, on: status < 500 ? .signIn : .account)
             #expect(problem.code.rawValue == row[2])
             #expect(problem.recovery.rawValue == row[3])
             #expect(problem.message?.rawValue ?? "" == row[4])
             #expect(problem.providerCode == code)
             #expect(problem.providerMessage == "x")
+            #expect(problem.isTrouble == (status >= 500))
         }
+    }
+
+    @Test(
+        arguments: ["unexpected_failure", "request_timeout", "session_not_found", "user_not_found"], [500, 503, 504])
+    func `a failing server's words are shown, and prove nothing`(code: String, status: Int) {
+        let error = SupabaseError.refused(.init(code: code, status: status, message: "x"))
+        #expect(error.isTransient && RefreshVerdict(error) == .transient(retryAfter: nil))
+        for occasion in [SupabaseProblem.Occasion.signIn, .callback, .refresh, .account, .passwordReset] {
+            let problem = SupabaseProblem(error, on: occasion)
+            #expect(problem.isTrouble && problem.recovery == .retry && !problem.endsSession)
+            #expect(problem.providerCode == code && problem.providerMessage == "x")
+        }
+        // A trigger or a hook that fails a sign-in says why: the service itself is there.
+        let isSaid = code == "unexpected_failure"
+        let signIn = SupabaseProblem(error, on: .signIn)
+        let expected: SupabaseProblem.Code = isSaid ? .providerError : .providerUnreachable
+        let message: PersonMessage = isSaid ? .signInFailed : .serviceDown
+        #expect(signIn.code == expected && signIn.message == message)
     }
 
     @Test(arguments: PersonMessage.allCases) func `a person is told in both languages`(message: PersonMessage) {

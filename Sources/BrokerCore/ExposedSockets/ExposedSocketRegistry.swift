@@ -254,7 +254,8 @@ public actor ExposedSocketRegistry {
     /// Shows that the file was there, should it be lost.
     static func mark(beside file: StateFile) -> StateFile { file.sibling(named: "exposed-sockets.made") }
 
-    private static let markText = Array("exposed-sockets.json was made beside this file, and is not to be missing.\n".utf8)
+    private static let markText = Array(
+        "exposed-sockets.json was made beside this file, and is not to be missing.\n".utf8)
 
     func save() {
         guard isUnsaved else { return }

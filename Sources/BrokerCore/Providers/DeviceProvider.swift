@@ -15,12 +15,13 @@ extension Provider {
         let scopes = metadata.requestable(request.scopes ?? account.scopes)
         try check(metadata, for: scopes)
         let parameters = account.authorizationParameters + request.parameters
-        let response = try await send(as: try await self.registration(metadata), at: metadata) { registration in
+        let fetched = try await self.registration(metadata)
+        let response = try await send(as: fetched, at: metadata) { registration in
             DeviceAuthorization.request(
                 scopes: scopes, additionalParameters: parameters, registration: registration, endpoint: endpoint)
         }
-        // Read again: the first request may have shown how the client's secret is to be sent.
-        let registration = try await registration(metadata)
+        // The first request may have shown how the client's secret is to be sent.
+        let registration = await adapted(fetched, to: metadata)
         do throws(OAuthError) {
             return DeviceFlow(
                 metadata: metadata, scopes: scopes, registration: registration,

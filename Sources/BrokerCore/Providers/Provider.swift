@@ -90,7 +90,7 @@ struct Provider: Sendable {
                     .unquoting(refreshToken, registration.secret)
             }
         } catch {
-            await doubt(error)
+            await doubt(error, isRefresh: true)
             throw error
         }
     }

@@ -48,6 +48,9 @@ actor ProviderDirectory {
 
     /// Metadata whose endpoints fail are asked for again, but not more often than this (seconds).
     private static let doubtInterval = 60
+    /// The same for refreshes, which nobody watches: with the requests that ``Backoff`` allows in an hour, and two
+    /// documents each time, the provider gets no more than it can bear.
+    private static let refreshDoubtInterval = 1_800
 
     init(http: any HTTPClient, work: Work, clock: BrokerClock) {
         self.http = http
@@ -93,12 +96,12 @@ actor ProviderDirectory {
         habits = [:]
     }
 
-    /// An endpoint of the issuer's metadata has failed: they are asked for again before their next use.
-    func doubt(_ account: Account, issuer: String) {
+    /// An endpoint of the issuer's metadata has failed, in a refresh or for a person: they are asked for again before
+    /// their next use.
+    func doubt(_ account: Account, issuer: String, isRefresh: Bool) {
         let key = Key(issuer, account.trust)
-        guard let askedAt = metadata[key]?.askedAt, clock.uptime - askedAt >= ProviderDirectory.doubtInterval else {
-            return
-        }
+        let interval = isRefresh ? ProviderDirectory.refreshDoubtInterval : ProviderDirectory.doubtInterval
+        guard let askedAt = metadata[key]?.askedAt, clock.uptime - askedAt >= interval else { return }
         metadata[key]?.fetchedAt = clock.uptime - ProviderDirectory.metadataLifetime
     }
 

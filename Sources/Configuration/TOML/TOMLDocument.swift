@@ -51,8 +51,8 @@ struct TOMLDocument {
 
     /// Reads a whole file.
     ///
-    /// - Throws: ``SyntaxError`` for anything that TOML 1.0.0 does not allow, for a text longer than ``maxSize``, and for
-    ///   one nested deeper than ``TOMLReader/maxNesting``.
+    /// - Throws: ``SyntaxError`` for anything that TOML 1.0.0 does not allow, for a text longer than ``maxSize``, and
+    ///   for one nested deeper than ``TOMLReader/maxNesting``.
     init(parsing bytes: [UInt8]) throws(SyntaxError) {
         guard bytes.count <= TOMLDocument.maxSize else {
             throw SyntaxError(line: nil, message: "is longer than \(TOMLDocument.maxSize) bytes")

@@ -93,14 +93,14 @@ struct TOMLReader {
         }
         switch current {
         case UInt8(ascii: "\""):
-            return .string(try starts(with: "\"\"\"") ? readLongBasicString() : readBasicString())
+            return .string(try isBeforeThree(UInt8(ascii: "\"")) ? readLongBasicString() : readBasicString())
         case UInt8(ascii: "'"):
-            return .string(try starts(with: "'''") ? readLongLiteralString() : readLiteralString())
+            return .string(try isBeforeThree(UInt8(ascii: "'")) ? readLongLiteralString() : readLiteralString())
         case UInt8(ascii: "["): return .array(try readArray())
         case UInt8(ascii: "{"): return .table(try readInlineTable())
         default:
             let start = position
-            while let byte = current, !",]}#\r\n".utf8.contains(byte) { position += 1 }
+            while let byte = current, !TOMLReader.endsPlainValue(byte) { position += 1 }
             guard let value = TOMLPlainValue.read(bytes[start..<position]) else {
                 position = start
                 throw failure("a value is missing or not one that TOML knows; text needs quotation marks")
@@ -150,10 +150,15 @@ struct TOMLReader {
 
     var current: UInt8? { position < bytes.count ? bytes[position] : nil }
 
-    func starts(with text: StaticString) -> Bool {
-        let count = text.utf8CodeUnitCount
-        guard position + count <= bytes.count else { return false }
-        return bytes[position..<position + count].elementsEqual("\(text)".utf8)
+    /// True before three of this byte.
+    func isBeforeThree(_ byte: UInt8) -> Bool {
+        position + 2 < bytes.count && bytes[position] == byte && bytes[position + 1] == byte
+            && bytes[position + 2] == byte
+    }
+
+    /// True before a carriage return that a line feed follows.
+    var isBeforeCRLF: Bool {
+        position + 1 < bytes.count && bytes[position] == 0x0D && bytes[position + 1] == 0x0A
     }
 
     mutating func take(_ byte: UInt8) -> Bool {
@@ -181,13 +186,13 @@ struct TOMLReader {
     private mutating func readLineEnd() throws(Failure) {
         skipBlanks()
         if take(UInt8(ascii: "#")) {
-            while let byte = current, byte != 0x0A, !starts(with: "\r\n") {
+            while let byte = current, byte != 0x0A, !isBeforeCRLF {
                 try check(character: byte)
                 position += 1
             }
         }
         guard current != nil else { return }
-        if starts(with: "\r\n") { position += 1 }
+        if isBeforeCRLF { position += 1 }
         guard take(0x0A) else { throw failure("the line goes on after the value; text needs quotation marks") }
         line += 1
     }
@@ -196,6 +201,13 @@ struct TOMLReader {
     func check(character byte: UInt8) throws(Failure) {
         guard byte == 0x7F || (byte < 0x20 && byte != 0x09) else { return }
         throw failure(byte == 0 ? "a NUL character is not allowed" : "a control character is not allowed")
+    }
+
+    private static func endsPlainValue(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: ","), UInt8(ascii: "]"), UInt8(ascii: "}"), UInt8(ascii: "#"), 0x0A, 0x0D: true
+        default: false
+        }
     }
 
     private static func isBare(_ byte: UInt8) -> Bool {

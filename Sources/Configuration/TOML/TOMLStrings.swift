@@ -1,5 +1,5 @@
-/// The four kinds of strings (TOML 1.0.0, section "String"). Each method begins at the opening quotation mark and ends behind
-/// the closing one.
+/// The four kinds of strings (TOML 1.0.0, section "String"). Each method begins at the opening quotation mark and ends
+/// behind the closing one.
 extension TOMLReader {
     /// `"text"` with escapes, on one line.
     mutating func readBasicString() throws(Failure) -> String {
@@ -36,7 +36,7 @@ extension TOMLReader {
         skipFirstLineEnd()
         var text: [UInt8] = []
         while let byte = current {
-            if starts(with: "\"\"\"") { return close(UInt8(ascii: "\""), text) }
+            if isBeforeThree(UInt8(ascii: "\"")) { return close(UInt8(ascii: "\""), text) }
             position += 1
             if byte == UInt8(ascii: "\\") {
                 if !skipEscapedLineEnd() { text += try readEscape() }
@@ -53,7 +53,7 @@ extension TOMLReader {
         skipFirstLineEnd()
         var text: [UInt8] = []
         while let byte = current {
-            if starts(with: "'''") { return close(UInt8(ascii: "'"), text) }
+            if isBeforeThree(UInt8(ascii: "'")) { return close(UInt8(ascii: "'"), text) }
             position += 1
             try take(long: byte, into: &text)
         }
@@ -70,7 +70,7 @@ extension TOMLReader {
 
     /// A line end right behind the opening marks does not count.
     private mutating func skipFirstLineEnd() {
-        if starts(with: "\r\n") { position += 1 }
+        if isBeforeCRLF { position += 1 }
         if take(0x0A) { line += 1 }
     }
 
@@ -103,7 +103,7 @@ extension TOMLReader {
         guard end < bytes.count, bytes[end] == 0x0A else { return false }
         position = end
         while let byte = current {
-            if byte == 0x0A { line += 1 } else if starts(with: "\r\n") {} else if byte != 0x20, byte != 0x09 { break }
+            if byte == 0x0A { line += 1 } else if isBeforeCRLF {} else if byte != 0x20, byte != 0x09 { break }
             position += 1
         }
         return true

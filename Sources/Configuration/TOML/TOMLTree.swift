@@ -1,11 +1,12 @@
-/// The tables of a text while it is read. TOML lets a table be written in several places, but each key only once; this type
-/// keeps those rules (TOML 1.0.0, sections "Keys", "Table", "Inline Table" and "Array of Tables").
+/// The tables of a text while it is read. TOML lets a table be written in several places, but each key only once; this
+/// type keeps those rules (TOML 1.0.0, sections "Keys", "Table", "Inline Table" and "Array of Tables").
 struct TOMLTree {
-    /// A table, an array of tables, or a finished value. Tables refer to each other by their index in ``entries``.
+    /// A table, an array of tables, or a finished value.
     enum Entry {
-        case table(Table)
-        /// `[[name]]`: the indices of its tables.
-        case tables([Int])
+        /// The index of a table in ``tables``.
+        case table(Int)
+        /// `[[name]]`: the index of its list of tables in ``lists``.
+        case tables(Int)
         /// A value behind `=`, which nothing can be added to.
         case value(TOMLDocument.Value)
     }
@@ -21,10 +22,17 @@ struct TOMLTree {
         }
 
         var origin: Origin
+        /// Where it was first written, from 1.
+        var line = 1
+        /// Indices in ``entries``.
         var keys: [String: Int] = [:]
     }
 
-    private(set) var entries: [(entry: Entry, line: Int)] = [(.table(Table(origin: .header)), 1)]
+    private var entries: [(entry: Entry, line: Int)] = []
+    /// The root is the first. Tables are changed where they are: copies would cost time with the square of the file.
+    private var tables = [Table(origin: .header)]
+    /// Indices in ``tables``.
+    private var lists: [[Int]] = []
     /// The table that pairs are added to.
     private var current = 0
     /// Counts headers: a dotted key may add to a table that another dotted key below the same header began.
@@ -37,16 +45,15 @@ struct TOMLTree {
         section += 1
         let parent = try parent(of: names, line)
         let name = names[names.count - 1]
-        guard let index = try table(parent).keys[name] else {
-            current = add(.table(Table(origin: .header)), name, to: parent, line)
+        guard let index = tables[parent].keys[name] else {
+            current = addTable(.header, name, to: parent, line)
             return
         }
-        guard case .table(var table) = entries[index].entry, table.origin == .implied else {
+        guard case .table(let table) = entries[index].entry, tables[table].origin == .implied else {
             throw redefined(names, index, line)
         }
-        table.origin = .header
-        entries[index].entry = .table(table)
-        current = index
+        tables[table].origin = .header
+        current = table
     }
 
     /// `[[names]]`
@@ -54,35 +61,33 @@ struct TOMLTree {
         section += 1
         let parent = try parent(of: names, line)
         let name = names[names.count - 1]
-        entries.append((.table(Table(origin: .header)), line))
-        current = entries.count - 1
-        guard let index = try table(parent).keys[name] else {
-            _ = add(.tables([current]), name, to: parent, line)
-            return
+        if let index = tables[parent].keys[name] {
+            guard case .tables(let list) = entries[index].entry else { throw redefined(names, index, line) }
+            lists[list].append(tables.count)
+        } else {
+            lists.append([tables.count])
+            add(.tables(lists.count - 1), name, to: parent, line)
         }
-        guard case .tables(var elements) = entries[index].entry else { throw redefined(names, index, line) }
-        // The entry must not hold a second reference while the array grows.
-        entries[index].entry = .tables([])
-        elements.append(current)
-        entries[index].entry = .tables(elements)
+        current = tables.count
+        tables.append(Table(origin: .header, line: line))
     }
 
     /// `names = value`, below the last header.
     mutating func set(_ names: [String], _ value: TOMLDocument.Value, line: Int) throws(Failure) {
         var place = current
         for (depth, name) in names.dropLast().enumerated() {
-            guard let index = try table(place).keys[name] else {
-                place = add(.table(Table(origin: .dotted(section: section))), name, to: place, line)
+            guard let index = tables[place].keys[name] else {
+                place = addTable(.dotted(section: section), name, to: place, line)
                 continue
             }
-            guard case .table(let table) = entries[index].entry, mayExtend(table.origin) else {
+            guard case .table(let table) = entries[index].entry, mayExtend(tables[table].origin) else {
                 throw redefined(Array(names.prefix(depth + 1)), index, line)
             }
-            place = index
+            place = table
         }
         let name = names[names.count - 1]
-        if let index = try table(place).keys[name] { throw redefined(names, index, line) }
-        _ = add(.value(value), name, to: place, line)
+        if let index = tables[place].keys[name] { throw redefined(names, index, line) }
+        add(.value(value), name, to: place, line)
     }
 
     private func mayExtend(_ origin: Table.Origin) -> Bool {
@@ -97,36 +102,29 @@ struct TOMLTree {
     private mutating func parent(of names: [String], _ line: Int) throws(Failure) -> Int {
         var place = 0
         for (depth, name) in names.dropLast().enumerated() {
-            guard let index = try table(place).keys[name] else {
-                place = add(.table(Table(origin: .implied)), name, to: place, line)
+            guard let index = tables[place].keys[name] else {
+                place = addTable(.implied, name, to: place, line)
                 continue
             }
             switch entries[index].entry {
-            case .table: place = index
+            case .table(let table): place = table
             // Below an array of tables its last element is meant.
-            case .tables(let elements): place = elements[elements.count - 1]
+            case .tables(let list): place = lists[list][lists[list].count - 1]
             case .value: throw redefined(Array(names.prefix(depth + 1)), index, line)
             }
         }
         return place
     }
 
-    private func table(_ index: Int) throws(Failure) -> Table {
-        guard case .table(let table) = entries[index].entry else {
-            throw Failure(line: entries[index].line, message: "a value stands where a table is needed")
-        }
-        return table
+    private mutating func addTable(_ origin: Table.Origin, _ name: String, to place: Int, _ line: Int) -> Int {
+        tables.append(Table(origin: origin, line: line))
+        add(.table(tables.count - 1), name, to: place, line)
+        return tables.count - 1
     }
 
-    private mutating func add(_ entry: Entry, _ name: String, to place: Int, _ line: Int) -> Int {
+    private mutating func add(_ entry: Entry, _ name: String, to place: Int, _ line: Int) {
         entries.append((entry, line))
-        if case .table(var table) = entries[place].entry {
-            // The entry must not hold a second reference while the table changes.
-            entries[place].entry = .tables([])
-            table.keys[name] = entries.count - 1
-            entries[place].entry = .table(table)
-        }
-        return entries.count - 1
+        tables[place].keys[name] = entries.count - 1
     }
 
     private func redefined(_ names: [String], _ index: Int, _ line: Int) -> Failure {
@@ -139,24 +137,25 @@ struct TOMLTree {
     /// The root's members.
     func members() -> [TOMLDocument.Member] { members(of: 0, depth: 0) }
 
-    private func members(of index: Int, depth: Int) -> [TOMLDocument.Member] {
-        guard case .table(let table) = entries[index].entry else { return [] }
-        return TOMLTree.sorted(
-            table.keys.map { key, index in .init(key: key, node: node(index, depth: depth + 1)) })
+    private func members(of table: Int, depth: Int) -> [TOMLDocument.Member] {
+        TOMLTree.sorted(
+            tables[table].keys.map { key, index in .init(key: key, node: node(entries[index], depth: depth + 1)) })
     }
 
-    private func node(_ index: Int, depth: Int) -> TOMLDocument.Node {
-        let line = entries[index].line
-        switch entries[index].entry {
-        case .value(let value):
-            return .init(value: TOMLTree.limited(value, depth: depth), line: line)
-        case .table:
-            guard depth < TOMLDocument.maxDepth else { return .init(value: .other("a table"), line: line) }
-            return .init(value: .table(members(of: index, depth: depth)), line: line)
-        case .tables(let elements):
-            guard depth < TOMLDocument.maxDepth else { return .init(value: .other("an array"), line: line) }
-            return .init(value: .array(elements.map { node($0, depth: depth + 1) }), line: line)
+    private func node(_ entry: (entry: Entry, line: Int), depth: Int) -> TOMLDocument.Node {
+        switch entry.entry {
+        case .value(let value): return .init(value: TOMLTree.limited(value, depth: depth), line: entry.line)
+        case .table(let table): return node(ofTable: table, depth: depth, entry.line)
+        case .tables(let list):
+            guard depth < TOMLDocument.maxDepth else { return .init(value: .other("an array"), line: entry.line) }
+            let elements = lists[list].map { node(ofTable: $0, depth: depth + 1, tables[$0].line) }
+            return .init(value: .array(elements), line: entry.line)
         }
+    }
+
+    private func node(ofTable table: Int, depth: Int, _ line: Int) -> TOMLDocument.Node {
+        guard depth < TOMLDocument.maxDepth else { return .init(value: .other("a table"), line: line) }
+        return .init(value: .table(members(of: table, depth: depth)), line: line)
     }
 
     /// The value without what is nested too deep for any key of ours.

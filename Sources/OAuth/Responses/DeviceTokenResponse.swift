@@ -13,7 +13,8 @@ public enum DeviceTokenResponse: Sendable {
     /// 428 and 403); whatever else is an error is thrown, and ends the questions:
     ///
     /// - `.refused`: the provider's no; `access_denied` is the person's, `expired_token` means that nobody came in time.
-    /// - `.unavailable`: 408, 425, 429 or 5xx: no answer, see ``DevicePace/Event/unanswered(retryAfter:)``.
+    /// - `.unavailable` and `.failing`: 408, 425, 429 or 5xx: no answer, see
+    ///   ``DevicePace/Event/unanswered(retryAfter:)``.
     /// - `.invalid`: no answer of a token endpoint.
     public init(reading response: HTTPResponse) throws(OAuthError) {
         if let event = DeviceTokenResponse.event(in: response) {

@@ -16,6 +16,7 @@ public struct TokenResponse: Sendable {
     ///
     /// - `.refused`: the provider's no, in OAuth's words, at whatever status (GitHub says it with 200).
     /// - `.unavailable`: 408, 425, 429 or 5xx, whose bodies prove nothing, or the provider's own word for "later".
+    /// - `.failing`: 5xx with an OAuth error, which proves no more.
     /// - `.invalid`: no answer of a token endpoint: a page, a redirect, an empty or broken body.
     ///
     /// An answer that was cut off on the way gives its refresh token at most, however complete it looks: nothing else

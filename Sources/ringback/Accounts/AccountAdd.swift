@@ -21,7 +21,7 @@ struct AccountAdd: ParsableCommand {
     var config: String?
 
     @Flag(
-        help: "Replace an account that \"ringback account add\" wrote; its session stays if the provider is the same.")
+        help: "Replace an account that “ringback account add” wrote; its session stays if the provider is the same.")
     var replace = false
 
     @OptionGroup var registration: AccountRegistration
@@ -118,7 +118,7 @@ struct AccountAdd: ParsableCommand {
         guard source.file == file.path else {
             throw RingbackError(
                 "account_elsewhere",
-                "The account \(name) is defined in \(source.text), which \"ringback account add\" did not write. Nothing "
+                "The account \(name) is defined in \(source.text), which “ringback account add” did not write. Nothing "
                     + "was replaced. To change that file: ringback account edit \(name)")
         }
     }

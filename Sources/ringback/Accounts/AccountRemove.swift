@@ -64,7 +64,7 @@ struct AccountRemove: ParsableCommand {
         guard source.file == file.path else {
             throw RingbackError(
                 "account_elsewhere",
-                "The account \(name) is defined in \(source.text), which \"ringback account add\" did not write. "
+                "The account \(name) is defined in \(source.text), which “ringback account add” did not write. "
                     + "Nothing was removed. To change that file: ringback account edit \(name)")
         }
         for list in ["accounts", "schemes", "exposes"] {

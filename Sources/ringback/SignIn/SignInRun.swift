@@ -213,13 +213,16 @@ struct SignInRun {
             return try entry.finish(flow, onTick: show)
         }
         show()
+        var isShown = false
         func tick() {
-            // An opener that ends badly showed nothing: then the person opens the page.
+            // An opener that ends badly showed nothing: then the person opens the page. One that ends well, as most do
+            // at once, says nothing of the browser that it started.
             if let pid = browser, let status = Subprocess.endedStatus(pid) {
                 browser = nil
                 if status != 0, let url = flow.authorizationURL {
                     progress.clear()
                     showPage(url, flow, takesPaste: false)
+                    isShown = true
                 }
             }
             show()
@@ -230,8 +233,7 @@ struct SignInRun {
             let isOver = early.status != .pending || bound.map { .now >= $0 } ?? false
             if isOver { return early }
             // Where the opener failed, the page has been shown.
-            let isShown = browser == nil
-            if let why = PageOpening.trouble(with: flow, as: early), let url = flow.authorizationURL, !isShown {
+            if !isShown, let why = PageOpening.trouble(with: flow, as: early), let url = flow.authorizationURL {
                 progress.clear()
                 Output.note(why)
                 showPage(url, flow, takesPaste: false)

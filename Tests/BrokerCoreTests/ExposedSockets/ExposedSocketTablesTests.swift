@@ -142,7 +142,11 @@ import Testing
         await first.configure([(order("one"), "f:1"), (order("two"), "f:2")])
         try await first.revoke("one")
         await first.closeAll()
-        if let text { try folder.file.write(Array(text.utf8)) } else { unsafe unlink("\(folder.path)/exposed-sockets.json") }
+        if let text {
+            try folder.file.write(Array(text.utf8))
+        } else {
+            unsafe unlink("\(folder.path)/exposed-sockets.json")
+        }
         // Over starts, too, and whether or not the start before it came to an end.
         await sessionManager().restore()
         for _ in 0..<2 {

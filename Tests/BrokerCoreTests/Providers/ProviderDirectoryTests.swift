@@ -48,6 +48,21 @@ import Testing
         #expect(house.provider.count(.metadata) == 3)
     }
 
+    @Test func `metadata whose endpoints fail are asked for again, after refreshes less often than for a person`()
+        async throws
+    {
+        let house = try await House()
+        let directory = directory(house)
+        for (passed, isRefresh, count) in [
+            (0, false, 1), (59, false, 1), (1, false, 2), (1_799, true, 2), (1, true, 3),
+        ] {
+            house.clock.advance(by: passed)
+            await directory.doubt(House.account(), issuer: house.provider.origin, isRefresh: isRefresh)
+            _ = try await directory.metadata(of: House.account(), issuer: house.provider.origin)
+            #expect(house.provider.count(.metadata) == count)
+        }
+    }
+
     @Test func `a failed look-up is not remembered`() async throws {
         let house = try await House()
         let directory = directory(house)

@@ -25,8 +25,10 @@ import Testing
         let house = try await SupabaseHouse()
         try await house.signIn()
         let held = try await house.token()
-        let other = try TokenMint()
-        house.project.behave { $0.published = [other.jwk.setting("kid", "another")] }
+        // The project signs with another key, and still publishes the former one alone.
+        let other = try TokenMint(kid: "another")
+        house.project.behave { $0.published = [$0.mint.jwk] }
+        house.project.behave { $0.mint = other }
         house.clock.advance(by: 3_000)
         guard case .provider(.invalidAnswer(let reason)) = await house.refresh() else { throw Unexpected() }
         #expect(reason.contains("not published"))

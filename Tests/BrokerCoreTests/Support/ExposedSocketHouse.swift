@@ -68,7 +68,9 @@ final class ExposedSocketFolder: Sendable {
         path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
     deinit {
-        for name in ["exposed-sockets.json", "exposed-sockets.json.damaged", "exposed-sockets.made"] { unsafe unlink("\(path)/\(name)") }
+        for name in ["exposed-sockets.json", "exposed-sockets.json.damaged", "exposed-sockets.made"] {
+            unsafe unlink("\(path)/\(name)")
+        }
         unsafe rmdir(path)
     }
     var file: StateFile { StateFile(directory: path, name: "exposed-sockets.json") }

@@ -27,17 +27,17 @@ import Testing
     }
 
     private func closed(_ stage: Stage) async throws -> [String] {
-        let list = try await stage.api("GET", "/v1/grants")["closed"]?.array ?? []
+        let list = try await stage.api("GET", "/v1/exposed-sockets")["closed"]?.array ?? []
         return list.map { "\($0["name"]?.string ?? "") \($0["reason"]?.string ?? "")" }
     }
 
     @Test func `ends when it was to end, though the daemon was started again`() async throws {
         try await Stage.play(Self.account + Self.table("kept", "ttl = \"8h\"") + Self.table("short", "ttl = 1")) {
             stage in
-            let end = try await stage.api("GET", "/v1/grants/kept")["expires_at"]
+            let end = try await stage.api("GET", "/v1/exposed-sockets/kept")["expires_at"]
             try await stage.eventually("the end of short") { sockets(stage) == ["kept.sock"] }
             try await restart(stage)
-            #expect(try await stage.api("GET", "/v1/grants/kept")["expires_at"] == end)
+            #expect(try await stage.api("GET", "/v1/exposed-sockets/kept")["expires_at"] == end)
             #expect(sockets(stage) == ["kept.sock"])
             #expect(try await closed(stage) == ["short expired"])
             #expect(try await stage.ringback("expose", "list").err.contains("Not exposed: short. Its time is over."))
@@ -45,7 +45,7 @@ import Testing
             try stage.write(configuration: Self.account + Self.table("kept", "ttl = \"9h\"") + Self.table("short"))
             #expect(try await stage.ringback("reload").status == 0)
             #expect(sockets(stage) == ["kept.sock", "short.sock"])
-            #expect(try await stage.api("GET", "/v1/grants/kept")["expires_at"] != end)
+            #expect(try await stage.api("GET", "/v1/exposed-sockets/kept")["expires_at"] != end)
             #expect(try await closed(stage) == [])
         }
     }
@@ -92,7 +92,7 @@ import Testing
             // A start is not kept from it: the table is left out, and that is said.
             try await restart(stage)
             #expect(sockets(stage) == ["ci.sock", "other.sock"])
-            #expect(try await stage.api("GET", "/v1/grants/ci")["scope"] == "openid")
+            #expect(try await stage.api("GET", "/v1/exposed-sockets/ci")["scope"] == "openid")
             #expect(try await closed(stage) == ["ci name_taken"])
             #expect(try await stage.ringback("status").out.contains("Warning"))
             #expect(stage.daemon?.errors.value.text.contains("ci is not exposed.") == true)
@@ -100,7 +100,7 @@ import Testing
             #expect(doctor.out.contains("ci is not exposed."), "\(doctor)")
             #expect(try await stage.ringback("expose", "revoke", "ci").status == 0)
             #expect(try await stage.ringback("reload").status == 0)
-            #expect(try await stage.api("GET", "/v1/grants/ci")["scope"] == nil)
+            #expect(try await stage.api("GET", "/v1/exposed-sockets/ci")["scope"] == nil)
             #expect(try await closed(stage) == [])
         }
     }

@@ -159,7 +159,8 @@ private let pagePaths =
     }
 
     @Test func `the verbs and options that it names exist, and no verb is left out`() async throws {
-        let rows = try Document(path: "docs/command-line.md").tableRows.filter { $0.first?.hasPrefix("`ringback ") == true }
+        let table = try Document(path: "docs/command-line.md").tableRows
+        let rows = table.filter { $0.first?.hasPrefix("`ringback ") == true }
         var named: Set<String> = []
         try await Stage.play("", startsDaemon: false) { stage in
             for row in rows {

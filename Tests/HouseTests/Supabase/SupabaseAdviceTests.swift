@@ -31,10 +31,11 @@ import Testing
             "/bin/sh", ["-c", line], stdin: stdin, environment: ["PATH": "\(Programs.directory):/usr/bin:/bin"])
     }
 
-    /// Begins what the line says, takes the code of the message, and ends.
+    /// Begins what the line says, takes the code of the message in another terminal, and ends. No person sits at a
+    /// terminal here, so the line is told to wait.
     private func confirm(_ line: String, _ stage: Stage, _ box: String = "mailbox") async throws -> Output {
         let login = try stage.start(
-            "/bin/sh", ["-c", line], environment: ["PATH": "\(Programs.directory):/usr/bin:/bin"])
+            "/bin/sh", ["-c", "\(line) --wait"], environment: ["PATH": "\(Programs.directory):/usr/bin:/bin"])
         try await stage.awaitCode()
         let code = try await stage.code(box)
         let verified = try await stage.ringback("verify", "app", stdin: "\(code)\n")

@@ -31,8 +31,9 @@ import Testing
         }
     }
 
-    private func shown(_ stage: Stage) async throws -> JSON {
-        let session = try await stage.ringback("session", "app", "--include", "profile", "--json")
+    private func shown(_ stage: Stage, _ options: String...) async throws -> JSON {
+        let session = try await stage.run(
+            "ringback", ["session", "app", "--include", "profile", "--json"] + options)
         #expect(session.status == 0, "\(session)")
         return try JSON(parsing: session.out.utf8)
     }
@@ -103,7 +104,9 @@ import Testing
         try await play("profile = { table = \"nothing_here\" }\n") { stage in
             try await stage.signUp()
             let session = try await shown(stage)
-            #expect(session["profile_status"] == "unavailable" && session["access_token"] != nil)
+            #expect(session["profile_status"] == "unavailable" && session["access_token"] == nil)
+            let whole = try await shown(stage, "--show-token")
+            #expect(whole["profile_status"] == "unavailable" && whole["access_token"] != nil)
         }
     }
 

@@ -51,9 +51,10 @@ import Testing
                 of: ["update-user", "--email", "new@example.org", "--no-wait"])
             let letters = try await stage.sandbox.request("GET", "/supabase/sandbox/mailbox")["letters"]?.array ?? []
             #expect(letters.count == 2)
-            // The session that the last code brings is the one that goes on; the older one is ended.
+            // The session that the last code brings is proved and goes on; the older one is ended.
+            let proving = Wire("GET user", signedIn: true)
             let ending = Wire("POST logout", query: ["scope": "local"], signedIn: true)
-            for (letter, more) in zip(letters, [[], [ending]]) {
+            for (letter, more) in zip(letters, [[], [proving, ending]]) {
                 let (code, to) = (letter["code"]?.string ?? "", letter["to"]?.string ?? "")
                 let proof: JSON = ["type": "email_change", "token": .string(code), "email": .string(to)]
                 let rows = [Wire("POST verify", body: proof)] + more
@@ -78,7 +79,7 @@ import Testing
                     Wire(
                         "POST verify",
                         body: ["type": "phone_change", "token": .string(code), "phone": "4915112345678"]),
-                    ending,
+                    proving, ending,
                 ], of: "verifyOTP(phone_change)"
             ) {
                 let output = try await stage.ringback("verify", "app", stdin: "\(code)\n")
@@ -104,7 +105,8 @@ import Testing
                 [
                     Wire(
                         "POST verify",
-                        body: ["type": "recovery", "token": .string(code), "email": "mira@example.org"])
+                        body: ["type": "recovery", "token": .string(code), "email": "mira@example.org"]),
+                    Wire("GET user", signedIn: true),
                 ], of: "verifyOTP(recovery)"
             ) {
                 let output = try await stage.ringback("verify", "app", stdin: "\(code)\n")
@@ -143,7 +145,8 @@ import Testing
                 stage,
                 [
                     Wire("POST token", query: ["grant_type": "id_token"], body: native, signedIn: true),
-                    // The session that it brings goes on.
+                    // The session that it brings is proved and goes on.
+                    user,
                     Wire("POST logout", query: ["scope": "local"], signedIn: true),
                 ], of: ["link", "--with", "google", "--id-token-fd", "0", "--nonce-fd", "0"],
                 stdin: "\(token)\na raw nonce\n")
@@ -246,7 +249,8 @@ import Testing
                 [
                     Wire(
                         "POST passkeys/authentication/verify",
-                        body: ["challenge_id": "<uuid>", "credential": credential])
+                        body: ["challenge_id": "<uuid>", "credential": credential]),
+                    Wire("GET user", signedIn: true),
                 ], of: "verifyPasskeyAuthentication"
             ) {
                 let path = "/v1/flows/\(flow["id"]?.string ?? "")/verify"

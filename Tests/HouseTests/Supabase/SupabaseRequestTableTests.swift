@@ -7,6 +7,10 @@ import Testing
 @Suite struct `What a project is asked for a way in` {
     private static let browser = ["BROWSER": "curl -sSL -o /dev/null"]
     private static let captcha: JSON = ["captcha_token": "right"]
+    /// Looked up once.
+    private static let keys = Wire("GET .well-known/jwks.json")
+    /// What proves a token that no published key can prove: once per session, before the token is served.
+    private static let user = Wire("GET user", signedIn: true)
 
     /// Logs in, and holds the project's requests to the rows.
     private func expect(
@@ -34,7 +38,7 @@ import Testing
                         body: [
                             "email": "mira@example.org", "password": "secret12", "data": ["plan": "free"],
                             "gotrue_meta_security": Self.captcha,
-                        ], link: true)
+                        ], link: true), Self.keys, Self.user,
                 ], of: ["--method", "sign_up"] + mail + ["--data", #"{"plan":"free"}"#], stdin: "secret12\nright\n")
             try await expect(
                 stage,
@@ -44,7 +48,7 @@ import Testing
                         body: [
                             "email": "mira@example.org", "password": "secret12",
                             "gotrue_meta_security": Self.captcha,
-                        ])
+                        ]), Self.user,
                 ], of: ["--method", "password"] + mail, stdin: "secret12\nright\n")
             let phone = ["--phone", "+49 1511 2345678", "--captcha-token-fd", "0"]
             try await expect(
@@ -55,7 +59,7 @@ import Testing
                         body: [
                             "phone": "4915112345678", "password": "secret12", "channel": "whatsapp",
                             "gotrue_meta_security": Self.captcha,
-                        ])
+                        ]), Self.user,
                 ], of: ["--method", "sign_up", "--channel", "whatsapp"] + phone, stdin: "secret12\nright\n")
             try await expect(
                 stage,
@@ -64,11 +68,14 @@ import Testing
                         "POST token", query: ["grant_type": "password"],
                         body: [
                             "phone": "4915112345678", "password": "secret12", "gotrue_meta_security": Self.captcha,
-                        ])
+                        ]), Self.user,
                 ], of: ["--method", "password"] + phone, stdin: "secret12\nright\n")
             try await expect(
                 stage,
-                [Wire("POST signup", body: ["data": ["plan": "free"], "gotrue_meta_security": Self.captcha])],
+                [
+                    Wire("POST signup", body: ["data": ["plan": "free"], "gotrue_meta_security": Self.captcha]),
+                    Self.user,
+                ],
                 of: ["--method", "anonymous", "--data", #"{"plan":"free"}"#, "--captcha-token-fd", "0"],
                 stdin: "right\n")
         }
@@ -82,7 +89,7 @@ import Testing
             ]
             try await expectCode(
                 stage, Wire("POST otp", body: person), of: ["--method", "otp", "--email", "mira@example.org"],
-                then: [Wire("GET .well-known/jwks.json")]
+                then: [Self.keys]
             ) { ["type": "email", "token": .string($0), "email": "mira@example.org"] }
             try await expectCode(
                 stage, Wire("POST otp", body: person, link: true),
@@ -140,9 +147,10 @@ import Testing
                 "POST token", query: ["grant_type": "pkce"],
                 body: ["auth_code": "<uuid>", "code_verifier": "<verifier>"])
             let page: JSON = ["provider": "github", "scopes": "repo gist", "prompt": "consent"]
+            // Asked for twice: when the flow begins, and when the program opens its own entrance.
+            let authorize = Wire("GET authorize", query: Self.withChallenge(page), link: true)
             try await expect(
-                stage,
-                [Wire("GET authorize", query: Self.withChallenge(page), link: true), code],
+                stage, [authorize, authorize, code, Self.keys, Self.user],
                 of: ["--with", "github", "--scopes", "repo gist", "--param", "prompt=consent"])
             let organization: JSON = ["redirect_to": "<callback>", "skip_http_redirect": true]
             for (option, name, value) in [
@@ -151,14 +159,13 @@ import Testing
             ] {
                 var body = organization.object ?? JSONObject()
                 body[name] = .string(value)
-                try await expect(
-                    stage, [Wire("POST sso", body: Self.withChallenge(.object(body))), code],
-                    of: ["--method", "sso", option, value])
+                let sso = Wire("POST sso", body: Self.withChallenge(.object(body)))
+                try await expect(stage, [sso, sso, code, Self.user], of: ["--method", "sso", option, value])
             }
             let token = try await stage.idToken()
             let native: JSON = ["provider": "google", "id_token": .string(token), "nonce": "a raw nonce"]
             try await expect(
-                stage, [Wire("POST token", query: ["grant_type": "id_token"], body: native)],
+                stage, [Wire("POST token", query: ["grant_type": "id_token"], body: native), Self.user],
                 of: ["--method", "id_token", "--with", "google"], stdin: "\(token)\na raw nonce\n")
         }
     }

@@ -54,11 +54,12 @@ import Testing
         #expect(event(200, "error=slow_down&interval=10", type: form) == .slowDown(interval: 10))
     }
 
-    @Test func `a server that is down says nothing, whatever its page says`() {
+    @Test func `a server that is down says nothing of the person, whatever its page says`() {
         for status in [500, 502, 503] {
-            guard case .unavailable? = failure(status, #"{"error":"authorization_pending"}"#) else {
-                Issue.record("status \(status)")
-                continue
+            let refusal = OAuthError.Refusal(code: "authorization_pending", message: nil, status: status)
+            #expect(failure(status, #"{"error":"authorization_pending"}"#) == .failing(refusal, retryAfter: nil))
+            for body in ["", "<html>"] {
+                #expect(failure(status, body) == .unavailable(.token, status: status, retryAfter: nil))
             }
         }
     }

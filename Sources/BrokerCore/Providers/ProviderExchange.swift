@@ -101,15 +101,32 @@ extension Provider {
         _ build: (ClientRegistration) -> HTTPRequest
     ) async throws(BrokerError) -> HTTPResponse {
         let response = try await account.send(build(registration), over: http)
-        guard registration.authentication == .clientSecretBasic, account.clientAuthentication == nil,
-            metadata.tokenEndpointAuthenticationMethods == nil, OAuthError.refusesClient(in: response)
-        else { return response }
-        let inForm = ClientRegistration(
-            clientID: registration.clientID, authentication: .clientSecretPost, secret: registration.secret)
+        guard let inForm = withSecretInForm(registration, metadata), OAuthError.refusesClient(in: response) else {
+            return response
+        }
         let second = try await account.send(build(inForm), over: http)
         guard !OAuthError.refusesClient(in: second) else { return response }
         await directory.note(of: habitKey(metadata)) { $0.takesSecretInForm = true }
         return second
+    }
+
+    /// The registration as earlier requests have shown that it works, with the secret that it has already.
+    func adapted(_ registration: ClientRegistration, to metadata: ProviderMetadata) async -> ClientRegistration {
+        guard let inForm = withSecretInForm(registration, metadata), await habits(metadata).takesSecretInForm else {
+            return registration
+        }
+        return inForm
+    }
+
+    /// The other way to send the secret; nil where the way is certain.
+    private func withSecretInForm(
+        _ registration: ClientRegistration, _ metadata: ProviderMetadata
+    ) -> ClientRegistration? {
+        guard registration.authentication == .clientSecretBasic, account.clientAuthentication == nil,
+            metadata.tokenEndpointAuthenticationMethods == nil
+        else { return nil }
+        return ClientRegistration(
+            clientID: registration.clientID, authentication: .clientSecretPost, secret: registration.secret)
     }
 
     func habits(_ metadata: ProviderMetadata) async -> ProviderHabits {
@@ -122,10 +139,11 @@ extension Provider {
 
     /// After a failure at an endpoint that stored metadata name, the metadata are asked for again before the next use:
     /// the endpoint may have moved.
-    func doubt(_ error: BrokerError) async {
+    func doubt(_ error: BrokerError, isRefresh: Bool = false) async {
         guard case .issuer(let issuer) = account.endpoints else { return }
         switch error {
-        case .provider(.unreachable), .provider(.invalidAnswer): await directory.doubt(account, issuer: issuer)
+        case .provider(.unreachable), .provider(.invalidAnswer):
+            await directory.doubt(account, issuer: issuer, isRefresh: isRefresh)
         default: break
         }
     }
