@@ -16,9 +16,9 @@ enum LayoutDebts {
     /// Folders whose files repeat its name in theirs, and how many do.
     static let prefixes: [String: Int] = [
         "APIServer/OpenAPI": 1, "APIServer/Problems": 2, "APIServer/Routes": 1, "BrokerCore/Accounts": 1,
-        "BrokerCore/Events": 1, "BrokerCore/ExposedSockets": 5, "BrokerCore/Flows": 4, "BrokerCore/Providers": 4,
+        "BrokerCore/Events": 1, "BrokerCore/ExposedSockets": 5, "BrokerCore/Flows": 6, "BrokerCore/Providers": 5,
         "BrokerCore/Sessions": 9, "BrokerCore/Supabase": 19, "CallbackListener": 4, "Configuration": 2,
-        "Configuration/Accounts": 7, "Configuration/TOML": 6, "DeepLinks": 1, "HTTPMessages": 4, "OAuth/IDTokens": 3,
+        "Configuration/Accounts": 8, "Configuration/TOML": 6, "DeepLinks": 1, "HTTPMessages": 4, "OAuth/IDTokens": 4,
         "OAuth/Metadata": 2, "OAuth/Responses": 2, "RingbackClient/Supabase": 4, "Sandbox": 4, "Sandbox/Control": 3,
         "Sandbox/Provider": 1, "Sandbox/Supabase": 13, "SessionVault/KeySources": 3, "SessionVault/State": 3,
         "SupabaseAuth": 7, "SupabaseAuth/Requests": 1, "Terminal": 1, "ringback/Accounts": 7, "ringback/Demo": 3,

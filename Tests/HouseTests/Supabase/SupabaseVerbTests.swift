@@ -218,7 +218,6 @@ import Testing
         (["login", "app", "--method", "password", "--email", "a@b", "--domain", "b"], "--domain does not belong"),
         (["login", "app", "--email", "a@b"], "--email does not belong to --method browser"),
         (["login", "app", "--method", "sso"], "--domain DOMAIN or --provider-id ID"),
-        (["login", "app", "--method", "id_token"], "--with PROVIDER"),
         (["login", "app", "--method", "magic_link"], "--email ADDRESS"),
         (["login", "app", "--method", "anonymous", "--data", "[1]"], "--data is a JSON object"),
         (["login", "app", "--method", "otp", "--email", "a@b", "--channel", "sms"], "--channel belongs to --phone"),
