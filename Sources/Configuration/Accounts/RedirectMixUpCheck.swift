@@ -8,13 +8,15 @@ internal import SupabaseAuth
 enum RedirectMixUpCheck {
     /// What is wrong, in the order of the accounts' names: one mistake for each account that shares with an earlier one.
     static func mistakes(in accounts: [String: AccountConfiguration]) -> [ConfigurationError] {
-        var earlier: [AccountConfiguration] = []
+        // Accounts are compared within a place only: a configuration may have thousands, each with a place of its own.
+        var earlier: [String: [AccountConfiguration]] = [:]
         var mistakes: [ConfigurationError] = []
         for account in accounts.values.sorted(by: { $0.name < $1.name }) where account.service == nil {
-            if let other = earlier.first(where: { isMixable($0, account) }) {
+            let place = account.redirect.placeWithoutFreePort
+            if let other = earlier[place]?.first(where: { isMixable($0, account) }) {
                 mistakes.append(mistake(of: account, sharingWith: other))
             }
-            earlier.append(account)
+            earlier[place, default: []].append(account)
         }
         return mistakes
     }
@@ -52,6 +54,16 @@ extension AccountConfiguration {
 }
 
 extension RedirectTarget {
+    /// The same for all targets that ``isSamePlace(as:)`` holds for the same place.
+    fileprivate var placeWithoutFreePort: String {
+        switch self {
+        case .loopback(let host, _, let path): return "loopback \(host) \(path)"
+        case .customScheme(let uri), .https(let uri):
+            guard let url = try? WebURL(parsing: uri) else { return uri }
+            return "\(url.scheme) \(url.host ?? "") \(url.path)"
+        }
+    }
+
     /// True if the scheme, host, port and path are the same. A free port may be any port.
     func isSamePlace(as other: RedirectTarget) -> Bool {
         switch (self, other) {
