@@ -77,15 +77,18 @@ extension SessionManager {
         var session = session
         if let former { session.keepRefreshToken(of: former) }
         // What is not to be written takes the place of what was.
-        if session.isEphemeral { try? await vault.remove(account.slot) }
+        var isFormerStored = false
+        if session.isEphemeral {
+            do throws(VaultError) { try await vault.remove(account.slot) } catch { isFormerStored = former != nil }
+        }
         let (copy, error) = await save(session, account)
         let told = kind ?? (session.isRecovery ? .passwordRecovery : .signedIn)
         guard take(.opened(session, copy, told, error ?? waiting(for: session, account)), lane.id) else {
             throw .flowCancelled("The configuration of \(name) changed during the sign-in.")
         }
         await observer.opened(session, over: former, of: account, isAsked: kind != nil)
-        // While the vault cannot write, the former session is what a restart finds: it stays alive at the server.
-        return copy == .unsaved ? nil : lane.replaced(by: session)
+        // While the vault cannot be changed, the former session is what a restart finds: it stays alive at the server.
+        return copy == .unsaved || isFormerStored ? nil : lane.replaced(by: session)
     }
 
     /// Ends the session here. Readers see none from this call on; the change itself takes its turn, so that what is
