@@ -106,10 +106,12 @@ final class Stage: Sendable {
             to: configuration)
     }
 
+    /// Writes a file whose mode is exactly `mode`, whatever the umask is.
     func write(_ text: String, to path: String, mode: mode_t = 0o600) throws {
         let file = unsafe open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode)
         guard file >= 0 else { throw SystemError(call: "open \(path)", code: errno) }
         defer { close(file) }
+        guard fchmod(file, mode) == 0 else { throw SystemError(call: "fchmod \(path)", code: errno) }
         let bytes = Array(text.utf8)
         guard unsafe Glibc.write(file, bytes, bytes.count) == bytes.count else {
             throw SystemError(call: "write \(path)", code: errno)
