@@ -79,15 +79,32 @@ import Testing
         ("no_proxy = [\"a\"]", "goes with proxy"),
         ("proxy = \"http://p:1\"\nno_proxy = [\"https://a\"]", "a host's name"),
         ("proxy = \"http://p:1\"\nproxy_credentials_file = \"/nowhere/x\"", "/nowhere/x"),
-        ("proxy = \"http://p:1\"\nproxy_credentials_file = \"{stage}/open\"", "chmod 600"),
         ("proxy = \"http://p:1\"\nproxy_credentials_file = \"{stage}/none\"", "USER:PASSWORD"),
     ])
     func `that is configured with a mistake is refused with what to write`(table: String, words: String) async throws {
         try await Stage.play("[network]\n\(table)\n", startsDaemon: false) { stage in
-            try stage.write("alice:sesame\n", to: "\(stage.directory)/open", mode: 0o644)
             try stage.write("sesame\n", to: "\(stage.directory)/none", mode: 0o600)
             let check = try await stage.ringback("config", "check")
             #expect(check.status == 78 && (check.out + check.err).contains(words), "\(check)")
+            #expect(!(check.out + check.err).contains("sesame"))
+        }
+    }
+
+    /// Who may read root's own file is root's decision, so as root it is taken.
+    @Test(arguments: [0o644, 0o640, 0o622, 0o600] as [mode_t])
+    func `has credentials in a file that others cannot read or write`(mode: mode_t) async throws {
+        let network = "[network]\nproxy = \"http://p:1\"\nproxy_credentials_file = \"{stage}/credentials\"\n"
+        try await Stage.play(network, startsDaemon: false) { stage in
+            try stage.write("alice:sesame\n", to: "\(stage.directory)/credentials", mode: mode)
+            let check = try await stage.ringback("config", "check")
+            let advice: String? =
+                switch mode {
+                case 0o600: nil
+                case 0o622: "chmod go-w"
+                default: geteuid() == 0 ? nil : "chmod 600"
+                }
+            #expect(check.status == (advice == nil ? 0 : 78), "\(check)")
+            #expect((check.out + check.err).contains(advice ?? ""), "\(check)")
             #expect(!(check.out + check.err).contains("sesame"))
         }
     }
