@@ -5,60 +5,38 @@ extension ProfileScript {
     var endingPart: String { [reactivate, delete].joined(separator: "\n\n") }
 
     private var reactivate: String {
-        """
-        -- Undoes deactivate_account, and nobody else's deactivation. What has changed meanwhile is taken over.
-        drop function if exists public.reactivate_account();
-        create function public.reactivate_account() returns \(table)
-        language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
-        #variable_conflict use_variable
-        declare
-            person uuid := auth.uid();
-            own \(table);
-        begin
-            \(refuseNobody)
+        function(
+            """
+            -- Undoes deactivate_account, and nobody else's deactivation. What has changed meanwhile is taken over.
+            """, "reactivate_account",
+            """
             update \(table) p set is_active = true, email = nullif(u.email, ''), phone = ringback.phone(u.phone)
             from auth.users u
             where p.id = person and u.id = person
                 and not p.is_active and p.deactivated_by = person and p.deleted_at is null;
-            select p.* into own from \(table) p where p.id = person;
+            \(ownRow)
             if not found then
                 raise exception 'there is no profile' using errcode = 'PT404';
             elsif not own.is_active then
                 raise exception 'this account cannot be reactivated by its owner' using errcode = 'PT403';
             end if;
-            return own;
-        end
-        $$;
-        \(granted("reactivate_account()"))
-        """
+            """)
     }
 
     private var delete: String {
-        """
-        -- Forgets who it was and keeps the row, so that what refers to it holds. To remove the people themselves later:
-        --     delete from auth.users where id in
-        --         (select id from \(table) where deleted_at < now() - interval '30 days');
-        drop function if exists public.delete_account();
-        create function public.delete_account() returns \(table)
-        language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
-        #variable_conflict use_variable
-        declare
-            person uuid := auth.uid();
-            own \(table);
-        begin
-            \(refuseNobody)
+        function(
+            """
+            -- Forgets who it was and keeps the row, so that what refers to it holds. To remove the people themselves later:
+            --     delete from auth.users where id in
+            --         (select id from \(table) where deleted_at < now() - interval '30 days');
+            """, "delete_account",
+            """
             update \(table) p set is_active = false, deleted_at = now(), email = null, phone = null,
                 full_name = null, avatar_url = null
             where p.id = person and p.deleted_at is null;
-            select p.* into own from \(table) p where p.id = person;
-            if not found then
-                raise exception 'there is no profile' using errcode = 'PT404';
-            end if;
-            return own;
-        end
-        $$;
-        \(granted("delete_account()"))
-        """
+            \(ownRow)
+            \(orRaise("there is no profile", "PT404"))
+            """)
     }
 
     var auditPart: String {

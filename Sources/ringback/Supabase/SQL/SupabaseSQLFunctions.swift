@@ -6,47 +6,28 @@ extension ProfileScript {
     var rpcPart: String { [getOrCreate, update, deactivate].joined(separator: "\n\n") }
 
     private var getOrCreate: String {
-        """
-        -- The own row, made if it is missing. The return type is the table's, which `create or replace` cannot change.
-        drop function if exists public.get_or_create_profile();
-        create function public.get_or_create_profile() returns \(table)
-        language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
-        #variable_conflict use_variable
-        declare
-            person uuid := auth.uid();
-            own \(table);
-        begin
-            \(refuseNobody)
+        function(
+            """
+            -- The own row, made if it is missing. The return type is the table's, which `create or replace` cannot change.
+            """, "get_or_create_profile",
+            """
             insert into \(table) as p (id, email, phone, full_name, avatar_url)
             select u.id, nullif(u.email, ''), ringback.phone(u.phone),
                 ringback.display_name(u.raw_user_meta_data), ringback.picture(u.raw_user_meta_data)
             from auth.users u where u.id = person
             on conflict (id) do update set email = excluded.email, phone = excluded.phone
             where p.is_active and (p.email, p.phone) is distinct from (excluded.email, excluded.phone);
-            select p.* into own from \(table) p where p.id = person;
-            if not found then
-                raise exception 'this person is not here any more' using errcode = 'PT404';
-            end if;
-            return own;
-        end
-        $$;
-        \(granted("get_or_create_profile()"))
-        """
+            \(ownRow)
+            \(orRaise("this person is not here any more", "PT404"))
+            """)
     }
 
     private var update: String {
-        """
-        -- Changes what is given; an empty text clears it. With the person's own rights: the policies decide.
-        drop function if exists public.update_profile(text, text);
-        create function public.update_profile(full_name text default null, avatar_url text default null)
-        returns \(table)
-        language plpgsql set search_path = pg_catalog, pg_temp as $$
-        #variable_conflict use_variable
-        declare
-            person uuid := auth.uid();
-            own \(table);
-        begin
-            \(refuseNobody)
+        function(
+            """
+            -- Changes what is given; an empty text clears it. With the person's own rights: the policies decide.
+            """, "update_profile", parameters: ["full_name", "avatar_url"], hasOwnersRights: false,
+            """
             update \(table) p set
                 full_name = case when update_profile.full_name is null then p.full_name
                     else nullif(btrim(update_profile.full_name), '') end,
@@ -54,46 +35,67 @@ extension ProfileScript {
                     else nullif(btrim(update_profile.avatar_url), '') end
             where p.id = person and p.is_active
             returning p.* into own;
-            if not found then
-                raise exception 'there is no active profile' using errcode = 'PT403';
-            end if;
-            return own;
-        end
-        $$;
-        \(granted("update_profile(text, text)"))
-        """
+            \(orRaise("there is no active profile", "PT403"))
+            """)
     }
 
     private var deactivate: String {
-        """
-        -- The row stays, and can be read, but not changed by the person.
-        drop function if exists public.deactivate_account();
-        create function public.deactivate_account() returns \(table)
-        language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
-        #variable_conflict use_variable
-        declare
-            person uuid := auth.uid();
-            own \(table);
-        begin
-            \(refuseNobody)
+        function(
+            """
+            -- The row stays, and can be read, but not changed by the person.
+            """, "deactivate_account",
+            """
             update \(table) p set is_active = false, deactivated_by = person where p.id = person and p.is_active;
-            select p.* into own from \(table) p where p.id = person;
-            if not found then
-                raise exception 'there is no profile' using errcode = 'PT404';
-            end if;
-            return own;
-        end
-        $$;
-        \(granted("deactivate_account()"))
-        """
+            \(ownRow)
+            \(orRaise("there is no profile", "PT404"))
+            """)
     }
 
-    /// The first lines of a function: without a signed-in person there is nobody to act for.
-    var refuseNobody: String {
+    // MARK: The one template
+
+    /// A function that acts for the user whose token the request carries, and returns the user's own row.
+    ///
+    /// - Parameters:
+    ///   - comment: what stands above it, as comment lines of SQL.
+    ///   - parameters: their names; each is a text that may be left out.
+    ///   - hasOwnersRights: false for a function that may do what the user may.
+    ///   - body: statements, the last of which has left the row in `own`.
+    func function(
+        _ comment: String, _ name: String, parameters: [String] = [], hasOwnersRights: Bool = true, _ body: String
+    ) -> String {
+        let types = "\(name)(\(parameters.map { _ in "text" }.joined(separator: ", ")))"
+        let declared = parameters.map { "\($0) text default null" }.joined(separator: ", ")
+        let lines = body.split(separator: "\n", omittingEmptySubsequences: false)
+        return """
+            \(comment)
+            drop function if exists public.\(types);
+            create function public.\(name)(\(declared))\(parameters.isEmpty ? " " : "\n")returns \(table)
+            language plpgsql\(hasOwnersRights ? " security definer" : "") set search_path = pg_catalog, pg_temp as $$
+            #variable_conflict use_variable
+            declare
+                person uuid := auth.uid();
+                own \(table);
+            begin
+                if person is null then
+                    raise exception 'nobody is signed in' using errcode = 'insufficient_privilege';
+                end if;
+            \(lines.map { "    \($0)" }.joined(separator: "\n"))
+                return own;
+            end
+            $$;
+            \(granted(types))
+            """
+    }
+
+    /// Reads the own row into `own`.
+    var ownRow: String { "select p.* into own from \(table) p where p.id = person;" }
+
+    /// Ends the function with an error if no row was found.
+    func orRaise(_ message: String, _ code: String) -> String {
         """
-        if person is null then
-                raise exception 'nobody is signed in' using errcode = 'insufficient_privilege';
-            end if;
+        if not found then
+            raise exception '\(message)' using errcode = '\(code)';
+        end if;
         """
     }
 }

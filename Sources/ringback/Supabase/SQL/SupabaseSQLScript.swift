@@ -16,14 +16,16 @@ struct ProfileScript {
     static let usualTable = "profiles"
 
     /// A trigger's or its function's name: each table has its own, so that the script for one leaves the others' rows
-    /// as they are. PostgreSQL cuts names after 63 bytes: a long one ends in a digest (FNV-1a) instead.
+    /// as they are. PostgreSQL cuts names after 63 bytes: a long one ends in a digest instead.
     func own(_ word: String) -> String {
         guard name != ProfileScript.usualTable else { return word }
         let lower = "\(word)_\(name.lowercased())"
         guard lower.utf8.count > 63 || lower != "\(word)_\(name)" else { return lower }
-        let digest = name.utf8.reduce(UInt32(2_166_136_261)) { ($0 ^ UInt32($1)) &* 16_777_619 }
         return "\(lower.prefix(54))_\(String(digest, radix: 16))"
     }
+
+    /// Of the table's name (FNV-1a).
+    var digest: UInt32 { name.utf8.reduce(2_166_136_261) { ($0 ^ UInt32($1)) &* 16_777_619 } }
 
     /// The table, quoted: the name may be a reserved word, or have capital letters.
     var table: String { "public.\"\(name)\"" }

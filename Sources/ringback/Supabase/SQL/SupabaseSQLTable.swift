@@ -93,7 +93,6 @@ extension ProfileScript {
     private func index(_ purpose: String) -> String {
         let room = 63 - "ringback__\(purpose)".utf8.count
         guard name.utf8.count > room else { return "\"ringback_\(name)_\(purpose)\"" }
-        let digest = name.utf8.reduce(UInt32(2_166_136_261)) { ($0 ^ UInt32($1)) &* 16_777_619 }
         let number = String(digest | 0x8000_0000, radix: 16)
         return "\"ringback_\(name.prefix(room - 9))_\(number)_\(purpose)\""
     }
