@@ -53,8 +53,10 @@ internal import Secrets
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         guard let credentials = proxy.credentials else { return }
         set(CURLOPT_PROXYAUTH, ccurl_auth_basic)
-        set(CURLOPT_PROXYUSERNAME, credentials.user)
-        set(CURLOPT_PROXYPASSWORD, credentials.password)
+        // libcurl decodes percent signs here in every version; in the options for name and password only the older ones do.
+        let user = FormEncoding.escape(credentials.user)
+        let password = FormEncoding.escape(credentials.password.revealed())
+        set(CURLOPT_PROXYUSERPWD, Secret("\(user):\(password)"))
     }
 
     /// libcurl parses the system's certificate authorities again if they were parsed longer ago.

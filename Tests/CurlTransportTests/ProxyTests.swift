@@ -116,9 +116,9 @@ struct `Requests through a proxy` {
 
     @Test func `bring the credentials`() async throws {
         let server = try TLSServer()
-        // base64 of "alice:pa:ss"
-        let proxy = TestProxy(to: server.port, credentials: "YWxpY2U6cGE6c3M=")
-        let right = HTTPProxy.Credentials(user: "alice", password: Secret("pa:ss"))
+        // base64 of both, joined by a colon: every character arrives as it is written.
+        let proxy = TestProxy(to: server.port, credentials: "YWwlNjljZSslOnBhOnMlNDFzICUlKyYiw7w=")
+        let right = HTTPProxy.Credentials(user: "al%69ce+%", password: Secret(#"pa:s%41s %%+&"ü"#))
         client.configure(proxy: try proxy.proxy(credentials: right))
         #expect(reason(await send(request(server))) == "an answer")
         client.configure(proxy: try proxy.proxy(credentials: .init(user: "alice", password: Secret("wrong"))))
