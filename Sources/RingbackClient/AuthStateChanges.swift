@@ -32,41 +32,9 @@ public struct AuthStateChanges: AsyncSequence, Sendable {
     let application: String
     let socket: String?
 
-    /// Gives events to one consumer; ends its connection when the consumer goes.
-    public struct Iterator: AsyncIteratorProtocol {
-        var base: AsyncStream<Result<Element, RingbackError>>.Iterator
-
-        public mutating func next() async throws(RingbackError) -> Element? { try await base.next()?.get() }
-
-        public mutating func next(
-            isolation actor: isolated (any Actor)?
-        ) async throws(RingbackError) -> Element? {
-            try await base.next(isolation: actor)?.get()
-        }
-    }
-
-    public func makeAsyncIterator() -> Iterator {
-        let (stream, continuation) = AsyncStream<Result<Element, RingbackError>>.makeStream(
-            bufferingPolicy: .bufferingNewest(Self.backlog))
-        let interruption: Interruption
-        do throws(RingbackError) {
-            interruption = try Interruption()
-        } catch {
-            continuation.yield(.failure(error))
-            continuation.finish()
-            return Iterator(base: stream.makeAsyncIterator())
-        }
-        continuation.onTermination = { _ in interruption.interrupt() }
-        let pump = EventPump(account: account, application: application, socket: socket, interruption: interruption)
-        let failure = Blocking.start {
-            pump.run { continuation.yield($0) }
-            continuation.finish()
-        }
-        if failure != 0 {
-            continuation.yield(.failure(.system("pthread_create", failure)))
-            continuation.finish()
-        }
-        return Iterator(base: stream.makeAsyncIterator())
+    public func makeAsyncIterator() -> BrokerEventIterator<Element> {
+        BrokerEventIterator(
+            of: AuthEventSource(account: account, application: application, socket: socket), backlog: Self.backlog)
     }
 }
 
@@ -84,44 +52,29 @@ extension BrokerClient {
     }
 }
 
-/// Follows the stream of events on a thread of its own, and again after every break.
-struct EventPump: Sendable {
+/// The events of one account.
+struct AuthEventSource: EventSource {
     let account: String
     let application: String
     let socket: String?
-    let interruption: Interruption
-    /// The first pause before connecting again; doubles with each failure, up to ``longestPause``.
-    var pause: Duration = .milliseconds(200)
-    var longestPause: Duration = .seconds(10)
+    /// The daemon goes on after this event when the connection was broken.
+    private var lastID: String?
 
-    func run(_ deliver: (Result<AuthStateChanges.Element, RingbackError>) -> Void) {
-        var lastID: String?
-        var failures = 0
-        while !interruption.isInterrupted {
-            do throws(RingbackError) {
-                try follow(&lastID, &failures, deliver)
-            } catch {
-                // A consumer that has gone hears of nothing.
-                if error.kind == .cancelled || interruption.isInterrupted { return }
-                if EventPump.isFinal(error) { return deliver(.failure(error)) }
-            }
-            // Half of it by chance, or every app on the machine would come back in the same instant.
-            let longest = min(longestPause, pause * (1 << min(failures, 10)))
-            failures += 1
-            if interruption.wait(atMost: longest * Double.random(in: 0.5...1)) { return }
-        }
+    init(account: String, application: String, socket: String?) {
+        self.account = account
+        self.application = application
+        self.socket = socket
     }
 
-    private func follow(
-        _ lastID: inout String?, _ failures: inout Int,
-        _ deliver: (Result<AuthStateChanges.Element, RingbackError>) -> Void
-    ) throws(RingbackError) {
+    mutating func follow(
+        _ interruption: Interruption, hasConnected: () -> Void, _ deliver: (AuthStateChanges.Element) -> Void
+    ) throws(RingbackError) -> Bool {
         try RequestTarget.checkAccount(account)
         let calls = BrokerCalls(
             socket: try SocketPlace.path(stated: socket), application: application, interruption: interruption)
         let events = try calls.openEvents(account: account, lastEventID: lastID)
         while let event = try events.next() {
-            failures = 0
+            hasConnected()
             if let id = event.id { lastID = id }
             guard let data = try? JSON(parsing: event.data.utf8), data["account"]?.string == account else { continue }
             let state = Account.State(rawValue: data["state"]?.string ?? "")
@@ -132,12 +85,11 @@ struct EventPump: Sendable {
                 session = try? Session(reading: try calls.session(request))
                 session?.endsAt = WallInstant(data["ends_at"])
             }
-            if interruption.isInterrupted { return }
-            deliver(.success((AuthEvent(rawValue: event.name), session)))
+            deliver((AuthEvent(rawValue: event.name), session))
         }
+        return false
     }
 
-    /// True for what no waiting changes.
     static func isFinal(_ error: RingbackError) -> Bool {
         switch error.kind {
         case .accountNotFound, .policyDenied, .foreignServer: true

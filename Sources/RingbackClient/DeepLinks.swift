@@ -36,41 +36,9 @@ public struct DeepLinks: AsyncSequence, Sendable {
     let application: String
     let socket: String?
 
-    /// Gives links to one consumer; ends its connection when the consumer goes.
-    public struct Iterator: AsyncIteratorProtocol {
-        var base: AsyncStream<Result<DeepLink, RingbackError>>.Iterator
-
-        public mutating func next() async throws(RingbackError) -> DeepLink? { try await base.next()?.get() }
-
-        public mutating func next(
-            isolation actor: isolated (any Actor)?
-        ) async throws(RingbackError) -> DeepLink? {
-            try await base.next(isolation: actor)?.get()
-        }
-    }
-
-    public func makeAsyncIterator() -> Iterator {
-        let (stream, continuation) = AsyncStream<Result<DeepLink, RingbackError>>.makeStream(
-            bufferingPolicy: .bufferingNewest(Self.backlog))
-        let interruption: Interruption
-        do throws(RingbackError) {
-            interruption = try Interruption()
-        } catch {
-            continuation.yield(.failure(error))
-            continuation.finish()
-            return Iterator(base: stream.makeAsyncIterator())
-        }
-        continuation.onTermination = { _ in interruption.interrupt() }
-        let pump = LinkPump(scheme: scheme, application: application, socket: socket, interruption: interruption)
-        let failure = Blocking.start {
-            pump.run { continuation.yield($0) }
-            continuation.finish()
-        }
-        if failure != 0 {
-            continuation.yield(.failure(.system("pthread_create", failure)))
-            continuation.finish()
-        }
-        return Iterator(base: stream.makeAsyncIterator())
+    public func makeAsyncIterator() -> BrokerEventIterator<DeepLink> {
+        BrokerEventIterator(
+            of: DeepLinkSource(scheme: scheme, application: application, socket: socket), backlog: Self.backlog)
     }
 }
 
@@ -104,59 +72,42 @@ extension BrokerCalls {
     }
 }
 
-/// Follows the links on a thread of its own, and again after every break.
-struct LinkPump: Sendable {
+/// The links of one scheme.
+struct DeepLinkSource: EventSource {
     let scheme: String
     let application: String
     let socket: String?
-    let interruption: Interruption
-    /// The first pause before connecting again; doubles with each failure, up to ``longestPause``.
-    var pause: Duration = .milliseconds(200)
-    var longestPause: Duration = .seconds(10)
+    /// The ids of the links that were delivered last. A link that is not acknowledged yet comes again after a break.
+    private var delivered: [String] = []
 
-    /// Links that were given and not acknowledged yet come again after a break; these many are known again.
     private static let memory = 64
 
-    func run(_ deliver: (Result<DeepLink, RingbackError>) -> Void) {
-        var given: [String] = []
-        var failures = 0
-        while !interruption.isInterrupted {
-            do throws(RingbackError) {
-                if try follow(&given, &failures, deliver) { return }
-            } catch {
-                if error.kind == .cancelled { return }
-                if LinkPump.isFinal(error) { return deliver(.failure(error)) }
-            }
-            let longest = min(longestPause, pause * (1 << min(failures, 10)))
-            failures += 1
-            // Half of it by chance, or every app on the machine would come back in the same instant.
-            if interruption.wait(atMost: longest * Double.random(in: 0.5...1)) { return }
-        }
+    init(scheme: String, application: String, socket: String?) {
+        self.scheme = scheme
+        self.application = application
+        self.socket = socket
     }
 
-    /// One connection; true if it ended for good.
-    private func follow(
-        _ given: inout [String], _ failures: inout Int, _ deliver: (Result<DeepLink, RingbackError>) -> Void
+    mutating func follow(
+        _ interruption: Interruption, hasConnected: () -> Void, _ deliver: (DeepLink) -> Void
     ) throws(RingbackError) -> Bool {
         let calls = BrokerCalls(
             socket: try SocketPlace.path(stated: socket), application: application, interruption: interruption)
         let events = try calls.openDeepLinks(scheme: scheme)
-        failures = 0
+        hasConnected()
         while let event = try events.next() {
             if event.name == "listener_replaced" { return true }
             guard event.name == "deep_link", let data = try? JSON(parsing: event.data.utf8),
-                let link = try? DeepLink(reading: data), !given.contains(link.id)
+                let link = try? DeepLink(reading: data), !delivered.contains(link.id)
             else { continue }
-            given.append(link.id)
-            if given.count > LinkPump.memory { given.removeFirst() }
-            if interruption.isInterrupted { return true }
-            deliver(.success(link))
+            delivered.append(link.id)
+            if delivered.count > DeepLinkSource.memory { delivered.removeFirst() }
+            deliver(link)
         }
         return false
     }
 
-    /// True for what no waiting changes.
-    private static func isFinal(_ error: RingbackError) -> Bool {
+    static func isFinal(_ error: RingbackError) -> Bool {
         switch error.kind {
         case .notFound, .validationFailed, .policyDenied, .foreignServer: true
         default: false
