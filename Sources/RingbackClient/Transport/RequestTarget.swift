@@ -53,13 +53,6 @@ package enum RequestTarget {
         return text
     }
 
-    /// Pairs as a query or as a form (a space is `%20`, which both read the same).
-    package static func form(_ pairs: [(String, String)]) -> String {
-        var text = ""
-        for (name, value) in pairs { append(name, value, to: &text, after: text.isEmpty ? "" : "&") }
-        return text
-    }
-
     private static func append(_ name: String, _ value: String, to text: inout String, after separator: String) {
         text += separator
         text += escape(name)

@@ -1,6 +1,6 @@
 import RingbackClient
 
-/// What a browser does in a sign-in: it loads pages on loopback, fills in a plain form, follows redirects one by one.
+/// What a browser does in a sign-in: it loads pages on loopback and follows redirects one by one.
 struct DemoBrowser {
     /// An answer, as far as a browser looks at it.
     struct Page {
@@ -15,8 +15,8 @@ struct DemoBrowser {
 
     let interruption: Interruption
 
-    /// Loads a page; with a form, by POST.
-    func load(_ url: LoopbackURL, form: [(String, String)]? = nil, token: String? = nil) throws(RingbackError) -> Page {
+    /// Loads a page.
+    func load(_ url: LoopbackURL, token: String? = nil) throws(RingbackError) -> Page {
         let connection = try SocketConnection(
             loopbackPort: url.port, isIPv6: url.isIPv6, deadline: .now + .seconds(30), interruption: interruption)
         let exchange = HTTPExchange(connection)
@@ -32,9 +32,7 @@ struct DemoBrowser {
                 ("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document"), ("Sec-Fetch-Site", "cross-site"),
             ]
         }
-        if form != nil { fields.append(("Content-Type", "application/x-www-form-urlencoded")) }
-        let body = form.map { Array(RequestTarget.form($0).utf8) }
-        try exchange.send(body == nil ? "GET" : "POST", url.target, fields: fields, body: body)
+        try exchange.send("GET", url.target, fields: fields, body: nil)
         let head = try exchange.readHead()
         return Page(url: url, head: head, text: String(decoding: try exchange.readBody(limit: 1 << 20), as: UTF8.self))
     }

@@ -31,7 +31,8 @@ final class DemoHouse {
     func startSandbox(user: String) throws(RingbackError) -> String {
         let pipe = try Pipe()
         sandboxOutput = pipe
-        try start("ringback-sandbox", ["--port", "0", "--user", user], output: .descriptor(pipe.writeEnd))
+        try start(
+            "ringback-sandbox", ["--port", "0", "--user", user, "--auto-approve"], output: .descriptor(pipe.writeEnd))
         pipe.closeWriteEnd()
         let end = ContinuousClock.now + .seconds(20)
         var text = ""
