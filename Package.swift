@@ -143,16 +143,18 @@ let package = Package(
             swiftSettings: strict,
             linkerSettings: hardened
         ),
+        // What several test targets use.
+        .target(name: "TestSupport", dependencies: ["StrictJSON"], path: "Tests/TestSupport", swiftSettings: strict),
         tests("SecretsTests", ["Secrets"]),
         tests("StrictJSONTests", ["StrictJSON"]),
         tests("HTTPMessagesTests", ["HTTPMessages", "Secrets"]),
         tests("RingbackAPITests", ["RingbackAPI", "StrictJSON"]),
-        tests("CryptographyTests", ["Cryptography", "Secrets"]),
-        tests("CurlTransportTests", ["CurlTransport", "HTTPMessages", "Secrets"]),
+        tests("CryptographyTests", ["TestSupport", "Cryptography", "Secrets"]),
+        tests("CurlTransportTests", ["TestSupport", "CurlTransport", "HTTPMessages", "Secrets"]),
         tests(
             "LocalHTTPTests",
             [
-                "LocalHTTP", "HTTPMessages", "CLinux", lifecycle, log,
+                "TestSupport", "LocalHTTP", "HTTPMessages", "CLinux", lifecycle, log,
                 .product(name: "NIOCore", package: "swift-nio"),
             ] + pinned
         ),
@@ -168,9 +170,12 @@ let package = Package(
         tests("DesktopNoticesTests", ["DesktopNotices", "BrokerCore", "DesktopBus"]),
         tests("RecordsTests", ["Records", "StrictJSON", "CLinux"]),
         tests("NetworkWatchTests", ["NetworkWatch", "CLinux"]),
-        tests("OAuthTests", ["OAuth", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]),
+        tests("OAuthTests", ["TestSupport", "OAuth", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]),
         tests("SupabaseAuthTests", ["SupabaseAuth", "OAuth", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]),
-        tests("CallbackListenerTests", ["CallbackListener", "LocalHTTP", "HTTPMessages", "CLinux", lifecycle]),
+        tests(
+            "CallbackListenerTests",
+            ["TestSupport", "CallbackListener", "LocalHTTP", "HTTPMessages", "CLinux", lifecycle]
+        ),
         tests("SandboxTests", ["Sandbox", "LocalHTTP", "HTTPMessages", "Cryptography", "Secrets", "StrictJSON"]),
         tests("SessionVaultTests", ["SessionVault", "Cryptography", "Secrets", "StrictJSON", "CLinux"]),
         tests(
@@ -186,9 +191,8 @@ let package = Package(
         tests(
             "APIServerTests",
             [
-                "APIServer", "BrokerCore", "DeepLinks", "Records", "RingbackAPI", "LocalHTTP", "OAuth", "SupabaseAuth",
-                "SessionVault",
-                "Cryptography", "HTTPMessages", "Secrets", "StrictJSON", "CLinux",
+                "TestSupport", "APIServer", "BrokerCore", "DeepLinks", "Records", "RingbackAPI", "LocalHTTP", "OAuth",
+                "SupabaseAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON", "CLinux",
             ]
         ),
         // The laws of the fuzz targets, over their corpora.
@@ -204,8 +208,8 @@ let package = Package(
         tests(
             "HouseTests",
             [
-                "ringbackd", "ringback", "ringback-sandbox", "RingbackClient", "RingbackAPI", "StrictJSON", "CLinux",
-                "Cryptography",
+                "TestSupport", "ringbackd", "ringback", "ringback-sandbox", "RingbackClient", "RingbackAPI",
+                "StrictJSON", "CLinux", "Cryptography",
             ]
         ),
     ],

@@ -2,6 +2,7 @@ import HTTPMessages
 import LocalHTTP
 import RingbackAPI
 import StrictJSON
+import TestSupport
 
 @testable import APIServer
 
@@ -49,51 +50,7 @@ struct SchemaExaminer {
         return check(body, ["$ref": "#/components/schemas/Problem"], "problem") + (isSame ? [] : ["another status"])
     }
 
-    /// The subset of JSON Schema that the document uses.
-    func check(_ value: JSON, _ schema: JSON, _ path: String) -> [String] {
-        if let reference = schema["$ref"]?.string {
-            let name = String(reference.split(separator: "/").last ?? "")
-            guard let target = document["components"]?["schemas"]?[name] else { return ["\(path): no schema \(name)"] }
-            return check(value, target, path)
-        }
-        var mistakes: [String] = []
-        if let type = schema["type"]?.string, !SchemaExaminer.isOf(type, value) {
-            mistakes.append("\(path): no \(type)")
-        }
-        if let words = schema["enum"]?.array, !words.contains(value) { mistakes.append("\(path): \(value.text)") }
-        for name in schema["required"]?.array?.compactMap(\.string) ?? [] where value[name] == nil {
-            mistakes.append("\(path): \(name) is missing")
-        }
-        if let items = schema["items"] {
-            for (index, element) in (value.array ?? []).enumerated() {
-                mistakes += check(element, items, "\(path)[\(index)]")
-            }
-        }
-        if let properties = schema["properties"] {
-            for member in value.object?.members ?? [] {
-                guard let inner = properties[member.name] else {
-                    mistakes.append("\(path).\(member.name) is not documented")
-                    continue
-                }
-                mistakes += check(member.value, inner, "\(path).\(member.name)")
-            }
-        }
-        if let inner = schema["additionalProperties"] {
-            for member in value.object?.members ?? [] {
-                mistakes += check(member.value, inner, "\(path).\(member.name)")
-            }
-        }
-        return mistakes
-    }
-
-    private static func isOf(_ type: String, _ value: JSON) -> Bool {
-        switch type {
-        case "string": value.string != nil
-        case "integer": value.integer != nil
-        case "boolean": value.bool != nil
-        case "object": value.object != nil
-        case "array": value.array != nil
-        default: false
-        }
+    private func check(_ value: JSON, _ schema: JSON, _ place: String) -> [String] {
+        JSONSchema(document: document).mistakes(of: value, against: schema, at: place)
     }
 }

@@ -5,6 +5,7 @@ import CallbackListener
 import Glibc
 import LocalHTTP
 import Synchronization
+import TestSupport
 
 /// An answer, taken apart.
 struct Answer: Sendable, Equatable {
@@ -159,26 +160,6 @@ enum Visitor {
                 unsafe body($0, socklen_t(MemoryLayout<sockaddr_in6>.size))
             }
         }
-    }
-}
-
-private final class ThreadBody: Sendable {
-    let run: @Sendable () -> Void
-    init(_ run: @escaping @Sendable () -> Void) { self.run = run }
-}
-
-/// Runs what blocks on a thread of its own.
-func onThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
-    await withCheckedContinuation { continuation in
-        var thread = pthread_t()
-        let context = unsafe Unmanaged.passRetained(ThreadBody { continuation.resume(returning: body()) }).toOpaque()
-        let entry: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { context in
-            if let context = unsafe context {
-                unsafe Unmanaged<ThreadBody>.fromOpaque(context).takeRetainedValue().run()
-            }
-            return nil
-        }
-        if unsafe pthread_create(&thread, nil, entry, context) == 0 { pthread_detach(thread) }
     }
 }
 

@@ -1,8 +1,8 @@
-import FoundationEssentials
+import TestSupport
 
 /// Keys for tests and for nothing else: everybody has them.
 enum TestKey {
-    static let rsa = file("rsa")
+    static let rsa = TestKeyFile.rsa
     static let rsaOlder = """
         -----BEGIN RSA PRIVATE KEY-----
         MIIEpAIBAAKCAQEAlP4UoOOFQB6BjInF8PChazOuXAhikaaifjTU6v+keCkf5o4V
@@ -32,7 +32,7 @@ enum TestKey {
         zXfr9Z7GGNm2Ql6HILhFwkqhoyVpl0B70GrPYY9NxB+75tQNnL06EQ==
         -----END RSA PRIVATE KEY-----
         """
-    static let p256 = file("p256")
+    static let p256 = TestKeyFile.p256
     static let p384Older = """
         -----BEGIN EC PARAMETERS-----
         BgUrgQQAIg==
@@ -65,11 +65,4 @@ enum TestKey {
         o9+BcdEBhNHs2I9gpZGzG3kHPmGwk5VKW08Zv+KEFRnhdyzJRzEi
         -----END PRIVATE KEY-----
         """
-
-    /// A key of Tests/Vectors/keys, which several targets use; empty if it is not there, which the tests notice.
-    private static func file(_ name: String) -> String {
-        let path = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .appending(path: "Vectors/keys/\(name).pem")
-        return (try? String(contentsOf: path, encoding: .utf8)) ?? ""
-    }
 }

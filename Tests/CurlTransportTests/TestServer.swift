@@ -2,6 +2,7 @@
 
 import Glibc
 import Synchronization
+import TestSupport
 
 /// Listens on a free port of 127.0.0.1 and runs the script for every connection, until it goes.
 final class TestServer: Sendable {
@@ -14,7 +15,7 @@ final class TestServer: Sendable {
         listener = descriptor
         port = bindToLoopback(descriptor)
         listen(descriptor, 64)
-        runThread { [weak self] in
+        startThread { [weak self] in
             while true {
                 let accepted = accept(descriptor, nil, nil)
                 guard accepted >= 0 else { break }
@@ -23,7 +24,7 @@ final class TestServer: Sendable {
                     break
                 }
                 connections.withLock { $0 += 1 }
-                runThread {
+                startThread {
                     script(TestConnection(accepted))
                     // Ends the connection even if a child process of another test holds a copy of the descriptor.
                     shutdown(accepted, Int32(SHUT_RDWR))
@@ -191,21 +192,4 @@ private func bindToLoopback(_ descriptor: Int32) -> Int {
         }
         return unsafe Int(UInt16(bigEndian: pointer.pointee.sin_port))
     }
-}
-
-private final class ThreadBody: Sendable {
-    let run: @Sendable () -> Void
-    init(_ run: @escaping @Sendable () -> Void) { self.run = run }
-}
-
-func runThread(_ body: @escaping @Sendable () -> Void) {
-    var thread = pthread_t()
-    let context = unsafe Unmanaged.passRetained(ThreadBody(body)).toOpaque()
-    let entry: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { context in
-        if let context = unsafe context {
-            unsafe Unmanaged<ThreadBody>.fromOpaque(context).takeRetainedValue().run()
-        }
-        return nil
-    }
-    if unsafe pthread_create(&thread, nil, entry, context) == 0 { pthread_detach(thread) }
 }

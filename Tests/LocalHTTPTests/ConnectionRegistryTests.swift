@@ -1,4 +1,5 @@
 import LocalHTTP
+import TestSupport
 import Testing
 
 /// Who is let in, and who gives way.
@@ -18,7 +19,7 @@ import Testing
         limits.requestTimeout = .seconds(600)
         let server = HTTPServer(limits: limits, immediate: { _ in .text("genuine") }, handler: { _ in .text("") })
         let check: @Sendable (TestServer) async throws -> Void = { test in
-            try await offPool {
+            try await onThread {
                 let crowd = try (0..<1_000).map { _ in
                     let client = try test.client()
                     client.send("GET / HT")
@@ -50,18 +51,18 @@ import Testing
             await started.wait()
             let idle = try test.client()
             idle.get("/")
-            #expect(try await offPool { try idle.answer().status } == 200)
+            #expect(try await onThread { try idle.answer().status } == 200)
             let younger = try test.client()
             younger.get("/")
-            #expect(try await offPool { try younger.answer().status } == 200)
+            #expect(try await onThread { try younger.answer().status } == 200)
             let newest = try test.client()
             newest.get("/")
-            #expect(try await offPool { try newest.answer().status } == 200)
-            #expect(try await offPool { try idle.readToEnd().isEmpty })
+            #expect(try await onThread { try newest.answer().status } == 200)
+            #expect(try await onThread { try idle.readToEnd().isEmpty })
             younger.get("/")
-            #expect(try await offPool { try younger.answer().status } == 200)
+            #expect(try await onThread { try younger.answer().status } == 200)
             release.happen()
-            #expect(try await offPool { try busy.answer().text } == "waited")
+            #expect(try await onThread { try busy.answer().text } == "waited")
         }
     }
 
@@ -78,9 +79,9 @@ import Testing
             for client in clients { client.get("/") }
             await both.wait()
             let late = try test.client()
-            #expect(try await offPool { try late.readToEnd().isEmpty })
+            #expect(try await onThread { try late.readToEnd().isEmpty })
             release.happen()
-            for client in clients { #expect(try await offPool { try client.answer().text } == "done") }
+            for client in clients { #expect(try await onThread { try client.answer().text } == "done") }
             // The places are free again.
             #expect(try await test.ask("GET / HTTP/1.1\r\nHost: a\r\n\r\n").text == "done")
         }
@@ -89,7 +90,7 @@ import Testing
     @Test func `does not hold a place by being refused`() async throws {
         let server = HTTPServer(limits: Self.limits(8)) { _ in .text("genuine") }
         try await TestServer.runTCP(server) { test in
-            try await offPool {
+            try await onThread {
                 var refused: [RawClient] = []
                 for _ in 0..<50 {
                     let client = try test.client()

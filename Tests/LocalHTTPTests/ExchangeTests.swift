@@ -1,4 +1,5 @@
 import LocalHTTP
+import TestSupport
 import Testing
 
 /// Handlers that wait, streams, and clients that go away or do not read.
@@ -32,7 +33,7 @@ import Testing
             let client = try test.client()
             client.get("/")
             await started.wait()
-            try await offPool {
+            await onThread {
                 client.sendUntilFull([UInt8](repeating: 0x78, count: 4_096))
                 client.leave()
             }
@@ -56,7 +57,7 @@ import Testing
             await started.wait()
             #expect(try await test.ask("GET /quick HTTP/1.1\r\nHost: a\r\n\r\n").text == "quick")
             release.happen()
-            let answers = try await offPool { try [slow.answer(), slow.answer()] }
+            let answers = try await onThread { try [slow.answer(), slow.answer()] }
             #expect(answers.map(\.text) == ["slow", "quick"])
         }
     }
@@ -67,16 +68,16 @@ import Testing
         try await TestServer.run(server) { test in
             let client = try test.client()
             client.get("/")
-            let head = try await offPool { try client.answer() }
+            let head = try await onThread { try client.answer() }
             #expect(head.isLast)
             #expect(!head.head.contains { $0.hasPrefix("Content-Length") })
             for text in ["one", "two"] {
                 continuation.yield(Array(text.utf8))
-                #expect(try await offPool { try client.receive() } == Array(text.utf8))
+                #expect(try await onThread { try client.receive() } == Array(text.utf8))
             }
             continuation.yield(Array("last".utf8))
             continuation.finish()
-            #expect(try await offPool { try client.readToEnd() } == Array("last".utf8))
+            #expect(try await onThread { try client.readToEnd() } == Array("last".utf8))
         }
     }
 
@@ -91,7 +92,7 @@ import Testing
         try await TestServer.run(server) { test in
             let client = try test.client()
             client.get("/")
-            #expect(try await offPool { try client.answer().status } == 200)
+            #expect(try await onThread { try client.answer().status } == 200)
             client.leave()
             await ended.wait()
         }
@@ -102,7 +103,7 @@ import Testing
             ServerResponse(status: 200, stream: AsyncStream { $0.yield([0x61]) })
         }
         try await TestServer.run(server) { test in
-            let bytes = try await offPool {
+            let bytes = try await onThread {
                 let client = try test.client()
                 client.send("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")
                 return try client.readToEnd()
@@ -126,7 +127,7 @@ import Testing
             client.get("/")
             await ended.wait()
             // What the kernel had is all there is.
-            #expect(try await offPool { try client.readToEnd() }.count < 5_000_000)
+            #expect(try await onThread { try client.readToEnd() }.count < 5_000_000)
         }
     }
 
@@ -140,7 +141,7 @@ import Testing
         try await TestServer.run(server) { test in
             let client = try test.client()
             client.get("/")
-            let count = try await offPool {
+            let count = try await onThread {
                 try client.waitForEnd()
                 return try client.readToEnd().count
             }
@@ -156,7 +157,7 @@ import Testing
             return ServerResponse(status: 200, body: [UInt8](repeating: 0x61, count: 10_000))
         }) { _ in .text("never") }
         try await TestServer.run(server) { test in
-            try await offPool {
+            try await onThread {
                 let client = try test.client()
                 let request = Array("GET / HTTP/1.1\r\nHost: a\r\n\r\n".utf8)
                 // Whole requests: a full socket takes none of one, or all of it.
@@ -172,7 +173,7 @@ import Testing
         let body = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
         let server = HTTPServer(immediate: { _ in ServerResponse(status: 200, body: body) }) { _ in .text("never") }
         try await TestServer.run(server) { test in
-            try await offPool {
+            try await onThread {
                 let client = try test.client()
                 client.get("/")
                 client.get("/", "Connection: close\r\n")

@@ -1,6 +1,7 @@
 import Glibc
 import HTTPMessages
 import LocalHTTP
+import TestSupport
 import Testing
 
 /// What a client sees of the server over a real socket, request by request.
@@ -29,7 +30,7 @@ import Testing
 
     @Test(arguments: [true, false]) func `keeps a connection and answers in order`(immediately: Bool) async throws {
         try await TestServer.run(Self.echo(immediately: immediately)) { test in
-            try await offPool {
+            try await onThread {
                 let client = try test.client()
                 for number in 0..<50 {
                     client.get("/\(number)?a=%20b")
@@ -44,7 +45,7 @@ import Testing
 
     @Test(arguments: [true, false]) func `answers pipelined requests in order`(immediately: Bool) async throws {
         try await TestServer.run(Self.echo(immediately: immediately)) { test in
-            try await offPool {
+            try await onThread {
                 let client = try test.client()
                 let count = 2_000
                 // More than the server takes in at once, and more answers than the kernel holds.
@@ -61,7 +62,7 @@ import Testing
 
     @Test func `takes a request in single bytes`() async throws {
         try await TestServer.run(Self.echo(immediately: true)) { test in
-            let answer = try await offPool {
+            let answer = try await onThread {
                 let client = try test.client()
                 for byte in "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi".utf8 { client.send([byte]) }
                 return try client.answer()
@@ -72,7 +73,7 @@ import Testing
 
     @Test func `closes when the client asks for it`() async throws {
         try await TestServer.run(Self.echo(immediately: false)) { test in
-            try await offPool {
+            try await onThread {
                 for request in ["GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", "GET / HTTP/1.0\r\n\r\n"] {
                     let client = try test.client()
                     client.send(request)
@@ -85,7 +86,7 @@ import Testing
 
     @Test func `sends no body to HEAD`() async throws {
         try await TestServer.run(Self.echo(immediately: false)) { test in
-            try await offPool {
+            try await onThread {
                 let client = try test.client()
                 client.send("HEAD /x HTTP/1.1\r\nHost: a\r\n\r\n")
                 #expect(try client.answer(toHead: true).head.contains("Content-Length: 10"))
@@ -104,7 +105,7 @@ import Testing
             }
         }
         try await TestServer.run(server) { test in
-            try await offPool {
+            try await onThread {
                 let client = try test.client()
                 client.get("/")
                 #expect(try client.answer().head == ["HTTP/1.1 404 Not Found", "X: ", "Z: c", "Content-Length: 0"])
@@ -121,7 +122,7 @@ import Testing
         var limits = ServerLimits()
         limits.isSingleRequest = isSingleRequest
         try await TestServer.runTCP(Self.echo(immediately: true, limits: limits)) { test in
-            try await offPool {
+            try await onThread {
                 let client = try test.client()
                 client.send(vector.bytes)
                 switch vector.expectation(isSingleRequest: isSingleRequest) {
@@ -147,7 +148,7 @@ import Testing
     ])
     func `does not wait for the rest of a request for ever`(part: String) async throws {
         try await TestServer.run(Self.echo(immediately: false, limits: Self.impatient)) { test in
-            try await offPool {
+            try await onThread {
                 let client = try test.client()
                 // A connection may stand idle between requests for as long as it likes.
                 client.get("/first")
@@ -161,7 +162,7 @@ import Testing
 
     @Test func `bounds a head that comes in drops as a whole`() async throws {
         try await TestServer.run(Self.echo(immediately: false, limits: Self.impatient)) { test in
-            try await offPool {
+            try await onThread {
                 let client = try test.client()
                 client.send("GET / HTTP/1.1\r\nHost: a\r\nX: ")
                 // A drop whenever nothing has come for a moment, until something has.
@@ -175,7 +176,7 @@ import Testing
         var limits = Self.impatient
         limits.isSingleRequest = true
         try await TestServer.runTCP(Self.echo(immediately: false, limits: limits)) { test in
-            try await offPool {
+            try await onThread {
                 let silent = try test.client()
                 #expect(try silent.answer().status == 408)
             }
@@ -186,7 +187,7 @@ import Testing
         var limits = ServerLimits()
         limits.isSingleRequest = true
         try await TestServer.runTCP(Self.echo(immediately: false, limits: limits)) { test in
-            try await offPool {
+            try await onThread {
                 let client = try test.client()
                 // The second request is never looked at (LB-19).
                 client.send("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -204,7 +205,7 @@ import Testing
     {
         let server = Self.echo(immediately: false)
         let check: @Sendable (TestServer) async throws -> Void = { test in
-            try await offPool {
+            try await onThread {
                 let client = try test.client()
                 client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n")
                 for _ in 0..<100 where !client.send([UInt8](repeating: 0x78, count: 10_000)) { break }
@@ -224,7 +225,7 @@ import Testing
     ])
     func `refuses a head over the cap so that it can be read`(rest: String) async throws {
         try await TestServer.runTCP(Self.echo(immediately: false)) { test in
-            try await offPool {
+            try await onThread {
                 let client = try test.client()
                 client.send("GET /" + rest)
                 #expect(try client.answer().status == 431)
@@ -234,7 +235,7 @@ import Testing
 
     @Test func `does not listen to a refused client without end`() async throws {
         try await TestServer.run(Self.echo(immediately: false)) { test in
-            try await offPool {
+            try await onThread {
                 let client = try test.client()
                 client.send("no HTTP\r\n\r\n")
                 #expect(try client.answer().status == 400)
@@ -248,7 +249,7 @@ import Testing
 
     @Test func `tells a client that holds its body back to send it`() async throws {
         try await TestServer.run(Self.echo(immediately: false)) { test in
-            try await offPool {
+            try await onThread {
                 let client = try test.client()
                 client.send("POST /x HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
                 #expect(try client.answer().head == ["HTTP/1.1 100 Continue"])
@@ -267,7 +268,7 @@ import Testing
             return .text("\(count)")
         }) { _ in .text("never") }
         try await TestServer.run(server) { test in
-            try await offPool {
+            try await onThread {
                 let (one, other) = (try test.client(), try test.client())
                 for expected in ["1", "2", "3"] {
                     one.get("/")
@@ -282,7 +283,7 @@ import Testing
     @Test func `lets the immediate handler pass a request on`() async throws {
         let server = HTTPServer(immediate: { $0.path == "/now" ? .text("now") : nil }) { _ in .text("later") }
         try await TestServer.run(server) { test in
-            try await offPool {
+            try await onThread {
                 let client = try test.client()
                 client.send(
                     "GET /a HTTP/1.1\r\nHost: a\r\n\r\nGET /now HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\nHost: a\r\n\r\n"

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import Glibc
 import LocalHTTP
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct `A listening socket` {
@@ -172,11 +173,11 @@ import Testing
             guard case .ipv4(let port) = test.place else { return }
             let client = try test.client()
             client.get("/")
-            #expect(try await offPool { try client.answer().status } == 200)
+            #expect(try await onThread { try client.answer().status } == 200)
             server.stopListening(port: port)
             try await RawClient.waitUntilRefused(test.place)
             client.get("/")
-            #expect(try await offPool { try client.answer().status } == 200)
+            #expect(try await onThread { try client.answer().status } == 200)
         }
     }
 }

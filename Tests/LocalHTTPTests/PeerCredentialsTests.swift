@@ -1,5 +1,6 @@
 import Glibc
 import LocalHTTP
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct `The peer of a connection` {
@@ -26,7 +27,7 @@ import Testing
             client.get("/")
             let expected = Peer.network(
                 client: address, clientPort: UInt16(client.port), server: address, serverPort: serverPort)
-            #expect(try await offPool { try client.answer().text } == "\(expected)")
+            #expect(try await onThread { try client.answer().text } == "\(expected)")
         }
     }
 
@@ -46,7 +47,7 @@ import Testing
                 return .text("")
             })
         let check: @Sendable (TestServer) async throws -> Void = { test in
-            try await offPool {
+            try await onThread {
                 for request in ["", "GET / HTTP/1.1\r\nHost: a\r\n\r\n", "junk\r\n\r\n"] {
                     let client = try test.client()
                     client.send(request)

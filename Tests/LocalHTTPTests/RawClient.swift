@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 
 /// An HTTP client at the level of bytes. Every wait has a bound.
 final class RawClient: Sendable {
@@ -59,7 +60,7 @@ final class RawClient: Sendable {
 
     /// Returns when nobody listens at the place any more.
     static func waitUntilRefused(_ place: TestServer.Place) async throws {
-        try await offPool {
+        try await onThread {
             let clock = ContinuousClock()
             let end = clock.now + .seconds(60)
             while (try? RawClient(place)) != nil {

@@ -1,6 +1,7 @@
 import LocalHTTP
 import Logging
 import ServiceLifecycle
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct `A server that is shut down` {
@@ -37,12 +38,12 @@ import Testing
             let place = TestServer.Place.unix(path)
             let (idle, waiting) = (try RawClient(place), try RawClient(place))
             idle.get("/")
-            #expect(try await offPool { try idle.answer().text } == "here")
+            #expect(try await onThread { try idle.answer().text } == "here")
             waiting.get("/wait")
             await started.wait()
             server.close()
-            #expect(try await offPool { try idle.readToEnd().isEmpty })
-            #expect(try await offPool { try waiting.readToEnd().isEmpty })
+            #expect(try await onThread { try idle.readToEnd().isEmpty })
+            #expect(try await onThread { try waiting.readToEnd().isEmpty })
             // Its handler hears that nobody waits any more, and the server is over.
             await left.wait()
             try await running.value
@@ -63,11 +64,11 @@ import Testing
             client.get("/")
             await started.wait()
             await group.triggerGracefulShutdown()
-            let answer = try await offPool { try client.answer() }
+            let answer = try await onThread { try client.answer() }
             #expect(answer.status == 503)
             #expect(answer.text == "shutting down")
             #expect(answer.isLast)
-            #expect(try await offPool { try client.readToEnd().isEmpty })
+            #expect(try await onThread { try client.readToEnd().isEmpty })
         }
     }
 
@@ -84,7 +85,7 @@ import Testing
             client.get("/")
             await started.wait()
             await group.triggerGracefulShutdown()
-            #expect(try await offPool { try client.answer().text } == "finished")
+            #expect(try await onThread { try client.answer().text } == "finished")
         }
     }
 
@@ -100,7 +101,7 @@ import Testing
             client.get("/")
             await started.wait()
             await group.triggerGracefulShutdown()
-            #expect(try await offPool { try client.answer().status } == 503)
+            #expect(try await onThread { try client.answer().status } == 503)
         }
     }
 
@@ -115,17 +116,17 @@ import Testing
         try await Self.withGroup(server) { test, group in
             let (standing, waiting) = (try test.client(), try test.client())
             standing.get("/")
-            #expect(try await offPool { try standing.answer().status } == 200)
+            #expect(try await onThread { try standing.answer().status } == 200)
             waiting.get("/wait")
             await started.wait()
             await group.triggerGracefulShutdown()
             try await RawClient.waitUntilRefused(test.place)
             standing.get("/")
-            let refused = try await offPool { try standing.answer() }
+            let refused = try await onThread { try standing.answer() }
             #expect(refused.status == 503)
             #expect(refused.isLast)
             release.happen()
-            #expect(try await offPool { try waiting.answer().text } == "waited")
+            #expect(try await onThread { try waiting.answer().text } == "waited")
         }
     }
 
@@ -142,13 +143,13 @@ import Testing
         try await Self.withGroup(server) { test, group in
             let (stream, standing, half) = (try test.client(), try test.client(), try test.client())
             stream.get("/stream")
-            #expect(try await offPool { try stream.answer().status } == 200)
+            #expect(try await onThread { try stream.answer().status } == 200)
             standing.get("/")
-            #expect(try await offPool { try standing.answer().status } == 200)
+            #expect(try await onThread { try standing.answer().status } == 200)
             half.send("GET / HT")
             await group.triggerGracefulShutdown()
             await ended.wait()
-            for client in [stream, standing, half] { #expect(try await offPool { try client.readToEnd().isEmpty }) }
+            for client in [stream, standing, half] { #expect(try await onThread { try client.readToEnd().isEmpty }) }
         }
     }
 
@@ -165,7 +166,7 @@ import Testing
             await started.wait()
             return client
         }
-        #expect(try await offPool { try client.answer().status } == 503)
+        #expect(try await onThread { try client.answer().status } == 503)
     }
 
     @Test func `listens no more`() async throws {

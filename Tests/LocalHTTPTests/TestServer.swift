@@ -2,6 +2,7 @@ import FoundationEssentials
 import Glibc
 import LocalHTTP
 import Synchronization
+import TestSupport
 
 /// A server that runs for the time of a test, at a place of its own.
 struct TestServer: Sendable {
@@ -19,7 +20,7 @@ struct TestServer: Sendable {
     /// Sends a request over a connection of its own.
     func ask(_ request: String) async throws -> RawClient.Answer {
         let place = place
-        return try await offPool {
+        return try await onThread {
             let client = try RawClient(place)
             client.send(request)
             return try client.answer()

@@ -1,5 +1,3 @@
-import FoundationEssentials
-
 /// Keys for tests and for nothing else: everybody has them.
 enum TestKey {
     /// RFC 7515 appendix A.3.
@@ -34,13 +32,4 @@ enum TestKey {
         DAR5suFbdQ2E8k0lPBBRTMTeKObVQI2sJabrdL29V4h59hWfQpoEiqc136_WexhjZtkJehyC4RcJKoaMlaZdAe9Bqz\
         2GPTcQfu-bUDZy9OhE"}
         """
-    static let p256PEM = file("p256")
-    static let rsaPEM = file("rsa")
-
-    /// A key of Tests/Vectors/keys, which several targets use; empty if it is not there, which the tests notice.
-    private static func file(_ name: String) -> String {
-        let path = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .appending(path: "Vectors/keys/\(name).pem")
-        return (try? String(contentsOf: path, encoding: .utf8)) ?? ""
-    }
 }

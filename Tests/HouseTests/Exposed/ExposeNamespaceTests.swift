@@ -1,5 +1,6 @@
 import Glibc
 import StrictJSON
+import TestSupport
 import Testing
 
 /// What makes a program root of a container of its own, as rootless containers do: the caller becomes its root.
@@ -81,7 +82,7 @@ private func runs(_ arguments: [String]) -> Bool {
             try await onThread {
                 let file = unsafe open(fifo, O_WRONLY | O_CLOEXEC)
                 defer { close(file) }
-                return unsafe write(file, "go\n", 3) == 3 ? .success(()) : .failure(Late(what: "a line"))
+                guard unsafe write(file, "go\n", 3) == 3 else { throw Late(what: "a line") }
             }
             let ended = try await inside.end()
             #expect(ended.status == 0 && ended.out.contains("Restricted ci: tokens of mail"), "\(ended)")

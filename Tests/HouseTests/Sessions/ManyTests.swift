@@ -2,6 +2,7 @@
 
 import Glibc
 import StrictJSON
+import TestSupport
 import Testing
 
 @Suite struct `Many who wait for a sign-in` {
@@ -25,7 +26,7 @@ import Testing
     /// Every one of them has a connection of its own.
     private func open(_ count: Int, _ stage: Stage) async throws -> [Connection] {
         _ = Self.room
-        return try await onThread { Result { try (0..<count).map { _ in try Connection(to: .unix(stage.socket)) } } }
+        return try await onThread { try (0..<count).map { _ in try Connection(to: .unix(stage.socket)) } }
     }
 
     private func callers(_ count: Int, _ stage: Stage) async throws -> [Connection] {

@@ -1,6 +1,7 @@
 // The daemon's own description of its socket API, as somebody reads it who writes a client from it.
 
 import StrictJSON
+import TestSupport
 
 struct APIDescription: Sendable {
     let document: JSON
@@ -23,51 +24,11 @@ struct APIDescription: Sendable {
         let type = answer.fields["content-type"] ?? "none"
         guard let schema = described["content"]?[type]?["schema"] else { return ["media type \(type)"] }
         if type.hasPrefix("text/") { return [] }
-        var mistakes = check(answer.json, schema, "body")
+        var mistakes = JSONSchema(document: document).mistakes(of: answer.json, against: schema, at: "body")
         guard answer.isProblem else { return mistakes }
         if answer["status"]?.integer != answer.status { mistakes.append("another status in the problem") }
         let codes = described["description"]?.string?.split(separator: ", ").map(String.init) ?? []
         if !codes.contains(answer.code ?? "") { mistakes.append("code \(answer.code ?? "none") with this status") }
         return mistakes
-    }
-
-    /// The part of JSON Schema that the document uses.
-    private func check(_ value: JSON, _ schema: JSON, _ place: String) -> [String] {
-        if let reference = schema["$ref"]?.string {
-            let name = String(reference.split(separator: "/").last ?? "")
-            guard let target = document["components"]?["schemas"]?[name] else { return ["\(place): no \(reference)"] }
-            return check(value, target, place)
-        }
-        var mistakes: [String] = []
-        if let type = schema["type"]?.string, !APIDescription.isOf(type, value) {
-            mistakes.append("\(place) is no \(type)")
-        }
-        if let words = schema["enum"]?.array, !words.contains(value) { mistakes.append("\(place) is \(value.text)") }
-        for name in schema["required"]?.array?.compactMap(\.string) ?? [] where value[name] == nil {
-            mistakes.append("\(place).\(name) is missing")
-        }
-        for element in value.array ?? [] {
-            if let items = schema["items"] { mistakes += check(element, items, "\(place)[]") }
-        }
-        for member in value.object?.members ?? [] {
-            let name = "\(place).\(member.name)"
-            if let inner = schema["properties"]?[member.name] ?? schema["additionalProperties"] {
-                mistakes += check(member.value, inner, name)
-            } else if schema["properties"] != nil {
-                mistakes.append("\(name) is not documented")
-            }
-        }
-        return mistakes
-    }
-
-    private static func isOf(_ type: String, _ value: JSON) -> Bool {
-        switch type {
-        case "string": value.string != nil
-        case "integer": value.integer != nil
-        case "boolean": value.bool != nil
-        case "object": value.object != nil
-        case "array": value.array != nil
-        default: false
-        }
     }
 }

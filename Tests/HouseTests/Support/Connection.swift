@@ -1,6 +1,7 @@
 // A plain socket: what is sent is what the test says, byte for byte, so that wrong requests are possible too.
 
 import Glibc
+import TestSupport
 
 /// One connection. Its methods block up to their bound: they run on threads of their own.
 final class Connection: Sendable {
@@ -37,10 +38,10 @@ final class Connection: Sendable {
         let end = ContinuousClock.now + bound
         return try await onThread {
             while ContinuousClock.now < end {
-                if let connection = try? Connection(to: place) { return .success(connection) }
+                if let connection = try? Connection(to: place) { return connection }
                 sched_yield()
             }
-            return .failure(Late(what: "somebody who listens"))
+            throw Late(what: "somebody who listens")
         }
     }
 
@@ -52,14 +53,13 @@ final class Connection: Sendable {
     func send(_ text: String) async throws { try await send(Array(text.utf8)) }
 
     func send(_ bytes: [UInt8]) async throws {
-        try await onThread { [self] in .success(sendNow(bytes)) }
+        await onThread { [self] in sendNow(bytes) }
     }
 
     /// The same to many, one after the other: no time passes between the first and the last.
     static func send(_ text: String, to connections: [Connection]) async throws {
-        try await onThread {
+        await onThread {
             for connection in connections { connection.sendNow(Array(text.utf8)) }
-            return .success(())
         }
     }
 
@@ -79,18 +79,16 @@ final class Connection: Sendable {
     /// Reads one answer: by its Content-Length, or to the connection's end. ``Answer/nothing`` if it was closed first.
     func answer(within bound: Duration = Bound.usual) async throws -> Answer {
         let end = ContinuousClock.now + bound
-        return try await onThread { [self] in Result { try readAnswer(until: end) } }
+        return try await onThread { [self] in try readAnswer(until: end) }
     }
 
     /// Reads until the text has come; gives everything up to and with it.
     func read(through text: String, within bound: Duration = Bound.usual) async throws -> String {
         let end = ContinuousClock.now + bound
         return try await onThread { [self] in
-            Result {
-                let bytes = try take(through: Array(text.utf8), until: end)
-                guard let bytes else { throw Late(what: "“\(text)”; the connection ended before") }
-                return String(decoding: bytes, as: UTF8.self)
-            }
+            let bytes = try take(through: Array(text.utf8), until: end)
+            guard let bytes else { throw Late(what: "“\(text)”; the connection ended before") }
+            return String(decoding: bytes, as: UTF8.self)
         }
     }
 
@@ -98,10 +96,8 @@ final class Connection: Sendable {
     func readToEnd(within bound: Duration = Bound.usual) async throws -> String {
         let end = ContinuousClock.now + bound
         return try await onThread { [self] in
-            Result {
-                while try receive(until: end) {}
-                return String(decoding: rest.value, as: UTF8.self)
-            }
+            while try receive(until: end) {}
+            return String(decoding: rest.value, as: UTF8.self)
         }
     }
 

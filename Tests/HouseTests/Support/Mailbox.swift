@@ -1,6 +1,7 @@
 // A named pipe that a script of the stage writes to: its lines are events.
 
 import Glibc
+import TestSupport
 
 final class Mailbox: Sendable {
     let path: String
@@ -23,12 +24,12 @@ final class Mailbox: Sendable {
             var line: [UInt8] = []
             while true {
                 let left = end - ContinuousClock.now
-                guard left > .zero else { return .failure(Late(what: "a line in \(path)")) }
+                guard left > .zero else { throw Late(what: "a line in \(path)") }
                 var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
                 guard unsafe poll(&entry, 1, Int32(max(1, left / .milliseconds(1)))) > 0 else { continue }
                 var byte: UInt8 = 0
                 guard unsafe read(descriptor, &byte, 1) == 1 else { continue }
-                if byte == UInt8(ascii: "\n") { return .success(String(decoding: line, as: UTF8.self)) }
+                if byte == UInt8(ascii: "\n") { return String(decoding: line, as: UTF8.self) }
                 line.append(byte)
             }
         }

@@ -1,6 +1,7 @@
 // A child process: an argument vector, a clean environment, three descriptors, and an end that is always collected.
 
 import Glibc
+import TestSupport
 
 struct SystemError: Error, CustomStringConvertible {
     let call: String

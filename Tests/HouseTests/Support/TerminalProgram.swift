@@ -2,6 +2,7 @@
 
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 /// `ringback` as a person runs it: all three streams are a terminal.

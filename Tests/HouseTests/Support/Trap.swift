@@ -1,6 +1,7 @@
 // A port of 127.0.0.1 where nobody is expected: it knows whether somebody came.
 
 import Glibc
+import TestSupport
 
 final class Trap: Sendable {
     let port: Int
@@ -29,10 +30,11 @@ final class Trap: Sendable {
     func hasVisitor(within bound: Duration = .zero) async throws -> Bool {
         try await onThread { [descriptor] in
             var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-            guard unsafe poll(&entry, 1, Int32(bound / .milliseconds(1))) > 0 else { return .success(false) }
+            guard unsafe poll(&entry, 1, Int32(bound / .milliseconds(1))) > 0 else { return false }
             let visitor = accept(descriptor, nil, nil)
+            guard visitor >= 0 else { throw SystemError(call: "accept", code: errno) }
             close(visitor)
-            return .success(true)
+            return true
         }
     }
 }

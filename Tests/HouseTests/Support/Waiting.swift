@@ -2,6 +2,7 @@
 
 import Glibc
 import Synchronization
+import TestSupport
 
 /// How long tests wait for what should come at once.
 enum Bound {
@@ -79,36 +80,6 @@ final class Watched<Value: Sendable>: Sendable {
             if let found = pick(value) { return found }
         }
         return nil
-    }
-}
-
-private final class ThreadBody: Sendable {
-    let run: @Sendable () -> Void
-    init(_ run: @escaping @Sendable () -> Void) { self.run = run }
-}
-
-/// Starts a thread for something that blocks.
-func startThread(_ body: @escaping @Sendable () -> Void) {
-    var thread = pthread_t()
-    let context = unsafe Unmanaged.passRetained(ThreadBody(body)).toOpaque()
-    let entry: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { context in
-        if let context = unsafe context {
-            unsafe Unmanaged<ThreadBody>.fromOpaque(context).takeRetainedValue().run()
-        }
-        return nil
-    }
-    if unsafe pthread_create(&thread, nil, entry, context) == 0 {
-        pthread_detach(thread)
-    } else {
-        // Too many threads: better late than never.
-        unsafe Unmanaged<ThreadBody>.fromOpaque(context).takeRetainedValue().run()
-    }
-}
-
-/// Runs what blocks on a thread of its own: those of the pool are few, and needed.
-func onThread<Value: Sendable>(_ body: @escaping @Sendable () -> Result<Value, any Error>) async throws -> Value {
-    try await withCheckedThrowingContinuation { continuation in
-        startThread { continuation.resume(with: body()) }
     }
 }
 

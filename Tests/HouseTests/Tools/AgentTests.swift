@@ -2,6 +2,7 @@
 
 import Glibc
 import StrictJSON
+import TestSupport
 import Testing
 
 @Suite struct `ringback agent` {
@@ -199,12 +200,11 @@ extension Stage {
     /// Waits until there is no such process. A zombie of nobody's counts as gone: its end is what was waited for.
     func eventuallyGone(_ pid: pid_t) async throws {
         let end = ContinuousClock.now + Bound.usual
-        try await onThread { () -> Result<Void, any Error> in
+        try await onThread {
             while let stat = FileTree.text(of: "/proc/\(pid)/stat"), !stat.contains(") Z ") {
-                guard ContinuousClock.now < end else { return .failure(Late(what: "the end of process \(pid)")) }
+                guard ContinuousClock.now < end else { throw Late(what: "the end of process \(pid)") }
                 poll(nil, 0, 5)
             }
-            return .success(())
         }
     }
 }

@@ -2,6 +2,7 @@ import Cryptography
 import HTTPMessages
 import Secrets
 import StrictJSON
+import TestSupport
 import Testing
 
 @testable import OAuth
@@ -58,7 +59,7 @@ import Testing
     @Test func `an assertion verifies with the published half, by an algorithm of the key`() throws {
         for (key, algorithm) in [
             (TestKey.p256, SignatureAlgorithm.es256), (TestKey.ed25519, .edDSA), (TestKey.rsa, .ps256),
-            (TestKey.p256PEM, .es256), (TestKey.rsaPEM, .rs256),
+            (TestKeyFile.p256, .es256), (TestKeyFile.rsa, .rs256),
         ] {
             let token = try #require(try parameters(key, metadata())["client_assertion"])
             #expect(try part(0, of: token)["alg"]?.string == algorithm.rawValue)
@@ -80,9 +81,9 @@ import Testing
 
     @Test func `the provider's word decides among what the key can do`() throws {
         let token = try #require(
-            try parameters(TestKey.rsaPEM, metadata(offering: ["ES256", "PS384", "PS256"]))["client_assertion"])
+            try parameters(TestKeyFile.rsa, metadata(offering: ["ES256", "PS384", "PS256"]))["client_assertion"])
         #expect(try part(0, of: token)["alg"] == "PS256")
-        for (key, offered) in [(TestKey.rsaPEM, ["ES256"]), (TestKey.rsa, ["RS256"]), (TestKey.p256, [])] {
+        for (key, offered) in [(TestKeyFile.rsa, ["ES256"]), (TestKey.rsa, ["RS256"]), (TestKey.p256, [])] {
             #expect(throws: OAuthError.self) { try parameters(key, metadata(offering: offered.map { .string($0) })) }
         }
     }
@@ -98,7 +99,7 @@ import Testing
                 key: ClientKey(parsing: Secret(key), keyID: keyID), metadata: metadata(), now: 1_000)
             return try part(0, of: #require(assertion.text(clientID: "me")).revealed())["kid"]
         }
-        #expect(try name(TestKey.rsaPEM, "k1") == "k1")
+        #expect(try name(TestKeyFile.rsa, "k1") == "k1")
         #expect(try name(TestKey.p256, "k1") == "k1")
         #expect(try name(TestKey.rsa, "r1") == "r1")
         #expect(throws: OAuthError.self) { try name(TestKey.rsa, "k1") }
@@ -107,7 +108,7 @@ import Testing
     @Test func `a certificate beside the key names it by its thumbprint, as Microsoft looks for it`() throws {
         let certificate = Array("not really a certificate, which nobody here needs to read".utf8)
         let block = "-----BEGIN CERTIFICATE-----\n\(Base64.encode(certificate))\n-----END CERTIFICATE-----\n"
-        for text in [block + TestKey.rsaPEM, TestKey.rsaPEM + "\n" + block + block.replacing("bm90", with: "AAAA")] {
+        for text in [block + TestKeyFile.rsa, TestKeyFile.rsa + "\n" + block + block.replacing("bm90", with: "AAAA")] {
             let token = try #require(try parameters(text, metadata())["client_assertion"])
             let header = try part(0, of: token)
             #expect(header["x5t#S256"]?.string == Base64URL.encode(Digest.sha256(certificate)))
@@ -116,7 +117,7 @@ import Testing
                 try part(0, of: #require(parameters(text, metadata(offering: ["RS256"]))["client_assertion"]))["alg"]
                     == "RS256")
         }
-        let token = try #require(try parameters(TestKey.p256PEM + "\n" + block, metadata())["client_assertion"])
+        let token = try #require(try parameters(TestKeyFile.p256 + "\n" + block, metadata())["client_assertion"])
         #expect(try part(0, of: token)["alg"] == "ES256")
     }
 
