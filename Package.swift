@@ -70,7 +70,8 @@ let package = Package(
         .target(name: "CSystemd"),
         library("Secrets"),
         library("StrictJSON"),
-        library("HTTPMessages", ["Secrets"]),
+        library("Encodings"),
+        library("HTTPMessages", ["Encodings", "Secrets"]),
         library("RingbackAPI", ["StrictJSON"]),
         // Level 1
         library("Cryptography", ["COpenSSL", "Secrets"]),
@@ -82,12 +83,12 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]
         ),
-        library("RingbackClient", ["RingbackAPI", "StrictJSON", "CLinux"]),
+        library("RingbackClient", ["RingbackAPI", "Encodings", "StrictJSON", "CLinux"]),
         library("DesktopBus", ["CSystemd", "COpenSSL", "Cryptography", "Secrets"]),
         library("Launcher", ["CLinux", "DesktopBus", "Secrets", "StrictJSON"]),
         library("Terminal"),
         library("SchemeRegistration", ["HTTPMessages"]),
-        library("Records", ["CLinux", "StrictJSON"]),
+        library("Records", ["CLinux", "Encodings", "StrictJSON"]),
         library("NetworkWatch", ["CLinux"]),
         // Level 2
         library("OAuth", ["Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]),
@@ -97,7 +98,7 @@ let package = Package(
         // Level 3
         library("SupabaseAuth", ["OAuth", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]),
         // Level 4
-        library("Configuration", ["OAuth", "SupabaseAuth", "HTTPMessages", "Secrets", "StrictJSON"]),
+        library("Configuration", ["OAuth", "SupabaseAuth", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
         library(
             "BrokerCore",
             [
@@ -112,7 +113,7 @@ let package = Package(
             "APIServer",
             [
                 "BrokerCore", "DeepLinks", "SupabaseAuth", "Records", "RingbackAPI", "LocalHTTP", "SessionVault",
-                "HTTPMessages", "Secrets", "StrictJSON",
+                "Encodings", "HTTPMessages", "Secrets", "StrictJSON",
             ]
         ),
         // Level 7: the executables, the only places where parts are joined.
@@ -131,8 +132,8 @@ let package = Package(
         .executableTarget(
             name: "ringback",
             dependencies: [
-                "RingbackClient", "RingbackAPI", "SchemeRegistration", "HTTPMessages", "StrictJSON", "Terminal",
-                "CLinux", arguments,
+                "RingbackClient", "RingbackAPI", "SchemeRegistration", "Encodings", "HTTPMessages", "StrictJSON",
+                "Terminal", "CLinux", arguments,
             ],
             swiftSettings: strict + staticExecutable.swift,
             linkerSettings: staticExecutable.linker
@@ -147,6 +148,7 @@ let package = Package(
         .target(name: "TestSupport", dependencies: ["StrictJSON"], path: "Tests/TestSupport", swiftSettings: strict),
         tests("SecretsTests", ["Secrets"]),
         tests("StrictJSONTests", ["StrictJSON"]),
+        tests("EncodingsTests", ["Encodings"]),
         tests("HTTPMessagesTests", ["HTTPMessages", "Secrets"]),
         tests("RingbackAPITests", ["RingbackAPI", "StrictJSON"]),
         tests("CryptographyTests", ["TestSupport", "Cryptography", "Secrets"]),

@@ -1,3 +1,4 @@
+internal import Encodings
 internal import OAuth
 internal import StrictJSON
 
@@ -126,7 +127,7 @@ extension ExposeConfiguration {
             var seconds: Int?
             switch node.value {
             case .integer(let number): seconds = number
-            case .string(let text): seconds = Reader.seconds(of: text)
+            case .string(let text): seconds = TimeSpan.seconds(of: text)
             default: break
             }
             guard let seconds, (1...longestLifetime).contains(seconds) else {
@@ -134,15 +135,6 @@ extension ExposeConfiguration {
                 return nil
             }
             return seconds
-        }
-
-        private static func seconds(of text: String) -> Int? {
-            let units: [Character: Int] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800]
-            guard let unit = text.last.flatMap({ units[$0] }), text.utf8.dropLast().allSatisfy({ 0x30...0x39 ~= $0 }),
-                let count = Int(text.dropLast())
-            else { return nil }
-            let (seconds, isTooMuch) = count.multipliedReportingOverflow(by: unit)
-            return isTooMuch ? nil : seconds
         }
     }
 }

@@ -1,3 +1,5 @@
+internal import Encodings
+
 /// An instant as `Date` says it: `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 section 5.6.7), the one form that servers
 /// send today.
 public enum HTTPDate {
@@ -15,36 +17,20 @@ public enum HTTPDate {
         guard parts.count == 3, time.count == 3, time[0] < 24, time[1] < 60, time[2] < 61, (1...31).contains(day),
             year >= 1970
         else { return nil }
-        return days(year, month + 1, day) * 86_400 + time[0] * 3_600 + time[1] * 60 + time[2]
+        return Calendar.day(year, month + 1, day) * 86_400 + time[0] * 3_600 + time[1] * 60 + time[2]
     }
 
     /// Unix seconds from 1970 on as `Date` says them.
     public static func text(of seconds: Int) -> String {
         let (day, time) = (max(0, seconds) / 86_400, max(0, seconds) % 86_400)
-        // The inverse of `days`: a year of the calendar that begins in March.
-        let shifted = day + 719_468
-        let dayOfEra = shifted % 146_097
-        let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let part = (5 * dayOfYear + 2) / 153
-        let month = part < 10 ? part + 3 : part - 9
-        let year = yearOfEra + shifted / 146_097 * 400 + (month <= 2 ? 1 : 0)
-        let date = "\(two(dayOfYear - (153 * part + 2) / 5 + 1)) \(months[month - 1]) \(year)"
+        let (year, month, number) = Calendar.date(ofDay: day)
+        let date = "\(two(number)) \(months[month - 1]) \(year)"
         // 1970-01-01 was a Thursday.
         let weekday = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"][day % 7]
         return "\(weekday), \(date) \(two(time / 3_600)):\(two(time / 60 % 60)):\(two(time % 60)) GMT"
     }
 
     private static func two(_ number: Int) -> String { number < 10 ? "0\(number)" : String(number) }
-
-    /// Days from 1970-01-01 in the Gregorian calendar, whose years begin in March here: a leap day is the last one.
-    private static func days(_ year: Int, _ month: Int, _ day: Int) -> Int {
-        let year = month <= 2 ? year - 1 : year
-        let era = year / 400
-        let yearOfEra = year - era * 400
-        let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
-        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
-    }
 
     private static func number(_ text: Substring) -> Int? {
         text.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int(text) : nil

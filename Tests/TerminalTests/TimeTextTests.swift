@@ -32,12 +32,4 @@ import Testing
         #expect(text.hasPrefix("2027-01-1") && text.hasSuffix(" " + TimeText.timeOfDay(1_800_000_000)))
         #expect(text.utf8.count == 19 && text < TimeText.dateAndTime(1_800_086_400))
     }
-
-    @Test(arguments: [("90s", 90), ("15m", 900), ("8h", 28_800), ("7d", 604_800), ("2w", 1_209_600), ("0s", 0)])
-    func `a span is read as people type it`(text: String, seconds: Int) {
-        #expect(TimeText.seconds(ofSpan: text) == seconds)
-    }
-
-    @Test(arguments: ["", "s", "8", "8 h", "-1s", "+1s", "1.5h", "8H", "٣s", "9223372036854775807w"])
-    func `anything else is no span`(text: String) { #expect(TimeText.seconds(ofSpan: text) == nil) }
 }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Encodings
 import RingbackAPI
 import RingbackClient
 import StrictJSON
@@ -55,7 +56,7 @@ struct ExposeCreate: ParsableCommand {
         if let scope, scope.allSatisfy({ $0 == " " }) {
             throw ValidationError("--scope is empty; leave it out for no ceiling.")
         }
-        if let ttl, TimeText.seconds(ofSpan: ttl) == nil {
+        if let ttl, TimeSpan.seconds(of: ttl) == nil {
             throw ValidationError("--ttl is a span such as 90s, 15m, 8h or 7d.")
         }
     }
@@ -66,7 +67,7 @@ struct ExposeCreate: ParsableCommand {
                 .init("name", .string(name)), .init("accounts", .array(account.map { .string($0) })),
             ])
             body["scope"] = scope.map { .string($0) }
-            body["ttl"] = ttl.flatMap { TimeText.seconds(ofSpan: $0) }.map { .integer($0) }
+            body["ttl"] = ttl.flatMap { TimeSpan.seconds(of: $0) }.map { .integer($0) }
             if !allowUid.isEmpty { body["allow_uids"] = .array(allowUid.map { .integer(Int($0)) }) }
             body["flatpak"] = flatpak.map { .string($0) }
             let socket: JSON

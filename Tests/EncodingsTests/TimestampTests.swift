@@ -1,6 +1,5 @@
+import Encodings
 import Testing
-
-@testable import Records
 
 @Suite struct `Timestamps` {
     static let instants: [(Int, String)] = [

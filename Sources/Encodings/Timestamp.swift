@@ -5,7 +5,7 @@ public enum Timestamp {
         let bounded = min(max(seconds, -62_167_219_200), 253_402_300_799)
         let days = bounded >= 0 ? bounded / 86_400 : (bounded - 86_399) / 86_400
         let rest = bounded - days * 86_400
-        let (year, month, day) = date(ofDay: days)
+        let (year, month, day) = Calendar.date(ofDay: days)
         return "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))T"
             + "\(padded(rest / 3_600, 2)):\(padded(rest / 60 % 60, 2)):\(padded(rest % 60, 2))Z"
     }
@@ -17,10 +17,10 @@ public enum Timestamp {
             bytes[10] | 0x20 == UInt8(ascii: "t"), bytes[13] == 0x3A, bytes[16] == 0x3A,
             let year = number(bytes[0..<4]), let month = number(bytes[5..<7]), let day = number(bytes[8..<10]),
             let hour = number(bytes[11..<13]), let minute = number(bytes[14..<16]), let second = number(bytes[17..<19]),
-            (1...12).contains(month), day >= 1, day <= length(ofMonth: month, year), hour < 24, minute < 60,
+            (1...12).contains(month), day >= 1, day <= Calendar.length(ofMonth: month, year), hour < 24, minute < 60,
             second <= 60, let offset = offset(bytes[19...])
         else { return nil }
-        return self.day(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second - offset
+        return Calendar.day(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second - offset
     }
 
     /// What follows the seconds: a fraction, then `Z` or `+01:00`. In seconds east.
@@ -37,37 +37,6 @@ public enum Timestamp {
             let hours = number(parts[1..<3]), let minutes = number(parts[4..<6]), hours < 24, minutes < 60
         else { return nil }
         return (parts[0] == 0x2D ? -1 : 1) * (hours * 3_600 + minutes * 60)
-    }
-
-    // MARK: The calendar
-
-    /// Days since 1970 of a date, in the proleptic Gregorian calendar: years begin in March, so that the leap day is
-    /// the last one.
-    private static func day(_ year: Int, _ month: Int, _ day: Int) -> Int {
-        let shifted = month > 2 ? year : year - 1
-        let era = (shifted >= 0 ? shifted : shifted - 399) / 400
-        let yearOfEra = shifted - era * 400
-        let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
-        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
-    }
-
-    private static func date(ofDay days: Int) -> (year: Int, month: Int, day: Int) {
-        let shifted = days + 719_468
-        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
-        let dayOfEra = shifted - era * 146_097
-        let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let shiftedMonth = (5 * dayOfYear + 2) / 153
-        let month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
-        return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * shiftedMonth + 2) / 5 + 1)
-    }
-
-    private static func length(ofMonth month: Int, _ year: Int) -> Int {
-        switch month {
-        case 2: year.isMultiple(of: 4) && (!year.isMultiple(of: 100) || year.isMultiple(of: 400)) ? 29 : 28
-        case 4, 6, 9, 11: 30
-        default: 31
-        }
     }
 
     private static func number(_ digits: ArraySlice<UInt8>) -> Int? {
