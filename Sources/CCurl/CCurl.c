@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What is used of libcurl, by the types of its own header: a door that does not fit does not compile.
+// The functions of libcurl that are used, with the types of its own header: a wrapper with wrong types does not
+// compile.
 #define FUNCTIONS(EACH)                                                                                                \
     EACH(global_init_mem)                                                                                              \
     EACH(version_info)                                                                                                 \
@@ -34,7 +35,7 @@ static struct {
 #undef MEMBER
 } curl;
 
-// Every block that libcurl gives back is zeroed first.
+// Every block that libcurl frees is zeroed first.
 static void erasing_free(void *block) {
     if (block == NULL) return;
     explicit_bzero(block, malloc_usable_size(block));
@@ -53,7 +54,7 @@ static void *erasing_realloc(void *block, size_t size) {
 }
 
 bool ccurl_load(void) {
-    // The version 4 of its binary interface has stood since 2006. Never unloaded.
+    // The binary interface has had version 4 since 2006. The library is never unloaded.
     void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) return false;
 #define LOAD(name)                                                                                                     \
@@ -70,7 +71,7 @@ const char *ccurl_easy_strerror(CURLcode code) { return curl.easy_strerror(code)
 
 const char *ccurl_authority_file(void) {
     const curl_version_info_data *version = curl.version_info(CURLVERSION_SEVENTH);
-    // The seventh version of the structure is the first with this member.
+    // The member `cainfo` exists since the seventh version of the structure.
     return version != NULL && version->age >= CURLVERSION_SEVENTH ? version->cainfo : NULL;
 }
 
@@ -88,7 +89,7 @@ CURLcode ccurl_set_blob(CURL *easy, CURLoption option, void *bytes, size_t count
     struct curl_blob blob = {.data = bytes, .len = count, .flags = CURL_BLOB_COPY};
     return curl.easy_setopt(easy, option, &blob);
 }
-// Loopback, link-local and unspecified addresses, those of IPv4 within IPv6 included.
+// Loopback, link-local and unspecified addresses, also when mapped into IPv6 (::ffff:a.b.c.d).
 static bool is_inside(const struct sockaddr *address) {
     if (address->sa_family == AF_INET) {
         const unsigned char *bytes = (const unsigned char *)&((const struct sockaddr_in *)address)->sin_addr;
@@ -101,7 +102,8 @@ static bool is_inside(const struct sockaddr *address) {
     return six->s6_addr[12] == 0 || six->s6_addr[12] == 127 || (six->s6_addr[12] == 169 && six->s6_addr[13] == 254);
 }
 
-// An address of one of this machine's interfaces: what listens on all of them answers there as it does on loopback.
+// True for an address of one of this machine's interfaces. A server that listens on all interfaces is reachable there
+// as it is on loopback.
 static bool is_own(const struct sockaddr *address) {
     struct ifaddrs *interfaces;
     if (getifaddrs(&interfaces) != 0) return false;

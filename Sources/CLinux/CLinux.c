@@ -36,7 +36,7 @@ int clinux_refuse_dumps(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 ?
 
 int clinux_die_with_parent(int signal) { return prctl(PR_SET_PDEATHSIG, signal, 0, 0, 0) == 0 ? 0 : errno; }
 
-// Asks for the one socket whose local end is the client's address and whose remote end is ours.
+// Queries the one socket whose local end is the client's address and whose remote end is ours.
 static int ask_sock_diag(int netlink, int family, const uint8_t *client_address, uint16_t client_port,
                          const uint8_t *server_address, uint16_t server_port) {
     struct {
@@ -87,8 +87,9 @@ int clinux_tcp_socket_owner(int family, const uint8_t *client_address, uint16_t 
             result = EPROTO;
         } else {
             const struct inet_diag_msg *found = NLMSG_DATA(&answer.header);
-            // Where there is no such connection the kernel answers with a socket that listens on the client's port.
-            // A socket that is only being connected has taken the place of the one that sent something.
+            // If there is no such connection, the kernel may report a socket that listens on the client's port; the
+            // ports are compared for this reason. A socket that is still connecting is not the one that sent the
+            // request: it has reused the address.
             if (found->id.idiag_sport != htons(client_port) || found->id.idiag_dport != htons(server_port) ||
                 (server_port != 0 && found->idiag_state != TCP_ESTABLISHED)) {
                 result = ENOENT;
@@ -137,9 +138,9 @@ int clinux_read_network_news(int descriptor) {
             return news;
         }
         if (count == 0) return news;
-        // Only the kernel tells news; a process that sends something is not believed.
+        // Only messages of the kernel count. Another process could send forged ones.
         if (sender.nl_pid != 0) continue;
-        // Signed: the last message may end before its alignment does.
+        // Signed, because the last message may end before its alignment does, which makes the rest negative.
         int left = (int)count;
         for (struct nlmsghdr *header = &message.header; NLMSG_OK(header, left); header = NLMSG_NEXT(header, left)) {
             if (header->nlmsg_type == RTM_NEWADDR || header->nlmsg_type == RTM_NEWROUTE) news++;
@@ -149,17 +150,18 @@ int clinux_read_network_news(int descriptor) {
 
 void clinux_hold_little_memory(void) {
     mallopt(M_ARENA_MAX, 2);
-    // Set by hand, the two stay as they are: left alone, one large block makes malloc keep megabytes for the next one.
+    // Fixed values. By default malloc raises both thresholds after a large block is freed and then keeps megabytes.
     mallopt(M_MMAP_THRESHOLD, 128 * 1024);
     mallopt(M_TRIM_THRESHOLD, 128 * 1024);
 }
 
 void clinux_give_memory_back(void) { malloc_trim(0); }
 
-// Between fork and exec only what is async-signal-safe: other threads may hold locks that nobody here will release.
+// Between fork and exec only async-signal-safe functions may be called: another thread may have held a lock at the
+// fork, and in the child nothing releases it.
 static void become(const char *path, char *const arguments[], char *const environment[],
                    const char *const directories[], int report) {
-    // Before its standard descriptors are replaced, the report's must be none of them.
+    // The report's descriptor must not be 0, 1 or 2, which are replaced next.
     int code = 0;
     int moved = fcntl(report, F_DUPFD_CLOEXEC, 3);
     int null = open("/dev/null", O_RDWR);
@@ -167,7 +169,7 @@ static void become(const char *path, char *const arguments[], char *const enviro
     for (int standard = 0; standard < 3; standard++) {
         if (null != standard && dup2(null, standard) < 0) _exit(127);
     }
-    // Everything else is close-on-exec already; this is for what is not ours.
+    // Our own descriptors are close-on-exec already. This covers those that libraries opened.
     (void)close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
     umask(022);
     for (const char *const *directory = directories; *directory != NULL && chdir(*directory) != 0;) directory++;
@@ -186,7 +188,7 @@ int clinux_start_detached(const char *path, char *const arguments[], char *const
                           const char *const directories[]) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return errno;
-    // No handler of ours runs in the child.
+    // Signals are blocked so that none of our handlers runs in the child.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -215,7 +217,7 @@ int clinux_start_detached(const char *path, char *const arguments[], char *const
 }
 
 void clinux_forget_argument(int index) {
-    // The kernel lays the arguments out one after another, and the C library has kept where the first one begins.
+    // The kernel stores the arguments one after another, and `program_invocation_name` points to the first.
     char *argument = program_invocation_name;
     for (; argument != NULL && index > 0; index--) argument += strlen(argument) + 1;
     if (argument != NULL) memset(argument, 0, strlen(argument));

@@ -4,7 +4,8 @@
 #include <pthread.h>
 #include <string.h>
 
-// What is used of libsystemd, by the types of its own header: a door that does not fit does not compile.
+// The functions of libsystemd that are used, with the types of its own header: a wrapper with wrong types does not
+// compile.
 #define FUNCTIONS(EACH)                                                                                                \
     EACH(new)                                                                                                          \
     EACH(set_address)                                                                                                  \
@@ -45,7 +46,7 @@ static struct {
 } bus_functions;
 
 static void load(void) {
-    // The version 0 of its binary interface has stood since 2013. Never unloaded.
+    // The binary interface has had version 0 since 2013. The library is never unloaded.
     void *library = dlopen("libsystemd.so.0", RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) return;
 #define LOAD(name)                                                                                                     \
@@ -93,7 +94,7 @@ int csystemd_call(sd_bus *bus, sd_bus_message *message, uint64_t microseconds, c
     sd_bus_error refusal = SD_BUS_ERROR_NULL;
     int result = bus_functions.call(bus, message, microseconds, &refusal, answer);
     error[0] = 0;
-    // The name alone: the sentence that comes with it is whatever the other side wrote.
+    // Only the error's name is copied. Its message is arbitrary text of the other process.
     if (refusal.name != NULL) {
         strncpy(error, refusal.name, capacity - 1);
         error[capacity - 1] = 0;

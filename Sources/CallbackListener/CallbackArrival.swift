@@ -1,10 +1,11 @@
-// What stands between the listener, which knows nothing of OAuth, and whoever does.
+// The values that pass between the listener, which has no OAuth code, and the broker.
 
-/// A request that came the right way to a place where a flow waits. It holds a code: it prints as nothing.
+/// A request that passed all checks of the listener and matches the redirect URI of a pending flow. It contains a code,
+/// so it prints as `<callback>`.
 public struct CallbackArrival: Sendable, CustomStringConvertible, CustomReflectable {
-    /// The callback URL: the redirect URI as it was opened, with the query that arrived.
+    /// The callback URL: the redirect URI with the query that arrived.
     public let url: String
-    /// The body of a `form_post`, undecoded; nil for a GET.
+    /// The body of a `form_post` response, undecoded; nil for a GET.
     public let form: [UInt8]?
 
     public init(url: String, form: [UInt8]?) {
@@ -16,24 +17,24 @@ public struct CallbackArrival: Sendable, CustomStringConvertible, CustomReflecta
     public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// A request for an address that a program was to open, by its key: see ``CallbackBinding/entrance(key:beside:peerUIDs:)``.
+/// A request for a start address of ours, with its key, see ``CallbackBinding/entrance(key:beside:peerUIDs:)``.
 public enum EntranceVisit: Sendable, Equatable {
-    /// A top-level navigation of a user who may.
+    /// A top-level navigation of an allowed user.
     case opened(key: String)
-    /// Another user's GET, or one whose connection was gone: nobody's. It changes nothing.
+    /// A GET of another user, or on a connection that is closed already, so its user is unknown. It changes nothing.
     case foreign(key: String, uid: UInt32?)
 }
 
-/// What became of an arrival, as far as the browser is concerned.
+/// The result of a callback, as far as the browser's page shows it.
 public enum CallbackOutcome: Sendable, Equatable {
     /// The sign-in is done.
     case completed
     /// The sign-in has ended without a session.
     case failed
-    /// It was the first of two that a person is sent with, and says no more than that.
+    /// The first of two confirmations that are needed, for example when an e-mail address is changed.
     case noted
-    /// It came by the link of an older message; a newer one is awaited.
+    /// It came from a link in an older message; the flow waits for the link in a newer one.
     case outdated
-    /// It belonged to no pending flow and changed nothing.
+    /// It matched no pending flow and changed nothing.
     case unknown
 }

@@ -1,5 +1,5 @@
-// What is sent to the provider as redirect URI, what the browser puts into the Host field, and what is bound: three
-// views of one text. They are derived here, once, so that they cannot disagree.
+// The redirect URI that is sent to the provider, the Host field that the browser sends, and the address that is bound
+// are derived here from one text, so that they cannot differ.
 
 internal import HTTPMessages
 
@@ -10,9 +10,9 @@ enum Family: Sendable, Hashable, CaseIterable {
     var address: String { self == .ipv4 ? "127.0.0.1" : "::1" }
 }
 
-/// A redirect URI to listen behind: where, and on which terms.
+/// A redirect URI to listen at, and which requests are accepted there.
 public struct CallbackBinding: Sendable, Equatable {
-    /// `http://HOST:` and what follows the port.
+    /// `http://HOST:`, and the text after the port.
     private let prefix: String
     private let suffix: String
     private let statesPort: Bool
@@ -21,18 +21,19 @@ public struct CallbackBinding: Sendable, Equatable {
 
     /// The port; 0 for a free one.
     let port: Int
-    /// What the browser asks for: an empty path is `/` to it (RFC 9110 section 4.2.3).
+    /// The path that the browser requests: `/` for an empty path (RFC 9110 section 4.2.3).
     let path: String
     let families: Set<Family>
-    /// `form_post` answers are taken here.
+    /// True if POST requests with a form are accepted (`form_post`).
     public var acceptsPost: Bool
-    /// Whose connections count, beside the daemon's own user (a browser in a container that maps users).
+    /// Users whose connections are accepted, besides the daemon's own (a browser in a container that maps users).
     public var peerUIDs: Set<UInt32>
-    /// Nil for a redirect URI: what is served here is a way out, not a way in.
+    /// The key of a start address; nil for a redirect URI.
     private(set) var entranceKey: String?
 
-    /// Reads a redirect URI. A free port is asked for by `{port}` or `0` in the port's place; everything else is kept
-    /// byte for byte, since providers compare it so. `localhost` is both 127.0.0.1 and ::1 (RFC 8252 section 8.3).
+    /// Reads a redirect URI. `{port}` or `0` in the port's place asks for a free port. Everything else is kept byte for
+    /// byte, since providers compare it that way. `localhost` means both 127.0.0.1 and ::1 (RFC 8252 section 8.3).
+    /// Throws `unsuitable`.
     public init(
         parsing redirectURI: String, acceptsPost: Bool = false, peerUIDs: Set<UInt32> = []
     ) throws(CallbackListenerError) {
@@ -74,20 +75,22 @@ public struct CallbackBinding: Sendable, Equatable {
         self.peerUIDs = peerUIDs
     }
 
-    /// The default: a free port of 127.0.0.1.
+    /// The default redirect URI: a free port of 127.0.0.1. Throws `unsuitable` for an invalid path.
     public init(path: String, acceptsPost: Bool = false, peerUIDs: Set<UInt32> = []) throws(CallbackListenerError) {
         try self.init(parsing: "http://127.0.0.1:{port}\(path)", acceptsPost: acceptsPost, peerUIDs: peerUIDs)
     }
 
     static let entrancePath = "/start/"
 
-    /// An address that a program is to open, `http://127.0.0.1:PORT/start/KEY`: it answers with a redirect to a page
-    /// whose address no argument list has seen. The port is the redirect URI's where that is one of 127.0.0.1, so that
-    /// whoever forwards or publishes one port needs no other; else a free one.
+    /// A start address `http://127.0.0.1:PORT/start/KEY`, which a program opens in the browser. The response redirects
+    /// to the authorization URL, so that this URL appears in no argument list, which every user of the machine can
+    /// read. If the redirect URI is at 127.0.0.1 or localhost, the start address uses the same port, so that a user who
+    /// forwards or publishes ports needs only one. Otherwise it uses a free port. Throws `unsuitable` if the key is not
+    /// base64url.
     ///
     /// - Parameters:
-    ///   - key: of base64url, and secret until it is used.
-    ///   - redirectURI: as ``LoopbackListener/open(_:)`` gave it, or one that is no loopback address.
+    ///   - key: base64url; must stay secret until it is used.
+    ///   - redirectURI: the result of ``LoopbackListener/open(_:)``, or a redirect URI that is no loopback address.
     public static func entrance(
         key: String, beside redirectURI: String, peerUIDs: Set<UInt32> = []
     ) throws(CallbackListenerError) -> CallbackBinding {
@@ -101,14 +104,14 @@ public struct CallbackBinding: Sendable, Equatable {
         return binding
     }
 
-    /// As it is to be sent.
+    /// The redirect URI with the port filled in, as it is sent to the provider.
     func redirectURI(port: Int) -> String { statesPort ? "\(prefix)\(port)\(suffix)" : prefix + suffix }
 
-    /// The Host field of a genuine callback: the scheme's own port is left out by browsers.
+    /// The Host field of a genuine callback. Browsers leave out the default port 80.
     func authority(port: Int) -> String { port == 80 ? host : "\(host):\(port)" }
 
     private static func replacingPlaceholder(in text: String) -> String {
-        // Only in the port's place: a path may not hold braces at all.
+        // Only in the port's place. A path cannot contain braces.
         guard let range = text.firstRange(of: ":{port}") else { return text }
         return text[..<range.lowerBound] + ":0" + text[range.upperBound...]
     }

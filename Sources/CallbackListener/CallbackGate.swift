@@ -1,47 +1,49 @@
-// The checks of a request, in their order. Each of them stops somebody: another user of the machine, a web page whose
-// name was rebound to this address, a page that loads the address as an image or frame, a browser that looks ahead.
-// Whoever is stopped learns nothing: neither that a flow waits, nor where.
+// The checks of a request, in order. They reject: other users of the machine; a web page whose name was rebound to this
+// address (DNS rebinding); a page that loads the address as an image or a frame; a browser that prefetches. The
+// responses do not show whether a flow is pending or where.
 
 internal import HTTPMessages
 internal import LocalHTTP
 
-/// One open port: the redirect URIs that flows wait behind.
+/// One open port and the redirect URIs of the pending flows at it.
 struct CallbackPort: Sendable {
     struct Place: Hashable, Sendable {
-        /// The Host field.
+        /// The value of the Host field.
         let authority: String
         let path: String
     }
     struct Waiting: Sendable {
         /// The redirect URI without its query.
         var base: String
-        /// The flows that wait; 0 for a while after the last.
+        /// The number of pending flows; 0 for a while after the last one.
         var count = 1
-        /// Changes whenever a flow comes or goes: an older timer's time is over.
+        /// Increased whenever a flow is added or removed. A timer with an older value does nothing.
         var generation = 0
         var acceptsPost: Bool
         var peerUIDs: Set<UInt32>
-        /// Of an address that leads out: see ``CallbackBinding/entrance(key:beside:peerUIDs:)``.
+        /// The key of a start address, see ``CallbackBinding/entrance(key:beside:peerUIDs:)``.
         var entranceKey: String?
     }
 
     let number: Int
-    /// Opened for whoever needs any port, and shared among them.
+    /// Opened for a redirect URI without a fixed port. Such a port is shared.
     let isFree: Bool
     var families: Set<Family> = []
     var waiting: [Place: Waiting] = [:]
-    /// The Host fields of all redirect URIs since the port was opened, with the families they were bound on.
+    /// The Host fields of all redirect URIs since the port was opened, with the address families that they were bound
+    /// on.
     var authorities: [String: Set<Family>] = [:]
 }
 
-/// Judges requests to one port.
+/// Checks the requests to one port.
 struct CallbackGate {
     enum Verdict {
         case refused(Int)
         case page(ServerResponse)
         case callback(CallbackArrival)
         case entrance(EntranceVisit)
-        /// Nothing waits there; its query may hold a code, and must not stay in the browser's address line.
+        /// A request with a query to a path without a pending flow. The query may contain a code, so the browser is
+        /// redirected to remove it from the address bar.
         case astray
     }
 
@@ -49,28 +51,29 @@ struct CallbackGate {
     /// The daemon's own user.
     let user: UInt32
 
-    /// What to do with a request. `owner` is the uid of the client's socket, nil if it is nobody's.
+    /// Checks a request. `owner` is the uid that owns the client's socket; nil if it is unknown.
     func judge(_ request: ServerRequest, owner: UInt32?) -> Verdict {
         let hosts = request.fields[all: "Host"]
         let place = CallbackPort.Place(authority: hosts.first ?? "", path: request.path)
         let waiting = port.waiting[place]
-        // State is not secret from other users of the machine; the right to a socket is.
+        // Other users of the machine may learn the state from an argument list, but they cannot own a socket of this
+        // user.
         guard let owner, owner == user || waiting?.peerUIDs.contains(owner) == true else {
             guard request.method == "GET", let key = waiting?.entranceKey else { return .refused(404) }
             return .entrance(.foreign(key: key, uid: owner))
         }
-        // DNS rebinding: a page at evil.example that became 127.0.0.1 still says evil.example here.
+        // DNS rebinding: the name evil.example may resolve to this address, but the Host field still says evil.example.
         guard hosts.count == 1, port.authorities[place.authority]?.contains(request.family) == true else {
             return .refused(421)
         }
-        // A service worker would outlive the flow and see the next program's requests on this port.
+        // A service worker would outlive the flow and see later requests to this port, also those of other programs.
         guard !request.fields.contains("Service-Worker") else { return .refused(404) }
         switch request.method {
         case "GET": break
         case "POST" where waiting?.acceptsPost == true: break
         default: return .refused(405)
         }
-        // Not 403: a page that probes must not learn from the difference where a flow waits.
+        // 404, not 403: a page that probes must not learn from the status where a flow is pending.
         guard isTopLevelNavigation(request.fields), !isLookingAhead(request.fields) else { return .refused(404) }
         guard let waiting else {
             if let page = CallbackPages.own[place.path] { return .page(page) }
@@ -83,13 +86,14 @@ struct CallbackGate {
         return .callback(CallbackArrival(url: url, form: request.body))
     }
 
-    /// Fetch Metadata: browsers say what a request is for, and no page can make them lie.
+    /// Browsers describe a request in the Fetch Metadata fields, which a page cannot set. Requests without these fields
+    /// pass.
     private func isTopLevelNavigation(_ fields: HTTPFields) -> Bool {
         fields[all: "Sec-Fetch-Mode"].allSatisfy { $0 == "navigate" }
             && fields[all: "Sec-Fetch-Dest"].allSatisfy { $0 == "document" }
     }
 
-    /// Prefetching and prerendering, in the words of browsers old and new.
+    /// True for prefetching and prerendering, by the fields of old and new browsers.
     private func isLookingAhead(_ fields: HTTPFields) -> Bool {
         ["Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"].contains { name in
             fields[all: name].contains { value in
@@ -107,7 +111,7 @@ struct CallbackGate {
 }
 
 extension ServerRequest {
-    /// Which of our sockets it came to.
+    /// The address family of our socket that the request came to.
     fileprivate var family: Family {
         if case .network(_, _, let server, _) = peer, server.count == 16 { .ipv6 } else { .ipv4 }
     }

@@ -1,14 +1,14 @@
-// Every failure comes before the browser opens, and says what to do.
+// These errors occur before the browser is opened.
 
 import Glibc
 
-/// Why a redirect URI cannot be listened behind. `errno` values are the system's.
+/// Why no listener can be opened for a redirect URI. `errno` values are the system's.
 public enum CallbackListenerError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// The port is taken; the uid that holds it, where the kernel tells.
+    /// Another program uses the port; `holder` is its uid, if the kernel tells it.
     case portInUse(port: Int, holder: UInt32?)
-    /// Not a redirect URI for a loopback listener; the sentence says why.
+    /// The redirect URI cannot be used with a loopback listener; `reason` says why.
     case unsuitable(reason: String)
-    /// No more flows: the daemon is ending.
+    /// The daemon is shutting down and opens no more listeners.
     case shuttingDown
     /// A system call failed.
     case system(call: String, errno: Int32)

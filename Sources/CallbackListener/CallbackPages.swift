@@ -1,10 +1,10 @@
-// Nothing from outside is ever put into a page, and every page and refusal carries the same fields. Clear-Site-Data is
-// left out: browsers would clear what other programs keep for 127.0.0.1, and no-store leaves nothing of ours to clear.
+// Pages contain no text from requests, and all responses have the same security fields. Clear-Site-Data is not sent:
+// browsers would delete what other programs store for 127.0.0.1, and with no-store nothing of ours is stored.
 
 internal import HTTPMessages
 internal import LocalHTTP
 
-/// Everything that a browser can get from the listener.
+/// All responses that the listener sends to a browser.
 enum CallbackPages {
     static let donePath = "/done"
     static let failedPath = "/failed"
@@ -37,24 +37,24 @@ enum CallbackPages {
     /// Every page that the listener has, by its path.
     static let own = [donePath: done, failedPath: failed, notedPath: noted, outdatedPath: outdated]
 
-    /// The one answer to whatever is not a genuine callback: it says nothing about what is.
+    /// The response to every request that is not a genuine callback. It does not tell whether a flow is pending.
     static let notFound = page(
         404, title: "Not found", heading: "Not found", text: "Nothing waits at this address.")
 
-    /// The answer to whoever comes to an address that leads nowhere any more.
+    /// The response at a start address that was used already or has expired.
     static let used = page(
         410, title: "Used already", heading: "This address works once",
         text: "If the sign-in page is not open in another tab, go back to the program that asked you to sign in.")
 
-    /// Sends the browser to ``notFound``, at an address without whatever came in the query.
+    /// Redirects the browser to an address without the query, where it gets ``notFound``.
     static let away = seeOther("/unknown")
 
-    /// Sends the browser away from the address that holds the code, so that it stays in no history and no Referer.
+    /// Redirects the browser from the address with the code, so that the code is in no history and no Referer field.
     static func seeOther(_ path: String) -> ServerResponse {
         ServerResponse(status: 303, fields: fields([("Location", path)]))
     }
 
-    /// The answer to a request that broke a rule.
+    /// The response to a request that failed a check.
     static func refusal(_ status: Int) -> ServerResponse {
         switch status {
         case 404: notFound

@@ -1,21 +1,22 @@
-// A port is open while a flow waits behind it, and a minute longer for the last page; never before, never after.
-// It is bound once and kept: whoever probes for a free port and binds it later lets somebody else in between.
+// A port is open while a flow is pending at it, and a minute longer to serve the last page. The port is bound once and
+// kept: if it were probed first and bound later, another program could bind it in between.
 
 public import LocalHTTP
 public import ServiceLifecycle
 internal import Synchronization
 
-/// The loopback end of redirect URIs: one listener for all flows, on as many ports as they need.
+/// The loopback listener for redirect URIs: one for all flows, on as many ports as they need.
 public final class LoopbackListener: Service {
-    /// Told of every arrival. Its task is cancelled when the browser goes away: what must be finished even then needs a
+    /// Handles a callback. The task is cancelled when the browser disconnects, so work that must be finished needs a
     /// task of its own.
     public typealias Delivery = @Sendable (CallbackArrival) async -> CallbackOutcome
 
-    /// Told of every visit of an entrance. Gives the page that the browser goes on to; nil if it leads nowhere.
+    /// Handles a visit of a start address. Returns the URL to redirect the browser to; nil if the address is no longer
+    /// valid.
     public typealias Visit = @Sendable (EntranceVisit) async -> String?
 
-    /// One opening or closing at a time. The desk has a lock of its own: binding waits for the server's thread, and
-    /// that thread may be the one that asks for ``listeners``.
+    /// Serializes opening and closing. ``PendingCallbacks`` has a separate lock: binding waits for the server's thread,
+    /// and that thread may need ``listeners`` meanwhile.
     private let doors = Mutex(())
     private let desk: PendingCallbacks
     private let server: HTTPServer
@@ -24,8 +25,8 @@ public final class LoopbackListener: Service {
     private let released: AsyncStream<PendingCallbacks.Release>.Continuation
 
     /// - Parameters:
-    ///   - linger: how long the last pages of a port are served after the last flow: a person reloads them.
-    ///   - ownerOf: the uid of a client's socket; nil is nobody.
+    ///   - linger: how long a port's last pages are served after its last flow, because users reload them.
+    ///   - ownerOf: the uid that owns a client's socket; nil if it is unknown.
     ///   - visit: see ``Visit``.
     ///   - deliver: see ``Delivery``.
     public init(
@@ -39,8 +40,8 @@ public final class LoopbackListener: Service {
         (releases, released) = AsyncStream.makeStream()
     }
 
-    /// A browser sends its one request at once; whoever does not gives way. With it come the cookies of every program
-    /// that was ever at this address, whatever its port.
+    /// A browser sends its one request at once; other connections are closed when the limit is reached. The head may be
+    /// large, because browsers send the cookies of all programs that used this host, whatever their port.
     private static let limits: ServerLimits = {
         var limits = ServerLimits()
         limits.maxHead = 65_536
@@ -51,11 +52,11 @@ public final class LoopbackListener: Service {
         return limits
     }()
 
-    /// The addresses that are listened at: `127.0.0.1:PORT`, `[::1]:PORT`.
+    /// The addresses that the listener is bound to: `127.0.0.1:PORT`, `[::1]:PORT`.
     public var listeners: [String] { desk.addresses }
 
-    /// Makes a redirect URI or an entrance reachable and returns it as it is to be sent. The port is bound and listened at before this
-    /// returns. Balanced by ``close(_:)``: equal redirect URIs are counted.
+    /// Binds and listens for a redirect URI or a start address before it returns. Returns the address with its port.
+    /// Each call needs a call of ``close(_:)``; equal redirect URIs are counted. Throws ``CallbackListenerError``.
     public func open(_ binding: CallbackBinding) throws(CallbackListenerError) -> String {
         let result: Result<String, CallbackListenerError> = doors.withLock { _ in
             Result { () throws(CallbackListenerError) in
@@ -66,13 +67,13 @@ public final class LoopbackListener: Service {
         return try result.get()
     }
 
-    /// No flow waits behind this redirect URI any more. When it was the port's last, the port closes after a while.
+    /// Removes one flow from a redirect URI. After the port's last flow the port closes when ``linger`` has passed.
     public func close(_ redirectURI: String) {
         guard let release = desk.remove(redirectURI) else { return }
         released.yield(release)
     }
 
-    /// Serves until cancelled or gracefully shut down; then all ports are closed at once.
+    /// Serves until it is cancelled or gracefully shut down. Then all ports are closed at once. Never throws.
     public func run() async throws {
         defer { desk.shutDown() }
         try await withThrowingDiscardingTaskGroup { group in
@@ -102,14 +103,15 @@ public final class LoopbackListener: Service {
 
     // MARK: Binding
 
-    /// The port, open on all families of the binding.
+    /// Opens the port on all address families of the binding and returns its number.
     private func bind(_ binding: CallbackBinding) throws(CallbackListenerError) -> Int {
         guard binding.port == 0 else {
             try bind(binding.port, on: binding.families)
             return binding.port
         }
         if let port = desk.sharedPort(on: binding.families) { return port }
-        // A port that is free in one family need not be in the other: somebody may sit on it to catch the code.
+        // A port that is free in one family may be taken in the other, for example by a program that wants to catch the
+        // code.
         var failure = CallbackListenerError.portInUse(port: 0, holder: nil)
         for _ in 0..<16 {
             let first = binding.families.contains(.ipv4) ? Family.ipv4 : .ipv6
@@ -126,13 +128,13 @@ public final class LoopbackListener: Service {
         throw failure
     }
 
-    /// Opens what is not open yet of a fixed port: all of it or nothing.
+    /// Opens a fixed port on the families where it is not open yet. If one fails, newly opened ones are closed again.
     private func bind(_ port: Int, on families: Set<Family>) throws(CallbackListenerError) {
         let standing = desk.families(of: port)
         do throws(CallbackListenerError) {
             for family in families.subtracting(standing) { _ = try listen(family, port) }
         } catch {
-            // What others wait behind stays.
+            // If flows are pending at the port already, it stays open.
             if standing.isEmpty { server.stopListening(port: port) }
             throw error
         }

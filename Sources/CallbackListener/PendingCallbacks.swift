@@ -1,12 +1,12 @@
-// Which redirect URIs are waited for, and the answer to every request. Binding and closing ports is the listener's.
+// The pending redirect URIs and the response to every request. Binding and closing ports is done by the listener.
 
 internal import Glibc
 internal import LocalHTTP
 internal import Synchronization
 
-/// The open ports and what waits behind them.
+/// The open ports and the flows that are pending at them.
 final class PendingCallbacks: Sendable {
-    /// A redirect URI that has just lost its last flow.
+    /// A redirect URI without a pending flow, whose port may be closed later.
     struct Release: Sendable, Equatable {
         let port: Int
         fileprivate let redirectURI: String
@@ -15,7 +15,7 @@ final class PendingCallbacks: Sendable {
 
     private struct State {
         var ports: [Int: CallbackPort] = [:]
-        /// By the redirect URI that was handed out.
+        /// By the redirect URI that `add` returned.
         var places: [String: (port: Int, place: CallbackPort.Place)] = [:]
         var isShutDown = false
     }
@@ -33,7 +33,7 @@ final class PendingCallbacks: Sendable {
 
     var isShutDown: Bool { state.withLock { $0.isShutDown } }
 
-    /// Every address that is listened at, sorted.
+    /// All addresses that the listener is bound to, sorted.
     var addresses: [String] {
         let ports = state.withLock { Array($0.ports.values) }
         return ports.sorted { $0.number < $1.number }.flatMap { port in
@@ -43,19 +43,19 @@ final class PendingCallbacks: Sendable {
         }
     }
 
-    /// A free port that is open already on the families.
+    /// An open free port on these families, if there is one.
     func sharedPort(on families: Set<Family>) -> Int? {
         state.withLock { state in
             state.ports.values.filter { $0.isFree && $0.families.isSuperset(of: families) }.map(\.number).min()
         }
     }
 
-    /// The families that a port is open on.
+    /// The address families that a port is open on.
     func families(of port: Int) -> Set<Family> {
         state.withLock { $0.ports[port]?.families ?? [] }
     }
 
-    /// Notes that a flow waits; the port is bound on all its families. Returns the redirect URI.
+    /// Adds a pending flow. The port is already bound on all its families. Returns the redirect URI.
     func add(_ binding: CallbackBinding, at number: Int) -> String {
         state.withLock { state in
             let place = CallbackPort.Place(authority: binding.authority(port: number), path: binding.path)
@@ -77,8 +77,8 @@ final class PendingCallbacks: Sendable {
         }
     }
 
-    /// Takes one flow away. Returns the redirect URI's release if it was its last. The place stays for a while even then:
-    /// a browser that repeats its callback gets the first one's answer, which is not ours to judge.
+    /// Removes one flow. Returns a release if it was the last one of the redirect URI. The entry stays for a while even
+    /// then: a browser that repeats its callback is redirected as after the first one.
     func remove(_ redirectURI: String) -> Release? {
         state.withLock { state in
             guard let (number, place) = state.places[redirectURI],
@@ -92,7 +92,8 @@ final class PendingCallbacks: Sendable {
         }
     }
 
-    /// Forgets a place that is still unused since its release; true if it was its port's last, which is to be closed.
+    /// Removes an entry that is unused since its release. True if it was its port's last one; the port must then be
+    /// closed.
     func forget(_ release: Release) -> Bool {
         state.withLock { state in
             guard let (number, place) = state.places[release.redirectURI],
@@ -106,14 +107,14 @@ final class PendingCallbacks: Sendable {
         }
     }
 
-    /// Forgets everything, for good.
+    /// Removes everything and accepts no more flows.
     func shutDown() {
         state.withLock { $0 = State(isShutDown: true) }
     }
 
     // MARK: Requests
 
-    /// The answer to a request.
+    /// The response to a request.
     func answer(_ request: ServerRequest) async -> ServerResponse {
         guard case .network(_, _, _, let number) = request.peer,
             let port = state.withLock({ $0.ports[Int(number)] })

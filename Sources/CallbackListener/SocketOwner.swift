@@ -1,20 +1,21 @@
-// What a browser is started with can be read by every user of the machine in its argument list. What they cannot have
-// is a socket of ours: the kernel knows who made the one that a callback comes from.
+// Every user of the machine can read a browser's argument list, and so learn the URL with the state. They cannot have a
+// socket that this user owns, and the kernel tells who owns the socket that a callback comes from.
 
 internal import CLinux
 internal import Glibc
 public import LocalHTTP
 
-/// Asks the kernel whose sockets are at the other end.
+/// Asks the kernel for the owner of the socket at the other end.
 public enum SocketOwner {
-    /// The uid of the client's socket; nil if it has vanished, since then nobody vouches for who it was. It is the uid of
-    /// whoever has the addresses now: what holds for one connection is ``HTTPServer``'s to see.
+    /// The uid that owns the client's socket; nil if the socket has vanished, because its owner is then unknown. It is
+    /// the owner of the socket that has the addresses now; ``HTTPServer`` checks that it belongs to the same
+    /// connection.
     @Sendable public static func uid(of peer: Peer) -> UInt32? {
         guard case .network(let client, let clientPort, let server, let serverPort) = peer else { return nil }
         return owner(client, clientPort, server, serverPort)
     }
 
-    /// The uid of the socket that listens on a port; nil if there is none or the kernel does not tell.
+    /// The uid that owns the socket listening at a port; nil if there is none or the kernel does not tell.
     static func uidListening(at family: Family, port: Int) -> UInt32? {
         guard let port = UInt16(exactly: port) else { return nil }
         switch family {

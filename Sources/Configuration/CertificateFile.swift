@@ -1,11 +1,11 @@
 public import HTTPMessages
 
-/// A file of certificates to believe instead of the system's: whoever could change it could be any provider.
+/// Reads a `ca_file`. Whoever can change this file can impersonate the provider, so the rules of ``FileTrust`` apply.
 struct CertificateFile {
-    /// Bytes; the system's own bundle has a fifth of it.
+    /// The maximum size in bytes, five times that of a system's bundle.
     private static let maxSize = 1 << 20
 
-    /// The certificates' text, or why they are not to be believed: a sentence's end.
+    /// The file's content, or why it cannot be used, as the end of a sentence.
     static func read(_ path: String, user: UInt32) -> Result<[UInt8], Refusal> {
         do throws(FileTrust.Failure) {
             let content = try FileTrust(user: user).read(path, maxSize: maxSize)
@@ -29,9 +29,10 @@ struct CertificateFile {
 }
 
 extension ServerTrust {
-    /// Trust in the certificates of a `ca_file`, for an account that is not configured yet; the same rules hold for it.
+    /// Trust in the certificates of a `ca_file` for an account that is not configured yet. The same rules apply. Throws
+    /// if the file cannot be used.
     ///
-    /// - Parameter user: the uid that the file must belong to, if not to root.
+    /// - Parameter user: the uid that the file must belong to, unless it is root's.
     public init(certificatesIn path: String, user: UInt32) throws(ConfigurationError) {
         guard path.hasPrefix("/") else {
             throw ConfigurationError(file: path, line: nil, key: "ca_file", message: "must be an absolute path")

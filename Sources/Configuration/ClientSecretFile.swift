@@ -1,19 +1,19 @@
 public import OAuth
 public import Secrets
 
-/// A file that holds a client's secret and perhaps a newline. It is read whenever the secret is needed: a secret that
-/// was exchanged counts at once, and none rests in memory.
+/// A file with a client secret and at most one line feed. It is read each time the secret is needed, so a replaced
+/// secret is used at once and none is kept in memory.
 enum ClientSecretFile {
-    /// Bytes.
+    /// The maximum size in bytes.
     static let maxSize = 65_536
 
-    /// The content without one newline at its end.
+    /// The content without one line feed at its end.
     static func secret(in content: FileTrust.Content) -> Secret {
         let bytes = content.bytes
         return Secret(bytes: bytes.last == UInt8(ascii: "\n") ? bytes.dropLast() : bytes[...])
     }
 
-    /// Why the file's key is not one to sign with; nil if it is.
+    /// Why the file's key cannot be used for signing; nil if it can.
     static func mistake(inKey content: FileTrust.Content, named keyID: String?) -> String? {
         do throws(OAuthError) {
             _ = try ClientKey(parsing: Secret(bytes: content.bytes), keyID: keyID)
@@ -25,7 +25,7 @@ enum ClientSecretFile {
 }
 
 extension AccountConfiguration {
-    /// The client's private key in a credential that was given to the daemon.
+    /// The client's private key from a credential that was passed to the daemon. Throws if it cannot be used.
     public func clientKey(in credential: Secret) throws(ConfigurationError) -> ClientKey {
         do throws(OAuthError) {
             return try ClientKey(parsing: credential, keyID: clientKeyID)
@@ -35,7 +35,7 @@ extension AccountConfiguration {
         }
     }
 
-    /// The client's private key; nil if it has none. Read and checked like ``readClientSecret(user:)``.
+    /// The client's private key; nil if the account has none. Read and checked like ``readClientSecret(user:)``.
     public func readClientKey(user: UInt32) throws(ConfigurationError) -> ClientKey? {
         guard let path = clientKeyFile else { return nil }
         let reason: String
@@ -49,10 +49,11 @@ extension AccountConfiguration {
         throw mistake(at: "client_key_file", reason)
     }
 
-    /// The client's secret, where it is written or in a file; nil if there is none, if a command prints it (which
-    /// the helper process runs), if it is a credential, or if the vault holds it. The file is checked as it was when the configuration was read. Blocks for a moment.
+    /// The client secret, if it is in the configuration or in a file. Nil if there is none, or if it comes from a
+    /// command (run by the helper process), a credential or the vault. The file is checked again. Blocks for a moment.
+    /// Throws if the file cannot be used.
     ///
-    /// `user` is the uid that the file must belong to, if not to root.
+    /// `user` is the uid that the file must belong to, unless it is root's.
     public func readClientSecret(user: UInt32) throws(ConfigurationError) -> Secret? {
         switch clientSecret {
         case .none, .command, .credential, .registered: return nil

@@ -1,12 +1,12 @@
-/// A mistake in the configuration: where it is, what is wrong and what is allowed.
+/// An error in the configuration: where it is, what is wrong and what is allowed.
 ///
-/// No message repeats a value: what stands under the wrong key may be a secret.
+/// Messages never repeat a value, because a secret may be under the wrong key.
 public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The file's path.
     public let file: String
-    /// From 1; nil if the file as a whole is meant.
+    /// From 1; nil if it concerns the whole file.
     public let line: Int?
-    /// Dotted as in TOML (`accounts.mail.issuer`); nil for syntax errors and files as a whole.
+    /// In TOML's dotted form (`accounts.mail.issuer`); nil for syntax errors and for whole files.
     public let key: String?
     public let message: String
 
@@ -17,7 +17,7 @@ public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConver
         self.message = message
     }
 
-    /// `FILE:LINE: KEY: MESSAGE`, as editors and compilers have it.
+    /// `FILE:LINE: KEY: MESSAGE`, the format of compilers, which editors understand.
     public var description: String {
         var text = file
         if let line { text += ":\(line)" }
@@ -26,15 +26,16 @@ public struct ConfigurationError: Error, Sendable, Equatable, CustomStringConver
     }
 }
 
-/// Every mistake of every file: a person mends them in one go. The daemon ends with status 78, or keeps what it had.
+/// All errors of all files, so that the user can fix them together. At start the daemon exits with status 78; at a
+/// reload it keeps the old configuration.
 public struct ConfigurationErrors: Error, Sendable, Equatable, CustomStringConvertible {
-    /// In the order of the files, then of the lines. Never empty.
+    /// Ordered by file and line. Never empty.
     public let errors: [ConfigurationError]
 
     public init(_ errors: [ConfigurationError]) {
         self.errors = errors
     }
 
-    /// One error a line.
+    /// One line for each error.
     public var description: String { errors.map(\.description).joined(separator: "\n") }
 }

@@ -1,9 +1,9 @@
 internal import Glibc
 
-/// Where the configuration is looked for, and whose it must be.
+/// The files of the configuration and their required owner.
 public struct ConfigurationPlace: Sendable, Equatable {
-    /// A changed copy of a configuration file. It is read in the file's place, and mistakes are reported under the file's
-    /// path.
+    /// A changed copy of a configuration file. It is read in place of the original, and errors are reported with the
+    /// original's path.
     public struct Draft: Sendable, Equatable {
         public let original: String
         public let path: String
@@ -14,29 +14,29 @@ public struct ConfigurationPlace: Sendable, Equatable {
         }
     }
 
-    /// An absolute path; nil if there is neither a name for it nor a home directory.
+    /// An absolute path; nil if no file was named and there is no home directory.
     public var userFile: String?
-    /// Somebody named the file: then it must exist.
+    /// True if the file was named explicitly. It must then exist.
     public var isExplicit: Bool
-    /// In the order of reading: the later wins.
+    /// In the order of reading; later files override earlier ones.
     public var dropInDirectories: [String]
-    /// A drop-in that is to be judged before it is put beside the configuration; read after those that are.
+    /// A drop-in to check before it is added; read after the existing ones.
     public var candidate: String?
-    /// A file that is to be judged before it replaces another one.
+    /// A file to check before it replaces another one.
     public var draft: Draft?
-    /// What `~/` means; nil if there is no home directory.
+    /// The home directory, for `~/`; nil if there is none.
     public var home: String?
-    /// The uid that files must belong to, if not to root.
+    /// The uid that files must belong to, unless they are root's.
     public var user: UInt32
-    /// What the daemon would be given at its start, where it is known: for a check alone, since a daemon that runs is to
-    /// go on without.
+    /// The credentials that the daemon would be given at its start, if they are known. Only for `config check`: a
+    /// running daemon must not stop because of a missing credential.
     public var credentials: GivenCredentials?
-    /// What holds without `[vault]`.
+    /// The default for `[vault]`.
     public var usualVault = VaultConfiguration.standard
-    /// What holds whatever `[vault]` says; nil if it has its say.
+    /// Overrides `[vault]`; nil if the file decides.
     public var onlyVault: VaultConfiguration?
 
-    /// A place of one's own choice, for tests and private daemons.
+    /// Files of the caller's choice, for tests and private daemons.
     public init(userFile: String?, isExplicit: Bool, dropInDirectories: [String], home: String?, user: UInt32) {
         self.userFile = userFile
         self.isExplicit = isExplicit
@@ -45,13 +45,13 @@ public struct ConfigurationPlace: Sendable, Equatable {
         self.user = user
     }
 
-    /// The usual places: `--config` before `RINGBACK_CONFIG` before `$XDG_CONFIG_HOME/ringback/config.toml` before
-    /// `~/.config`; drop-ins in `/usr/share/ringback/accounts.d`, `/etc/ringback/accounts.d` and beside the file.
+    /// The standard files: `--config`, else `RINGBACK_CONFIG`, else `$XDG_CONFIG_HOME/ringback/config.toml`, else that
+    /// below `~/.config`; drop-ins in `/usr/share/ringback/accounts.d`, `/etc/ringback/accounts.d` and beside the file.
     ///
-    /// `option` is the value of `--config`; a relative path is taken from the working directory of this moment.
+    /// `option` is the value of `--config`; a relative path is resolved against the current working directory.
     public static func standard(option: String?, environment: [String: String]) -> ConfigurationPlace {
         let home = environment["HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
-        // The XDG specification: a relative path is to be ignored.
+        // The XDG specification says that a relative path is ignored.
         let base =
             environment["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? home.map { "\($0)/.config" }
         let named = option ?? environment["RINGBACK_CONFIG"].flatMap { $0.isEmpty ? nil : $0 }
@@ -71,7 +71,7 @@ public struct ConfigurationPlace: Sendable, Equatable {
         return unsafe "\(String(cString: directory))/\(path)"
     }
 
-    /// A path of the configuration with `~/` expanded; nil if it is not absolute then.
+    /// A path of the configuration with `~/` expanded; nil if the result is not absolute.
     func path(_ written: String) -> String? {
         if written.hasPrefix("~/") { return home.map { "\($0)/\(written.dropFirst(2))" } }
         return written.hasPrefix("/") ? written : nil

@@ -2,19 +2,19 @@ internal import HTTPMessages
 internal import OAuth
 public import StrictJSON
 
-/// What `--check-config` and `ringback config check` say about the configuration.
+/// The result of `--check-config` and `ringback config check`.
 public struct ConfigurationReport: Sendable, Equatable {
-    /// An account that will work as far as its file can tell.
+    /// An account without errors in the configuration.
     public struct Account: Sendable, Equatable {
         public let name: String
-        /// The word of the socket API.
+        /// The provider's name in the socket API.
         public let provider: String
         public let source: ConfigurationSource
-        /// What to register at the provider; empty where nothing is to be.
+        /// The redirect URIs to register at the provider; empty if there are none.
         public let redirectURI: String
-        /// What ``redirectURI`` is there, or why there is none.
+        /// A text about ``redirectURI``.
         let registration: String
-        /// What a person should know: one sentence each.
+        /// Hints for the user, one sentence each.
         public let notes: [String]
     }
 
@@ -23,13 +23,13 @@ public struct ConfigurationReport: Sendable, Equatable {
         public let name: String
         public let accounts: [String]
         public let source: ConfigurationSource
-        /// What a person should know: one sentence each.
+        /// Hints for the user, one sentence each.
         public let notes: [String]
     }
 
     /// Sorted by name; empty if there are errors.
     public let accounts: [Account]
-    /// Likewise.
+    /// Sorted by name; empty if there are errors.
     public let schemes: [SchemeConfiguration]
     /// In the order of the file; empty if there are errors.
     public let exposes: [Expose]
@@ -37,12 +37,12 @@ public struct ConfigurationReport: Sendable, Equatable {
     /// The files that were read.
     public let files: [String]
 
-    /// True if the daemon would start with it.
+    /// True if the daemon would start with this configuration.
     public var isValid: Bool { errors.isEmpty }
 
-    /// Reads the places and reports.
+    /// Reads the configuration and checks it.
     ///
-    /// - Parameter names: of the sockets that `ringback expose` made, as far as they are known.
+    /// - Parameter names: the names of the sockets that `ringback expose` has made, if they are known.
     public init(of place: ConfigurationPlace, exposedByHand names: Set<String> = []) {
         do throws(ConfigurationErrors) {
             let configuration = try DaemonConfiguration.load(place)
@@ -54,7 +54,7 @@ public struct ConfigurationReport: Sendable, Equatable {
         }
     }
 
-    /// Reports a configuration that was read.
+    /// The report of a configuration without errors.
     public init(of configuration: DaemonConfiguration) {
         let accounts = configuration.accounts.map { account in
             Account(
@@ -84,7 +84,7 @@ public struct ConfigurationReport: Sendable, Equatable {
         self.files = files
     }
 
-    /// For people: a line per error, or a line per account with its notes below.
+    /// For users: a line for each error, or a line for each account with its hints below.
     public var text: String {
         guard isValid else {
             let count = errors.count == 1 ? "1 mistake" : "\(errors.count) mistakes"
@@ -104,8 +104,8 @@ public struct ConfigurationReport: Sendable, Equatable {
             }.joined()
     }
 
-    /// For programs: `{"valid","accounts":[{"name","provider","source","redirect_uri","notes"}],"errors":[…]}`, and the
-    /// tables of schemes as `"schemes":[{"name","source","command"?}]`, of restricted sockets as
+    /// For programs: `{"valid","accounts":[{"name","provider","source","redirect_uri","notes"}],"errors":[…]}`, with
+    /// the tables of schemes as `"schemes":[{"name","source","command"?}]` and those of restricted sockets as
     /// `"exposes":[{"name","accounts","source","notes"}]`.
     public var json: String {
         let accounts = accounts.map { account -> JSON in
@@ -138,7 +138,7 @@ public struct ConfigurationReport: Sendable, Equatable {
 }
 
 extension ConfigurationError {
-    /// `{"file","line","key","message"}`, without what is not known: a member of `errors` in the socket API.
+    /// `{"file","line","key","message"}`, without unknown members: an element of `errors` in the socket API.
     public var json: JSON {
         var object = JSONObject([.init("file", .string(file))])
         if let line { object["line"] = .integer(line) }
@@ -149,7 +149,7 @@ extension ConfigurationError {
 }
 
 extension AccountConfiguration {
-    /// What the provider is to know before the first sign-in, in a few words.
+    /// A short text about what to register at the provider before the first sign-in.
     fileprivate var registration: String {
         let uris = redirectURIsToRegister.joined(separator: " ")
         guard service == nil else { return "no sign-in" }
@@ -157,7 +157,7 @@ extension AccountConfiguration {
         return uris.isEmpty ? "no redirect URL to add" : "redirect URL to add to the project: \(uris)"
     }
 
-    /// What a person should know before the first sign-in.
+    /// Hints for the user before the first sign-in.
     var notes: [String] {
         var notes: [String] = []
         if let service { notes.append("A service: its tokens come by grant = \"\(service.grant.rawValue)\".") }

@@ -1,28 +1,29 @@
-/// What a person configured: accounts, and how the vault is kept. Reading it touches files only, never the network, so
-/// the helper process may read it again for itself.
+/// The whole configuration. Reading it uses files only, never the network, so that the helper process can read it
+/// itself.
 public struct DaemonConfiguration: Sendable, Equatable {
     /// Sorted by name.
     public let accounts: [AccountConfiguration]
     public let vault: VaultConfiguration
     public let network: NetworkConfiguration
-    /// Sorted by name. Accounts whose redirect URI has a scheme of its own have that one too.
+    /// Sorted by name. An account's redirect URI with a custom scheme does not add an entry here.
     public let schemes: [SchemeConfiguration]
     /// In the order of the file.
     public let exposes: [ExposeConfiguration]
-    /// Notifications are shown on the person's desktop.
+    /// True if desktop notifications are shown.
     public let showsNotices: Bool
     /// The files that were read, in order.
     public let files: [String]
 
-    /// The account of that name.
+    /// The account with this name.
     public subscript(name: String) -> AccountConfiguration? { accounts.first { $0.name == name } }
 
-    /// The scheme of that name, if it has a table.
+    /// The scheme with this name, if it has a table.
     public func scheme(_ name: String) -> SchemeConfiguration? { schemes.first { $0.name == name } }
 
-    /// Reads all places: drop-ins first, the user's file last; the later wins, one account as a whole against another.
+    /// Reads all files: drop-ins first, the user's file last. A later file overrides earlier ones; accounts are
+    /// replaced as a whole.
     ///
-    /// Throws every mistake of every file. A default file that does not exist is no mistake, a named one is.
+    /// Throws all errors of all files. A missing default file is no error, a missing named file is one.
     public static func load(_ place: ConfigurationPlace) throws(ConfigurationErrors) -> DaemonConfiguration {
         var loader = ConfigurationLoader(place: place)
         for directory in place.dropInDirectories { loader.readDirectory(directory) }
@@ -42,10 +43,10 @@ public struct DaemonConfiguration: Sendable, Equatable {
 }
 
 extension DaemonConfiguration {
-    /// Reports the tables whose names are taken: what was exposed by hand must not become something else under those who
-    /// are connected to it. No mistake at a start, which leaves such a table out.
+    /// Reports tables whose names are already used by sockets of `ringback expose`. A table must not change what the
+    /// connected clients of such a socket see. At start this is no error; the table is then left out.
     ///
-    /// - Parameter names: of the sockets that `ringback expose` made.
+    /// - Parameter names: the names of the sockets that `ringback expose` has made.
     public func clashes(with names: Set<String>) -> [ConfigurationError] {
         exposes.filter { names.contains($0.name) }.map { expose in
             ConfigurationError(
@@ -56,7 +57,7 @@ extension DaemonConfiguration {
     }
 }
 
-/// Reads file after file, and keeps what the last one said.
+/// Reads the files one after another; later ones override earlier ones.
 private struct ConfigurationLoader {
     let place: ConfigurationPlace
     var accounts: [String: AccountConfiguration] = [:]
@@ -108,7 +109,8 @@ private struct ConfigurationLoader {
         errors.append(ConfigurationError(file: file, message: message))
     }
 
-    /// Names once, and accounts that there are. An account that has a mistake of its own is not missing too.
+    /// Checks that each `[[expose]]` has a unique name and existing accounts. If there are other errors, accounts are
+    /// not checked, because an account with an error would be reported as missing too.
     mutating func checkExposes() {
         if errors.isEmpty { errors = exposes.flatMap { $0.mistakes(knowing: accounts.keys) } }
         var names: Set<String> = []
@@ -122,7 +124,7 @@ private struct ConfigurationLoader {
                         message: isTaken
                             ? "another [[expose]] has this name" : "is one more than \(ExposeConfiguration.most)"))
             }
-            // Those behind it are too many as well.
+            // All following tables would be too many as well.
             if isTooMany { return }
         }
     }
@@ -133,7 +135,7 @@ private struct ConfigurationLoader {
             let path = place.draft?.original == file ? place.draft?.path : nil
             content = try FileTrust(user: place.user).read(path ?? file, maxSize: TOMLDocument.maxSize)
         } catch {
-            // Of a directory of files, one that is refused leaves the others to be looked at.
+            // If one drop-in is rejected, the others are still checked.
             guard isDropIn else { throw error }
             return refuse(file, error)
         }

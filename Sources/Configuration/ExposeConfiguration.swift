@@ -2,16 +2,16 @@ internal import Encodings
 internal import OAuth
 internal import StrictJSON
 
-/// `[[expose]]`: accounts shown through a restricted socket, for as long as the table stands in the configuration.
+/// `[[expose]]`: a restricted socket for some accounts, as long as the table is in the configuration.
 public struct ExposeConfiguration: Sendable, Equatable {
     /// The socket's name.
     public let name: String
     public let accounts: [String]
-    /// The most that a token is good for; nil without a ceiling.
+    /// The scope ceiling of the tokens; nil for none.
     public let scopes: [String]?
     /// Other users who may connect.
     public let allowedUIDs: [UInt32]
-    /// Seconds, from when the daemon takes the table up; nil without an end.
+    /// In seconds from when the daemon reads the table; nil for no limit.
     public let lifetime: Int?
     public let source: ConfigurationSource
 
@@ -23,7 +23,7 @@ public struct ExposeConfiguration: Sendable, Equatable {
 }
 
 extension ExposeConfiguration {
-    /// Reads one table; nil if there was a mistake in it.
+    /// Reads one table; nil if it has an error.
     static func read(_ number: Int, _ node: TOMLDocument.Node, check: inout KeyCheck) -> ExposeConfiguration? {
         guard case .table(let members) = node.value else { return nil }
         var reader = Reader(
@@ -32,7 +32,7 @@ extension ExposeConfiguration {
         return reader.read()
     }
 
-    /// Reports accounts that nobody configured. Only when all files are read is it known which those are.
+    /// Reports accounts that are not configured. Called after all files were read.
     func mistakes(knowing names: some Collection<String>) -> [ConfigurationError] {
         accounts.filter { !names.contains($0) }.map { name in
             let nearest = NearestWord.find(for: name, among: names).map { "; did you mean \($0)?" } ?? ""
@@ -42,7 +42,7 @@ extension ExposeConfiguration {
         }
     }
 
-    /// What a person should know of it: one sentence each.
+    /// Hints for the user, one sentence each.
     func notes(_ accounts: [AccountConfiguration]) -> [String] {
         guard let scopes else { return [] }
         return accounts.filter { self.accounts.contains($0.name) }.compactMap { account in
@@ -50,7 +50,7 @@ extension ExposeConfiguration {
                 return "\(account.name) is at a Supabase project, whose tokens cannot be narrowed: none of it will be "
                     + "served. Leave the scope out."
             }
-            // A service asks for what it likes each time.
+            // A service may request other scopes each time.
             guard account.service == nil else { return nil }
             return TokenDownscoping.remark(on: account.name, below: scopes, of: account.scopes)
         }
@@ -80,7 +80,8 @@ extension ExposeConfiguration {
             check.refuse(key.flatMap { table.node($0) } ?? node, path + (key.map { [$0] } ?? []), message)
         }
 
-        /// The key was written, with a mistake that is told already: it is not missing too.
+        /// True if the key is written, but has an error that is reported already. It must not be reported as missing
+        /// too.
         private func isMistaken(_ key: String) -> Bool {
             let path = path + [key]
             return check.meant.contains(path) || check.errors.contains { $0.key == KeyCheck.display(path) }
@@ -89,7 +90,7 @@ extension ExposeConfiguration {
         private mutating func readAccounts() -> [String] {
             var names = (table.strings("accounts") ?? []).map(\.text)
             if let one = table.string("account") { names.append(one) }
-            // Which of them was meant is not for us to say, and both is more than either.
+            // Having both keys is an error: it is unclear which one is meant.
             if table.has("account"), table.has("accounts") {
                 refuse("account", "stands beside accounts: name all of them there, or one here")
             }

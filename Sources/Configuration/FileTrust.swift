@@ -1,36 +1,36 @@
 internal import Glibc
 
-/// Which files may tell us whom to trust: those that nobody but the user and root could have written.
+/// Decides which files may be used as configuration: those that only the user and root can have written.
 ///
-/// A file that somebody else may change is somebody else's configuration: it could name another issuer for an account.
-/// The directory counts too (its owner can replace the file), and where a link leads, what it leads to.
+/// Attack: a file that another user can change could name another issuer for an account. The directory is checked too,
+/// because its owner can replace the file. For a symbolic link its target is checked as well.
 struct FileTrust {
-    /// Why a file is refused, and what to do about it.
+    /// Why a file is rejected, and what to do about it.
     enum Failure: Error, Equatable {
         case missing
         case refused(String)
     }
 
-    /// The content of a file that is trusted.
+    /// The content of an accepted file.
     struct Content {
         let bytes: [UInt8]
-        /// Nobody but its owner can read it.
+        /// True if only its owner can read it.
         let isPrivate: Bool
     }
 
-    /// The user whose daemon this is.
+    /// The daemon's user.
     let user: UInt32
 
-    /// Reads a file that must not be longer than `maxSize` bytes. A secret one must be closed to others, unless root
-    /// gave it (then who may read it is root's decision).
+    /// Reads a file of at most `maxSize` bytes. A secret file must be closed to others, unless it belongs to root, who
+    /// may decide that. Throws ``Failure``.
     func read(_ path: String, isSecret: Bool = false, maxSize: Int) throws(Failure) -> Content {
         try checkDirectory(of: path)
-        // The file that is checked is the file that is read: what a name means can change in between.
+        // Race: the file could be replaced between check and reading, so the opened descriptor is checked and read.
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard descriptor >= 0 else {
             let code = errno
             var link = stat()
-            // Somebody meant a file to be here.
+            // A dangling link is an error, because the user intended a file here.
             if code == ENOENT, unsafe lstat(path, &link) == 0 {
                 throw .refused("is a link to a file that does not exist")
             }
@@ -49,7 +49,8 @@ struct FileTrust {
         return Content(bytes: try content(of: descriptor, maxSize), isPrivate: isPrivate)
     }
 
-    /// The files with that ending in a directory, as paths sorted by name; none if there is no such directory.
+    /// The paths of the files with this ending in a directory, sorted by name; none if there is no such directory.
+    /// Throws ``Failure``.
     func files(in directory: String, ending: String) throws(Failure) -> [String] {
         guard let stream = unsafe opendir(directory) else {
             let code = errno
@@ -75,12 +76,13 @@ struct FileTrust {
             let code = errno
             throw code == ENOENT ? .missing : .refused("cannot be read: \(FileTrust.words(code))")
         }
-        // The platform's own mounts look open to everybody, and nobody can write there: a Kubernetes volume is 1777.
+        // A read-only mount of root may look writable for everybody (a Kubernetes volume has mode 1777), but nobody can
+        // write to it.
         if status.st_uid == 0, FileTrust.isReadOnly(directory) { return }
         try check(status, directory, prefix: "is in the directory \(FileTrust.quoted(directory)), which ")
     }
 
-    /// True for a directory of a file system that is mounted read-only.
+    /// True for a directory on a read-only file system.
     private static func isReadOnly(_ directory: String) -> Bool {
         var status = statvfs()
         return unsafe statvfs(directory, &status) == 0 && status.f_flag & UInt(ST_RDONLY) != 0
@@ -112,14 +114,14 @@ struct FileTrust {
         }
     }
 
-    /// Where all links lead.
+    /// The path with all links resolved; nil if that fails.
     private static func target(of path: String) -> String? {
         guard let resolved = unsafe realpath(path, nil) else { return nil }
         defer { unsafe free(resolved) }
         return unsafe String(cString: resolved)
     }
 
-    /// As a shell would need it: the advice is meant to be pasted.
+    /// The path, quoted for a shell, because users paste the command.
     static func quoted(_ path: String) -> String {
         let isPlain = path.utf8.allSatisfy { byte in
             switch byte {

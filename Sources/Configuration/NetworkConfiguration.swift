@@ -1,12 +1,12 @@
 public import HTTPMessages
 internal import Secrets
 
-/// `[network]`: how providers are reached. The environment's proxy variables have no effect.
+/// `[network]`: how providers are reached. The proxy variables of the environment are ignored.
 public struct NetworkConfiguration: Sendable, Equatable {
-    /// For accounts that do not say otherwise; nil for none.
+    /// For accounts without their own setting; nil for no proxy.
     public var proxy: HTTPProxy?
 
-    /// What holds without `[network]`.
+    /// The default without `[network]`.
     public static let standard = NetworkConfiguration(proxy: nil)
 
     static func read(_ table: TOMLTableReader, place: ConfigurationPlace, check: inout KeyCheck) -> NetworkConfiguration
@@ -18,7 +18,7 @@ public struct NetworkConfiguration: Sendable, Equatable {
 }
 
 extension AccountReader {
-    /// The way to the account's provider.
+    /// The account's proxy setting.
     mutating func readRoute() -> HTTPRoute {
         var reader = ProxyReader(table: table, path: ["accounts", name], place: place, check: check)
         defer { check = reader.check }
@@ -30,17 +30,17 @@ extension AccountReader {
 /// Reads `proxy`, `no_proxy` and `proxy_credentials_file` of a table.
 private struct ProxyReader {
     let table: TOMLTableReader
-    /// Of the table.
+    /// The path of the table.
     let path: [String]
     let place: ConfigurationPlace
     var check: KeyCheck
 
-    /// No proxy for this account.
+    /// The value for "no proxy" of an account.
     static let none = "none"
-    /// Bytes of a file of credentials.
+    /// The maximum size of a credentials file in bytes.
     private static let maxSize = 4_096
 
-    /// Nil without a proxy, and with a mistake.
+    /// The proxy; nil if there is none or it has an error.
     mutating func read() -> HTTPProxy? {
         guard let text = table.string("proxy") else {
             refuseOthers("goes with proxy, which is missing")

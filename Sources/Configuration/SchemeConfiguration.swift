@@ -1,17 +1,18 @@
 internal import Glibc
 internal import HTTPMessages
 
-/// `[schemes.NAME]`: an app's URL scheme. Its links that end no sign-in go to the app that listens for them; the command
-/// is what starts it when none does. The program stands in this file alone: a link is never more than an argument of it.
+/// `[schemes.NAME]`: a custom URL scheme of an app. Links that belong to no sign-in are delivered to the app that
+/// listens for them, and the command starts it if none does. The program comes only from this file: a link is never
+/// more than an argument.
 public struct SchemeConfiguration: Sendable, Equatable {
-    /// In small letters (RFC 3986 section 3.1).
+    /// In lower case (RFC 3986 section 3.1).
     public let name: String
-    /// The program, as an absolute path, and its arguments; nil if links only wait for an app that listens.
+    /// The program, as an absolute path, and its arguments; nil if no program is started.
     public let command: [String]?
-    /// Where the scheme is written.
+    /// Where the table is.
     public let source: ConfigurationSource
 
-    /// What stands for the link in the command.
+    /// The placeholder for the link in the command.
     public static let placeholder = "{url}"
 
     public init(name: String, command: [String]? = nil, source: ConfigurationSource) {
@@ -23,7 +24,7 @@ public struct SchemeConfiguration: Sendable, Equatable {
     /// True if the link is an argument of the command.
     public var takesURL: Bool { command?.contains { $0.contains(SchemeConfiguration.placeholder) } == true }
 
-    /// What a person should know: one sentence each.
+    /// Hints for the user, one sentence each.
     var notes: [String] {
         var notes = [
             "The desktop must hand \(name): links to ringback open: run ringback scheme register \(name)",
@@ -44,7 +45,7 @@ public struct SchemeConfiguration: Sendable, Equatable {
 }
 
 extension SchemeConfiguration {
-    /// Reads one `[schemes.NAME]`; nil if there was a mistake in it.
+    /// Reads one `[schemes.NAME]`; nil if it has an error.
     static func read(
         _ name: String, _ node: TOMLDocument.Node, place: ConfigurationPlace, check: inout KeyCheck
     ) -> SchemeConfiguration? {
@@ -84,7 +85,7 @@ extension SchemeConfiguration {
         if places > 1 { check.refuse(list, path, "{url} may stand in one place") }
     }
 
-    /// What is wrong with a scheme's name; nil if nothing is.
+    /// What is wrong with a scheme's name; nil if it is valid.
     private static func mistake(inName name: String) -> String? {
         do throws(URLScheme.Failure) {
             if try URLScheme(parsing: name).name == name { return nil }

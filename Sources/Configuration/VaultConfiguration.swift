@@ -1,22 +1,22 @@
-/// `[vault]`: how sessions rest on disk.
+/// `[vault]`: how sessions are stored on disk.
 public struct VaultConfiguration: Sendable, Equatable {
-    /// Where the vault's key rests; one of ``keySources``. Chosen once: for a vault that has a key already, another word
-    /// here locks it until `ringback vault rekey` has moved the key.
+    /// The source of the vault's key, one of ``keySources``. It is used when the key is made. If it is changed later,
+    /// the vault is locked after a restart until `ringback vault rekey` has moved the key.
     public var keySource: String
-    /// The directory of the source `key-file`; nil for the usual one. Absolute.
+    /// The directory of the source `key-file`, absolute; nil for the default.
     public var keyDirectory: String?
-    /// The vault is locked when the screen is.
+    /// True if the vault is locked when the screen is.
     public var locksWithScreen: Bool
 
-    /// The words for `key_source`.
+    /// The values of `key_source`.
     public static let keySources = [
         "auto", "secret-service", "systemd-credential", "passphrase", "key-file", "memory",
     ]
 
-    /// What holds without `[vault]`.
+    /// The default without `[vault]`.
     public static let standard = VaultConfiguration(keySource: "auto", keyDirectory: nil, locksWithScreen: false)
 
-    /// Reads the table over what held before it.
+    /// Reads the table; missing keys keep the values of `before`.
     static func read(
         _ table: TOMLTableReader, over before: VaultConfiguration, place: ConfigurationPlace, check: inout KeyCheck
     ) -> VaultConfiguration {
@@ -30,7 +30,7 @@ public struct VaultConfiguration: Sendable, Equatable {
                 check.refuse(node, ["vault", "key_directory"], "must be an absolute path, or begin with ~/")
             }
         }
-        // A lock that could never be is no protection: better no start than a false sense of one.
+        // The vault in memory cannot be locked. The setting would give a false impression, so it is an error.
         if vault.locksWithScreen, vault.keySource == "memory",
             let node = table.node("lock_with_screen") ?? table.node("key_source")
         {

@@ -1,5 +1,5 @@
-// Two alphabets, one strictness: a value has one spelling, so that what was compared, signed or hashed as text is also
-// the same bytes. No line breaks, no spaces, no stray bits at the end.
+// Base64 in two alphabets, decoded strictly: each byte sequence has exactly one accepted text. So two texts that differ
+// never decode to the same bytes, which matters where texts are compared, signed or hashed.
 
 /// base64url without padding (RFC 4648 section 5, RFC 7515 section 2), as JOSE and PKCE write bytes.
 public enum Base64URL {
@@ -11,17 +11,17 @@ public enum Base64URL {
         String(decoding: codec.encode(bytes), as: UTF8.self)
     }
 
-    /// The bytes as UTF-8 text, for what must not become a `String` on its way into a `Secret`.
+    /// The bytes as UTF-8 text, for secrets: a `String` cannot be erased.
     public static func encodeToBytes(_ bytes: some Sequence<UInt8>) -> [UInt8] {
         codec.encode(bytes)
     }
 
-    /// The bytes of the text, or nil if any other text would mean the same: padding, white space, unused bits set.
+    /// The decoded bytes. Nil for text that is not in the one canonical form: padding, white space, unused bits set.
     public static func decode(_ text: some StringProtocol) -> [UInt8]? {
         codec.decode(Array(text.utf8)[...])
     }
 
-    /// The bytes of UTF-8 text, see ``decode(_:)``.
+    /// The decoded bytes of UTF-8 text, see ``decode(_:)``.
     public static func decode(_ text: ArraySlice<UInt8>) -> [UInt8]? {
         codec.decode(text)
     }
@@ -37,17 +37,18 @@ public enum Base64 {
         String(decoding: codec.encode(bytes), as: UTF8.self)
     }
 
-    /// The bytes as UTF-8 text, for what must not become a `String` on its way into a `Secret`.
+    /// The bytes as UTF-8 text, for secrets: a `String` cannot be erased.
     public static func encodeToBytes(_ bytes: some Sequence<UInt8>) -> [UInt8] {
         codec.encode(bytes)
     }
 
-    /// The bytes of the text, or nil if any other text would mean the same: white space, missing padding, unused bits.
+    /// The decoded bytes. Nil for text that is not in the one canonical form: white space, missing padding, unused bits
+    /// set.
     public static func decode(_ text: some StringProtocol) -> [UInt8]? {
         codec.decode(Array(text.utf8)[...])
     }
 
-    /// The bytes of UTF-8 text, see ``decode(_:)``.
+    /// The decoded bytes of UTF-8 text, see ``decode(_:)``.
     public static func decode(_ text: ArraySlice<UInt8>) -> [UInt8]? {
         codec.decode(text)
     }
@@ -75,7 +76,7 @@ private struct Base64Codec: Sendable {
         var buffer: UInt32 = 0
         var bits = 0
         for byte in bytes {
-            // Six bits at most wait here, so fourteen at most are held.
+            // At most 6 bits are left over from before, so the buffer holds at most 14 bits.
             buffer = (buffer & 0x3F) << 8 | UInt32(byte)
             bits += 8
             while bits >= 6 {
@@ -92,10 +93,10 @@ private struct Base64Codec: Sendable {
         var text = text
         if isPadded {
             guard text.count % 4 == 0 else { return nil }
-            // Two at most: a third would leave one digit, which the length check below refuses.
+            // Removes at most two padding characters. With a third one, the length check below fails.
             for _ in 0..<2 where text.last == Base64Codec.padding { text.removeLast() }
         }
-        // One digit alone is six bits: no byte.
+        // A single remaining digit has 6 bits, too few for a byte.
         guard text.count % 4 != 1 else { return nil }
         var output: [UInt8] = []
         output.reserveCapacity(text.count / 4 * 3 + 2)

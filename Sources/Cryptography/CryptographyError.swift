@@ -1,10 +1,10 @@
-/// Why libcrypto could not do what was asked. Never holds key material. A signature that does not verify is no error:
-/// it is `false`.
+/// Why an operation of libcrypto failed. It never contains key material. A signature that does not verify is no error:
+/// the result is `false`.
 public enum CryptographyError: Error, Sendable, Equatable {
-    /// The key's numbers are not a key that we use; `reason` is our own sentence.
+    /// The key is malformed or of a kind that we do not use. `reason` is our own text.
     case invalidKey(reason: String)
     /// The algorithm does not belong to the key's type or curve.
     case algorithmMismatch
-    /// libcrypto refused an operation that should succeed: no memory, or a provider that is not loaded.
+    /// An operation of libcrypto failed that should succeed: out of memory, or a provider of algorithms is not loaded.
     case failed(operation: String)
 }

@@ -1,10 +1,10 @@
-// Just enough of DER (X.690) to hand libcrypto a public key and a signature as it wants them. What is read here was
-// written by libcrypto itself; nothing from outside is ever parsed as DER by us.
+// The part of DER (X.690) that is needed to pass public keys and signatures to libcrypto. Only output of libcrypto is
+// parsed here, never bytes from outside.
 
 enum DER {
     static func sequence(_ elements: [UInt8]...) -> [UInt8] { element(0x30, elements.flatMap { $0 }) }
 
-    /// A non-negative number of big-endian bytes, in its one shortest form.
+    /// A non-negative integer from big-endian bytes, in its shortest form.
     static func integer(_ magnitude: some Collection<UInt8>) -> [UInt8] {
         let digits = magnitude.drop { $0 == 0 }
         let needsSign = (digits.first ?? 0) >= 0x80 || digits.isEmpty
@@ -13,7 +13,7 @@ enum DER {
 
     static func bitString(_ bytes: [UInt8]) -> [UInt8] { element(0x03, [0] + bytes) }
 
-    /// An object identifier, its content already encoded.
+    /// An object identifier from its encoded content.
     static func identifier(_ content: [UInt8]) -> [UInt8] { element(0x06, content) }
 
     static func octetString(_ bytes: [UInt8]) -> [UInt8] { element(0x04, bytes) }
@@ -28,7 +28,8 @@ enum DER {
         return [tag, 0x82, UInt8(count >> 8), UInt8(count & 0xFF)] + content
     }
 
-    /// The two numbers of an ECDSA signature (RFC 3279 section 2.2.3), each filled up to `length` bytes.
+    /// The two numbers r and s of an ECDSA signature (RFC 3279 section 2.2.3), each padded to `length` bytes. Nil if
+    /// the DER is malformed.
     static func signatureHalves(_ signature: [UInt8], length: Int) -> [UInt8]? {
         var rest = signature[...]
         guard var body = take(0x30, from: &rest), rest.isEmpty, let first = take(0x02, from: &body),

@@ -7,7 +7,7 @@ public enum Digest {
     public static func sha256(_ bytes: some Collection<UInt8>) -> [UInt8] { hash(Array(bytes), .sha256) }
     /// SHA-256 of the text's UTF-8: 32 bytes.
     public static func sha256(_ text: String) -> [UInt8] { hash(Array(text.utf8), .sha256) }
-    /// SHA-256 of the secret: 32 bytes. The digest of a guessable secret is not safe to show.
+    /// SHA-256 of the secret: 32 bytes. If the secret can be guessed, its digest must not be shown.
     public static func sha256(_ secret: Secret) -> [UInt8] { hash(secret, .sha256) }
 
     /// SHA-384: 48 bytes.

@@ -1,22 +1,22 @@
-/// Which 32 bytes are an Ed25519 key. libcrypto takes any: also the few points of small order, under which one
-/// signature holds for many messages, and second spellings of a point.
+/// Decides which 32 bytes are accepted as an Ed25519 public key. libcrypto accepts any bytes. Two kinds are dangerous:
+/// points of small order, under which one signature can be valid for many messages, and second encodings of a point.
 enum Ed25519Point {
-    /// False for a coordinate of the field's prime or above (RFC 8032 section 5.1.3) and for points of small order.
-    /// Bytes that no point has are not looked for: nothing verifies under them.
+    /// False for coordinates not below the field's prime (RFC 8032 section 5.1.3) and for points of small order. Bytes
+    /// that encode no point are accepted here; no signature verifies under them.
     static func isKey(_ bytes: [UInt8]) -> Bool {
         guard bytes.count == PublicKey.ed25519Length else { return false }
-        // The highest bit is the sign of the other coordinate: it makes no order larger.
+        // The highest bit is the sign of the other coordinate. It does not change the order of the point.
         let coordinate = bytes.dropLast() + [bytes[bytes.count - 1] & 0x7F]
         return isCanonical(coordinate) && !smallOrder.contains(Array(coordinate))
     }
 
-    /// Below 2^255 - 19, little-endian.
+    /// True if the coordinate (little-endian) is below 2^255 - 19.
     private static func isCanonical(_ coordinate: ArraySlice<UInt8>) -> Bool {
         let isHigh = coordinate.last == 0x7F && coordinate.dropFirst().dropLast().allSatisfy { $0 == 0xFF }
         return !isHigh || (coordinate.first ?? 0) < 0xED
     }
 
-    /// The coordinates of all points whose order divides the cofactor eight: order 4, 1, 2, and twice 8.
+    /// The y coordinates of all points whose order divides the cofactor 8: of order 4, 1, 2 and, twice, 8.
     private static let smallOrder: [[UInt8]] = [
         [UInt8](repeating: 0, count: 32),
         [1] + [UInt8](repeating: 0, count: 31),

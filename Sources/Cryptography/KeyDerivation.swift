@@ -1,9 +1,10 @@
 internal import COpenSSL
 public import Secrets
 
-/// Keys and identifiers from a key: HKDF with SHA-256 (RFC 5869). Not for passphrases, see ``Scrypt``.
+/// Derives keys and identifiers from a key: HKDF with SHA-256 (RFC 5869). Not for passphrases, see ``Scrypt``.
 public enum KeyDerivation {
-    /// `length` bytes, at most 8,160. Different purposes give results that tell nothing of each other.
+    /// Derives `length` bytes, 1 to 8,160. Results for different purposes are independent of each other. Throws
+    /// `failed` if libcrypto fails.
     public static func derive(
         from key: Secret, salt: [UInt8] = [], purpose: String, length: Int = 32
     ) throws(CryptographyError) -> Secret {
@@ -19,7 +20,7 @@ public enum KeyDerivation {
         let root = Secret(bytes: extracted)
         extracted.erase()
         var output: [UInt8] = []
-        // Room for all of it at once: growing would leave copies behind.
+        // Reserve the whole length: growing would leave copies of the key in memory.
         output.reserveCapacity(length + 32)
         var block: [UInt8] = []
         var number: UInt8 = 1

@@ -1,11 +1,11 @@
 internal import COpenSSL
 
-/// Owns one EVP_PKEY, public or private. The key never changes after it is made, and libcrypto guards its own caches
-/// in it by locks, so threads may share it.
+/// Owns one EVP_PKEY, public or private. The key is immutable and libcrypto locks its internal caches, so threads may
+/// share it.
 @safe final class KeyHandle: @unchecked Sendable {
     private let key: OpaquePointer
 
-    /// Takes over a key.
+    /// Takes ownership of a key.
     init(owning key: OpaquePointer) {
         unsafe self.key = unsafe key
     }
@@ -14,7 +14,7 @@ internal import COpenSSL
         unsafe EVP_PKEY_free(key)
     }
 
-    /// The public key of a SubjectPublicKeyInfo (RFC 5280 section 4.1), or nil if libcrypto refuses it.
+    /// The public key of a SubjectPublicKeyInfo (RFC 5280 section 4.1), or nil if libcrypto cannot read it.
     convenience init?(subjectPublicKeyInfo bytes: [UInt8]) {
         let key = unsafe bytes.withUnsafeBufferPointer { buffer in
             var next = buffer.baseAddress
@@ -27,7 +27,7 @@ internal import COpenSSL
         unsafe self.init(owning: key)
     }
 
-    /// The private key of an unencrypted PKCS #8, PKCS #1 or SEC 1 structure, or nil if libcrypto refuses it.
+    /// The private key of an unencrypted PKCS #8, PKCS #1 or SEC 1 structure, or nil if libcrypto cannot read it.
     convenience init?(privateKey bytes: [UInt8]) {
         let key = unsafe bytes.withUnsafeBufferPointer { buffer in
             var next = buffer.baseAddress
@@ -38,7 +38,7 @@ internal import COpenSSL
         unsafe self.init(owning: key)
     }
 
-    /// What libcrypto calls the key's type: true for `RSA`, `EC`, `ED25519`.
+    /// True if the key is of this type by libcrypto's name: `RSA`, `EC`, `ED25519`.
     func isType(_ name: String) -> Bool { unsafe EVP_PKEY_is_a(key, name) == 1 }
 
     /// libcrypto's name of the key's curve.
@@ -62,7 +62,7 @@ internal import COpenSSL
     }
 
     func verify(signature: [UInt8], message: [UInt8], algorithm: SignatureAlgorithm) -> Bool {
-        // A failure left in this thread's queue would be taken for the next caller's.
+        // Errors that stay in the thread's queue would be reported to its next caller.
         defer { ERR_clear_error() }
         guard let context = unsafe EVP_MD_CTX_new() else { return false }
         defer { unsafe EVP_MD_CTX_free(context) }
@@ -89,14 +89,14 @@ internal import COpenSSL
         return Array(signature.prefix(count))
     }
 
-    /// PSS with a salt as long as the digest and MGF1 over the same digest (RFC 7518 section 3.5).
+    /// For PSS: a salt as long as the digest, and MGF1 over the same digest (RFC 7518 section 3.5).
     private static func setPadding(_ options: OpaquePointer?, _ algorithm: SignatureAlgorithm) -> Bool {
         guard algorithm.scheme == .rsaPSS else { return true }
         return unsafe EVP_PKEY_CTX_set_rsa_padding(options, RSA_PKCS1_PSS_PADDING) == 1
             && EVP_PKEY_CTX_set_rsa_pss_saltlen(options, RSA_PSS_SALTLEN_DIGEST) == 1
     }
 
-    /// One of the key's numbers, big-endian, filled up to `length` bytes or as short as it can be.
+    /// One of the key's numbers, big-endian, padded to `length` bytes, or without leading zeros.
     func number(_ name: String, length: Int? = nil) throws(CryptographyError) -> [UInt8] {
         defer { ERR_clear_error() }
         var number: OpaquePointer?

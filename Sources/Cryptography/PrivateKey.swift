@@ -1,18 +1,19 @@
 internal import COpenSSL
 
-/// A key that signs. There is no way to read its private half, and libcrypto erases it when the last copy goes.
+/// A private key for signing. Its private part cannot be read, and libcrypto erases it when the last copy is released.
 public struct PrivateKey: Sendable {
     /// What kind of key to make.
     public enum Family: Sendable, CaseIterable {
         case rsa2048, p256, p384, p521, ed25519
     }
 
-    /// The half to publish.
+    /// The public key that belongs to it.
     public let publicKey: PublicKey
     private let handle: KeyHandle
 
-    /// Takes over a key that libcrypto has read. Refuses types, sizes and curves that we do not use, and halves that do
-    /// not belong together: what such a key signs would only be refused far away.
+    /// Takes over a key that libcrypto has read. Throws `invalidKey` for types, sizes and curves that we do not use,
+    /// and if the private part does not match the public one: otherwise the mistake would appear only when a provider
+    /// rejects a signature.
     init(reading handle: KeyHandle) throws(CryptographyError) {
         if handle.isType("RSA") {
             publicKey = try PublicKey(
@@ -37,7 +38,8 @@ public struct PrivateKey: Sendable {
         self.handle = handle
     }
 
-    /// Makes a new key. RSA takes up to some hundred milliseconds of processor time, the others far less than one.
+    /// Makes a new key. RSA takes up to some hundred milliseconds of processor time, the others less than one. Throws
+    /// `failed` if libcrypto fails.
     public static func generate(_ family: Family) throws(CryptographyError) -> PrivateKey {
         let handle = try makeHandle(family)
         let publicKey: PublicKey =
@@ -106,7 +108,7 @@ public struct PrivateKey: Sendable {
 }
 
 extension EllipticCurve {
-    /// Either of the names that libcrypto has for a curve.
+    /// Reads either of the names that libcrypto has for a curve.
     init?(libraryName: String) {
         switch libraryName {
         case "prime256v1", "P-256": self = .p256

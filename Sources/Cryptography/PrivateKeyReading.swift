@@ -1,12 +1,13 @@
 public import Secrets
 
-/// Private keys that somebody else made. Only unencrypted ones: whoever reads them asks nobody for a passphrase.
+/// Private keys from files. Only unencrypted ones are read, because there is nobody to ask for a passphrase.
 extension PrivateKey {
-    /// Bytes of one number; the largest is an RSA modulus of 8192 bits.
+    /// The maximum size of one number in bytes; the largest is an RSA modulus of 8192 bits.
     private static let maxNumber = 1024
 
-    /// Reads a PEM file's key (RFC 7468): PKCS #8, or the older `RSA PRIVATE KEY` and `EC PRIVATE KEY`. What stands in
-    /// the file beside it is passed over, but two keys are refused.
+    /// Reads the private key of a PEM file (RFC 7468): PKCS #8, `RSA PRIVATE KEY` or `EC PRIVATE KEY`. Other blocks in
+    /// the file are ignored. Throws `invalidKey` for no or several private keys, for encrypted ones and for other
+    /// types.
     public init(pem text: Secret) throws(CryptographyError) {
         var blocks: [(label: String, body: [UInt8])] = []
         var label: String?
@@ -35,7 +36,8 @@ extension PrivateKey {
         try self.init(reading: handle)
     }
 
-    /// A private key of its numbers, big-endian (RFC 7518 section 6): for RSA `d`, `p`, `q`, `dp`, `dq`, `qi`; else `d`.
+    /// Builds a private key from its numbers, big-endian (RFC 7518 section 6): for RSA `d`, `p`, `q`, `dp`, `dq`, `qi`;
+    /// otherwise `d`. Throws `invalidKey` if they do not belong to the public key.
     public init(_ publicKey: PublicKey, numbers: [Secret]) throws(CryptographyError) {
         var numbers = numbers.map { $0.revealedBytes() }
         defer { for index in numbers.indices { numbers[index].erase() } }
@@ -76,7 +78,7 @@ extension PrivateKey {
         }
     }
 
-    /// The label of an encapsulation boundary (RFC 7468 section 2).
+    /// The label of an encapsulation boundary (RFC 7468 section 2); nil if the line is none.
     private static func label(of line: ArraySlice<UInt8>, _ word: String) -> String? {
         let text = String(decoding: line, as: UTF8.self)
         let head = "-----\(word) "

@@ -1,23 +1,24 @@
-/// A key that checks signatures. It is checked when it is made, so that every key that exists is one we are willing to
-/// use: sizes and exponents are bounded (a 16,384-bit modulus or a huge exponent is a way to burn our time), and a
-/// point lies on its curve.
+/// A public key for verifying signatures. It is checked when it is made: only sizes, exponents and curves that we use
+/// are accepted, and a point must lie on its curve. Attack: verifying under a 16,384-bit modulus or a huge exponent
+/// would take much processor time.
 public struct PublicKey: Sendable, Equatable {
-    /// The numbers a key is made of, big-endian: what a JSON Web Key holds.
+    /// The numbers that a JSON Web Key holds, big-endian.
     public enum Parts: Sendable, Equatable {
         case rsa(modulus: [UInt8], exponent: [UInt8])
         case ellipticCurve(EllipticCurve, x: [UInt8], y: [UInt8])
         case ed25519([UInt8])
     }
 
-    /// Bits of an RSA modulus: below, keys are broken; above, they are a burden.
+    /// Accepted bits of an RSA modulus. Smaller keys can be broken, larger ones cost too much time.
     public static let rsaBits = 2048...8192
     static let ed25519Length = 32
 
-    /// The key's numbers, without leading zeros for RSA, of full length for a curve.
+    /// The key's numbers: for RSA without leading zeros, for a curve padded to full length.
     public let parts: Parts
     private let handle: KeyHandle
 
-    /// An RSA key of 2048 to 8192 bits with an odd exponent above 1 and below 2^32. Leading zeros are ignored.
+    /// An RSA key of 2048 to 8192 bits with an odd exponent above 1 and below 2^32. Leading zeros are ignored. Throws
+    /// `invalidKey`.
     public init(rsaModulus modulus: [UInt8], exponent: [UInt8]) throws(CryptographyError) {
         let modulus = Array(modulus.drop { $0 == 0 })
         let exponent = Array(exponent.drop { $0 == 0 })
@@ -39,7 +40,8 @@ public struct PublicKey: Sendable, Equatable {
         self.handle = handle
     }
 
-    /// A point on a NIST curve, its coordinates of exactly the curve's length (RFC 7518 section 6.2.1.2).
+    /// A point on a NIST curve, its coordinates of exactly the curve's length (RFC 7518 section 6.2.1.2). Throws
+    /// `invalidKey`.
     public init(curve: EllipticCurve, x: [UInt8], y: [UInt8]) throws(CryptographyError) {
         guard x.count == curve.coordinateLength, y.count == curve.coordinateLength else {
             throw .invalidKey(reason: "a coordinate has the length of its curve")
@@ -55,7 +57,8 @@ public struct PublicKey: Sendable, Equatable {
         self.handle = handle
     }
 
-    /// An Ed25519 key: 32 bytes (RFC 8032 section 5.1.5), in their one spelling and of no small order.
+    /// An Ed25519 key: 32 bytes (RFC 8032 section 5.1.5), in canonical encoding and not of small order. Throws
+    /// `invalidKey`.
     public init(ed25519 bytes: [UInt8]) throws(CryptographyError) {
         guard bytes.count == PublicKey.ed25519Length else {
             throw .invalidKey(reason: "an Ed25519 key has 32 bytes")
@@ -80,8 +83,8 @@ public struct PublicKey: Sendable, Equatable {
         }
     }
 
-    /// True if the signature is this key's over the message. It has JOSE's form (RFC 7518 section 3): r and s side by
-    /// side for ECDSA, as long as the modulus for RSA. Never throws: whatever is wrong with it, it is not valid.
+    /// True if the signature is valid for the message under this key. It has JOSE's form (RFC 7518 section 3): r and s
+    /// concatenated for ECDSA, as long as the modulus for RSA. Malformed signatures give false.
     public func verify(signature: [UInt8], message: [UInt8], algorithm: SignatureAlgorithm) -> Bool {
         guard fits(algorithm) else { return false }
         switch parts {
@@ -93,8 +96,8 @@ public struct PublicKey: Sendable, Equatable {
             guard signature.count == 2 * length else { return false }
             let first = signature.prefix(length)
             let second = signature.suffix(length)
-            // libcrypto refuses zero and anything from the group's order up; zero is refused here too, since
-            // accepting it is the one mistake that makes every message signed (CVE-2022-21449).
+            // libcrypto rejects numbers that are zero or not below the group's order. Zero is also checked here: an
+            // implementation that accepts it accepts the signature 0, 0 for every message (CVE-2022-21449).
             guard first.contains(where: { $0 != 0 }), second.contains(where: { $0 != 0 }) else { return false }
             let der = DER.sequence(DER.integer(first), DER.integer(second))
             return handle.verify(signature: der, message: message, algorithm: algorithm)
@@ -103,8 +106,8 @@ public struct PublicKey: Sendable, Equatable {
         }
     }
 
-    /// The same for an ECDSA signature as certificates and authenticators write it: a DER sequence of r and s (RFC 3279
-    /// section 2.2.3), which libcrypto takes in its one spelling alone. False for keys of another kind.
+    /// The same for an ECDSA signature as certificates and WebAuthn authenticators write it: a DER sequence of r and s
+    /// (RFC 3279 section 2.2.3), which libcrypto accepts in canonical DER only. False for keys of another kind.
     public func verify(derSignature signature: [UInt8], message: [UInt8], algorithm: SignatureAlgorithm) -> Bool {
         guard fits(algorithm), case .ellipticCurve(let curve, _, _) = parts,
             signature.count <= 2 * curve.coordinateLength + 16
@@ -114,7 +117,7 @@ public struct PublicKey: Sendable, Equatable {
 
     public static func == (left: PublicKey, right: PublicKey) -> Bool { left.parts == right.parts }
 
-    /// Object identifiers of key types and curves (RFC 3279, RFC 5480, RFC 8410), as DER writes their content.
+    /// Object identifiers of key types and curves (RFC 3279, RFC 5480, RFC 8410), as the content bytes of their DER.
     enum Identifier {
         static let rsaEncryption: [UInt8] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x01]
         static let ecPublicKey: [UInt8] = [0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01]

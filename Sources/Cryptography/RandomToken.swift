@@ -1,8 +1,8 @@
 internal import Glibc
 public import Secrets
 
-/// Unguessable values from the kernel's generator. There is no other source of randomness in the project, and no
-/// fallback: a machine without one cannot sign anybody in safely.
+/// Unpredictable values from the kernel's random generator, the only source of randomness in the project. If it fails,
+/// the process stops.
 public enum RandomToken {
     /// Random bytes.
     public static func bytes(_ count: Int) -> [UInt8] {
@@ -10,7 +10,8 @@ public enum RandomToken {
         return unsafe [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
             var filled = 0
             while filled < count {
-                // getentropy takes 256 bytes at most, waits for the generator's seed and knows no interruption.
+                // `getentropy` returns at most 256 bytes, waits until the generator is seeded and is not interrupted by
+                // signals.
                 let size = min(count - filled, 256)
                 guard let start = buffer.baseAddress, unsafe getentropy(start + filled, size) == 0 else {
                     preconditionFailure("the kernel's random generator does not answer")
@@ -21,8 +22,8 @@ public enum RandomToken {
         }
     }
 
-    /// A secret of so many random bits as base64url: state, nonce, PKCE verifier. 256 bits are 43 characters, which is
-    /// the shortest verifier that RFC 7636 section 4.1 allows and the longest nonce that no provider cuts.
+    /// A secret of that many random bits as base64url: state, nonce, PKCE verifier. 256 bits give 43 characters, the
+    /// shortest verifier that RFC 7636 section 4.1 allows. Longer nonces are cut off by some providers.
     public static func base64URL(bits: Int = 256) -> Secret {
         var raw = bytes((bits + 7) / 8)
         var text = Base64URL.encodeToBytes(raw)
@@ -33,7 +34,7 @@ public enum RandomToken {
         return Secret(bytes: text)
     }
 
-    /// A random name as base64url, for what is unguessable but no secret: a flow's or a grant's identifier.
+    /// A random identifier as base64url for what must be unguessable but is not secret, such as a flow's identifier.
     public static func identifier(bits: Int = 128) -> String {
         Base64URL.encode(bytes((bits + 7) / 8))
     }

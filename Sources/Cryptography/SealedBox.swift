@@ -1,32 +1,33 @@
 internal import COpenSSL
 public import Secrets
 
-/// AES-256-GCM (NIST SP 800-38D) with a fresh random nonce each time. What comes out is nonce, ciphertext and tag, one
-/// after another.
+/// AES-256-GCM (NIST SP 800-38D) with a new random nonce for each message. The result is nonce, ciphertext and tag,
+/// concatenated.
 ///
-/// Random nonces of 96 bits collide with a chance of 2^-32 only after 2^32 messages under one key: a vault that stored
-/// a text every second would need a century.
+/// Random nonces of 96 bits collide with a probability of 2^-32 only after 2^32 messages under one key. A vault that
+/// wrote once per second would need more than a century for that.
 public enum SealedBox {
-    /// Bytes of a key.
+    /// The length of a key in bytes.
     public static let keyLength = 32
-    /// Bytes that a sealed text has more than the text.
+    /// How many bytes the sealed text is longer than the text.
     public static let overhead = nonceLength + tagLength
     static let nonceLength = 12
     static let tagLength = 16
 
-    /// Seals a text. `context` is not part of the result, and the same bytes must be given to open it.
+    /// Encrypts and authenticates a text. `context` is authenticated but not part of the result; `open` needs the same
+    /// bytes.
     ///
-    /// Throws `invalidKey` for a key that has not 32 bytes.
+    /// Throws `invalidKey` if the key does not have 32 bytes, `failed` if libcrypto fails.
     public static func seal(
         _ text: Secret, with key: Secret, context: [UInt8]
     ) throws(CryptographyError) -> [UInt8] {
         try seal(text, with: key, context: context, nonce: RandomToken.bytes(nonceLength))
     }
 
-    /// The text, or nil if the box was not sealed with this key and this context, whatever is wrong with it.
+    /// Decrypts. Nil if the box was not sealed with this key and this context, or was changed.
     ///
-    /// Throws `invalidKey` for a key that has not 32 bytes, and `failed` if libcrypto cannot work: that says nothing of
-    /// the box.
+    /// Throws `invalidKey` if the key does not have 32 bytes, `failed` if libcrypto fails, which says nothing about the
+    /// box.
     public static func open(
         _ box: some Collection<UInt8>, with key: Secret, context: [UInt8]
     ) throws(CryptographyError) -> Secret? {
@@ -43,11 +44,11 @@ public enum SealedBox {
         guard cipher.update(box[nonceLength..<(box.count - tagLength)], into: &text),
             cipher.setTag(Array(box.suffix(tagLength)))
         else { throw .failed(operation: "open a sealed text") }
-        // Nothing of the text is looked at before the tag has been checked.
+        // The decrypted text is not used before the tag has been checked.
         return cipher.finish() ? Secret(bytes: text) : nil
     }
 
-    /// With a given nonce: for known answers only, since a nonce used twice gives the texts away.
+    /// With a given nonce, only for tests with known results: using a nonce twice under one key reveals the texts.
     static func seal(
         _ text: Secret, with key: Secret, context: [UInt8], nonce: [UInt8]
     ) throws(CryptographyError) -> [UInt8] {
@@ -103,7 +104,7 @@ public enum SealedBox {
             && Int(count) == input.count
     }
 
-    /// GCM has nothing left to write: this checks or makes the tag.
+    /// GCM has no output left here. This call computes the tag, or checks it.
     func finish() -> Bool {
         var rest = [UInt8](repeating: 0, count: 16)
         var count: Int32 = 0

@@ -1,6 +1,6 @@
 /// The signature algorithms of JOSE that we use (RFC 7518 section 3.1, RFC 8037 section 3.1). Raw values are their
-/// names on the wire. `none` and the HS family have no case, so no code can allow them: a public client has no secret
-/// to check a MAC with, and a published key taken for one is the classic forgery.
+/// names on the wire. `none` and the HS family have no case, so no code can accept them. Attack: a verifier that
+/// accepts HS256 can be made to use a published public key as the MAC key, and then anyone can sign.
 public enum SignatureAlgorithm: String, Sendable, CaseIterable {
     case rs256 = "RS256"
     case rs384 = "RS384"
@@ -11,11 +11,12 @@ public enum SignatureAlgorithm: String, Sendable, CaseIterable {
     case es256 = "ES256"
     case es384 = "ES384"
     case es512 = "ES512"
-    /// With Ed25519 only. Ed448 is left out: no provider that we know of signs with it, and its `at_hash` is not agreed.
+    /// With Ed25519 only. Ed448 is left out: no provider that we know signs with it, and implementations disagree about
+    /// its `at_hash`.
     case edDSA = "EdDSA"
 
-    /// The algorithm of a name on the wire, compared byte for byte. `Ed25519` is the newer name of what `EdDSA` means
-    /// with such a key (RFC 9864 section 2.2); both are one algorithm, so neither can be confused with another.
+    /// The algorithm with this name, compared byte for byte. `Ed25519` (RFC 9864 section 2.2) is the newer name of what
+    /// `EdDSA` means with an Ed25519 key, so both give the same case.
     public init?(rawValue: String) {
         let name = rawValue == "Ed25519" ? "EdDSA" : rawValue
         guard let algorithm = Self.allCases.first(where: { $0.rawValue.utf8.elementsEqual(name.utf8) }) else {
@@ -56,7 +57,7 @@ public enum EllipticCurve: String, Sendable, CaseIterable {
     case p384 = "P-384"
     case p521 = "P-521"
 
-    /// Bytes of one coordinate, and of each half of a signature.
+    /// The length in bytes of one coordinate, and of each half of a signature.
     public var coordinateLength: Int {
         switch self {
         case .p256: 32

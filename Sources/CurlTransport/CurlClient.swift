@@ -1,28 +1,28 @@
-// The one window to the network. What a provider may cost us is bounded here, and nothing that the environment, a
-// redirect or a strange URL says can send a secret anywhere but to the URL that was asked for.
+// The only code that connects to providers. It limits the time and size of each response. Neither the environment nor a
+// redirect nor an unusual URL can make it send a secret to another host than that of the request's URL.
 
 internal import CCurl
 internal import Glibc
 public import HTTPMessages
 internal import Synchronization
 
-/// Sends requests with libcurl: many at once, on one thread that exists only while there is something to send.
+/// Sends requests with libcurl, many at the same time, on one thread. The thread exists only while there is work.
 ///
-/// HTTP/1.1 over TLS 1.2 or newer; plain HTTP to loopback only; no redirects, cookies or netrc, and no proxy but a
-/// configured one.
+/// HTTP/1.1 over TLS 1.2 or newer; plain HTTP to loopback only; no redirects, cookies or netrc; a proxy only if one is
+/// configured.
 public final class CurlClient: HTTPClient {
     private let loop: CurlLoop
     private let settings = Mutex(Settings())
 
     private struct Settings {
         var proxy: HTTPProxy?
-        /// Since when the system's certificate authorities may be others than those that were parsed.
+        /// When the configuration was last loaded: parsed certificate authorities that are older are parsed again.
         var authoritiesChanged: ContinuousClock.Instant?
     }
 
-    /// Takes over what holds for all requests from now on. The system's certificate authorities are read again.
+    /// Sets what applies to all requests from now on. The system's certificate authorities are read again.
     ///
-    /// - Parameter proxy: for requests whose ``HTTPRequest/route`` is `standard`; nil for none.
+    /// - Parameter proxy: used for requests whose ``HTTPRequest/route`` is `standard`; nil for no proxy.
     public func configure(proxy: HTTPProxy?) {
         settings.withLock { settings in
             settings.proxy = proxy
@@ -30,12 +30,12 @@ public final class CurlClient: HTTPClient {
         }
     }
 
-    /// Creates a client that calls itself `ringback/VERSION`. Costs nothing: the thread starts with the first request.
+    /// Creates a client with the User-Agent `ringback/VERSION`. The thread starts with the first request.
     public init(version: String) {
         loop = CurlLoop(userAgent: "ringback/\(version)", restsAfter: .seconds(60))
     }
 
-    /// For tests: a client whose thread ends after another time without requests.
+    /// For tests: the thread ends after `restsAfter` without requests.
     init(version: String, restsAfter: Duration) {
         loop = CurlLoop(userAgent: "ringback/\(version)", restsAfter: restsAfter)
     }
@@ -44,24 +44,26 @@ public final class CurlClient: HTTPClient {
         loop.shutdown()
     }
 
-    /// Loads and initializes libcurl, once per process; the first request does it otherwise. Takes some milliseconds of
-    /// its thread. False if libcurl cannot be loaded: then every request fails and says so.
+    /// Loads and initializes libcurl once per process; otherwise the first request does it. Takes some milliseconds.
+    /// Returns false if libcurl cannot be loaded; then every request throws `unreachable`.
     ///
-    /// Other threads may be at work meanwhile: nothing else in the process uses libcurl, and of what it initializes, only
-    /// OpenSSL is shared, which guards itself. `main` has cleaned the environment by then.
+    /// Other threads may run meanwhile: nothing else in the process uses libcurl, and of the libraries that it
+    /// initializes only OpenSSL is shared, which locks its own initialization. `main` has cleaned the environment
+    /// before.
     @discardableResult
     public static func prepare() -> Bool { isPrepared }
 
     private static let isPrepared: Bool = {
-        // libcurl would write the keys of every connection to the file that this names.
+        // libcurl would write the TLS keys of every connection to the file that this variable names.
         unsafe unsetenv("SSLKEYLOGFILE")
         return ccurl_load()
     }()
 
-    /// Sends the request and returns the whole answer, whatever its status. Cancelling the task ends the transfer.
+    /// Sends the request and returns the complete response, whatever its status. Cancelling the task ends the transfer.
+    /// Throws ``HTTPClientError`` if there is no usable response.
     ///
-    /// With ``HTTPRequest/keepsPartialBody``, a body of a 2xx answer that breaks off after its first byte (the connection
-    /// ends or breaks, the time or the size allowed is used up, a chunk is malformed) is returned as far as it came.
+    /// With ``HTTPRequest/keepsPartialBody``, the body of a 2xx response that ends early after at least one byte
+    /// (connection lost, time or size limit reached, malformed chunk) is returned as far as it arrived.
     public func send(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse {
         guard let url = try? WebURL(parsing: request.url), url.isSecure, let host = url.host else { throw .refusedURL }
         guard CurlClient.isPrepared else { throw .unreachable(host: host, reason: "libcurl cannot be loaded") }
@@ -93,7 +95,7 @@ public final class CurlClient: HTTPClient {
             reply: reply)
     }
 
-    /// Ends the thread. What is pending, and whatever is sent from now on, fails with `.cancelled`.
+    /// Ends the thread. Pending and later requests fail with `.cancelled`.
     public func shutdown() {
         loop.shutdown()
     }

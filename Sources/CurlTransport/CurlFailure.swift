@@ -1,13 +1,13 @@
-// libcurl has a hundred ways to fail; a caller has four things to do about it.
+// Maps libcurl's many error codes to the few cases that callers distinguish.
 
 internal import CCurl
 internal import HTTPMessages
 
 extension CURLcode {
-    /// True if a body that has begun may have been broken off by this: its beginning is then the server's own.
+    /// True if this error can end a body that has begun. The part that arrived is then genuine.
     var breaksOff: Bool {
         switch self {
-        // WRITE_ERROR is our own refusal to take more.
+        // WRITE_ERROR means that our own callback accepted no more bytes.
         case CURLE_PARTIAL_FILE, CURLE_RECV_ERROR, CURLE_OPERATION_TIMEDOUT, CURLE_WRITE_ERROR,
             CURLE_WEIRD_SERVER_REPLY:
             true
@@ -17,7 +17,8 @@ extension CURLcode {
 }
 
 extension HTTPClientError {
-    /// The meaning of a failed transfer. `hasHead`: the head of the answer was whole, so a lost connection cut it.
+    /// The meaning of a failed transfer. `hasHead`: the head of the response was complete, so a lost connection
+    /// truncated the body.
     init(_ result: CURLcode, host: String, hasHead: Bool) {
         switch result {
         case CURLE_OPERATION_TIMEDOUT: self = .timedOut(host: host)
@@ -27,7 +28,8 @@ extension HTTPClientError {
             CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_SSL_ISSUER_ERROR,
             CURLE_SSL_CRL_BADFILE, CURLE_SSL_INVALIDCERTSTATUS, CURLE_USE_SSL_FAILED:
             self = .untrusted(host: host, reason: HTTPClientError.words(for: result))
-        // UNSUPPORTED_PROTOCOL is libcurl's word for an answer without a status line: the URL was judged before.
+        // UNSUPPORTED_PROTOCOL is what libcurl reports for a response without a status line. The URL was checked
+        // before.
         case CURLE_PARTIAL_FILE, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING, CURLE_UNSUPPORTED_PROTOCOL,
             CURLE_WRITE_ERROR:
             self = .malformed(host: host)
@@ -47,7 +49,7 @@ extension HTTPClientError {
         case CURLE_PEER_FAILED_VERIFICATION: "the certificate is not trusted for this name"
         case CURLE_SSL_PINNEDPUBKEYNOTMATCH: "the server's key is none of the pinned ones"
         case CURLE_SSL_CACERT_BADFILE: "the certificate authorities cannot be read"
-        // libcurl's own sentence: it has no address, URL or header in it.
+        // libcurl's own text. It contains no address, URL or header.
         default: unsafe String(cString: ccurl_easy_strerror(result))
         }
     }

@@ -1,14 +1,15 @@
-// A multi handle belongs to one thread. Everyone else talks to that thread through the mailbox; the one libcurl call
-// made from outside is curl_multi_wakeup, which libcurl allows from any thread while the handle lives. It is made under
-// the mailbox's lock, and the handle is destroyed only after the thread, under that lock, took it out of reach.
+// A multi handle belongs to one thread. Other threads pass their requests through the mailbox. The only libcurl
+// function that they call is curl_multi_wakeup, which is allowed from any thread while the handle exists. Race: it is
+// called under the mailbox's lock, and the thread removes the handle from the mailbox under the same lock before it
+// destroys it.
 
 internal import CCurl
 internal import Glibc
 internal import HTTPMessages
 internal import Synchronization
 
-/// The thread that performs all transfers. It starts with the first one and ends when there were none for a while:
-/// a daemon at rest holds no connections to providers and no parsed certificate store.
+/// The thread that performs all transfers. It starts with the first one and ends after some time without any, so that
+/// an idle daemon holds no connections to providers and no parsed certificates.
 final class CurlLoop: Sendable {
     /// A request on its way to the thread.
     struct Job: Sendable {
@@ -17,7 +18,7 @@ final class CurlLoop: Sendable {
         let host: String
         /// Nil for a direct connection.
         let proxy: HTTPProxy?
-        /// Parsed certificate authorities of the system may be so old, in seconds; nil for any age.
+        /// The maximum age in seconds of the system's parsed certificate authorities; nil for any age.
         let authoritiesAge: Int?
         let reply: Reply
     }
@@ -76,7 +77,7 @@ final class CurlLoop: Sendable {
         if let refusal { job.reply.give(.failure(refusal)) }
     }
 
-    /// Lets the thread look for transfers that nobody waits for any more.
+    /// Makes the thread look for transfers whose callers were cancelled.
     func noteCancellation() {
         mailbox.withLock { box in
             guard case .running(let multi) = box.phase else { return }
@@ -85,7 +86,7 @@ final class CurlLoop: Sendable {
         }
     }
 
-    /// Ends the thread; it fails what is pending.
+    /// Ends the thread, which fails the pending requests.
     func shutdown() {
         mailbox.withLock { box in
             if case .running(let multi) = box.phase { unsafe ccurl_multi_wakeup(multi) }
@@ -95,7 +96,7 @@ final class CurlLoop: Sendable {
 
     // MARK: The thread
 
-    /// What the thread takes over.
+    /// The argument of the new thread.
     @safe private final class Inheritance {
         let loop: CurlLoop
         let multi: UnsafeMutableRawPointer
@@ -107,8 +108,8 @@ final class CurlLoop: Sendable {
     }
 
     private func startThread(owning multi: UnsafeMutableRawPointer) -> Bool {
-        // The thread inherits a mask that blocks every signal: a broken TLS connection must not raise SIGPIPE, and
-        // signals are for the thread that waits for them.
+        // The thread inherits a mask that blocks every signal: a broken TLS connection must not end the process by
+        // SIGPIPE, and other signals are handled by the thread that waits for them.
         var all = sigset_t()
         var previous = sigset_t()
         unsafe sigfillset(&all)
@@ -140,7 +141,8 @@ final class CurlLoop: Sendable {
             if post.hasCancellations { transfers.dropAbandoned() }
             transfers.advance()
             if !transfers.isEmpty {
-                // libcurl wakes for its sockets and timers by itself; the bound only keeps a fault of its own short.
+                // libcurl wakes up for its sockets and timers by itself. The limit of 1 s keeps the delay short if that
+                // fails.
                 transfers.wait(atMost: .seconds(1))
                 continue
             }
@@ -169,7 +171,8 @@ final class CurlLoop: Sendable {
         }
     }
 
-    /// Takes the handle out of reach if there is nothing to do. The next job starts a new thread.
+    /// If there is nothing to do, removes the handle from the mailbox and returns true. The next job starts a new
+    /// thread.
     private func rest() -> Bool {
         mailbox.withLock { box in
             guard box.jobs.isEmpty, case .running = box.phase else { return false }
@@ -178,7 +181,7 @@ final class CurlLoop: Sendable {
         }
     }
 
-    /// After a shutdown: fails the jobs that the thread never took.
+    /// After a shutdown: fails the jobs that the thread did not take.
     private func failJobs() {
         let jobs = mailbox.withLock { box in
             guard case .stopped = box.phase else { return [Job]() }

@@ -1,5 +1,5 @@
-// The rules, as libcurl's options. Its defaults are those of a command line tool: they read proxies and passwords from
-// the environment and open files.
+// Sets every option explicitly where libcurl's default is for a command line tool, which reads proxies and passwords
+// from the environment and opens files.
 
 internal import CCurl
 internal import Glibc
@@ -15,38 +15,40 @@ internal import Secrets
         unsafe self.easy = easy
     }
 
-    /// Where the request may go, how long it may take and how much may come back.
+    /// The rules for a request: where it may go, how long it may take, and how large the response may be.
     mutating func setRules(for url: WebURL, limits: HTTPLimits, keepsPartialBody: Bool) {
         set(CURLOPT_URL, url.text)
-        // `http` was allowed by the caller for this loopback host only; nothing later may change the scheme.
+        // The caller has checked that `http` is used only with a loopback host. Nothing may change the scheme
+        // afterwards.
         set(CURLOPT_PROTOCOLS_STR, url.scheme)
         set(CURLOPT_REDIR_PROTOCOLS_STR, "https")
         set(CURLOPT_FOLLOWLOCATION, 0)
         set(CURLOPT_MAXREDIRS, 0)
         set(CURLOPT_PATH_AS_IS, 1)
-        // An empty proxy keeps the environment's proxy variables out, whatever their spelling.
+        // An empty proxy makes libcurl ignore the proxy variables of the environment.
         set(CURLOPT_PROXY, "")
         set(CURLOPT_NOPROXY, "*")
         set(CURLOPT_NETRC, Int(CURL_NETRC_IGNORED.rawValue))
         set(CURLOPT_HTTP09_ALLOWED, 0)
-        // One request per connection at a time: a request that got no answer is never repeated by libcurl behind our
-        // back, and no compression means no decompression bombs.
+        // HTTP/1.1 has one request at a time on a connection, so libcurl does not repeat a request that got no
+        // response. Without an Accept-Encoding option there is no compression and therefore no decompression bomb.
         set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         set(CURLOPT_TIMEOUT_MS, EasyOptions.milliseconds(limits.timeout))
         set(CURLOPT_CONNECTTIMEOUT_MS, EasyOptions.milliseconds(min(limits.timeout, .seconds(10))))
-        // Stated too large, a body is not even begun: where its beginning is wanted, our own buffer is the bound.
+        // With this option libcurl rejects a body whose stated length is too large before it reads any of it. Where a
+        // partial body is wanted, only our own buffer limits the size.
         if !keepsPartialBody { set(CURLOPT_MAXFILESIZE, limits.maxBody) }
-        // No signals for name resolution, and no waiting for a resolver thread that a transfer leaves behind.
+        // No signals for name resolution, and no waiting at the end for a resolver thread that is still running.
         set(CURLOPT_NOSIGNAL, 1)
         set(CURLOPT_QUICK_EXIT, 1)
         set(CURLOPT_NOPROGRESS, 1)
     }
 
-    /// Every request gets a tunnel (CONNECT) to its server, so that the proxy sees the server's name and nothing of the
+    /// Every request gets a tunnel (CONNECT) to its server. The proxy sees the server's name, but nothing of the
     /// request.
     mutating func setProxy(_ proxy: HTTPProxy) {
         set(CURLOPT_PROXY, proxy.url.text)
-        // Judged already, and the environment is not asked.
+        // `HTTPProxy.covers` has decided already; the environment must not be asked.
         set(CURLOPT_NOPROXY, "")
         set(CURLOPT_HTTPPROXYTUNNEL, 1)
         set(CURLOPT_HEADEROPT, ccurl_header_separate)
@@ -59,16 +61,18 @@ internal import Secrets
         set(CURLOPT_PROXYUSERPWD, Secret("\(user):\(password)"))
     }
 
-    /// libcurl parses the system's certificate authorities again if they were parsed longer ago.
+    /// libcurl parses the system's certificate authorities again if the last parsing is older than this.
     mutating func setAuthoritiesAge(_ seconds: Int) {
-        // Known since libcurl 7.87; an older one parses them for each connection.
+        // Exists since libcurl 7.87. Older versions parse the file for each connection.
         _ = unsafe ccurl_set_long(easy, CURLOPT_CA_CACHE_TIMEOUT, seconds)
     }
 
-    /// A name that somebody else chose leads to nobody on this machine (PR-04): what is resolved is what is judged.
+    /// Attack: a host name that another party chose may resolve to an address of this machine. libcurl asks the
+    /// callback about the address that it is going to connect to, so the name cannot resolve differently after the
+    /// check.
     mutating func refuseInside() { note(unsafe ccurl_refuse_inside(easy)) }
 
-    /// Whom to believe. A certificate authority of the configuration's replaces the system's, it does not join them.
+    /// How the certificate is verified. A configured certificate authority replaces the system's ones.
     mutating func setTrust(_ trust: ServerTrust) {
         set(CURLOPT_SSL_VERIFYPEER, 1)
         set(CURLOPT_SSL_VERIFYHOST, 2)
@@ -81,8 +85,7 @@ internal import Secrets
                 note(unsafe ccurl_set_blob(easy, CURLOPT_CAINFO_BLOB, base, bytes.count))
             }
         } else if EasyOptions.hasAuthorityFile {
-            // libcurl keeps the parsed authorities for the next connection only if they come from a file alone:
-            // 27 ms of parsing once, instead of for every connection.
+            // libcurl caches parsed authorities only if they come from a file alone. Parsing takes 27 ms.
             clear(CURLOPT_CAPATH)
         }
         if !trust.pinnedPublicKeys.isEmpty {
@@ -90,9 +93,9 @@ internal import Secrets
         }
     }
 
-    /// The method and the body. A request that may change something gets a connection of its own: on a kept one that
-    /// the server has just closed, libcurl would send it a second time, and a refresh token that arrives twice looks
-    /// stolen.
+    /// The method and the body. A request that may change something uses a new connection. On a reused connection that
+    /// the server has just closed, libcurl would send the request a second time, and a provider that receives a refresh
+    /// token twice treats it as stolen.
     mutating func setMethod(_ method: String, body: Secret?) {
         switch method {
         case "GET" where body == nil: return set(CURLOPT_HTTPGET, 1)
@@ -106,7 +109,7 @@ internal import Secrets
         set(CURLOPT_POSTFIELDSIZE, body.count)
         body.withBytes { span in
             unsafe span.withUnsafeBytes { bytes in
-                // An empty secret has no address, which libcurl would take for "read it from the standard input".
+                // An empty secret has no address. libcurl takes NULL for "read the body from standard input".
                 guard let base = bytes.baseAddress, unsafe !bytes.isEmpty else {
                     return set(CURLOPT_COPYPOSTFIELDS, "")
                 }
@@ -116,7 +119,8 @@ internal import Secrets
         }
     }
 
-    /// The header fields. The list stays the caller's and must outlive the transfer; nil for an empty one.
+    /// The header fields. The list belongs to the caller and must outlive the transfer; nil means that it could not be
+    /// allocated.
     mutating func setFields(_ list: UnsafeMutablePointer<curl_slist>?) {
         guard let list = unsafe list else {
             areAllSet = false
@@ -125,7 +129,7 @@ internal import Secrets
         note(unsafe ccurl_set_list(easy, CURLOPT_HTTPHEADER, list))
     }
 
-    /// Who takes what comes back.
+    /// The callbacks that receive head and body.
     mutating func setReceiver(
         _ context: UnsafeMutableRawPointer, head: ccurl_data_callback, body: ccurl_data_callback
     ) {
@@ -139,12 +143,12 @@ internal import Secrets
         note(unsafe ccurl_set_long(easy, option, value))
     }
 
-    /// libcurl keeps a copy.
+    /// libcurl keeps a copy of the text.
     mutating func set(_ option: CURLoption, _ value: String) {
         note(unsafe ccurl_set_string(easy, option, value))
     }
 
-    /// libcurl keeps a copy, which it erases.
+    /// libcurl keeps a copy of the text, which it zeroes when it frees it.
     mutating func set(_ option: CURLoption, _ value: Secret) {
         let text = UnsafeMutableRawBufferPointer.allocate(byteCount: value.count + 1, alignment: 1)
         defer {
@@ -162,14 +166,14 @@ internal import Secrets
         note(unsafe ccurl_set_string(easy, option, nil))
     }
 
-    /// True if libcurl was built with a file of certificate authorities; elsewhere there is only a directory.
+    /// True if libcurl was built with a file of certificate authorities; otherwise it has only a directory.
     private static let hasAuthorityFile = unsafe ccurl_authority_file() != nil
 
     private mutating func note(_ result: CURLcode) {
         if result != CURLE_OK { areAllSet = false }
     }
 
-    /// At least 1: zero would mean "without bound".
+    /// At least 1, because 0 means "no limit" to libcurl.
     private static func milliseconds(_ duration: Duration) -> Int {
         let (seconds, attoseconds) = duration.components
         return max(1, Int(clamping: seconds) * 1_000 + Int(attoseconds / 1_000_000_000_000_000))

@@ -1,9 +1,9 @@
-// A token answer is secret from its first byte: every block of memory that it passes through here is zeroed.
+// Receives token responses. Every block of memory that they pass through here is zeroed.
 
 internal import Glibc
 internal import Secrets
 
-/// Bytes that grow up to a limit and leave nothing behind.
+/// A byte buffer that grows up to a limit and zeroes its memory.
 @safe struct ErasedBuffer: ~Copyable {
     private var memory: UnsafeMutableRawBufferPointer
     private var count = 0
@@ -20,7 +20,7 @@ internal import Secrets
 
     var isEmpty: Bool { count == 0 }
 
-    /// Adds the bytes, or as many as the limit leaves room for; then it returns false.
+    /// Appends the bytes. If they exceed the limit, it appends as many as fit and returns false.
     mutating func append(_ bytes: RawSpan) -> Bool {
         let fitting = min(bytes.byteCount, limit - count)
         let needed = count + fitting
@@ -39,7 +39,7 @@ internal import Secrets
         return fitting == bytes.byteCount
     }
 
-    /// A copy that keeps itself secret.
+    /// A copy of the bytes as a `Secret`.
     func secret() -> Secret {
         unsafe Secret(bytes: memory[..<count])
     }

@@ -1,9 +1,9 @@
-// An answer is given once and awaited once; the first one given counts, whoever gives it.
+// The outcome of a transfer is set once: the first one that is given counts, from the transfer or from a cancellation.
 
 internal import HTTPMessages
 internal import Synchronization
 
-/// Where the outcome of a transfer meets the caller who waits for it.
+/// Passes the outcome of a transfer to the waiting caller.
 final class Reply: Sendable {
     typealias Outcome = Result<HTTPResponse, HTTPClientError>
 
@@ -15,14 +15,14 @@ final class Reply: Sendable {
 
     private let state = Mutex(State.open)
 
-    /// True once nobody waits for the transfer any more.
+    /// True once the outcome is set: no caller waits for the transfer any more.
     var isGiven: Bool {
         state.withLock { state in
             if case .given = state { true } else { false }
         }
     }
 
-    /// Resumes the caller, unless that was done before.
+    /// Sets the outcome and resumes the caller. Without effect if one is set already.
     func give(_ outcome: Outcome) {
         let waiter: CheckedContinuation<Outcome, Never>? = state.withLock { state in
             switch state {
@@ -38,7 +38,7 @@ final class Reply: Sendable {
         waiter?.resume(returning: outcome)
     }
 
-    /// Waits for the outcome. Called once.
+    /// Waits for the outcome. Must be called only once.
     func outcome() async -> Outcome {
         await withCheckedContinuation { continuation in
             let early: Outcome? = state.withLock { state in

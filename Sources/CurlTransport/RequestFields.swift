@@ -1,14 +1,14 @@
-// A header field is one line. A value with a line break in it would be two, and the second one somebody else's.
+// Attack: a line break in a field's value would add a field of someone else's choice (header injection).
 
 internal import CCurl
 internal import Glibc
 internal import HTTPMessages
 internal import Secrets
 
-/// The header fields of a request, as libcurl takes them.
+/// The header fields of a request, in the form that libcurl takes.
 enum RequestFields {
-    /// True if the method is a method, every name is a token (RFC 9110 section 5.6.2), and no value holds a control
-    /// character.
+    /// True if the method consists of capital letters, every name is a token (RFC 9110 section 5.6.2), and no value
+    /// contains a control character.
     static func areSendable(_ request: HTTPRequest) -> Bool {
         guard !request.method.isEmpty, request.method.utf8.allSatisfy({ $0 >= 0x41 && $0 <= 0x5A }) else {
             return false
@@ -21,15 +21,16 @@ enum RequestFields {
         } ?? true
     }
 
-    /// A list that the caller frees; nil if there is no memory.
+    /// The list, which the caller frees; nil if there is no memory.
     static func list(of request: HTTPRequest) -> UnsafeMutablePointer<curl_slist>? {
         var list: UnsafeMutablePointer<curl_slist>?
-        // libcurl asks for leave to send larger bodies, and waits a second for servers that do not know the question.
+        // Removes the `Expect` field that libcurl would send with larger bodies; it then waits a second for servers
+        // that ignore it.
         var lines = ["Expect:"]
-        // Of a request without a body libcurl says that it is a form, which it is not.
+        // Removes the form's Content-Type that libcurl would send even if the request has no body.
         if request.body == nil, !request.fields.contains("content-type") { lines.append("Content-Type:") }
         for field in request.fields.lines {
-            // "Name:" alone would remove the field instead of sending it empty.
+            // To libcurl "Name:" means to remove the field; "Name;" sends it empty.
             lines.append(field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)")
         }
         for line in lines {
@@ -47,7 +48,7 @@ enum RequestFields {
         return unsafe longer
     }
 
-    /// The secret goes from its own memory into libcurl's by way of a buffer that is zeroed.
+    /// Copies the secret into libcurl's memory through a buffer that is zeroed.
     private static func append(
         _ authorization: Secret, to list: UnsafeMutablePointer<curl_slist>?
     ) -> UnsafeMutablePointer<curl_slist>? {

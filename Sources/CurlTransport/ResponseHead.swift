@@ -1,11 +1,11 @@
-// libcurl hands over the lines of every head it reads, those of interim answers (RFC 9110 section 15.2) and the
-// trailers included. Only the lines of the last head count, and all of them together are bounded.
+// libcurl passes on the lines of every head that it reads, including interim responses (RFC 9110 section 15.2), and the
+// trailers. Only the lines of the last head are kept. The size limit counts all of them.
 
 internal import HTTPMessages
 
-/// Collects the header fields of an answer from the lines as they come.
+/// Collects the header fields of a response, line by line.
 struct ResponseHead {
-    /// A head is never longer in practice; an endless one must not fill the memory.
+    /// The maximum size in bytes. An endless head must not fill the memory.
     static let maxBytes = 65_536
 
     private enum Place {
@@ -19,14 +19,14 @@ struct ResponseHead {
     private var pairs: [(name: String, value: String)] = []
     private(set) var isTooLarge = false
 
-    /// True once the head of the final answer is whole.
+    /// True once the head of the final response is complete.
     var isComplete: Bool {
         if case .end = place { true } else { false }
     }
 
     var fields: HTTPFields { HTTPFields(pairs.map { ($0.name, $0.value) }) }
 
-    /// Takes a line with its line break; false ends the transfer.
+    /// Takes a line including its line break. False ends the transfer.
     mutating func take(_ line: RawSpan) -> Bool {
         count += line.byteCount
         guard count <= ResponseHead.maxBytes else {
@@ -36,7 +36,7 @@ struct ResponseHead {
         let bytes = ResponseHead.withoutEnd(line)
         switch place {
         case .start:
-            // Informational answers are followed by another head: "HTTP/1.1 103 Early Hints".
+            // Another head follows an informational response such as "HTTP/1.1 103 Early Hints".
             let status = bytes.split(separator: 0x20).dropFirst().first
             place = .fields(isInterim: status?.first == UInt8(ascii: "1"))
             pairs = []
@@ -53,7 +53,7 @@ struct ResponseHead {
 
     private mutating func addField(_ line: ArraySlice<UInt8>) {
         if line.first == 0x20 || line.first == 0x09, !pairs.isEmpty {
-            // A folded line (RFC 9112 section 5.2) goes on with the value before it.
+            // A folded line (RFC 9112 section 5.2) continues the value before it.
             pairs[pairs.count - 1].value += " " + ResponseHead.text(line)
             return
         }
@@ -67,7 +67,7 @@ struct ResponseHead {
         return bytes
     }
 
-    /// Without the space around it.
+    /// The text without surrounding whitespace.
     private static func text(_ bytes: ArraySlice<UInt8>) -> String {
         let isSpace: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 }
         var bytes = bytes.drop(while: isSpace)

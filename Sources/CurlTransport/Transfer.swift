@@ -1,10 +1,10 @@
-// What libcurl may do for one request is decided here, option by option. If one of them cannot be set, nothing is sent.
+// Sets the libcurl options of one request. If one of them cannot be set, nothing is sent.
 
 internal import CCurl
 internal import HTTPMessages
 internal import Secrets
 
-/// One request in libcurl's hands, and what has come back so far.
+/// One transfer of libcurl and what has been received so far.
 @safe final class Transfer {
     let easy: UnsafeMutableRawPointer
     let host: String
@@ -17,7 +17,7 @@ internal import Secrets
     private var body: ErasedBuffer
     private var isTooLarge = false
 
-    /// Prepares an easy handle; nil if libcurl refuses an option.
+    /// Prepares an easy handle. Nil if an option cannot be set.
     init?(_ job: CurlLoop.Job, userAgent: String) {
         guard let easy = unsafe ccurl_easy_init() else { return nil }
         unsafe self.easy = easy
@@ -31,7 +31,8 @@ internal import Secrets
         var options = unsafe EasyOptions(easy)
         options.setRules(for: job.url, limits: job.request.limits, keepsPartialBody: keepsPartialBody)
         if let proxy = job.proxy {
-            // The proxy resolves the host's name: what is connected to from here is the proxy.
+            // The proxy resolves the host's name. The address that we connect to is the proxy's, so it cannot be
+            // checked here.
             options.setProxy(proxy)
         } else if job.request.refusesInsideAddresses {
             options.refuseInside()
@@ -50,10 +51,10 @@ internal import Secrets
         unsafe ccurl_slist_free_all(fieldList)
     }
 
-    /// What the caller gets when libcurl is done.
+    /// The outcome for the caller after libcurl has finished.
     func outcome(of result: CURLcode) -> Reply.Outcome {
         guard let failure = failure(result) else {
-            // libcurl takes a head that ends in its middle for one without a body.
+            // libcurl treats a head that is cut off as a response without a body.
             guard head.isComplete, let status else { return .failure(.malformed(host: host)) }
             return .success(HTTPResponse(status: status, fields: head.fields, body: body.secret()))
         }
@@ -64,7 +65,7 @@ internal import Secrets
             HTTPResponse(status: status, fields: head.fields, body: body.secret(), truncation: failure))
     }
 
-    /// Why there is no whole answer; nil if there is one.
+    /// Why the response is not complete; nil if it is.
     private func failure(_ result: CURLcode) -> HTTPClientError? {
         if isTooLarge || head.isTooLarge || result == CURLE_FILESIZE_EXCEEDED { return .tooLarge(host: host) }
         guard result != CURLE_OK else { return nil }
@@ -78,7 +79,7 @@ internal import Secrets
         return HTTPClientError(result, host: host, hasHead: head.isComplete)
     }
 
-    /// What the proxy did, if it opened no tunnel.
+    /// The failure if the proxy opened no tunnel; nil if it did or was not the cause.
     private func proxyFailure(_ result: CURLcode, _ proxy: HTTPProxy) -> HTTPClientError? {
         let name = "\(proxy.url.host ?? ""):\(proxy.url.port.map(String.init) ?? "80")"
         switch number(CURLINFO_HTTP_CONNECTCODE) ?? 0 {
@@ -109,12 +110,12 @@ internal import Secrets
         return unsafe ccurl_get_long(easy, name, &value) == CURLE_OK ? value : nil
     }
 
-    /// The status of the final answer; nil for a number that is none.
+    /// The status of the final response; nil if it is not between 200 and 599.
     private var status: Int? {
         number(CURLINFO_RESPONSE_CODE).flatMap { (200...599).contains($0) ? $0 : nil }
     }
 
-    // Both return what they took; anything else ends the transfer.
+    // Both return the number of bytes that they took. Any other number ends the transfer.
 
     fileprivate func takeHead(_ line: UnsafeRawBufferPointer) -> Int {
         unsafe head.take(line.bytes) ? line.count : 0

@@ -1,4 +1,4 @@
-// Lives on the loop's thread and nowhere else, so nothing here is guarded.
+// Used only on the loop's thread, so nothing here is locked.
 
 internal import CCurl
 internal import HTTPMessages
@@ -9,7 +9,7 @@ internal import HTTPMessages
     private let userAgent: String
     private var transfers: [UnsafeMutableRawPointer: Transfer] = unsafe [:]
 
-    /// Takes the multi handle over.
+    /// Takes ownership of the multi handle.
     init(multi: UnsafeMutableRawPointer, userAgent: String) {
         unsafe self.multi = multi
         self.userAgent = userAgent
@@ -17,7 +17,7 @@ internal import HTTPMessages
 
     var isEmpty: Bool { unsafe transfers.isEmpty }
 
-    /// Starts a transfer, unless its caller has gone already.
+    /// Starts a transfer, unless its caller was cancelled already.
     func add(_ job: CurlLoop.Job) {
         guard !job.reply.isGiven else { return }
         guard let transfer = Transfer(job, userAgent: userAgent) else {
@@ -29,12 +29,12 @@ internal import HTTPMessages
         unsafe transfers[transfer.easy] = transfer
     }
 
-    /// Ends the transfers that nobody waits for any more.
+    /// Ends the transfers whose callers were cancelled.
     func dropAbandoned() {
         for transfer in unsafe Array(transfers.values) where transfer.reply.isGiven { remove(transfer) }
     }
 
-    /// Does what can be done without waiting, and hands out what is finished.
+    /// Does all work that needs no waiting, and delivers the outcomes of finished transfers.
     func advance() {
         var running: Int32 = 0
         guard unsafe ccurl_multi_perform(multi, &running) == CURLM_OK else { return failAll() }
@@ -43,7 +43,7 @@ internal import HTTPMessages
             guard unsafe message.pointee.msg == CURLMSG_DONE, let easy = unsafe message.pointee.easy_handle,
                 let transfer = unsafe transfers[easy]
             else { continue }
-            // The message lives only as long as the handle is in the set.
+            // The message is valid only as long as the handle is in the set.
             let result = unsafe ccurl_message_result(message)
             let outcome = transfer.outcome(of: result)
             remove(transfer)
@@ -51,14 +51,14 @@ internal import HTTPMessages
         }
     }
 
-    /// Sleeps until there is something to do, someone wakes the handle, or the bound passes.
+    /// Waits until there is work, another thread wakes the handle, or the time has passed.
     func wait(atMost bound: Duration) {
         let (seconds, attoseconds) = bound.components
         let milliseconds = seconds * 1_000 + attoseconds / 1_000_000_000_000_000
         unsafe ccurl_multi_poll(multi, Int32(clamping: milliseconds))
     }
 
-    /// Fails what is left and destroys the handle.
+    /// Fails the remaining transfers and destroys the handle.
     func close() {
         for transfer in unsafe Array(transfers.values) {
             remove(transfer)
@@ -67,7 +67,7 @@ internal import HTTPMessages
         unsafe ccurl_multi_cleanup(multi)
     }
 
-    /// libcurl lost its footing (out of memory, an internal fault): everybody gets an answer and may try again.
+    /// libcurl itself failed (out of memory or an internal error): every caller gets an error and may try again.
     private func failAll() {
         for transfer in unsafe Array(transfers.values) {
             remove(transfer)

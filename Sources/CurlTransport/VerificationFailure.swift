@@ -1,13 +1,13 @@
-/// Why a server's certificate was not believed, in words (X509_V_ERR_* of OpenSSL's x509_vfy.h).
+/// The reason in words why a server's certificate was not accepted (X509_V_ERR_* of OpenSSL's x509_vfy.h).
 enum VerificationFailure {
     /// - Parameters:
-    ///   - code: of the verification; 0 if the chain is good and the name is not.
+    ///   - code: the result of the verification; 0 if the chain is valid but the name does not match.
     ///   - hasOwnAuthorities: the account has a `ca_file`.
     static func words(for code: Int, hasOwnAuthorities: Bool) -> String {
         switch code {
         case 9: "the certificate is not valid yet; look at this machine's clock"
         case 10: "the certificate has expired; look at this machine's clock, too"
-        // Another key under the same name; self-signed, alone or at the end of the chain; an issuer that is not known.
+        // Wrong signature; self-signed, alone or at the end of the chain; unknown issuer.
         case 7, 18, 19, 20, 21:
             hasOwnAuthorities
                 ? "the certificate is of none of the authorities in ca_file"

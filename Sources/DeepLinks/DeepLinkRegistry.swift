@@ -3,17 +3,18 @@ internal import HTTPMessages
 public import Secrets
 internal import Synchronization
 
-/// Links of configured schemes that end no sign-in, for the app that listens. A URL that may carry a secret of a
-/// sign-in is never one, see ``LinkRules``. The newest listener gets the links; without one the configured program is
-/// started, and a link waits for it a minute at most. Links rest in memory alone.
+/// Receives URLs of configured custom schemes that are not callbacks and delivers them to the app that listens. A URL
+/// that may contain a secret of a sign-in is never delivered, see ``LinkRules``. The newest listener gets the links. If
+/// there is none, the configured program is started and the link is kept for at most a minute. Links are kept in memory
+/// only.
 public final class DeepLinkRegistry: Sendable {
-    /// What became of a URL that came from outside.
+    /// What happened to a URL from outside.
     public enum Reception: Sendable, Equatable {
-        /// It is no link for an app: the broker is to look at it.
+        /// It is a callback, or may be one: the broker must handle it.
         case callback
-        /// It is kept until an app has acknowledged it. `isHeard`: one listens.
+        /// It is kept until an app acknowledges it. `isHeard`: an app is listening.
         case kept(DeepLink, isHeard: Bool)
-        /// Nobody has configured its scheme; the sentence says what to do.
+        /// Its scheme is not configured; a text for the user.
         case refused(String)
     }
 
@@ -21,9 +22,9 @@ public final class DeepLinkRegistry: Sendable {
         var tables: [String: LinkScheme] = [:]
         var schemes: [String: SchemeLinks] = [:]
         var nextID: UInt64
-        /// The last that were acknowledged: who asks twice is told the same twice.
+        /// The ids of the last acknowledged links, so that a repeated acknowledgement succeeds.
         var acknowledged: [UInt64] = []
-        /// When it is looked at again.
+        /// The planned next call of `look()`, in milliseconds since boot.
         var look: (due: Int, ticket: UInt64)?
         var tickets: UInt64 = 0
     }
@@ -36,7 +37,7 @@ public final class DeepLinkRegistry: Sendable {
 
     private static let memory = 256
 
-    /// - Parameter startApplication: starts a scheme's program for a link; nil, or why it could not be started.
+    /// - Parameter startApplication: starts a scheme's program for a link. Returns nil, or why it could not be started.
     public init(
         broker: Broker, clock: BrokerClock = .system, work: Work = Work(),
         record: @escaping @Sendable (BrokerFact) -> Void = { _ in },
@@ -50,8 +51,8 @@ public final class DeepLinkRegistry: Sendable {
         state = Mutex(State(nextID: EventBus.now()))
     }
 
-    /// Takes over the configuration's tables, after the broker has taken over its accounts. What waits for a scheme that
-    /// is gone is dropped, and who listens for it is told.
+    /// Sets the configured schemes, after the broker was given its accounts. Links of schemes that are no longer
+    /// configured are dropped, and their listeners are ended.
     public func configure(_ tables: [LinkScheme]) async {
         let configured = LinkRules(
             schemes: tables.map(\.name), redirectURIs: await broker.redirectURIs().configured
@@ -64,7 +65,7 @@ public final class DeepLinkRegistry: Sendable {
         for listener in ended { listener.end(.removed) }
     }
 
-    /// A URL that a program was started with, or that somebody pasted.
+    /// Receives a URL that was opened or pasted.
     public func receive(_ text: String) async -> Reception {
         guard let url = try? WebURL(parsing: text) else { return .callback }
         let kind = await rules().kind(of: url)
@@ -83,8 +84,8 @@ public final class DeepLinkRegistry: Sendable {
             + "a redirect URI, and reload."
     }
 
-    /// Why a URL that no sign-in wanted cannot have been one's: nobody has configured its scheme. Nil for others, and for
-    /// those of the web.
+    /// For a URL that matched no sign-in: a text that says that its scheme is not configured. Nil for configured
+    /// schemes and for http and https.
     public func whyForeign(_ text: String) async -> String? {
         guard let url = try? WebURL(parsing: text), url.scheme != "http", url.scheme != "https",
             await !rules().schemes.contains(url.scheme)
@@ -92,7 +93,7 @@ public final class DeepLinkRegistry: Sendable {
         return DeepLinkRegistry.notConfigured(url.scheme)
     }
 
-    /// Listens for a scheme's links from now on, in the place of whoever did. Nil if nobody has configured it.
+    /// Starts listening to a scheme's links and replaces the previous listener. Nil if the scheme is not configured.
     public func listen(to scheme: String, peer: PolicyPeer?) async -> LinkListener? {
         let scheme = scheme.lowercased()
         guard await rules().schemes.contains(scheme) else { return nil }
@@ -110,7 +111,7 @@ public final class DeepLinkRegistry: Sendable {
         return listener
     }
 
-    /// The app has taken the link. False if there never was one of this name, or it has waited too long.
+    /// The app has handled the link. False if no such link was kept, or it has expired.
     public func acknowledge(_ id: UInt64) -> Bool {
         state.withLock { state in
             for scheme in state.schemes.keys where state.schemes[scheme]?.acknowledge(id) == true {
@@ -122,7 +123,7 @@ public final class DeepLinkRegistry: Sendable {
         }
     }
 
-    /// The schemes that some app listens for now, sorted.
+    /// The schemes for which an app is listening, sorted.
     public var heard: [String] {
         state.withLock { $0.schemes.filter { $0.value.listener != nil }.keys.sorted() }
     }
@@ -187,8 +188,9 @@ public final class DeepLinkRegistry: Sendable {
         }
     }
 
-    /// Looks again when something is due: a program to start, or the end of a link. One look is planned at a time; one
-    /// that has been planned anew finds its ticket out of date.
+    /// Plans a call of `look()` for the next due time: a program to start, or a link that expires. Only one call is
+    /// planned at a time. When it is planned again for an earlier time, the ticket changes and the old timer does
+    /// nothing.
     private func lookLater() {
         let now = clock.boot()
         let plan = state.withLock { state -> (due: Int, ticket: UInt64)? in
@@ -200,7 +202,7 @@ public final class DeepLinkRegistry: Sendable {
         }
         guard let plan else { return }
         work.startTimer { [self] in
-            // A laptop sleeps: no wait toward an instant is longer than 30 s.
+            // Computers are suspended: wait at most 30 s, then compare with the clock again.
             while true {
                 let left = plan.due - clock.boot()
                 guard state.withLock({ $0.look?.ticket }) == plan.ticket else { return }
@@ -211,7 +213,7 @@ public final class DeepLinkRegistry: Sendable {
         }
     }
 
-    /// Drops what is too old and starts what is due.
+    /// Drops expired links and starts the programs that are due.
     private func look() {
         let now = clock.boot()
         let starts = state.withLock { state -> [DeepLink] in

@@ -1,23 +1,23 @@
 public import BrokerCore
 internal import Synchronization
 
-/// An app that listens for a scheme's links. The links are the desk's: what was given and not acknowledged is given to
-/// the next one.
+/// An app that listens to a scheme's links. The registry keeps the links: those that were delivered but not
+/// acknowledged are delivered to the next listener too.
 public final class LinkListener: Sendable {
-    /// What there is to tell.
+    /// The result of waiting for links.
     public enum Next: Sendable, Equatable {
         case links([DeepLink])
-        /// Nothing came within the bound.
+        /// No link arrived in time.
         case quiet
-        /// Another program listens now; this is the last word.
+        /// Another program has replaced this listener, which gets no more links.
         case replaced
-        /// The scheme is not configured any more; this is the last word.
+        /// The scheme is no longer configured; the listener gets no more links.
         case removed
-        /// The listener went away.
+        /// The task was cancelled.
         case cancelled
     }
 
-    /// Why nothing more comes.
+    /// Why the listener was ended.
     enum End: Sendable {
         case replaced, removed
     }
@@ -28,7 +28,7 @@ public final class LinkListener: Sendable {
         var signal = Promise<Void>()
     }
     public let scheme: String
-    /// By the kernel's word.
+    /// The process at the other end, by the kernel's credentials.
     public let peer: PolicyPeer?
     private let registry: DeepLinkRegistry
     private let state = Mutex(State())
@@ -39,9 +39,10 @@ public final class LinkListener: Sendable {
         self.registry = registry
     }
 
-    /// The next links, at most `bound` later.
+    /// Waits for the next links, at most `bound`.
     public func next(within bound: Duration) async -> Next {
-        // The bell first: what comes after it has been taken rings it.
+        // The signal is read before the links are taken. A link that arrives in between fulfils it, so it is not
+        // missed.
         let signal = state.withLock { $0.signal }
         if let ready = take() { return ready }
         _ = await signal.wait(atMost: bound)
@@ -49,7 +50,7 @@ public final class LinkListener: Sendable {
         return take() ?? .quiet
     }
 
-    /// The listener goes away. What it has not acknowledged waits for the next one.
+    /// Stops listening. Links that it has not acknowledged stay for the next listener.
     public func stop() { registry.leave(self) }
 
     private func take() -> Next? {
@@ -65,7 +66,7 @@ public final class LinkListener: Sendable {
         return .links(links)
     }
 
-    /// Something is new.
+    /// Wakes a waiting ``next(within:)``.
     func wake() {
         state.withLock { state in
             defer { state.signal = Promise() }

@@ -1,26 +1,27 @@
 public import HTTPMessages
 
-/// What a URL is that some program was started with: something of a sign-in, or a link for an app. A link that may hold
-/// a secret of a sign-in is never an app's, whatever is pending; where there is a doubt, it is none.
+/// Decides whether a URL belongs to a sign-in or is a link for an app. Attack: an app must not receive a code or token
+/// of a sign-in. A URL that may contain one is therefore never an app's link, even if no sign-in is pending; in doubt
+/// it is none.
 public struct LinkRules: Sendable {
     /// What a URL is.
     public enum Kind: Sendable, Equatable {
-        /// It is for the broker alone.
+        /// Only the broker may have it.
         case callback
-        /// It is for the app of this scheme.
+        /// A link for the app of this scheme.
         case deepLink(scheme: String)
-        /// Nobody has configured this scheme.
+        /// This scheme is not configured.
         case foreign(scheme: String)
     }
 
-    /// Those that are configured, be it by a redirect URI or by a table of their own.
+    /// The configured schemes: those of redirect URIs and those with a table of their own.
     public let schemes: Set<String>
     private let places: Set<String>
 
     /// - Parameters:
-    ///   - schemes: those with a table of their own, in small letters.
-    ///   - redirectURIs: of every account. Their schemes are configured too.
-    ///   - awaited: addresses where callbacks are awaited beside these.
+    ///   - schemes: the schemes with a table of their own, in lower case.
+    ///   - redirectURIs: those of all accounts. Their schemes are configured too.
+    ///   - awaited: further addresses at which callbacks are expected.
     public init(
         schemes: some Sequence<String>, redirectURIs: some Sequence<String>, awaited: some Sequence<String> = []
     ) {
@@ -30,25 +31,25 @@ public struct LinkRules: Sendable {
         places = Set((redirects + awaited.compactMap { try? WebURL(parsing: $0) }).map(LinkRules.place))
     }
 
-    /// What the URL is.
+    /// Classifies the URL.
     public func kind(of url: WebURL) -> Kind {
         if LinkRules.isWeb(url) || LinkRules.carriesSecret(url) { return .callback }
         guard schemes.contains(url.scheme) else { return .foreign(scheme: url.scheme) }
         return places.contains(LinkRules.place(of: url)) ? .callback : .deepLink(scheme: url.scheme)
     }
 
-    /// What may be the state or the key of a flow in the URL.
+    /// The values in the URL that may be a flow's state or key.
     public static func keys(in url: WebURL) -> [String] {
         pairs(of: url).filter { ParameterNames.flowKeys.contains($0.name) }.map(\.value)
     }
 
-    /// Web pages have no app: they come by paste, as callbacks.
+    /// No app listens to http and https: such URLs are pasted callbacks.
     private static func isWeb(_ url: WebURL) -> Bool { url.scheme == "http" || url.scheme == "https" }
 
     // MARK: Places
 
-    /// Where a URL leads, without query, fragment, the letter case of its host, slashes at its end, and what programs on
-    /// the way may have written in another form.
+    /// The address of a URL for comparison: percent escapes decoded, host in lower case, dot segments resolved, without
+    /// empty segments, query and fragment. Programs that pass a URL on may change these.
     private static func place(of url: WebURL) -> String {
         let host = Escapes.decoded(url.host ?? "").lowercased()
         let path = Escapes.decoded(url.path).split(separator: "/").map(String.init)
@@ -62,7 +63,7 @@ public struct LinkRules: Sendable {
     // MARK: Secrets
 
     private static func carriesSecret(_ url: WebURL) -> Bool {
-        // The scheme is a name with a colon, but no parameter.
+        // The scheme ends with a colon, but it is not the name of a parameter.
         var text = String(url.text.drop { $0 != ":" }.dropFirst())
         for _ in 0...mostEscapes {
             let names = ParameterNames(in: text)
@@ -71,16 +72,17 @@ public struct LinkRules: Sendable {
             guard next != text else { break }
             text = next
         }
-        // A code and a flow's key may have been escaped a different number of times.
+        // The code and the flow's key may have been escaped a different number of times.
         let names = Set(pairs(of: url).map(\.name))
         return names.contains("code") && !names.isDisjoint(with: ParameterNames.flowKeys)
     }
 
-    /// Servers escape what they put into a fragment twice, and so may a page that hands a URL on inside another.
+    /// How often percent escapes are decoded. Some servers escape a fragment twice, and so may a page that puts a URL
+    /// into another.
     private static let mostEscapes = 3
 
-    /// The parameters of query and fragment. A part that is not a well-formed form is split all the same: an app may read
-    /// it more leniently than this program does.
+    /// The parameters of query and fragment. Malformed ones are split too, because an app may parse them more
+    /// leniently.
     private static func pairs(of url: WebURL) -> [FormEncoding.Pair] {
         [url.query, url.fragment].flatMap { part in
             (part ?? "").utf8.split { "&;".utf8.contains($0) }.map { piece in
@@ -94,7 +96,7 @@ public struct LinkRules: Sendable {
     }
 }
 
-/// Percent escapes (RFC 3986 section 2.1), undone where they are whole; anything else stays as it is.
+/// Decodes percent escapes (RFC 3986 section 2.1). Malformed escapes stay unchanged.
 enum Escapes {
     static func decoded(_ text: String) -> String {
         guard text.utf8.contains(UInt8(ascii: "%")) else { return text }

@@ -1,26 +1,26 @@
-/// The names of what looks like parameters anywhere in a URL: in query, fragment and path, behind `#/` and `#!`, with
-/// brackets, in lists, in JSON, in camel case. Apps and their libraries read URLs in all these ways. So a secret's name in
-/// any of them counts, although no authorization server writes it so.
+/// Finds the names of parameters anywhere in a URL: in query, fragment and path, after `#/` and `#!`, with brackets, in
+/// lists, in JSON, in camel case. Apps and their libraries parse URLs in all these ways, so a secret's name counts in
+/// each of them, even where no authorization server writes it so.
 struct ParameterNames {
-    /// A token is named and has a value.
+    /// True if a token's name has a value.
     private(set) var hasToken = false
-    /// A code is named, and beside it a state or a flow's key.
+    /// True if there is a code, and also a state or a flow's key.
     var hasCodeAndFlowKey: Bool { hasCode && hasFlowKey }
 
     private var hasCode = false
     private var hasFlowKey = false
 
-    /// What tells which flow a code belongs to (RFC 6749 section 4.1.2), and the key of a Supabase flow.
+    /// The parameters that identify the flow of a code: `state` (RFC 6749 section 4.1.2), and `flow` for Supabase.
     static let flowKeys: Set<String> = ["state", "flow"]
 
-    /// The words of the names of tokens that no link for an app may have.
+    /// The words in the names of tokens. A link for an app must not contain such a name.
     private static let tokens = [
         ["access", "token"], ["refresh", "token"], ["id", "token"], ["provider", "token"], ["token", "hash"],
     ]
     private static let joinedTokens = Set(tokens.map { $0.joined() } + ["providerrefreshtoken"])
-    /// Where one parameter or path segment ends and the next begins.
+    /// The characters that separate parameters or path segments.
     private static let separators = Set("?#&;,/!".utf8)
-    /// Behind these a name needs no value to be a parameter.
+    /// After one of these characters a name is a parameter even without a value.
     private static let starts = Set("?#&;!".utf8)
 
     /// - Parameter text: a URL without its scheme.
@@ -30,7 +30,7 @@ struct ParameterNames {
         while start <= bytes.count {
             let end = bytes[start...].firstIndex { ParameterNames.separators.contains($0) } ?? bytes.count
             let before = start > 0 ? bytes[start - 1] : nil
-            // `/access_token/VALUE` is a name with a value, `/docs/access_token` is not.
+            // `/access_token/VALUE` has a value, `/docs/access_token` has none.
             let leadsOn =
                 end + 1 < bytes.count && bytes[end] == UInt8(ascii: "/")
                 && !ParameterNames.separators.contains(bytes[end + 1])
@@ -39,7 +39,7 @@ struct ParameterNames {
         }
     }
 
-    /// - Parameter isName: the piece is a name even if nothing in it follows the name.
+    /// - Parameter isName: true if the piece counts as a name even without `=` or `:`.
     private mutating func read(_ piece: ArraySlice<UInt8>, isName: Bool) {
         let parts = piece.split(omittingEmptySubsequences: false) { $0 == UInt8(ascii: "=") || $0 == UInt8(ascii: ":") }
         for name in parts.count == 1 && isName ? parts[...] : parts.dropLast() {
@@ -65,12 +65,12 @@ struct ParameterNames {
         }
     }
 
-    /// The ASCII letters and digits of a name, in small letters.
+    /// The ASCII letters and digits of a name, in lower case.
     static func letters(of name: some Sequence<UInt8>) -> String {
         String(decoding: name.filter(isAlphanumeric).map(lowercased), as: UTF8.self)
     }
 
-    /// - Parameter byCase: a capital behind a small letter begins a word too.
+    /// - Parameter byCase: true if a capital letter after another character begins a word too.
     private static func words(of name: ArraySlice<UInt8>, byCase: Bool) -> [String] {
         var words: [[UInt8]] = [[]]
         var last: UInt8 = 0

@@ -1,22 +1,22 @@
 public import Secrets
 
-/// A link for an app. Its URL is nobody else's business: it prints nowhere.
+/// A link for an app. Its URL is a secret, so it is never printed.
 public struct DeepLink: Sendable, Equatable {
-    /// Grows with each link, also across restarts.
+    /// Increases with each link, also across restarts.
     public let id: UInt64
     public let scheme: String
     public let url: Secret
-    /// When it came, Unix seconds.
+    /// When it arrived, in Unix seconds.
     public let at: Int
 }
 
 /// A scheme that has a table in the configuration.
 public struct LinkScheme: Sendable, Equatable {
-    /// In small letters.
+    /// In lower case.
     public let name: String
-    /// There is a program to start when no app listens.
+    /// True if a program is configured that is started when no app listens.
     public let hasCommand: Bool
-    /// That program is given the link as an argument: each link is a start of its own.
+    /// True if the program gets the link as an argument. It is then started once for each link.
     public let takesURL: Bool
 
     public init(name: String, hasCommand: Bool, takesURL: Bool) {
@@ -26,34 +26,35 @@ public struct LinkScheme: Sendable, Equatable {
     }
 }
 
-/// The links of one scheme that nobody has acknowledged: whoever listens gets all of them, in order. Nothing here waits
-/// or calls; instants are milliseconds since boot.
+/// The unacknowledged links of one scheme. A listener gets all of them in order. This is pure state without waiting;
+/// times are in milliseconds since boot.
 struct SchemeLinks {
     private struct Waiting {
         let link: DeepLink
         let arrivedAt: Int
-        /// A program was started for it, or need not be.
+        /// True if a program was started for it or a listener has had time to read it.
         var isCarried = false
     }
     private var waiting: [Waiting] = []
     private(set) var listener: LinkListener?
     private var startedAt: Int?
 
-    /// More links than these wait for nobody: the oldest goes.
+    /// The maximum number of links. Beyond it the oldest is dropped.
     static let capacity = 16
-    /// A person who has clicked an hour ago expects nothing any more.
+    /// How long a link is kept, in milliseconds. The user does not expect a late reaction to a click.
     static let lifetime = 60_000
-    /// A page that follows a link again and again starts nothing more often.
+    /// The minimum time between two starts of the program, in milliseconds, so that a web page that opens links
+    /// repeatedly cannot start it more often.
     static let startInterval = 10_000
-    /// A link this young when its listener goes away may never have been read.
+    /// If its listener leaves within this time (milliseconds) after a link arrived, the listener may not have read it.
     static let departure = 5_000
 
-    /// True if nothing is to be remembered of the scheme.
+    /// True if nothing has to be remembered for the scheme.
     func isIdle(at now: Int) -> Bool {
         listener == nil && waiting.isEmpty && startedAt.map { now - $0 >= SchemeLinks.startInterval } ?? true
     }
 
-    /// The links behind the one that was given last.
+    /// The links after the one with this id.
     func links(after id: UInt64) -> [DeepLink] { waiting.map(\.link).filter { $0.id > id } }
 
     mutating func forgetOld(at now: Int) {
@@ -66,20 +67,20 @@ struct SchemeLinks {
         if waiting.count > SchemeLinks.capacity { waiting.removeFirst() }
     }
 
-    /// False if it is not here.
+    /// Returns false if the link is not kept here.
     mutating func acknowledge(_ id: UInt64) -> Bool {
         let count = waiting.count
         waiting.removeAll { $0.link.id == id }
         return waiting.count < count
     }
 
-    /// The newest listener gets the links; the former one is given back.
+    /// Sets the new listener and returns the former one.
     mutating func replaceListener(_ new: LinkListener?) -> LinkListener? {
         defer { listener = new }
         return listener
     }
 
-    /// Its listener went away, by itself.
+    /// The listener has left. For links that it may not have read a program can be started.
     mutating func listenerLeft(at now: Int) {
         listener = nil
         for index in waiting.indices where now - waiting[index].arrivedAt > SchemeLinks.departure {
@@ -87,8 +88,8 @@ struct SchemeLinks {
         }
     }
 
-    /// Takes the right to start the scheme's program now, and gives the link to start it with; nil if there is nothing
-    /// to start it for, or it is too soon.
+    /// Decides that the scheme's program is started now. Returns the link to start it with; nil if none needs it or the
+    /// last start is too recent.
     mutating func takeStart(_ scheme: LinkScheme?, at now: Int) -> DeepLink? {
         guard let due = startDue(scheme, at: now), due <= now, let scheme,
             let index = waiting.firstIndex(where: { !$0.isCarried })
@@ -97,13 +98,13 @@ struct SchemeLinks {
         if scheme.takesURL {
             waiting[index].isCarried = true
         } else {
-            // Who listens gets all of them.
+            // The started program listens and gets all links.
             for index in waiting.indices { waiting[index].isCarried = true }
         }
         return waiting[index].link
     }
 
-    /// When the program is to be started; nil if it is not.
+    /// When the program must be started; nil if it need not.
     private func startDue(_ scheme: LinkScheme?, at now: Int) -> Int? {
         guard let scheme, scheme.hasCommand, listener == nil, waiting.contains(where: { !$0.isCarried }) else {
             return nil
@@ -111,7 +112,7 @@ struct SchemeLinks {
         return startedAt.map { max($0 + SchemeLinks.startInterval, now) } ?? now
     }
 
-    /// When something is to be done next.
+    /// When something is due next: a start or an expiry.
     func nextDue(_ scheme: LinkScheme?, at now: Int) -> Int? {
         [startDue(scheme, at: now), waiting.first.map { $0.arrivedAt + SchemeLinks.lifetime }].compactMap(\.self).min()
     }

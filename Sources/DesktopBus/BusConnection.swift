@@ -1,43 +1,43 @@
 internal import CSystemd
 internal import Glibc
 
-/// Where a bus is. Without an address, the environment says it (`DBUS_SESSION_BUS_ADDRESS` or `XDG_RUNTIME_DIR`,
+/// The address of a bus. Nil means the one in the environment (`DBUS_SESSION_BUS_ADDRESS` or `XDG_RUNTIME_DIR`, and
 /// `DBUS_SYSTEM_BUS_ADDRESS`).
 public enum BusPlace: Sendable, Equatable {
     case session(address: String? = nil)
     case system(address: String? = nil)
 }
 
-/// Why the bus gave no answer. Of what the other side says only the name of its error is kept, which D-Bus limits to
-/// letters, digits, `_` and `.`; its sentences are not ours to repeat.
+/// Why a call over the bus failed. Of an error that another process returned only the name is kept, which D-Bus limits
+/// to letters, digits, `_` and `.`. Its message is arbitrary text and is never passed on.
 enum BusFailure: Error, Equatable {
-    /// There is no libsystemd that fits.
+    /// libsystemd is missing or too old.
     case noLibrary
-    /// Nothing listens at the bus's address, or there is no address.
+    /// No bus listens at the address, or there is no address.
     case noBus
     /// The connection ended.
     case lost
     case timedOut
-    /// The other side, or the bus in its place, answered with an error of this name.
+    /// The service, or the bus itself, returned an error with this name.
     case refused(String)
-    /// What came has another form than the interface says.
+    /// The message does not have the form that the interface specifies.
     case malformed
-    /// Nobody has the name, or whoever had it has gone.
+    /// The service's name has no owner, or the owner has disconnected.
     case absent
-    /// The person said no.
+    /// The user dismissed the prompt.
     case dismissed
-    /// The person said nothing.
+    /// The user did not react to the prompt in time.
     case unanswered
 }
 
-/// One connection to a bus, for one conversation on one thread. Every wait has a bound.
+/// One connection to a bus, used by one thread. Every wait has a timeout.
 @safe final class BusConnection {
-    /// What one call may take. Services on the same machine answer in milliseconds; what takes longer hangs.
+    /// The timeout of one call. Services on the same machine respond in milliseconds.
     static let callTimeout: Duration = .seconds(5)
 
     private let bus: OpaquePointer
 
-    /// Connects and waits until the bus has said hello.
+    /// Connects and waits until the bus has accepted the connection.
     init(_ place: BusPlace) throws(BusFailure) {
         guard csystemd_load() else { throw .noLibrary }
         var bus: OpaquePointer?
@@ -63,7 +63,7 @@ enum BusFailure: Error, Equatable {
         unsafe csystemd_close(bus)
     }
 
-    /// A method call, to be filled with its arguments.
+    /// A method call, to which its arguments are then appended.
     func request(_ member: String, of interface: String, at path: String, in service: String) throws(BusFailure)
         -> BusMessage
     {
@@ -73,9 +73,9 @@ enum BusFailure: Error, Equatable {
         return unsafe BusMessage(owning: message)
     }
 
-    /// Sends a method call and waits for its answer.
+    /// Sends a method call and waits for its reply.
     func call(_ request: BusMessage) throws(BusFailure) -> BusMessage {
-        // A name of D-Bus has 255 bytes at most.
+        // D-Bus limits a name to 255 bytes.
         var name = [CChar](repeating: 0, count: 256)
         var answer: OpaquePointer?
         let microseconds = UInt64(BusConnection.callTimeout / .microseconds(1))
@@ -87,7 +87,7 @@ enum BusFailure: Error, Equatable {
         return unsafe BusMessage(owning: answer)
     }
 
-    /// Asks the bus for the signals of the rule. They come out of ``step()``.
+    /// Subscribes to the signals that match the rule. ``step()`` returns them.
     func addMatch(_ rule: String) throws(BusFailure) {
         let bus = "org.freedesktop.DBus"
         let request = try request("AddMatch", of: bus, at: "/org/freedesktop/DBus", in: bus)
@@ -100,7 +100,7 @@ enum BusFailure: Error, Equatable {
         case message(BusMessage)
     }
 
-    /// Does one step of what there is to do; nil if there is nothing.
+    /// Processes one pending step; nil if nothing is pending.
     func step() throws(BusFailure) -> Step? {
         var message: OpaquePointer?
         let result = unsafe csystemd_process(bus, &message)
@@ -109,7 +109,7 @@ enum BusFailure: Error, Equatable {
         return result > 0 ? .worked : nil
     }
 
-    /// Waits until there is something to do, or the deadline has passed.
+    /// Waits until something is pending, or the deadline has passed.
     func wait(until deadline: SuspendingClock.Instant) throws(BusFailure) {
         let left = SuspendingClock.now.duration(to: deadline)
         guard left > .zero else { return }
@@ -117,7 +117,7 @@ enum BusFailure: Error, Equatable {
         guard result >= 0 || result == -EINTR else { throw BusConnection.failure(result) }
     }
 
-    /// What to poll for beside other things, and for how many milliseconds at most; -1 for no bound.
+    /// The descriptor to include in `poll`, and the maximum timeout in milliseconds; -1 for none.
     func interest() throws(BusFailure) -> (waiting: pollfd, milliseconds: Int32) {
         var descriptor: Int32 = -1
         var events: Int32 = 0

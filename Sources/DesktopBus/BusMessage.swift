@@ -1,8 +1,8 @@
 internal import CSystemd
 internal import Glibc
 
-/// One message of the bus, written or read in the order of its signature. What does not fit it is refused, never
-/// guessed.
+/// One D-Bus message. Its values are written and read in the order of its signature. A value of another type throws
+/// `malformed`.
 @safe final class BusMessage {
     let pointer: OpaquePointer
 
@@ -14,7 +14,7 @@ internal import Glibc
         _ = unsafe csystemd_message_unref(pointer)
     }
 
-    /// Its memory is erased when it goes.
+    /// Its memory is zeroed when it is freed.
     func markSensitive() {
         unsafe csystemd_message_sensitive(pointer)
     }
@@ -23,10 +23,10 @@ internal import Glibc
         unsafe csystemd_message_is_signal(pointer, interface, member)
     }
 
-    /// The object that it is about, or comes from.
+    /// The path of the object that it is addressed to or comes from.
     var path: String? { unsafe csystemd_message_path(pointer).map { unsafe String(cString: $0) } }
 
-    /// The unique name of the connection that it comes from.
+    /// The unique name of the sending connection.
     var sender: String? { unsafe csystemd_message_sender(pointer).map { unsafe String(cString: $0) } }
 
     // MARK: Writing
@@ -64,7 +64,7 @@ internal import Glibc
         try check(unsafe csystemd_open_container(pointer, BusMessage.code(type), contents))
     }
 
-    /// Closes so many containers.
+    /// Closes that many containers.
     func close(_ count: Int = 1) throws(BusFailure) {
         for _ in 0..<count { try check(unsafe csystemd_close_container(pointer)) }
     }
@@ -118,7 +118,7 @@ internal import Glibc
         return value
     }
 
-    /// A copy of an array of bytes, the caller's to erase.
+    /// A copy of an array of bytes. The caller erases it.
     func readBytes() throws(BusFailure) -> [UInt8] {
         var start: UnsafeRawPointer?
         var count = 0
@@ -144,7 +144,7 @@ internal import Glibc
         return texts
     }
 
-    /// Enters a container that must be there.
+    /// Enters a container. Throws `malformed` if there is none.
     func enter(_ type: Unicode.Scalar, _ contents: String) throws(BusFailure) {
         guard try enterNext(type, contents) else { throw .malformed }
     }

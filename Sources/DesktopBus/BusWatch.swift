@@ -2,26 +2,27 @@ internal import Dispatch
 internal import Glibc
 internal import Synchronization
 
-/// What may be watched for on the person's buses.
+/// Events on the user's buses that can be watched.
 public enum BusEvent: String, Sendable, CaseIterable {
-    /// The Secret Service came or went, or one of its collections was locked, unlocked, made or deleted: whoever waits
-    /// for a key looks again. Also said when watching begins, since it may have changed before.
+    /// The Secret Service started or stopped, or one of its collections was locked, unlocked, created or deleted. A
+    /// program that waits for a key should try again. Also reported when watching begins, because a change may have
+    /// happened before.
     case secretServiceChanged = "secret_service_changed"
-    /// The screen was locked, or is when watching begins.
+    /// The screen was locked, or is locked when watching begins.
     case screenLocked = "screen_locked"
 }
 
-/// Watches for one event until it is released: a thread that sleeps in `poll`, on a connection that is made again, with
-/// patience, whenever it is lost.
+/// Watches for one event until it is released. A thread of its own waits in `poll`. A lost connection is opened again,
+/// with increasing delays between the attempts.
 public final class BusWatch: Sendable {
-    /// Until the first and the last of the attempts to find a bus.
+    /// The shortest and the longest delay between attempts to connect.
     private static let patience: ClosedRange<Duration> = .seconds(1) ... .seconds(60)
 
-    /// Its end tells the thread to stop.
+    /// Closing this end makes the thread stop.
     private let stopper: Mutex<Int32>
 
-    /// Watches for the event on the bus at `place`, by default where the environment says the event's bus is. `report`
-    /// is called on a thread of the watch's own; events of the same moment are one call.
+    /// Watches for the event on the bus at `place`, by default the event's bus in the environment. `report` is called
+    /// on the watch's thread; events that arrive together cause one call.
     public init(for event: BusEvent, place: BusPlace? = nil, report: @escaping @Sendable () -> Void) {
         var ends: [Int32] = [-1, -1]
         let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
@@ -59,7 +60,8 @@ public final class BusWatch: Sendable {
                 if subject.isDueAtOnce { report() }
                 guard try serve(bus, subject, stop, report) else { return }
             } catch {
-                // Nobody is told: there is no event without a bus. The next attempt says that things may have changed.
+                // Nothing is reported while there is no bus. After the next successful attempt the event is reported as
+                // possible.
             }
             var waiting = [pollfd(fd: stop, events: Int16(POLLIN), revents: 0)]
             guard unsafe poll(&waiting, 1, Int32(wait / .milliseconds(1))) == 0 else { return }
@@ -67,14 +69,14 @@ public final class BusWatch: Sendable {
         }
     }
 
-    /// Reports until the connection ends. False when it is to stop.
+    /// Reports events until the connection ends. Returns false if the watch is to stop.
     private static func serve(
         _ bus: BusConnection, _ subject: any BusSubject, _ stop: Int32, _ report: @Sendable () -> Void
     ) throws(BusFailure) -> Bool {
         while true {
             var isDue = false
             while let step = try bus.step() {
-                // A message of another form than it should have is none of ours.
+                // A malformed message is ignored.
                 if case .message(let message) = step { isDue = ((try? subject.concerns(message)) ?? false) || isDue }
             }
             if isDue { report() }
@@ -86,9 +88,9 @@ public final class BusWatch: Sendable {
     }
 }
 
-/// What a watch watches: it asks for its signals when it is made.
+/// The event that a watch waits for. Its initializer subscribes to the signals.
 protocol BusSubject {
-    /// True if what is watched for is, or may be, so already.
+    /// True if the event must be reported at once, because it may have happened before.
     var isDueAtOnce: Bool { get }
     func concerns(_ message: BusMessage) throws(BusFailure) -> Bool
 }

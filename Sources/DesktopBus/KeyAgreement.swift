@@ -2,12 +2,12 @@ internal import COpenSSL
 internal import Cryptography
 internal import Secrets
 
-/// Our half of a Diffie-Hellman agreement in the second Oakley group (RFC 2409 section 6.2).
+/// Our side of a Diffie-Hellman key agreement in the second Oakley group (RFC 2409 section 6.2).
 @safe final class KeyAgreement {
     private static let length = 128
     private let prime: OpaquePointer
     private let exponent: OpaquePointer
-    /// What the other side is told.
+    /// The public number, for the service.
     let publicNumber: [UInt8]
 
     init() throws(SecretServiceError) {
@@ -33,8 +33,9 @@ internal import Secrets
         unsafe BN_free(prime)
     }
 
-    /// The AES key that both sides have: HKDF with SHA-256, no salt, no information (RFC 5869), over the shared number at
-    /// the prime's length. Nil for a number that makes the agreement worthless (0, 1, p - 1, and what is not below p).
+    /// The shared AES key: HKDF with SHA-256 without salt and info (RFC 5869) over the shared number, padded to the
+    /// prime's length. Nil for the public numbers 0, 1, p - 1 and those not below p, with which the key could be
+    /// guessed.
     func key(with theirs: [UInt8]) -> Secret? {
         guard theirs.count <= KeyAgreement.length, isUsable(theirs) else { return nil }
         guard var shared = unsafe KeyAgreement.power(theirs, exponent, prime) else { return nil }
@@ -53,7 +54,7 @@ internal import Secrets
         return unsafe BN_sub_word(limit, 1) == 1 && BN_cmp(value, BN_value_one()) > 0 && BN_cmp(value, limit) < 0
     }
 
-    /// base^exponent mod prime, of the prime's length.
+    /// base^exponent mod prime, padded to the prime's length.
     private static func power(_ base: [UInt8], _ exponent: OpaquePointer, _ prime: OpaquePointer) -> [UInt8]? {
         guard let base = unsafe BN_bin2bn(base, Int32(base.count), nil), let result = unsafe BN_secure_new(),
             let context = unsafe BN_CTX_new()

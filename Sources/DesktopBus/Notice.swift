@@ -1,9 +1,9 @@
-/// What a notification on the person's desktop is to say and to ask. Nothing in it is a secret: notifications are kept
-/// in histories, and shown on locked screens.
+/// The content of a desktop notification. It contains no secret, because notifications are kept in histories and shown
+/// on locked screens.
 public struct Notice: Sendable, Equatable {
-    /// Something that the person may answer with.
+    /// A button of a notification.
     public struct Action: Sendable, Equatable {
-        /// What the answer is called here. `default` is a click on the notification itself.
+        /// The action's identifier. `default` is a click on the notification itself.
         public var key: String
         public var label: String
 
@@ -22,11 +22,11 @@ public struct Notice: Sendable, Equatable {
     public var summary: String
     /// Plain text.
     public var body: String
-    /// The body where the notification server has no actions: there the person must be told another way.
+    /// The body for a notification server without actions, where the text must say what to do.
     public var bodyWithoutActions: String?
     public var actions: [Action]
     public var urgency: Urgency
-    /// It stays until it is answered, where the server knows how.
+    /// True if it should stay until the user reacts. Servers may ignore this.
     public var staysUntilAnswered: Bool
 
     public init(
@@ -42,34 +42,34 @@ public struct Notice: Sendable, Equatable {
     }
 }
 
-/// What happened to notices.
+/// An event of a notification or of the notification server.
 public enum NoticeEvent: Sendable, Equatable {
-    /// Why a notice is there no more (the server's numbers).
+    /// Why a notification was closed (the numbers of the specification).
     public enum Closing: UInt32, Sendable {
-        /// Its time was over.
+        /// Its time has expired.
         case expired = 1
         case dismissed = 2
-        /// We closed it.
+        /// Closed by our request.
         case closed = 3
         case unknown = 4
     }
 
-    /// The person chose an action of the notice. The token, where there is one, lets a program that is started for it
-    /// bring its window forward.
+    /// The user chose an action. The token, if there is one, lets a program that is started for it bring its window to
+    /// the front.
     case answered(notice: UInt32, action: String, activationToken: String?)
     case closed(notice: UInt32, Closing)
-    /// There is a notification server now, or another one: what could not be shown before can be shown.
+    /// A notification server has appeared or changed. What could not be shown before may be shown now.
     case serverCame
-    /// A server has gone, and the notices with it that it showed: no answer to them will come. They are those whose
-    /// ``ShownNotice/server`` begins so.
+    /// A server has disappeared, together with the notifications that it showed: those whose ``ShownNotice/server``
+    /// begins with this text. No events will come for them.
     case serverGone(server: String)
 }
 
-/// A notice that is shown.
+/// A notification that is shown.
 public struct ShownNotice: Sendable, Equatable {
-    /// The server's number for it.
+    /// The number that the server gave it.
     public let id: UInt32
-    /// Which server that is.
+    /// The server that shows it.
     public let server: String
 
     public init(id: UInt32, server: String) {

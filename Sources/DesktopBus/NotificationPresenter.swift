@@ -2,13 +2,13 @@ internal import Dispatch
 internal import Glibc
 internal import Synchronization
 
-/// Shows notices on the person's desktop and hears what becomes of them, on a thread of its own. Without a bus or a
-/// notification server it says so, and goes on looking for one.
+/// Shows desktop notifications and reports their events, on a thread of its own. Without a bus or a notification server
+/// it reports that, and keeps trying to find one.
 public final class NotificationPresenter: Sendable {
-    /// What came of a request to show a notice.
+    /// The result of a request to show a notification.
     public enum Showing: Sendable, Equatable {
         case shown(ShownNotice)
-        /// Nobody is there who shows notices, or it cannot be shown; our own sentence.
+        /// There is no notification server, or it failed; the reason is our own text.
         case notShown(reason: String)
     }
 
@@ -17,15 +17,15 @@ public final class NotificationPresenter: Sendable {
         case close(UInt32, done: @Sendable () -> Void)
     }
 
-    /// Until the first and the last of the attempts to find a bus.
+    /// The shortest and the longest delay between attempts to connect.
     private static let patience: ClosedRange<Duration> = .seconds(1) ... .seconds(60)
 
     private let jobs = Mutex<[Job]>([])
-    /// A byte in it says that there are jobs.
+    /// A byte in this socket wakes the thread for new jobs.
     private let bell: Mutex<Int32>
 
-    /// Looks for the session bus at `place`, by default where the environment says it is. `report` is called on the
-    /// desk's thread.
+    /// Uses the session bus at `place`, by default that of the environment. `report` is called on the presenter's
+    /// thread.
     public init(place: BusPlace = .session(), report: @escaping @Sendable (NoticeEvent) -> Void) {
         var ends: [Int32] = [-1, -1]
         let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
@@ -42,23 +42,23 @@ public final class NotificationPresenter: Sendable {
     }
 
     deinit {
-        // The thread sees the end of it.
+        // The thread reads end of file and stops.
         bell.withLock { end in
             if end >= 0 { Glibc.close(end) }
         }
     }
 
-    /// Shows a notice, in the place of another one if that is still shown.
+    /// Shows a notification and replaces another one if that is still shown.
     public func show(_ notice: Notice, replacing former: UInt32?, answer: @escaping @Sendable (Showing) -> Void) {
         put(.show(notice, replacing: former, answer: answer))
     }
 
-    /// Takes a notice away, if it is still shown. `done` is called when that is tried.
+    /// Closes a notification if it is still shown. `done` is called after the attempt.
     public func close(_ notice: UInt32, done: @escaping @Sendable () -> Void = {}) { put(.close(notice, done: done)) }
 
     private func put(_ job: Job) {
         jobs.withLock { $0.append(job) }
-        // A full socket is as good as one more byte in it.
+        // If the socket is full, a byte is waiting in it already.
         _ = bell.withLock { end in unsafe send(end, [1], 1, Int32(MSG_NOSIGNAL)) }
     }
 
@@ -71,13 +71,13 @@ public final class NotificationPresenter: Sendable {
 
     // MARK: The thread
 
-    /// - Parameter take: what there is to do; nil when the desk has gone.
+    /// - Parameter take: returns and removes the jobs; nil when the presenter was released.
     private static func work(
         _ place: BusPlace, _ bell: Int32, _ report: @Sendable (NoticeEvent) -> Void, _ take: () -> [Job]?
     ) {
         var server: NotificationServer?
         var wait = patience.lowerBound
-        // Looked for when it is first needed, and from then on.
+        // The first job makes the thread connect. From then on it keeps trying.
         var isWanted = false
         while true {
             guard let jobs = take() else { return }
@@ -91,7 +91,7 @@ public final class NotificationPresenter: Sendable {
                 server = nil
                 report(.serverGone(server: ""))
             }
-            // Emptied before the jobs are taken: what comes in between rings again.
+            // The socket is emptied before the jobs are taken. A job that arrives in between writes another byte.
             var buffer = [UInt8](repeating: 0, count: 64)
             while unsafe recv(bell, &buffer, buffer.count, 0) > 0 {}
         }
@@ -105,7 +105,7 @@ public final class NotificationPresenter: Sendable {
             return nil
         }
         wait = patience.lowerBound
-        // Whoever asked before there was a bus may ask again.
+        // Requests that failed before there was a bus may be repeated now.
         if isNew, (try? server.isThere()) == true { report(.serverCame) }
         return server
     }
@@ -130,18 +130,18 @@ public final class NotificationPresenter: Sendable {
         }
     }
 
-    /// Reports what has come.
+    /// Reads all messages and reports their events.
     private static func hear(_ server: NotificationServer?, _ report: @Sendable (NoticeEvent) -> Void)
         throws(BusFailure)
     {
         while let server, let step = try server.bus.step() {
             guard case .message(let message) = step else { continue }
-            // A message of another form than it should have is none of ours.
+            // A malformed message is ignored.
             for event in (try? server.read(message)) ?? [] { report(event) }
         }
     }
 
-    /// Until something comes, or the bound has passed.
+    /// Waits until a message or a job arrives, or the time has passed.
     private static func sleep(
         _ server: NotificationServer?, _ bell: Int32, _ bound: Duration?
     ) throws(BusFailure) {
@@ -157,7 +157,7 @@ public final class NotificationPresenter: Sendable {
 }
 
 extension BusFailure {
-    /// Why a notice was not shown.
+    /// Why a notification could not be shown.
     fileprivate var reasonOfNotices: String {
         switch self {
         case .noLibrary, .noBus, .lost: "there is no session bus"

@@ -1,22 +1,22 @@
 internal import Glibc
 
-/// The desktop's notification server (`org.freedesktop.Notifications`, Desktop Notifications Specification 1.2 and 1.3)
-/// over one connection: what it can do is asked once, and its signals are read as they come. A server sends its signals
-/// to whoever showed the notice, and some take a notice away when that connection ends; so one connection does it all.
+/// The desktop's notification server (`org.freedesktop.Notifications`, Desktop Notifications Specification 1.2 and
+/// 1.3). All calls use one connection: a server sends its signals only to the connection that showed the notification,
+/// and some close a notification when that connection ends.
 final class NotificationServer {
     static let name = "org.freedesktop.Notifications"
     private static let path = "/org/freedesktop/Notifications"
-    /// The `.desktop` file that says who we are, for servers that group or rule by it.
+    /// The id of our `.desktop` file, by which servers group notifications and apply settings.
     private static let desktopEntry = "ringback-callback"
-    /// A token is some bytes of the compositor's own choice.
+    /// The maximum length of an activation token in bytes. Compositors choose its content.
     private static let maxToken = 512
 
     let bus: BusConnection
-    /// What a server can do, by its unique name: there may be another one tomorrow.
+    /// The server's capabilities, with its unique name: another server may replace it.
     private var capabilities: (server: String, words: Set<String>)?
-    /// The notices that are shown, as far as we know, and by whom.
+    /// The notifications that are shown as far as we know, with the unique name of their server.
     private var shown: [UInt32: String] = [:]
-    /// Tokens come before the answers that they are for.
+    /// Activation tokens. The signal with the token comes before the signal with the action.
     private var tokens: [UInt32: String] = [:]
 
     init(_ place: BusPlace) throws(BusFailure) {
@@ -29,7 +29,7 @@ final class NotificationServer {
                 + "arg0='\(NotificationServer.name)'")
     }
 
-    /// True if a server is there already; one that the bus would start is not asked for.
+    /// True if a server is running. One that the bus could start is not started.
     func isThere() throws(BusFailure) -> Bool {
         let driver = "org.freedesktop.DBus"
         let request = try bus.request("NameHasOwner", of: driver, at: "/org/freedesktop/DBus", in: driver)
@@ -39,7 +39,7 @@ final class NotificationServer {
 
     // MARK: Showing
 
-    /// Shows a notice, in the place of another one if that is still shown.
+    /// Shows a notification and replaces another one if that is still shown.
     func show(_ notice: Notice, replacing former: UInt32?) throws(BusFailure) -> ShownNotice {
         let can = try askCapabilities()
         let hasActions = can.contains("actions")
@@ -47,24 +47,26 @@ final class NotificationServer {
         if can.contains("body-markup") { body = NotificationServer.escape(body) }
         let request = try call("Notify")
         try request.append("Ringback")
-        // Of another server, or dismissed: the number may be somebody else's by now.
+        // Only a notification that is still shown is replaced. Otherwise the number may belong to another program's
+        // notification by now.
         try request.append(former.map { shown[$0] == nil ? 0 : $0 } ?? 0)
         try request.append("dialog-password")
         try request.append(notice.summary)
         try request.append(body)
         try request.append(texts: hasActions ? notice.actions.flatMap { [$0.key, $0.label] } : [])
         try request.append(hintsOf: notice, desktopEntry: NotificationServer.desktopEntry)
-        // As long as the server finds right, or without end.
+        // 0 means that it never expires, -1 that the server decides.
         try request.append(signed: notice.staysUntilAnswered ? 0 : -1)
         let answer = try bus.call(request)
         let id = try answer.readNumber()
-        // Where two servers take turns, this is what tells whose the notice is: news of the change may be yet unread.
+        // The reply's sender is the server that shows it. If the server was replaced, the signal about that may not be
+        // read yet.
         guard id != 0, let server = answer.sender else { throw .malformed }
         shown[id] = server
         return ShownNotice(id: id, server: server)
     }
 
-    /// Takes a notice away. One that is not shown any more is no error.
+    /// Closes a notification. It is no error if it is not shown any more.
     func close(_ notice: UInt32) throws(BusFailure) {
         guard shown[notice] != nil else { return }
         let request = try call("CloseNotification")
@@ -85,14 +87,14 @@ final class NotificationServer {
             member, of: NotificationServer.name, at: NotificationServer.path, in: NotificationServer.name)
     }
 
-    /// Text in a body that may have markup: an account's or a person's name is no tag.
+    /// Escapes text for a body that may contain markup, so that a name cannot contain a tag.
     static func escape(_ text: String) -> String {
         text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
     }
 
     // MARK: Hearing
 
-    /// What a message of the bus means to us.
+    /// The events that a message of the bus reports.
     func read(_ message: BusMessage) throws(BusFailure) -> [NoticeEvent] {
         if message.isSignal("NameOwnerChanged", of: "org.freedesktop.DBus") { return try readOwner(message) }
         let server = NotificationServer.name

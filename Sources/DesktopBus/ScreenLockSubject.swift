@@ -1,7 +1,8 @@
 internal import Glibc
 
-/// The lock of the person's screen, as logind tells it: its `Lock` signal (a request, by `loginctl lock-session` or by
-/// closing the lid), or the session's `LockedHint` (which desktops set when the person locks the screen there).
+/// Detects that the user's screen is locked, through logind: by its `Lock` signal (a request, made by `loginctl
+/// lock-session` or by closing the lid), or by the session's `LockedHint` (which desktops set when the user locks the
+/// screen).
 struct ScreenLockSubject: BusSubject {
     private static let name = "org.freedesktop.login1"
     private static let session = "org.freedesktop.login1.Session"
@@ -32,7 +33,7 @@ struct ScreenLockSubject: BusSubject {
         return isOurs(message.path)
     }
 
-    /// True if the properties that changed say that the session is locked.
+    /// True if the changed properties say that the session is locked.
     private static func saysLocked(_ message: BusMessage) throws(BusFailure) -> Bool {
         try message.enter("a", "{sv}")
         while try message.enterNext("e", "sv") {
@@ -49,8 +50,8 @@ struct ScreenLockSubject: BusSubject {
 
     // MARK: Whose session
 
-    /// Looked up when it matters: the person's sessions come and go, this process stays. Where no session is known to be
-    /// ours, every one of our user's is: too much locked is better than too little.
+    /// The sessions are looked up for each event, because they begin and end while this process runs. If no session is
+    /// known to be ours, every session of our user counts: locking too often is safer than missing a lock.
     private func isOurs(_ path: String?) -> Bool {
         guard let path else { return false }
         let own = ScreenLockSubject.ownSessions(bus)
@@ -62,8 +63,9 @@ struct ScreenLockSubject: BusSubject {
         return (try? answer.readNumber()) == getuid()
     }
 
-    /// The session that this process runs in, the one its environment names, and the one its user sits before: a user
-    /// service runs in none, and a program started over a terminal serves the desktop as well.
+    /// The sessions that count as ours: the one that this process runs in, the one that its environment names, and the
+    /// user's graphical one. A user service runs in none of them, and a program started over SSH must notice the
+    /// desktop's lock as well.
     private static func ownSessions(_ bus: BusConnection) -> [String] {
         var paths: [String] = []
         if let request = try? manager("GetSessionByPID", bus), (try? request.append(UInt32(getpid()))) != nil,

@@ -1,38 +1,38 @@
 public import Secrets
 
-/// What the Secret Service is like before anything is asked of it.
+/// The state of the Secret Service.
 public enum SecretServiceStatus: Sendable, Equatable {
-    /// Nothing can be kept there: no bus, no service, no default collection.
+    /// Keys cannot be stored: there is no bus, no service or no default collection.
     case unavailable(reason: String)
-    /// The default collection is locked: keeping something there would ask the person first.
+    /// The default collection is locked. The service would prompt the user before it stores a key.
     case locked
     case unlocked
 }
 
-/// The person's keyring (gnome-keyring, KWallet, KeePassXC), as far as Ringback may use it: it keeps, finds and deletes
-/// keys of Ringback's own, and cannot ask for anybody else's secret.
+/// A client of the user's keyring (gnome-keyring, KWallet, KeePassXC). It stores, finds and deletes Ringback's own keys
+/// and cannot request secrets of other programs.
 ///
-/// Every call is a conversation of its own over a connection of its own, blocks its thread, and is bounded: some seconds
-/// for each step, and ``promptTimeout`` where the person is asked.
+/// Every call opens a connection of its own, blocks its thread and has a timeout: some seconds for each step, and
+/// ``promptTimeout`` for a prompt.
 public struct SecretServiceClient: Sendable {
-    /// The name of the interface's service on the bus.
+    /// The well-known name of the service.
     static let name = "org.freedesktop.secrets"
     static let label = "Ringback vault key"
-    /// Bytes of a secret: keys are small.
+    /// The maximum size of a secret in bytes.
     public static let maxSecret = 1_024
-    /// What a person is given to answer the keyring's question.
+    /// How long the user may take to react to the keyring's prompt.
     public static let promptTimeout: Duration = .seconds(90)
 
     private let place: BusPlace
     private let promptTimeout: Duration
 
-    /// A client for the service on that bus; by default the session bus that the environment names.
+    /// A client for the service on that bus, by default the session bus of the environment.
     public init(place: BusPlace = .session(), promptTimeout: Duration = SecretServiceClient.promptTimeout) {
         self.place = place
         self.promptTimeout = promptTimeout
     }
 
-    /// True if it may be the identifier of a key: 1 to 128 letters, digits, `.`, `_` and `-`.
+    /// True if the text is a valid identifier of a key: 1 to 128 letters, digits, `.`, `_` and `-`.
     public static func isIdentifier(_ text: String) -> Bool {
         (1...128).contains(text.utf8.count)
             && text.utf8.allSatisfy { byte in
@@ -45,8 +45,8 @@ public struct SecretServiceClient: Sendable {
             }
     }
 
-    /// What can be had without asking the person. A service that is not running but can be started by the bus is
-    /// started. Throws ``SecretServiceError/failed(reason:)`` where the service does not keep to its interface.
+    /// The state, without prompting the user. A service that is not running is started if the bus can activate it.
+    /// Throws ``SecretServiceError/failed(reason:)`` if the service violates its interface.
     public func status() throws(SecretServiceError) -> SecretServiceStatus {
         do throws(SecretServiceError) {
             let conversation = try converse(mayPrompt: false)
@@ -57,15 +57,15 @@ public struct SecretServiceClient: Sendable {
         }
     }
 
-    /// The secret that is kept under the identifier. If it is locked: unlocked first, where that needs no question or
-    /// `mayPrompt` allows one; else ``SecretServiceError/locked``.
+    /// The secret stored under the identifier. If it is locked, it is unlocked first; a prompt is shown only if
+    /// `mayPrompt` is true. Throws ``SecretServiceError/locked`` or ``SecretServiceError/notFound``.
     public func read(id: String, mayPrompt: Bool = false) throws(SecretServiceError) -> Secret {
         let conversation = try converse(id, mayPrompt: mayPrompt)
         return try conversation.read(try conversation.unlockedItem(id))
     }
 
-    /// Keeps a secret in the default collection and makes sure that it is kept. An identifier that is in use is refused:
-    /// what is there may be the only copy of a key that is needed.
+    /// Stores a secret in the default collection and reads it back to verify it. Throws `failed` if the identifier is
+    /// in use: the stored value may be the only copy of a key that is needed.
     public func create(id: String, secret: Secret, mayPrompt: Bool = false) throws(SecretServiceError) {
         guard (1...SecretServiceClient.maxSecret).contains(secret.count) else {
             throw .failed(reason: "a secret has 1 to \(SecretServiceClient.maxSecret) bytes")
@@ -77,7 +77,8 @@ public struct SecretServiceClient: Sendable {
         let collection = try conversation.defaultCollection()
         if try conversation.isLocked(collection) { try conversation.unlock(collection) }
         try conversation.create(id, secret, in: collection)
-        // A session of its own: a value that was garbled on its way would come back as it went.
+        // A new session with another key: a value that was garbled in transit could otherwise be garbled back when it
+        // is read.
         let witness = try converse(id, mayPrompt: mayPrompt)
         let item = try witness.unlockedItem(id)
         guard try witness.read(item) == secret else {
@@ -86,14 +87,15 @@ public struct SecretServiceClient: Sendable {
         }
     }
 
-    /// Deletes what is kept under the identifier; ``SecretServiceError/notFound`` if nothing is.
+    /// Deletes the secret stored under the identifier. Throws ``SecretServiceError/notFound`` if there is none.
     public func delete(id: String, mayPrompt: Bool = false) throws(SecretServiceError) {
         let conversation = try converse(id, mayPrompt: mayPrompt)
         try conversation.delete(try conversation.unlockedItem(id))
         guard try conversation.find(id) == nil else { throw .failed(reason: "the keyring did not delete the key") }
     }
 
-    /// Unlocks what is kept under the identifier; without one, the default collection.
+    /// Unlocks the secret stored under the identifier; without one, the default collection. Throws
+    /// ``SecretServiceError``.
     public func unlock(id: String? = nil, mayPrompt: Bool = true) throws(SecretServiceError) {
         if let id {
             let conversation = try converse(id, mayPrompt: mayPrompt)

@@ -2,11 +2,11 @@ internal import Cryptography
 internal import Glibc
 internal import Secrets
 
-/// One conversation with the Secret Service: steps that may have to ask the person, and the session in which secrets
-/// travel.
+/// One sequence of calls to the Secret Service: its steps may prompt the user, and secrets are transferred in one
+/// session.
 final class SecretServiceConversation {
     private let service: SecretServiceObjects
-    /// Nil where the person must not be asked.
+    /// Nil if no prompt may be shown.
     private let promptTimeout: Duration?
     private var transport: SecretTransport?
 
@@ -29,7 +29,7 @@ final class SecretServiceConversation {
         try ask { () throws(BusFailure) in try service.isLocked(collection: collection) }
     }
 
-    /// Unlocks a collection or an item, asking the person if that is needed and allowed.
+    /// Unlocks a collection or an item, with a prompt if that is needed and allowed.
     func unlock(_ path: String) throws(SecretServiceError) {
         let answer = try ask { () throws(BusFailure) in try service.unlock(path) }
         if answer.prompt == SecretServiceObjects.noObject {
@@ -48,20 +48,21 @@ final class SecretServiceConversation {
         return nil
     }
 
-    /// The item of that identifier, unlocked now.
+    /// The path of the item with this identifier, unlocked.
     func unlockedItem(_ id: String) throws(SecretServiceError) -> String {
         guard let item = try find(id) else { throw .notFound }
         guard item.isLocked else { return item.path }
         try unlock(item.path)
-        // Some services name another object after they have opened their database.
+        // Some services use another object path after they have opened their database.
         guard let item = try find(id) else { throw .notFound }
         guard !item.isLocked else { throw .locked }
         return item.path
     }
 
-    /// The secret of an item. It rests as base64url text: not every service keeps bytes that are none.
+    /// The secret of an item. It is stored as base64url text, because some services store only text.
     func read(_ item: String) throws(SecretServiceError) -> Secret {
-        // Some services drop a leading zero of the shared number, and one session in 256 cannot be read: another can.
+        // Some services drop a leading zero of the shared number, so that one session in 256 uses a wrong key. A new
+        // session has another number.
         for _ in 0..<3 {
             let transport = try openTransport()
             let sealed = try ask { () throws(BusFailure) in try service.secret(of: item, session: transport.session) }
@@ -110,7 +111,7 @@ final class SecretServiceConversation {
         return Secret(bytes: decoded)
     }
 
-    // MARK: The session in which secrets travel
+    // MARK: Transfer of secrets
 
     private func openTransport() throws(SecretServiceError) -> SecretTransport {
         if let transport { return transport }
@@ -123,7 +124,7 @@ final class SecretServiceConversation {
         return plain
     }
 
-    /// Nil if the service does not know the algorithm.
+    /// Nil if the service does not support the algorithm.
     private func openAgreedTransport() throws(SecretServiceError) -> SecretTransport? {
         let agreement = try KeyAgreement()
         let session: (path: String, number: [UInt8])
@@ -147,12 +148,12 @@ final class SecretServiceConversation {
         return SecretTransport(plainSession: session.path)
     }
 
-    // MARK: Asking the person
+    // MARK: Prompts
 
-    /// Shows the service's question and waits for the answer. What it was worth is seen by looking again.
+    /// Shows the service's prompt and waits until it is completed. The caller then checks whether the step succeeded.
     private func follow(_ prompt: String) throws(SecretServiceError) {
         guard let promptTimeout else {
-            // A question that is never shown would stay with the service.
+            // A prompt that is never shown would stay in the service's memory.
             try? service.dismiss(prompt)
             throw .locked
         }
@@ -171,7 +172,7 @@ final class SecretServiceConversation {
         }
     }
 
-    /// False if the person said no.
+    /// False if the user dismissed the prompt.
     private func awaitCompletion(of prompt: String, until deadline: SuspendingClock.Instant) throws(BusFailure) -> Bool
     {
         let bus = service.bus
@@ -185,7 +186,7 @@ final class SecretServiceConversation {
             if message.isSignal("Completed", of: "org.freedesktop.Secret.Prompt"), message.path == prompt {
                 return try !message.readBool()
             }
-            // Whoever asked is gone, and the question with it.
+            // The service has ended, and its prompt with it.
             if message.isSignal("NameOwnerChanged", of: "org.freedesktop.DBus"),
                 try message.readText() == SecretServiceClient.name
             {

@@ -1,13 +1,13 @@
-/// Why the Secret Service did not do what was asked. Reasons are sentences of our own, with the name of a D-Bus error at
-/// most: no secret can be in them.
+/// Why a request to the Secret Service failed. Reasons are our own texts, at most with the name of a D-Bus error, so
+/// they contain no secret.
 public enum SecretServiceError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// There is no bus, no service on it, or one that hangs.
+    /// There is no bus, no service, or the service does not respond.
     case unavailable(reason: String)
-    /// It is there and would have to ask the person first.
+    /// The key is locked. The service would prompt the user first.
     case locked
-    /// It keeps nothing under that identifier.
+    /// There is no key with this identifier.
     case notFound
-    /// The person said no when asked.
+    /// The user dismissed the prompt.
     case dismissed
     case failed(reason: String)
 

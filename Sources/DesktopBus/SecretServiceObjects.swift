@@ -1,14 +1,14 @@
 internal import Secrets
 
-/// The Secret Service's objects and their methods, one function each, as its interface (version 0.2) writes them.
+/// The methods of the Secret Service's objects (interface version 0.2), one function for each.
 struct SecretServiceObjects {
     private static let root = "/org/freedesktop/secrets"
-    /// Where an object path is required and there is none.
+    /// The object path that stands for "none".
     static let noObject = "/"
 
     let bus: BusConnection
 
-    /// Throws `absent` if nobody owns the service's name and the bus knows nobody to start for it.
+    /// Throws `absent` if the service is not running and the bus cannot activate it.
     init(_ bus: BusConnection) throws(BusFailure) {
         self.bus = bus
         let request = try driver("NameHasOwner")
@@ -33,7 +33,7 @@ struct SecretServiceObjects {
 
     // MARK: Service
 
-    /// The session's path, and what the service answered for its algorithm: its public number, or nothing.
+    /// Opens a session. Returns its path and, for a key agreement, the service's public number.
     func openSession(_ algorithm: String, publicNumber: [UInt8]?) throws(BusFailure) -> (path: String, [UInt8]) {
         let request = try service("OpenSession")
         try request.append(algorithm)
@@ -51,7 +51,7 @@ struct SecretServiceObjects {
         return (try answer.readPath(), number)
     }
 
-    /// The collection that an alias stands for; nil for none.
+    /// The collection with this alias; nil if there is none.
     func collection(alias: String) throws(BusFailure) -> String? {
         let request = try service("ReadAlias")
         try request.append(alias)
@@ -66,7 +66,7 @@ struct SecretServiceObjects {
         return (try answer.readPaths(), try answer.readPaths())
     }
 
-    /// What was unlocked at once, and the prompt for the rest.
+    /// Unlocks. Returns the paths that were unlocked at once, and the prompt's path for the others.
     func unlock(_ path: String) throws(BusFailure) -> (unlocked: [String], prompt: String) {
         let request = try service("Unlock")
         try request.open("a", "o")
@@ -88,7 +88,7 @@ struct SecretServiceObjects {
         return try answer.readBool()
     }
 
-    /// The prompt's path, if the service must ask first.
+    /// Stores an item. Returns the path of a prompt, or `/` if none is needed.
     func createItem(_ id: String, in collection: String, _ value: SealedValue) throws(BusFailure) -> String {
         let item = "org.freedesktop.Secret.Item."
         let request = try request("CreateItem", "Collection", at: collection)
@@ -110,7 +110,7 @@ struct SecretServiceObjects {
         try request.append(bytes: value.value)
         try request.append("text/plain")
         try request.close()
-        // Replacing would destroy what somebody else has put there since we looked.
+        // Do not replace: another process may have stored an item since we searched.
         try request.append(false)
         let answer = try bus.call(request)
         try answer.skip("o")
@@ -129,7 +129,7 @@ struct SecretServiceObjects {
         return (try answer.readBytes(), try answer.readBytes())
     }
 
-    /// The prompt's path, if the service must ask first.
+    /// Deletes an item. Returns the path of a prompt, or `/` if none is needed.
     func delete(_ item: String) throws(BusFailure) -> String {
         try bus.call(try request("Delete", "Item", at: item)).readPath()
     }
@@ -138,7 +138,7 @@ struct SecretServiceObjects {
 
     func prompt(_ path: String) throws(BusFailure) {
         let request = try request("Prompt", "Prompt", at: path)
-        // No window of ours to stand before.
+        // We have no window that the prompt could be placed over.
         try request.append("")
         _ = try bus.call(request)
     }
@@ -147,14 +147,14 @@ struct SecretServiceObjects {
         _ = try bus.call(try request("Dismiss", "Prompt", at: path))
     }
 
-    /// A secret as it travels.
+    /// A secret as it is transferred.
     struct SealedValue {
         let session: String
         let parameters: [UInt8]
         let value: [UInt8]
     }
 
-    /// What finds a key again, and nothing but Ringback's keys.
+    /// The attributes by which a key of Ringback is found.
     private static func attributes(_ id: String) -> KeyValuePairs<String, String> {
         ["application": "ringback", "key-id": id]
     }

@@ -1,4 +1,5 @@
-/// The Secret Service as it comes, goes, locks and unlocks. Too many reports do no harm: who gets one looks again.
+/// Detects that the Secret Service starts, stops, locks or unlocks. Reporting too often does no harm, because the
+/// receiver checks again.
 struct SecretServiceSubject: BusSubject {
     let isDueAtOnce = true
 
@@ -7,7 +8,7 @@ struct SecretServiceSubject: BusSubject {
         try bus.addMatch(
             "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"
                 + "arg0='\(SecretServiceClient.name)'")
-        // Services tell of a lock in one of these two ways, some in both.
+        // Services report a lock in one of these two ways, some in both.
         try bus.addMatch(sender + "interface='org.freedesktop.Secret.Service'")
         try bus.addMatch(
             sender + "interface='org.freedesktop.DBus.Properties',member='PropertiesChanged',"

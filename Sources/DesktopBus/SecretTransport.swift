@@ -2,11 +2,11 @@ internal import COpenSSL
 internal import Cryptography
 internal import Secrets
 
-/// How secrets travel within one Secret Service session: under a key that both ends agreed on, so that whoever watches
-/// the bus sees none; in clear only with a service that knows nothing else.
+/// How secrets are transferred within a session of the Secret Service: encrypted with an agreed key, so that a monitor
+/// of the bus cannot read them. If the service supports no encryption, they are transferred unencrypted.
 ///
-/// `dh-ietf1024-sha256-aes128-cbc-pkcs7` is the interface's one algorithm. It keeps out a listener, not somebody in the
-/// middle: the bus itself is trusted.
+/// `dh-ietf1024-sha256-aes128-cbc-pkcs7` is the only algorithm of the interface. It protects against reading, not
+/// against a man in the middle: the bus itself is trusted.
 @safe final class SecretTransport {
     static let agreedAlgorithm = "dh-ietf1024-sha256-aes128-cbc-pkcs7"
     static let plainAlgorithm = "plain"
@@ -14,10 +14,10 @@ internal import Secrets
 
     /// The session's object path.
     let session: String
-    /// The AES key; empty where secrets travel in clear.
+    /// The AES key; empty if secrets are transferred unencrypted.
     private var key: [UInt8]
 
-    /// A session whose secrets travel in clear.
+    /// A session without encryption.
     init(plainSession session: String) {
         self.session = session
         key = []
@@ -33,7 +33,7 @@ internal import Secrets
         key.erase()
     }
 
-    /// What goes into a secret structure: the parameters (an initialization vector) and the value.
+    /// Encrypts a secret. Returns the parameters (an initialization vector) and the value of a secret structure.
     func seal(_ secret: Secret) throws(SecretServiceError) -> (parameters: [UInt8], value: [UInt8]) {
         var bytes = secret.revealedBytes()
         guard !key.isEmpty else { return ([], bytes) }
@@ -45,7 +45,7 @@ internal import Secrets
         return (vector, value)
     }
 
-    /// The secret of a structure, or nil if the other end used another key.
+    /// Decrypts a secret structure; nil if the service used another key.
     func open(parameters: [UInt8], value: [UInt8]) -> Secret? {
         guard !key.isEmpty else { return Secret(bytes: value) }
         guard parameters.count == SecretTransport.blockLength else { return nil }

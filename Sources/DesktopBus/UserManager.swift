@@ -1,15 +1,16 @@
 internal import Glibc
 
-/// Why the person's service manager did not start a program.
+/// Why the user's service manager did not start a program.
 public enum UserManagerError: Error, Sendable, Equatable {
-    /// There is none on the session bus, or it cannot do this: nothing was started, and whoever asked may do it themselves.
+    /// No service manager on the session bus can do this. Nothing was started, so the caller may start the program
+    /// itself.
     case unavailable
-    /// It tried and failed, or did not answer in time: asked again, there might be two.
+    /// It failed or did not respond in time. Another attempt could start the program twice.
     case failed(reason: String)
 }
 
-/// The person's service manager (`systemd --user`), as far as Ringback may use it: it starts a program as a transient
-/// service of its own, which inherits nothing of the daemon's: no `NoNewPrivileges`, no seccomp filter, no limit.
+/// A client of the user's service manager (`systemd --user`). It starts a program as a transient service, which
+/// inherits nothing from the daemon: no `NoNewPrivileges`, no seccomp filter, no resource limit.
 public struct UserManagerClient: Sendable {
     private static let name = "org.freedesktop.systemd1"
     private static let path = "/org/freedesktop/systemd1"
@@ -17,19 +18,20 @@ public struct UserManagerClient: Sendable {
 
     private let place: BusPlace
 
-    /// A client for the manager on that bus; by default the session bus that the environment names.
+    /// A client for the manager on that bus, by default the session bus of the environment.
     public init(place: BusPlace = .session()) {
         self.place = place
     }
 
-    /// Starts a program and waits until it runs. Blocks for some seconds at most.
+    /// Starts a program and waits until it runs. Blocks for at most some seconds. Throws ``UserManagerError``.
     ///
     /// - Parameters:
-    ///   - id: makes the unit's name, `app-ringback-ID.service`: letters and digits.
-    ///   - description: what the journal and `systemctl --user` call it.
-    ///   - arguments: an absolute path, and what comes after it, each word as it is.
-    ///   - environment: `NAME=value` lines for what the manager has no such variable of: it knows the person's session
-    ///     better than a daemon that was started before it.
+    ///   - id: letters and digits; the unit's name is `app-ringback-ID.service`.
+    ///   - description: the unit's description in the journal and in `systemctl --user`.
+    ///   - arguments: an absolute path and the arguments, each passed unchanged.
+    ///   - environment: `NAME=value` lines for variables that the manager itself does not have. The manager's values
+    ///     are used first, because they belong to the user's current desktop session, which may be newer than the
+    ///     daemon.
     public func start(
         id: String, description: String, arguments: [String], environment: [String]
     ) throws(UserManagerError) {
@@ -64,9 +66,9 @@ public struct UserManagerClient: Sendable {
         let environment: [String]
     }
 
-    /// False if the manager says that it failed.
+    /// False if the manager reports that starting failed.
     private func start(_ unit: Unit, _ bus: BusConnection) throws(BusFailure) -> Bool {
-        // Before the job is made: its end must not be missed.
+        // Subscribe before the job is created, so that its end is not missed.
         try bus.addMatch(
             "type='signal',sender='\(UserManagerClient.name)',interface='\(UserManagerClient.manager)',"
                 + "member='JobRemoved'")
@@ -75,8 +77,8 @@ public struct UserManagerClient: Sendable {
         do throws(BusFailure) {
             job = try bus.call(try request(unit, waitsForAll: true, bus)).readPath()
         } catch {
-            // Before version 250 a service ended with its first process. One that hands over to another program, as
-            // openers do, must not take that program with it.
+            // `ExitType` exists since systemd 250. Without it a service ends with its first process, and
+            // `KillMode=process` keeps the programs alive that this process has started, as openers do.
             guard case .refused(let name) = error, name != "org.freedesktop.DBus.Error.NoReply" else { throw error }
             job = try bus.call(try request(unit, waitsForAll: false, bus)).readPath()
         }
@@ -91,7 +93,7 @@ public struct UserManagerClient: Sendable {
         try request.append(property: "Description", unit.description)
         try request.append(property: "Type", "exec")
         try request.append(property: waitsForAll ? "ExitType" : "KillMode", waitsForAll ? "cgroup" : "process")
-        // A failed one is not kept for somebody to look at: its journal is.
+        // Remove a failed unit at once; its journal is kept.
         try request.append(property: "CollectMode", "inactive-or-failed")
         try request.append(property: "Slice", "app.slice")
         try request.append(environment: unit.environment)
@@ -116,11 +118,11 @@ public struct UserManagerClient: Sendable {
             try message.skip("s")
             return try message.readText() == "done"
         }
-        // It has been asked to, and nothing speaks against it.
+        // The job was accepted and no failure was reported in time.
         return true
     }
 
-    /// The names of the variables that its services get.
+    /// The names of the variables in the manager's environment.
     private func variables(_ bus: BusConnection) throws(BusFailure) -> Set<String> {
         let request = try bus.request(
             "Get", of: "org.freedesktop.DBus.Properties", at: UserManagerClient.path, in: UserManagerClient.name)
@@ -131,8 +133,8 @@ public struct UserManagerClient: Sendable {
         return Set(try answer.readTexts().map(UserManagerClient.name(of:)))
     }
 
-    /// A service manager that the bus would have to start is none: a private bus in a test or a container has it in its
-    /// files all the same.
+    /// False if the manager is not running, even if the bus could activate it: a private bus in a test or a container
+    /// has the activation file too.
     private func hasOwner(_ bus: BusConnection) throws(BusFailure) -> Bool {
         let driver = "org.freedesktop.DBus"
         let request = try bus.request("NameHasOwner", of: driver, at: "/org/freedesktop/DBus", in: driver)
@@ -165,8 +167,9 @@ extension BusMessage {
         try close(2)
     }
 
-    /// The manager replaces `$NAME` and `${NAME}` in a command's words, and takes `$$` for a dollar: a URL's own dollars
-    /// are doubled, or a page that makes somebody open a link could read the person's environment.
+    /// The manager expands `$NAME` and `${NAME}` in a command's words, and `$$` gives a dollar sign. Attack: a web page
+    /// could open a link with `$NAME` in it and so receive variables of the user's environment. Dollar signs are
+    /// therefore doubled.
     fileprivate func append(command words: [String]) throws(BusFailure) {
         try open("r", "sv")
         try append("ExecStart")

@@ -2,16 +2,17 @@ public import BrokerCore
 internal import DesktopBus
 internal import Synchronization
 
-/// Which notice stands on the person's desktop: one per account at most, until it is answered. However many programs
-/// wait, one notice says so; nothing is opened unless the person asks for it; a person who said no is left alone for
-/// five minutes. What happens comes in one queue and is worked on in its order.
+/// The notifications on the user's desktop: at most one for each account. It stays until the user chooses an action or
+/// closes it. Several waiting programs cause one notification. Nothing is opened unless the user asks for it. After the
+/// user has declined, the account is not prompted for again for five minutes. All events are handled one after another
+/// from one queue.
 public actor NoticeBoard {
-    /// A notice that somebody is meant to see.
+    /// A notification and its state.
     struct Standing {
         let subject: NoticeSubject
-        /// Nil where nobody was there to show it.
+        /// Nil if it could not be shown.
         var shown: ShownNotice?
-        /// Milliseconds since boot.
+        /// When it was first shown, in milliseconds since boot.
         let since: Int
         var attempts = 1
     }
@@ -19,19 +20,20 @@ public actor NoticeBoard {
     private enum Item: Sendable {
         case fact(BrokerFact)
         case news(NoticeEvent)
-        /// To be said, and whether somebody was there to show it.
+        /// A notification that asks for nothing; the promise says whether it was shown.
         case say(NoticeSubject, AccountName?, Promise<Bool>)
         case configured(isEnabled: Bool, Set<AccountName>)
         case leave(Promise<Void>)
     }
 
-    /// After a denial or cancellation the account is left alone this long (milliseconds).
+    /// The time without prompts for an account after a denial or cancellation, in milliseconds.
     static let quietTime = 300_000
-    /// A sign-in is told of once, whichever way the news comes (milliseconds).
+    /// Two reports of the same sign-in within this time (milliseconds) cause one notification.
     private static let sameNews = 10_000
-    /// A server that dies of a notice does not get it again and again.
+    /// The maximum number of times that a prompt is shown. It prevents an endless loop if showing it makes the server
+    /// crash.
     private static let maxAttempts = 5
-    /// What a program that delivers a callback waits for the notice about it.
+    /// How long a program that delivers a callback waits for its notification.
     private static let sayingTime: Duration = .seconds(3)
 
     private let desktop: Desktop
@@ -40,13 +42,13 @@ public actor NoticeBoard {
     private let clock: BrokerClock
     private let inbox: AsyncStream<Item>
     private let callbackReceiver: AsyncStream<Item>.Continuation
-    /// Accounts whose next caller is in the queue already: a thousand callers are one.
+    /// Accounts with a `signInWanted` in the queue. Further callers of the same account are not queued.
     private let wanted = Mutex<Set<AccountName>>([])
 
-    /// By account; nil stands for links that are nobody's.
+    /// By account; nil is for a link that belongs to no account.
     private(set) var standing: [AccountName?: Standing] = [:]
     private var quietUntil: [AccountName: Int] = [:]
-    /// When the person asked for an account's page, which they may be looking at (milliseconds since boot).
+    /// When the user last asked for the account's sign-in page, which may still be open (milliseconds since boot).
     private var answeredAt: [AccountName: Int] = [:]
     private var isEnabled = true
 
@@ -60,7 +62,7 @@ public actor NoticeBoard {
 
     // MARK: What happens
 
-    /// Takes a fact over; meant to be told by the broker, in the middle of its turns.
+    /// Queues a fact of the broker. Does not block; the broker calls it from within its own methods.
     public nonisolated func note(_ fact: BrokerFact) {
         switch fact {
         case .signInWanted(let account):
@@ -71,7 +73,8 @@ public actor NoticeBoard {
         }
     }
 
-    /// The queue has room for more than happens while a notification server hangs; what it loses, nobody waits for.
+    /// Queues an item. If the queue is full because a notification server hangs, the oldest item is dropped and whoever
+    /// waits for it is released.
     private nonisolated func put(_ item: Item) {
         guard case .dropped(let lost) = callbackReceiver.yield(item) else { return }
         switch lost {
@@ -82,12 +85,12 @@ public actor NoticeBoard {
         }
     }
 
-    /// What holds now: whether anything is shown, and of which accounts.
+    /// Sets from now on whether notifications are shown and for which accounts.
     public nonisolated func configure(isEnabled: Bool, accounts: [AccountName]) {
         put(.configured(isEnabled: isEnabled, Set(accounts)))
     }
 
-    /// Tells the person what came of a callback that they brought by a link. True if a notice says it.
+    /// Notifies the user of the result of a callback that came as a link. True if a notification was shown.
     public nonisolated func tell(
         _ verdict: CallbackVerdict, of account: AccountName?, message: String?
     ) async -> Bool {
@@ -103,28 +106,28 @@ public actor NoticeBoard {
         return await isShown.wait(atMost: NoticeBoard.sayingTime) ?? false
     }
 
-    /// Takes down what nobody would answer to any more. For the daemon's end.
+    /// Closes all prompts. Called when the daemon ends, because it can no longer handle their actions.
     public nonisolated func leave(atMost bound: Duration) async {
         let done = Promise<Void>()
         put(.leave(done))
         _ = await done.wait(atMost: bound)
     }
 
-    /// Works until it is cancelled.
+    /// Handles the queue until it is cancelled.
     public func run() async {
         await withDiscardingTaskGroup { group in
             let news = desktop.news()
             group.addTask { for await event in news { self.put(.news(event)) } }
             for await item in inbox {
                 guard let (account, token) = await work(item) else { continue }
-                // A provider and a desktop take their time; other notices do not wait for them.
+                // Opening a page may take long; other notifications do not wait for it.
                 group.addTask { await self.show(account, token) }
             }
             group.cancelAll()
         }
     }
 
-    /// Gives the account whose page is to be shown, if that is what came of it.
+    /// Handles an item. Returns the account whose sign-in page is to be opened, if any.
     private func work(_ item: Item) async -> (AccountName, String?)? {
         switch item {
         case .fact(let fact): await take(fact)
@@ -152,9 +155,9 @@ public actor NoticeBoard {
         switch fact {
         case .signInWanted(let account):
             wanted.withLock { _ = $0.remove(account) }
-            // A program that comes later than the answer has nothing new to ask.
+            // The user has asked for the page already; a later program needs no further prompt.
             if let answer = answeredAt[account], clock.boot() - answer < NoticeBoard.quietTime { return }
-            // Every prompt offers the same sign-in; the first that stands is enough.
+            // All prompts offer the same sign-in, so one that is shown is enough.
             if let notice = standing[account], notice.subject.isPrompt, notice.shown != nil { return }
             await prompt(.signInWanted, account)
         case .sessionEnding(let account, let end):
@@ -174,14 +177,14 @@ public actor NoticeBoard {
         }
     }
 
-    /// True for sign-ins that end in a browser or a mail program, away from whoever asked for them.
+    /// True for sign-ins that end in a browser or a mail program instead of the program that started them.
     private static func endsElsewhere(_ method: String) -> Bool { ["browser", "sso", "magic_link"].contains(method) }
 
     private func hear(_ event: NoticeEvent) async -> (AccountName, String?)? {
         switch event {
         case .answered(let id, let action, let token):
             guard let (account, notice) = standing.first(where: { $0.value.shown?.id == id }) else { return nil }
-            // It has done its work, whether or not the server takes it away by itself.
+            // The notification is closed here because some servers leave it open after an action.
             await takeDown(account)
             guard let account, notice.subject.isPrompt, [NoticeWords.signIn, NoticeWords.click].contains(action) else {
                 return nil
@@ -198,7 +201,7 @@ public actor NoticeBoard {
         return nil
     }
 
-    /// What was said is not said again; what is asked is asked still.
+    /// Shows prompts again, for example on a new notification server. Other notifications are not repeated.
     private func showAgain(_ isConcerned: (Standing) -> Bool) async {
         for (account, notice) in standing where isConcerned(notice) {
             guard notice.subject.isPrompt, notice.attempts < NoticeBoard.maxAttempts else {
@@ -221,7 +224,7 @@ public actor NoticeBoard {
         _ = await place(subject, account)
     }
 
-    /// True if somebody showed it.
+    /// True if it was shown.
     private func say(_ subject: NoticeSubject, _ account: AccountName?) async -> Bool {
         var subject = subject
         if case .signedIn = subject, let account {
@@ -241,7 +244,7 @@ public actor NoticeBoard {
         let former = standing[account]?.shown
         let shown = await desktop.show(words.notice(subject, account?.rawValue), former)
         standing[account] = Standing(subject: subject, shown: shown, since: clock.boot())
-        // What is only said is worth nothing later.
+        // A notification that asks for nothing is not shown later.
         if shown == nil, !subject.isPrompt { standing[account] = nil }
         return shown != nil
     }
@@ -251,9 +254,9 @@ public actor NoticeBoard {
         await desktop.close(shown)
     }
 
-    // MARK: Answering
+    // MARK: Opening pages
 
-    /// The person wants to sign in: the page of the sign-in that is pending, or of one that is begun now.
+    /// Opens the page of the pending sign-in, or of a new one.
     private func show(_ account: AccountName, _ token: String?) async {
         if let page = await signIns.page(account), await desktop.open(page, token) { return }
         answeredAt[account] = nil

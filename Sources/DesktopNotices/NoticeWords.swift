@@ -1,26 +1,26 @@
 internal import DesktopBus
 internal import Glibc
 
-/// What a notice is about.
+/// The subject of a notification.
 public enum NoticeSubject: Sendable, Equatable {
-    /// A program waits for the account and cannot go on without a sign-in.
+    /// A program waits for the account, which needs a sign-in.
     case signInWanted
-    /// The session ends then (Unix seconds), whatever is done but a sign-in.
+    /// The session ends at this time (Unix seconds). Only a new sign-in prevents it.
     case sessionEnding(at: Int)
     /// The provider ended the session.
     case sessionEnded
-    /// A sign-in worked; the person's address or name.
+    /// A sign-in was completed; the user's address or name.
     case signedIn(as: String?)
-    /// A sign-in that the person took part in did not work; a sentence for them, where there is one.
+    /// A sign-in in a browser or by a link has failed; a message for the user, if there is one.
     case signInFailed(message: String?)
-    /// A change of the person's own data was confirmed by a link; a sentence for them, where there is one.
+    /// A change of the user's own data was confirmed by a link; a message for the user, if there is one.
     case changeConfirmed(message: String?)
-    /// The page for the sign-in could not be shown.
+    /// The sign-in page could not be opened.
     case pageNotOpened
-    /// A link came that ends no sign-in.
+    /// A link that belongs to no pending sign-in.
     case linkUnusable
 
-    /// True if it asks for a sign-in: it stands until it is answered, and a person who said no is not asked again soon.
+    /// True if it asks for a sign-in. Such a notification stays until the user reacts.
     var isPrompt: Bool {
         switch self {
         case .signInWanted, .sessionEnding, .sessionEnded: true
@@ -29,29 +29,30 @@ public enum NoticeSubject: Sendable, Equatable {
     }
 }
 
-/// The words of notices. They hold names and times alone: no URL, no token, nothing that would matter on a locked screen.
+/// The texts of notifications. They contain only names and times: no URL, no token, nothing that must not be visible on
+/// a locked screen.
 public struct NoticeWords: Sendable {
-    /// What the person reads.
+    /// The user's language.
     public enum Language: Sendable {
         case english
         case russian
 
-        /// The language of the person's locale: `LC_ALL` before `LC_MESSAGES` before `LANG`, as programs read them.
+        /// From the user's locale: `LC_ALL`, else `LC_MESSAGES`, else `LANG`.
         public init(environment: [String: String]) {
             let locale = ["LC_ALL", "LC_MESSAGES", "LANG"].lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
             self = locale?.hasPrefix("ru") == true ? .russian : .english
         }
     }
 
-    /// What an answer of the person is called.
+    /// The key of the action "Sign in".
     static let signIn = "sign_in"
     /// A click on the notification itself.
     static let click = "default"
-    /// Longer names are nobody's, and would hide the rest.
+    /// The maximum length of a name. A longer one would hide the rest of the text.
     private static let maxName = 80
 
     let language: Language
-    /// Unix seconds.
+    /// The current time in Unix seconds.
     let now: @Sendable () -> Int
 
     public init(language: Language, now: @escaping @Sendable () -> Int) {
@@ -59,7 +60,7 @@ public struct NoticeWords: Sendable {
         self.now = now
     }
 
-    /// The notice about a subject; of an account, but where a link was nobody's.
+    /// The notification about a subject. `account` is nil for a link that belongs to no account.
     func notice(_ subject: NoticeSubject, _ account: String?) -> Notice {
         let name = account ?? ""
         let (summary, body) = text(subject, name)
@@ -113,8 +114,7 @@ public struct NoticeWords: Sendable {
         }
     }
 
-    /// Text from a provider as one line that stays where it is: without control characters, and without those that turn
-    /// the direction of what comes after them.
+    /// Text from a provider, as one line. Control characters and those that change the direction of text are removed.
     static func plain(_ text: String) -> String {
         let kept = text.unicodeScalars.filter { scalar in
             switch scalar.properties.generalCategory {
@@ -126,7 +126,7 @@ public struct NoticeWords: Sendable {
         return String(String.UnicodeScalarView(kept.prefix(maxName))) + "…"
     }
 
-    /// The time of day where the person is; with the date, unless it is today.
+    /// The local time of day, with the date unless it is today.
     private func time(_ instant: Int) -> String {
         let (then, today) = (NoticeWords.local(instant), NoticeWords.local(now()))
         return then.date == today.date ? then.time : "\(then.time), \(then.date)"

@@ -2,14 +2,14 @@ public import BrokerCore
 public import DesktopBus
 internal import StrictJSON
 
-/// The desktop, as far as notices need it.
+/// The functions of the desktop that notifications need.
 public struct Desktop: Sendable {
-    /// Shows a notice, in the place of another one if that is still shown; nil if nobody is there to show it.
+    /// Shows a notification and replaces another one if that is still shown; nil if it could not be shown.
     public var show: @Sendable (Notice, _ replacing: ShownNotice?) async -> ShownNotice?
     public var close: @Sendable (ShownNotice) async -> Void
-    /// Opens a page in the person's browser; false if it could not be.
+    /// Opens a page in the user's browser; false if it could not be opened.
     public var open: @Sendable (_ page: String, _ activationToken: String?) async -> Bool
-    /// What becomes of notices.
+    /// The stream of notification events.
     public var news: @Sendable () -> AsyncStream<NoticeEvent>
 
     public init(
@@ -25,12 +25,11 @@ public struct Desktop: Sendable {
     }
 }
 
-/// What notices need to know and do about sign-ins.
+/// The functions of the broker that notifications need.
 public struct SignIns: Sendable {
-    /// Who is signed in: an address or a name.
+    /// The signed-in user: an address or a name.
     public var person: @Sendable (AccountName) async -> String?
-    /// The page of the account's sign-in: of the one that is pending, or of one that is begun for it. Nil where there is
-    /// no page to be shown.
+    /// The page of the account's pending sign-in, or of a new one. Nil if there is no page to open.
     public var page: @Sendable (AccountName) async -> String?
 
     public init(
@@ -43,18 +42,18 @@ public struct SignIns: Sendable {
 }
 
 extension SignIns {
-    /// The broker's.
+    /// Functions of a broker.
     public init(_ broker: Broker) {
         self.init(
             person: { name in
                 guard let view = try? await broker.account(name), view.subject != nil else { return nil }
-                // Where somebody has no such address, a provider may say so by an empty one.
+                // Some providers return an empty address for users without one.
                 return ["email", "phone", "name"].lazy.compactMap { view.user?[$0]?.string }.first { !$0.isEmpty }
                     ?? view.subject
             },
             page: { name in
                 if let pending = try? await broker.account(name).flow, !pending.changesUser {
-                    // Looked at by its own name: a page whose time has passed gets another address there.
+                    // By the flow's id, because this renews an authorization URL that has expired.
                     guard let flow = try? await broker.flow(pending.id) else { return nil }
                     return await SignIns.page(of: flow, broker)
                 }

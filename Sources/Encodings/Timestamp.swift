@@ -1,6 +1,6 @@
-/// Instants as RFC 3339 writes them, and as Unix seconds.
+/// Times in the format of RFC 3339 and in Unix seconds.
 public enum Timestamp {
-    /// The instant in UTC: `2026-11-21T05:16:41Z`. Years outside 0000 to 9999 have no such form and are cut to it.
+    /// The time in UTC: `2026-11-21T05:16:41Z`. Years outside 0000 to 9999 are clamped.
     public static func text(of seconds: Int) -> String {
         let bounded = min(max(seconds, -62_167_219_200), 253_402_300_799)
         let days = bounded >= 0 ? bounded / 86_400 : (bounded - 86_399) / 86_400
@@ -10,7 +10,7 @@ public enum Timestamp {
             + "\(padded(rest / 3_600, 2)):\(padded(rest / 60 % 60, 2)):\(padded(rest % 60, 2))Z"
     }
 
-    /// Reads a date-time of RFC 3339 section 5.6; fractions of a second are dropped. Nil for anything else.
+    /// Reads a date-time (RFC 3339 section 5.6) as Unix seconds; fractions of a second are dropped. Nil for other text.
     public static func seconds(of text: String) -> Int? {
         let bytes = Array(text.utf8)
         guard bytes.count >= 20, bytes.count <= 64, bytes[4] == 0x2D, bytes[7] == 0x2D,
@@ -23,7 +23,7 @@ public enum Timestamp {
         return Calendar.day(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second - offset
     }
 
-    /// What follows the seconds: a fraction, then `Z` or `+01:00`. In seconds east.
+    /// Reads what follows the seconds: a fraction, then `Z` or `+01:00`. The result is the offset in seconds.
     private static func offset(_ bytes: ArraySlice<UInt8>) -> Int? {
         var rest = bytes
         if rest.first == UInt8(ascii: ".") {

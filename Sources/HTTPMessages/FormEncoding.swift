@@ -10,7 +10,7 @@ public enum FormEncoding {
         }
     }
 
-    /// Why a form is refused.
+    /// Why a form is rejected.
     public enum Failure: Error, Equatable, Sendable {
         /// `%` without two hexadecimal digits, an encoded NUL, bytes outside the URL alphabet, or not UTF-8.
         case malformed
@@ -18,7 +18,8 @@ public enum FormEncoding {
         case tooMany
     }
 
-    /// Splits at `&`, then at the first `=`; decodes `+` and `%XX`. Keeps order and duplicates: they mean something.
+    /// Splits at `&`, then at the first `=`; decodes `+` and `%XX`. Keeps order and duplicates, so that the caller can
+    /// reject a repeated parameter. Throws ``Failure`` for a malformed form or too many pairs.
     public static func parse(_ text: some Sequence<UInt8>, maxPairs: Int = 100) throws(Failure) -> [Pair] {
         var pairs: [Pair] = []
         let bytes = Array(text)
@@ -33,7 +34,7 @@ public enum FormEncoding {
         return pairs
     }
 
-    /// Splits text, see ``parse(_:maxPairs:)``.
+    /// The same for text, see ``parse(_:maxPairs:)``. Throws ``Failure``.
     public static func parse(_ text: some StringProtocol, maxPairs: Int = 100) throws(Failure) -> [Pair] {
         try parse(Array(text.utf8), maxPairs: maxPairs)
     }

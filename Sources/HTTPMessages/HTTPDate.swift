@@ -1,11 +1,11 @@
 internal import Encodings
 
-/// An instant as `Date` says it: `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 section 5.6.7), the one form that servers
-/// send today.
+/// The date format of the HTTP field `Date`: `Sun, 06 Nov 1994 08:49:37 GMT` (IMF-fixdate, RFC 9110 section 5.6.7). The
+/// obsolete formats are not read.
 public enum HTTPDate {
     private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
-    /// Unix seconds; nil for another form, and for a day that no calendar has.
+    /// Unix seconds. Nil for another format and for values out of range.
     public static func seconds(of text: String) -> Int? {
         let words = text.split(separator: " ")
         guard words.count == 6, words[0].hasSuffix(","), words[5] == "GMT", words[1].utf8.count == 2,
@@ -20,7 +20,7 @@ public enum HTTPDate {
         return Calendar.day(year, month + 1, day) * 86_400 + time[0] * 3_600 + time[1] * 60 + time[2]
     }
 
-    /// Unix seconds from 1970 on as `Date` says them.
+    /// Formats Unix seconds as IMF-fixdate. Negative values become 1970-01-01.
     public static func text(of seconds: Int) -> String {
         let (day, time) = (max(0, seconds) / 86_400, max(0, seconds) % 86_400)
         let (year, month, number) = Calendar.date(ofDay: day)

@@ -14,12 +14,12 @@ public struct HTTPFields: Sendable {
         for (name, value) in pairs { append(name, value) }
     }
 
-    /// Adds a line, beside others of the name.
+    /// Appends a line. Lines with the same name stay.
     public mutating func append(_ name: String, _ value: String) {
         lines.append(Field(name: name, value: value))
     }
 
-    /// Replaces every line of the name by one.
+    /// Replaces all lines with this name by one.
     public mutating func set(_ name: String, _ value: String) {
         lines.removeAll { HTTPFields.isSame($0.name, name) }
         append(name, value)

@@ -1,23 +1,25 @@
 public import Secrets
 
-/// A request to a provider. A value: building one touches no network.
+/// A request to a provider. Building this value sends nothing.
 public struct HTTPRequest: Sendable {
     public var method: String
     /// An absolute URL.
     public var url: String
     public var fields: HTTPFields
-    /// The `Authorization` field's whole value, apart from the others so that no log of fields can show it.
+    /// The whole value of the `Authorization` field. It is not in `fields`, so that logging the fields cannot leak it.
     public var authorization: Secret?
-    /// Bodies carry codes, verifiers and tokens.
+    /// Secret, because bodies carry codes, verifiers and tokens.
     public var body: Secret?
     public var limits: HTTPLimits
     public var trust: ServerTrust
-    /// A successful answer that breaks off in its body is handed over as far as it came, see
-    /// ``HTTPResponse/truncation``, in place of an error. For answers that cannot be asked for a second time.
+    /// If a successful response ends early in its body, return the part that arrived, with ``HTTPResponse/truncation``
+    /// set, instead of throwing. For requests that cannot be repeated, such as a refresh that rotates the refresh
+    /// token.
     public var keepsPartialBody: Bool
-    /// The way to the server.
+    /// Which proxy the request uses, if any.
     public var route = HTTPRoute.standard
-    /// The host's name leads to no address of this machine or its link: for URLs that somebody else has chosen.
+    /// Do not connect to an address of this machine or to a link-local address, whatever the host name resolves to. For
+    /// URLs that come from another party (protection against server-side request forgery).
     public var refusesInsideAddresses = false
 
     public init(
@@ -36,11 +38,11 @@ public struct HTTPRequest: Sendable {
     }
 }
 
-/// What a request may cost.
+/// Limits of time and size for one request.
 public struct HTTPLimits: Sendable, Equatable {
-    /// From the first look-up to the last byte. One attempt at a provider takes at most 20 s.
+    /// From the start of name resolution to the last byte of the response. Default 20 s.
     public var timeout: Duration
-    /// Bytes of the answer's body.
+    /// The maximum size of the response's body, in bytes.
     public var maxBody: Int
 
     public init(timeout: Duration = .seconds(20), maxBody: Int = 1 << 20) {
@@ -49,11 +51,13 @@ public struct HTTPLimits: Sendable, Equatable {
     }
 }
 
-/// Whom to believe when a server shows its certificate.
+/// How a server's certificate is verified.
 public struct ServerTrust: Sendable, Equatable {
-    /// PEM certificates that replace the system's, read when the configuration was.
+    /// PEM certificates that replace the system's certificate authorities; nil for the system's. The configuration
+    /// reader has read the file already.
     public var certificateAuthorities: [UInt8]?
-    /// `sha256//BASE64` of public keys, one of which the server must have; empty for any.
+    /// Hashes of public keys as `sha256//BASE64`. The server's key must match one of them; an empty list allows any
+    /// key.
     public var pinnedPublicKeys: [String]
 
     public init(certificateAuthorities: [UInt8]? = nil, pinnedPublicKeys: [String] = []) {
@@ -65,14 +69,14 @@ public struct ServerTrust: Sendable, Equatable {
     public static let system = ServerTrust()
 }
 
-/// A provider's answer.
+/// A provider's response.
 public struct HTTPResponse: Sendable {
     public var status: Int
     public var fields: HTTPFields
-    /// Token answers are secret, so every body is.
+    /// Every body is a secret, because token responses contain tokens.
     public var body: Secret
-    /// Why the body ends before its end; nil for a whole one. Only ever there if the request has
-    /// ``HTTPRequest/keepsPartialBody``; whoever reads such an answer as a whole one believes half a sentence.
+    /// The reason why the body is incomplete; nil if it is complete. Set only for requests with
+    /// ``HTTPRequest/keepsPartialBody``. Callers that set that flag must check this before they use the body.
     public var truncation: HTTPClientError?
 
     public init(
@@ -84,31 +88,32 @@ public struct HTTPResponse: Sendable {
         self.truncation = truncation
     }
 
-    /// True if the body is only the beginning of one.
+    /// True if the body is incomplete.
     public var isTruncated: Bool { truncation != nil }
 }
 
-/// The one window to the network.
+/// Sends requests to providers. Nothing else opens network connections to providers.
 public protocol HTTPClient: Sendable {
-    /// Sends the request and returns the whole answer, whatever its status. Redirects are answers, never followed.
-    /// Less than the whole is returned only to a request with ``HTTPRequest/keepsPartialBody``.
+    /// Sends the request and returns the complete response, whatever its status. Redirects are returned, never
+    /// followed. An incomplete body is returned only if the request has ``HTTPRequest/keepsPartialBody``. Throws if
+    /// there is no response or it cannot be used.
     func send(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse
 }
 
-/// Why there is no answer. Holds hosts and reasons, never URLs or bodies.
+/// Why there is no usable response. Contains hosts and reasons, but no URLs and no bodies, which may hold secrets.
 public enum HTTPClientError: Error, Sendable, Equatable {
-    /// No connection: name resolution, refusal, reset, no route.
+    /// No connection: name resolution failed, connection refused or reset, no route.
     case unreachable(host: String, reason: String)
-    /// The bound of ``HTTPLimits/timeout`` passed.
+    /// ``HTTPLimits/timeout`` has passed.
     case timedOut(host: String)
-    /// The certificate or the handshake was not acceptable.
+    /// The certificate was not accepted or the TLS handshake failed.
     case untrusted(host: String, reason: String)
-    /// The answer is longer than ``HTTPLimits/maxBody``.
+    /// The response's body is longer than ``HTTPLimits/maxBody``.
     case tooLarge(host: String)
-    /// The answer broke HTTP, or ended before its stated length.
+    /// The response is not valid HTTP, or it ended before its stated length.
     case malformed(host: String)
-    /// The URL is not one we send to: not https, nor http to a loopback address.
+    /// The URL's scheme is not allowed: neither https nor http to a loopback address.
     case refusedURL
-    /// The caller was cancelled, or the client is shutting down.
+    /// The caller was cancelled or the client is shutting down.
     case cancelled
 }

@@ -4,7 +4,7 @@ public import Secrets
 public struct HTTPProxy: Sendable, Equatable {
     /// `http://HOST:PORT`
     public let url: WebURL
-    /// What the proxy is told of who asks (RFC 7617); nil for nothing.
+    /// User name and password sent to the proxy with Basic authentication (RFC 7617); nil to send none.
     public let credentials: Credentials?
     /// Hosts that are reached without the proxy, see ``init(url:credentials:exceptions:)``.
     public let exceptions: [String]
@@ -20,15 +20,15 @@ public struct HTTPProxy: Sendable, Equatable {
         }
     }
 
-    /// - Parameter exceptions: names in small letters, which stand for the hosts below them too; addresses without
-    ///   brackets, which stand for themselves; `*` for every host.
+    /// - Parameter exceptions: lower-case domain names, which also match their subdomains; IP addresses without
+    ///   brackets, which match only themselves; `*` for every host.
     public init(url: WebURL, credentials: Credentials? = nil, exceptions: [String] = []) {
         self.url = url
         self.credentials = credentials
         self.exceptions = exceptions
     }
 
-    /// True if a request to the URL goes through the proxy. Requests to this machine never do.
+    /// True if a request to the URL goes through the proxy. Requests to loopback addresses never do.
     public func covers(_ url: WebURL) -> Bool {
         guard !url.isLoopback, let host = url.host else { return false }
         return !exceptions.contains { exception in
@@ -42,12 +42,12 @@ public struct HTTPProxy: Sendable, Equatable {
     }
 }
 
-/// How a request reaches its server.
+/// Whether a request uses a proxy.
 public enum HTTPRoute: Sendable, Equatable {
-    /// As the client is configured for all requests.
+    /// Use the proxy that the client is configured with, if any.
     case standard
-    /// Without a proxy.
+    /// Connect without a proxy.
     case direct
-    /// Through this proxy, as far as it covers the URL.
+    /// Use this proxy if it covers the URL, see ``HTTPProxy/covers(_:)``.
     case proxy(HTTPProxy)
 }

@@ -1,19 +1,19 @@
-/// A scheme that an app may have for its own (RFC 3986 section 3.1, RFC 8252 section 7.1): well-formed, and none of those
-/// that browsers and desktops keep for themselves or that run what they carry.
+/// A private-use URI scheme that an app may claim (RFC 3986 section 3.1, RFC 8252 section 7.1). It is well-formed and
+/// not reserved: browsers and desktops handle the reserved schemes themselves, or the scheme executes its content.
 public struct URLScheme: Hashable, Sendable, Comparable, CustomStringConvertible {
-    /// Why a text is no such scheme.
+    /// Why a text is not such a scheme.
     public enum Failure: Error, Equatable, Sendable {
-        /// Not a letter and then letters, digits, `+`, `-` and `.`, at most ``URLScheme/maxLength`` bytes.
+        /// Not a letter followed by letters, digits, `+`, `-` and `.`, or longer than ``URLScheme/maxLength`` bytes.
         case malformed
         /// One of ``URLScheme/reserved``.
         case reserved(String)
     }
 
-    /// Bytes: names after domains are shorter.
+    /// The maximum length in bytes.
     public static let maxLength = 64
 
-    /// Not for apps: the web's and the desktop's own, those with handlers that everybody has, and those that run or
-    /// show what they carry.
+    /// Schemes that apps may not claim: those of the web and of the desktop, those for which every desktop has a
+    /// handler, and those that execute or display their content.
     public static let reserved: Set<String> = [
         "about", "acct", "admin", "android-app", "apt", "bitcoin", "blob", "callto", "cid", "chrome",
         "chrome-extension", "computer", "content", "data", "dav", "davs", "dict", "dns", "facetime", "feed", "file",
@@ -29,7 +29,7 @@ public struct URLScheme: Hashable, Sendable, Comparable, CustomStringConvertible
     /// In lower case, as schemes are compared.
     public let name: String
 
-    /// Reads a scheme without its colon.
+    /// Reads a scheme without its colon. Throws ``Failure`` if it is malformed or reserved.
     public init(parsing text: String) throws(Failure) {
         guard text.utf8.count <= URLScheme.maxLength, let first = text.utf8.first, URLScheme.isLetter(first),
             text.utf8.allSatisfy({ URLScheme.isLetter($0) || (0x30...0x39).contains($0) || "+-.".utf8.contains($0) })
@@ -39,8 +39,8 @@ public struct URLScheme: Hashable, Sendable, Comparable, CustomStringConvertible
         self.name = name
     }
 
-    /// True for a scheme after a domain name of the app's maker, as `org.example.app`: nobody else has a reason to use
-    /// it. Any app may claim a short word (RFC 8252 sections 7.1 and 8.6).
+    /// True if the scheme is a reversed domain name such as `org.example.app`. RFC 8252 section 7.1 asks for this form,
+    /// because another app has no reason to use the same one; any app may claim a short word (section 8.6).
     public var isReverseDNS: Bool {
         let labels = name.split(separator: ".", omittingEmptySubsequences: false)
         return labels.count > 1 && labels.allSatisfy { !$0.isEmpty }
@@ -53,11 +53,11 @@ public struct URLScheme: Hashable, Sendable, Comparable, CustomStringConvertible
 }
 
 extension WebURL {
-    /// True if a callback at this address is one of `redirect`, whatever their queries and fragments.
+    /// True if this callback URL belongs to the redirect URI `redirect`. Queries and fragments are ignored.
     ///
-    /// Browsers and desktops write an app's address in another way than it was registered: they change the letter case
-    /// of scheme and host, and add or drop a slash at the end or an empty host. An address of the web means exactly
-    /// what it says.
+    /// Browsers and desktops may rewrite a URL with a custom scheme: they change the letter case of scheme and host,
+    /// and add or remove a trailing slash or an empty host. These differences are ignored for custom schemes. For http
+    /// and https the path must be equal.
     public func isPlace(of redirect: WebURL) -> Bool {
         guard scheme == redirect.scheme, (host ?? "") == (redirect.host ?? ""), port == redirect.port else {
             return false

@@ -1,4 +1,5 @@
-/// An absolute URL taken apart (RFC 3986), byte for byte: nothing is normalised, so what is compared is what was sent.
+/// An absolute URL, split into its components (RFC 3986). Nothing is normalised or decoded except that scheme and host
+/// are lower-cased.
 public struct WebURL: Sendable, Equatable {
     /// Why a text is not a URL that we use.
     public enum Failure: Error, Equatable, Sendable {
@@ -8,13 +9,13 @@ public struct WebURL: Sendable, Equatable {
     /// The longest URL accepted, in bytes.
     public static let maxLength = 16_384
 
-    /// The whole, as given.
+    /// The whole URL as given.
     public let text: String
     /// Lower-cased.
     public let scheme: String
-    /// Lower-cased, an IPv6 address without its brackets; nil without `//`.
+    /// Lower-cased, an IPv6 address without its brackets. Nil if the URL has no `//` part.
     public let host: String?
-    /// The stated port; nil if none is.
+    /// The port as written; nil if the URL has none.
     public let port: Int?
     /// From the first `/`, undecoded; may be empty.
     public let path: String
@@ -23,7 +24,8 @@ public struct WebURL: Sendable, Equatable {
     /// After `#`, undecoded.
     public let fragment: String?
 
-    /// Takes a URL apart. Spaces, control characters, non-ASCII, `\`, `"`, `<`, `>`, user information: refused.
+    /// Splits a URL. Throws ``Failure`` for spaces, control characters, non-ASCII characters, the characters
+    /// `"<>\^`{|}`, user information, and everything else that is not a valid absolute URL.
     public init(parsing text: String) throws(Failure) {
         guard text.utf8.count <= WebURL.maxLength else { throw .tooLong }
         for byte in text.utf8 {
@@ -73,7 +75,8 @@ public struct WebURL: Sendable, Equatable {
             guard let close = authority.firstIndex(of: "]") else { throw .noHost }
             host = authority[authority.index(after: authority.startIndex)..<close]
             tail = authority[authority.index(after: close)...]
-            // Brackets hold an IPv6 address; around a name, our word for the host would not be the transport's.
+            // Brackets must contain an IPv6 address. With brackets around a name, our host and the host that libcurl
+            // reads could differ.
             guard host.contains(":"), !host.contains("[") else { throw .noHost }
         } else {
             let colon = authority.firstIndex(of: ":") ?? authority.endIndex
@@ -89,14 +92,14 @@ public struct WebURL: Sendable, Equatable {
         return (host.lowercased(), port)
     }
 
-    /// `scheme://host[:port]`, with the scheme's own port left out (RFC 6454).
+    /// `scheme://host[:port]`, without the port if it is the scheme's default (RFC 6454).
     public var origin: String {
         let name = host.map { $0.contains(":") ? "[\($0)]" : $0 } ?? ""
         let isDefault = port == nil || (scheme == "https" && port == 443) || (scheme == "http" && port == 80)
         return isDefault ? "\(scheme)://\(name)" : "\(scheme)://\(name):\(port ?? 0)"
     }
 
-    /// True for 127.0.0.0/8, ::1 and the name `localhost`: the only hosts that plain `http` may go to.
+    /// True for 127.0.0.0/8, ::1 and the name `localhost`, the only hosts to which plain `http` is allowed.
     public var isLoopback: Bool {
         guard let host else { return false }
         if host == "localhost" || host == "::1" { return true }
@@ -108,7 +111,7 @@ public struct WebURL: Sendable, Equatable {
     /// True for a URL that secrets may be sent to: https, or http on loopback.
     public var isSecure: Bool { scheme == "https" || (scheme == "http" && isLoopback) }
 
-    /// 0 to 255 without leading zeros, which some readers take for octal.
+    /// 0 to 255 without leading zeros. Some parsers read a number with a leading zero as octal.
     private static func isDecimalByte(_ text: Substring) -> Bool {
         guard (1...3).contains(text.utf8.count), text.utf8.allSatisfy(isDigit), let number = Int(text) else {
             return false

@@ -3,25 +3,27 @@ internal import DesktopBus
 internal import Glibc
 internal import Secrets
 
-/// A program that the person is to see: an app of a configured scheme, or the opener of web pages. It is started as a
-/// service of the person's own, beside the daemon, so that neither what the daemon gave up nor its end concerns it;
-/// where there is no service manager, as nobody's child.
+/// A program that the user is to see: the app of a configured scheme, or the desktop's opener of web pages. It is
+/// started as a transient service of the user's service manager, so that it neither inherits the daemon's restrictions
+/// nor ends with the daemon. Without a service manager it is started as a detached process.
 struct Application {
-    /// An absolute path or a name in PATH, and what comes after it.
+    /// The argument vector. The first word is an absolute path or a name in PATH.
     let words: [String]
-    /// For the journal.
+    /// The description of the unit in the journal.
     let description: String
-    /// What a compositor needs to bring the window of the program forward, where it gave us that.
+    /// The token that lets the program bring its window to the front (`XDG_ACTIVATION_TOKEN`), if the desktop gave us
+    /// one.
     var activationToken: String?
 
-    /// The place in a configured command that the link takes.
+    /// The placeholder for the link in a configured command.
     static let placeholder = "{url}"
-    /// A link is at most this long.
+    /// The maximum length of a link in bytes.
     static let maxURL = 16_384
-    /// A token is some bytes of the compositor's own choice.
+    /// The maximum length of an activation token in bytes. Compositors choose its content.
     private static let maxToken = 512
 
-    /// The configured command of a scheme with the link in its place. Nil if the link is none of that scheme.
+    /// The configured command of a scheme with the link in place of `{url}`. Nil if the URL has another scheme or is
+    /// unsafe as an argument.
     init?(scheme: String, command: [String], url: String) {
         guard !command.isEmpty, Application.isLink(url),
             url.lowercased().hasPrefix(scheme.lowercased() + ":")
@@ -30,8 +32,7 @@ struct Application {
         description = "Link of \(scheme)"
     }
 
-    /// The desktop's opener with a page. Nil for anything but a web page: an opener would start a program for
-    /// everything else.
+    /// The desktop's opener with a web page. Nil for other URLs, for which the opener would start other programs.
     init?(page url: String, activationToken: String? = nil) {
         guard Application.isLink(url) else { return nil }
         let start = url.prefix(8).lowercased()
@@ -41,7 +42,7 @@ struct Application {
         if let token = activationToken, Application.isToken(token) { self.activationToken = token }
     }
 
-    /// One word that no program takes for an option.
+    /// True if the URL is one argument that no program can take for an option.
     private static func isLink(_ url: String) -> Bool {
         !url.hasPrefix("-") && url.utf8.count <= maxURL && url.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F }
     }
@@ -50,7 +51,7 @@ struct Application {
         (1...maxToken).contains(token.utf8.count) && token.utf8.allSatisfy { (0x21...0x7E).contains($0) }
     }
 
-    /// Starts it. Blocks for some seconds at most; nil, or why it was not started.
+    /// Starts the program. Blocks for at most some seconds. Returns nil, or the reason why it was not started.
     func start(environment: [String], places: BusRequests.Places) -> String? {
         guard let program = Application.find(words[0], in: environment) else {
             return "was not started: there is no program \(words[0])"
@@ -81,7 +82,7 @@ struct Application {
         return code == 0 ? nil : "could not be started: \(reason(code))"
     }
 
-    /// The program's absolute path, if there is one that may be executed.
+    /// The absolute path of the program; nil if there is no executable file of this name.
     static func find(_ name: String, in environment: [String]) -> String? {
         func isProgram(_ path: String) -> Bool {
             var status = stat()

@@ -5,21 +5,22 @@ internal import Secrets
 internal import StrictJSON
 internal import Synchronization
 
-/// The helper's business with the person's buses. A conversation may wait long for a service or a person, so each has a
-/// thread of its own, as has each watch; what they find is put down here, and a bell rings in the helper's poll loop.
+/// The helper's requests to the user's D-Bus buses. A request may wait long for a service or for the user, so each has
+/// a thread of its own, and so has each watch. They store their results here and write a byte to a socket, which wakes
+/// the helper's poll loop.
 final class BusRequests: Sendable {
-    /// Where the buses are; nil for where the environment says.
+    /// The addresses of the buses; nil for those of the environment.
     struct Places: Sendable {
         var session: String?
         var system: String?
     }
 
-    /// What a conversation ended with: members for the answer, and the secret that follows it.
+    /// The result of a request to the Secret Service: members for the response, and the secret that follows it.
     typealias Outcome = Result<(members: JSONObject, secret: Secret?), SecretServiceError>
 
-    /// More at once is a mistake in the daemon; each may hold a question open.
+    /// The maximum number of requests at the same time. More would be an error of the daemon; each may show a prompt.
     static let maxConversations = 8
-    /// As many programs may be about to start.
+    /// The maximum number of programs that are being started.
     static let maxPrograms = 8
 
     private struct State {
@@ -34,7 +35,7 @@ final class BusRequests: Sendable {
 
     private let places: Places
     private let state = Mutex(State())
-    /// The end that becomes readable when there is something to take.
+    /// Becomes readable when there are results to take.
     let descriptor: Int32
     private let bell: Int32
 
@@ -52,9 +53,9 @@ final class BusRequests: Sendable {
         close(bell)
     }
 
-    /// What has come in since the last look.
+    /// Returns and removes all results since the last call.
     func take() -> (outcomes: [(request: Int, outcome: Outcome)], events: [BusEvent], notices: [NoticeEvent]) {
-        // Emptied first: what comes in between rings again.
+        // The socket is emptied before the results are taken. A result that arrives in between writes another byte.
         var buffer = [UInt8](repeating: 0, count: 64)
         while unsafe recv(descriptor, &buffer, buffer.count, 0) > 0 {}
         return state.withLock { state in
@@ -67,9 +68,9 @@ final class BusRequests: Sendable {
         }
     }
 
-    /// Ends the watches.
+    /// Ends all watches.
     func endWatches() {
-        // Outside of the lock: the last word of a watch may be on its way in.
+        // Outside the lock: ending a watch may wait for its thread, which may need the lock to store a result.
         let watches = state.withLock { state in
             defer {
                 state.watches = [:]
@@ -93,7 +94,7 @@ final class BusRequests: Sendable {
         state.withLock { $0.watches[event] = watch }
     }
 
-    /// Holds the conversation that the request asks for. The secret is the one to be kept, if it is about one.
+    /// Performs a request to the Secret Service. `secret` is the key to store, if the request has one.
     func converse(_ request: JSON, id: Int, secret: Secret?) {
         let mayBegin = state.withLock { state in
             guard state.conversations < BusRequests.maxConversations else { return false }
@@ -114,7 +115,7 @@ final class BusRequests: Sendable {
         }
     }
 
-    /// Shows a notice, or takes one away.
+    /// Shows or closes a notification.
     func notify(_ request: JSON, id: Int) {
         let desk = notices()
         if let notice = Notice(members: request) {
@@ -124,7 +125,7 @@ final class BusRequests: Sendable {
             }
         } else {
             let notice = request["notice"]?.integer.flatMap { UInt32(exactly: $0) } ?? 0
-            // Whoever asks may be about to end, and us with it.
+            // Respond when it is done: the daemon may be about to end and closes the helper then.
             desk.close(notice) { [self] in put { $0.outcomes.append((id, .success((JSONObject(), nil)))) } }
         }
     }
@@ -140,7 +141,8 @@ final class BusRequests: Sendable {
         }
     }
 
-    /// A helper that takes this one's place is told by its mark: nobody answers to what this one has shown.
+    /// Marks a notification server as seen by this helper process. After a helper has ended, its notifications can be
+    /// recognized by the mark: no events for them will come.
     static func mark(_ helper: Int32) -> String { "\(helper)/" }
 
     private static func marked(_ showing: NotificationPresenter.Showing) -> NotificationPresenter.Showing {
@@ -153,7 +155,7 @@ final class BusRequests: Sendable {
         return .serverGone(server: mark(getpid()) + server)
     }
 
-    /// Starts a program. The answer says whether it runs.
+    /// Starts a program. The response says whether it runs.
     func start(_ program: Application, environment: [String], id: Int) {
         let mayBegin = state.withLock { state in
             guard state.programs < BusRequests.maxPrograms else { return false }
@@ -201,7 +203,7 @@ final class BusRequests: Sendable {
 
     private func put(_ change: (inout State) -> Void) {
         state.withLock { change(&$0) }
-        // A full socket is as good as one more byte in it.
+        // If the socket is full, a byte is waiting in it already.
         _ = unsafe send(bell, [1], 1, Int32(MSG_NOSIGNAL))
     }
 }

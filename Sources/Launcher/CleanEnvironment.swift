@@ -1,18 +1,19 @@
 internal import Glibc
 
-/// What a started program may know of our environment: where the person's things are, and nothing that changes how
-/// programs are loaded, traced or routed (`LD_*`, proxies, `SSLKEYLOGFILE`), nor any secret somebody put there.
+/// The environment of the programs that we start: where the user's files and desktop are. Variables that change how
+/// programs are loaded, traced or connected (`LD_*`, proxies, `SSLKEYLOGFILE`) are removed, and so are unknown ones,
+/// which may hold secrets.
 enum CleanEnvironment {
     private static let kept: Set<String> = [
         "PATH", "HOME", "USER", "LANG", "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY", "SSH_AUTH_SOCK",
         "GPG_TTY", "GNUPGHOME", "PASSWORD_STORE_DIR",
     ]
 
-    /// What the helper may know beside that: where logind is. No command needs it.
+    /// In addition for the helper: the address of the system bus, where logind is. Commands do not need it.
     private static let keptForHelper: Set<String> = ["DBUS_SYSTEM_BUS_ADDRESS"]
 
-    /// What a program with windows may know beside what every command may: how the person's desktop is reached and which
-    /// one it is, for openers go by that.
+    /// In addition for programs with windows: how to connect to the user's desktop and which one it is; openers choose
+    /// by that.
     private static let keptForApplications: Set<String> = [
         "XAUTHORITY", "BROWSER", "LANGUAGE", "SHELL", "LOGNAME", "DESKTOP_SESSION", "KDE_FULL_SESSION",
         "KDE_SESSION_VERSION", "GNOME_DESKTOP_SESSION_ID", "TZ",
@@ -29,14 +30,14 @@ enum CleanEnvironment {
         return clean(lines, forHelper: forHelper, forApplications: forApplications)
     }
 
-    /// The lines that are kept. Without a PATH, the usual one is set: a program's name must mean something.
+    /// Filters the lines. Without a PATH the usual one is added, so that programs can be found by name.
     static func clean(_ lines: [String], forHelper: Bool = false, forApplications: Bool = false) -> [String] {
         var result = lines.filter { line in
             guard let equals = line.firstIndex(of: "=") else { return false }
             let name = line[..<equals]
             return kept.contains(String(name)) || name.hasPrefix("XDG_")
                 || forHelper && keptForHelper.contains(String(name))
-                // The helper hands them on.
+                // The helper passes these variables on.
                 || (forHelper || forApplications)
                     && (keptForApplications.contains(String(name)) || name.hasPrefix("LC_"))
         }

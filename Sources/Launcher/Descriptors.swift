@@ -5,18 +5,18 @@ func setNonBlocking(_ descriptor: Int32) {
     _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
 }
 
-/// Programs that we start do not get the descriptor.
+/// Sets close-on-exec: programs that we start do not inherit the descriptor.
 func closeOnExec(_ descriptor: Int32) {
     _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
 }
 
-/// For a place where `close` would mean something else.
+/// Calls the C library's `close` where another function has this name.
 func closeDescriptor(_ descriptor: Int32) {
     close(descriptor)
 }
 
-/// Closes every descriptor from `first` on: whoever started the daemon may have left some open, and no command of the
-/// configuration shall find them.
+/// Closes every descriptor from `first` on. The program that started the daemon may have left some open, which commands
+/// must not inherit.
 func closeDescriptors(from first: Int32) {
     guard let directory = unsafe opendir("/proc/self/fd") else { return }
     let own = unsafe dirfd(directory)

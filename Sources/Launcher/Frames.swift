@@ -1,8 +1,9 @@
-/// The form of every message between daemon and helper: four bytes of length, big-endian, then that many bytes.
+/// The framing of messages between daemon and helper: four bytes of length, big-endian, then that many bytes.
 ///
-/// A length above the reader's limit ends the connection: neither side lets the other choose how much it keeps.
+/// A length above the reader's limit ends the connection, so that neither process can make the other use unlimited
+/// memory.
 struct FrameReader {
-    /// The sender announced more than the limit.
+    /// The announced length exceeds the limit.
     struct TooLong: Error {}
 
     private let limit: Int
@@ -16,7 +17,8 @@ struct FrameReader {
         bytes.append(contentsOf: received)
     }
 
-    /// The next whole frame; nil until more has come. What was taken is zeroed here: it may be a secret.
+    /// The next complete frame; nil if it is incomplete. The bytes that were taken are zeroed in the buffer, because
+    /// they may be a secret.
     mutating func next() throws(TooLong) -> [UInt8]? {
         guard bytes.count >= 4 else { return nil }
         let length = bytes[0..<4].reduce(0) { $0 << 8 | Int($1) }
@@ -30,7 +32,7 @@ struct FrameReader {
     }
 }
 
-/// Appends a frame to what is to be sent.
+/// Appends a frame to the output.
 func appendFrame(_ content: some Collection<UInt8>, to output: inout [UInt8]) {
     let length = UInt32(content.count)
     output.append(contentsOf: [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: length >> $0) })

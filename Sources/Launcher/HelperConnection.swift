@@ -4,23 +4,23 @@ public import Secrets
 internal import StrictJSON
 internal import Synchronization
 
-/// The daemon's end of the helper process.
+/// The daemon's side of the helper process.
 ///
-/// It can ask for an account's client secret, for Ringback's own keys in the person's keyring, for notices on the
-/// desktop, for a configured scheme's program and for pages of the web in the browser, and to be told of some events;
-/// nothing else. Reading happens on a dispatch queue made with the first request: no thread of the cooperative pool ever
-/// waits, and a daemon that needs no command pays nothing for it.
+/// It can request an account's client secret, Ringback's own keys in the user's keyring, desktop notifications, the
+/// program of a configured scheme and web pages in the browser, and it can watch some events; nothing else. Responses
+/// are read on a dispatch queue that is created with the first request, so no thread of Swift's cooperative pool
+/// blocks.
 public final class HelperConnection: Sendable {
     private typealias Answer = HelperProcess.Answer
     private typealias Waiter = CheckedContinuation<Answer, Never>
 
     private struct State {
-        /// Nil after it ended, until the next request.
+        /// Nil after the process has ended, until the next request.
         var process: HelperProcess?
         var lastID = 0
-        /// Who waits for the process that is there now.
+        /// The callers that wait for a response of the current process.
         var waiters: [Int: Waiter] = [:]
-        /// Who is told of events.
+        /// The streams that receive events.
         var listeners: [BusEvent: [Int: AsyncStream<BusEvent>.Continuation]] = [:]
         var noticeListeners: [Int: AsyncStream<NoticeEvent>.Continuation] = [:]
     }
@@ -30,9 +30,9 @@ public final class HelperConnection: Sendable {
     private let queue = DispatchQueue(label: "ringback.helper")
     private let state: Mutex<State>
 
-    /// Starts the helper: the executable (by default our own) with the arguments, descriptor 3 its end of a socket, no
-    /// descriptor above that, and a clean environment. Call it before any thread: the helper inherits nothing that
-    /// came later. Throws ``HelperError/notStarted(reason:)``.
+    /// Starts the helper: the executable (by default our own) with these arguments, its end of a socket as descriptor
+    /// 3, no descriptors above that, and a clean environment. Call it before any thread is created. Throws
+    /// ``HelperError/notStarted(reason:)``.
     public static func start(
         executable: String = "/proc/self/exe", arguments: [String]
     ) throws(HelperError) -> HelperConnection {
@@ -47,7 +47,7 @@ public final class HelperConnection: Sendable {
     }
 
     deinit {
-        // The helper ends by itself when it sees the socket close, and takes its commands with it.
+        // The helper ends when the socket is closed, and kills its commands.
         let (listeners, noticeListeners) = state.withLock { state in
             state.process?.hangUp()
             return (state.listeners.values.flatMap(\.values), Array(state.noticeListeners.values))
@@ -56,20 +56,20 @@ public final class HelperConnection: Sendable {
         for listener in noticeListeners { listener.finish() }
     }
 
-    /// The helper's process id; nil after it ended. For status pages and tests.
+    /// The helper's process id; nil after it has ended. For status pages and tests.
     public var processID: Int32? { state.withLock { $0.process?.id } }
 
-    /// What the account's `client_secret_command` prints, without one newline at the end.
+    /// The output of the account's `client_secret_command` without one newline at the end.
     ///
-    /// The command is given 60 s, then killed; `timeout` bounds this call. If the helper has died since the last
-    /// request, another is started.
+    /// The command may take 60 s and is then killed. `timeout` limits this call. If the helper has ended since the last
+    /// request, another one is started. Throws ``HelperError``.
     public func clientSecret(account: String, timeout: Duration = .seconds(65)) async throws(HelperError) -> Secret {
         let members = JSONObject([.init("do", "client_secret"), .init("account", .string(account))])
         guard let secret = try await request(members, timeout: timeout).secret else { throw .ended }
         return secret
     }
 
-    /// Sends a request, with a secret if it is about one, and waits for its answer.
+    /// Sends a request, with a secret if it needs one, and waits for the response.
     func request(
         _ members: JSONObject, secret: Secret? = nil, timeout: Duration
     ) async throws(HelperError) -> HelperResponse {
@@ -77,12 +77,12 @@ public final class HelperConnection: Sendable {
         let answer = await withTaskCancellationHandler {
             await withCheckedContinuation { waiter in
                 ask(id, HelperConnection.message(id, members, secret), waiter)
-                // Nobody waits an hour: a bound keeps absurd ones within what a clock can count.
+                // At most an hour, so that a huge duration does not overflow the clock's integer.
                 let bound = Int(min(max(timeout, .zero), .seconds(3_600)) / .milliseconds(1))
                 queue.asyncAfter(deadline: .now() + .milliseconds(bound)) { [weak self] in
                     self?.finish([(id, .failure(.timedOut))])
                 }
-                // The handler below may have run before there was anybody to wake.
+                // Race: the cancellation handler below may have run before the waiter was registered.
                 if Task.isCancelled { finish([(id, .failure(.cancelled))]) }
             }
         } onCancel: {
@@ -98,7 +98,7 @@ public final class HelperConnection: Sendable {
         }
     }
 
-    /// The caller erases it.
+    /// The caller erases the result.
     private static func message(_ id: Int, _ members: JSONObject, _ secret: Secret? = nil) -> [UInt8] {
         var members = members
         members["id"] = .integer(id)
@@ -123,7 +123,8 @@ public final class HelperConnection: Sendable {
     private func ask(_ id: Int, _ content: consuming [UInt8], _ waiter: Waiter) {
         var message = content
         defer { erase(&message) }
-        // A helper that died unnoticed refuses the message. Nothing was asked then, so another may be.
+        // Sending to a helper that has ended without our noticing fails. The request was not received then, so it is
+        // sent to a new helper.
         for _ in 0..<2 {
             switch send(id, message, waiter) {
             case .done: return
@@ -152,7 +153,7 @@ public final class HelperConnection: Sendable {
         if state.process == nil {
             let process = try HelperProcess.start(executable, arguments)
             state.process = process
-            // What the last one watched for, this one shall. Answers to it find nobody who waits.
+            // The new process watches the same events. The responses have the id 0, for which nobody waits.
             for (event, listeners) in state.listeners where !listeners.isEmpty {
                 _ = process.send(HelperConnection.watchMessage(0, event))
             }
@@ -162,8 +163,8 @@ public final class HelperConnection: Sendable {
 
     // MARK: Events
 
-    /// Tells of an event from now on, once for however many of them that were not yet looked at. A helper that dies is
-    /// replaced for as long as somebody listens.
+    /// The stream of an event from now on. Several events that were not read yet are delivered as one. If the helper
+    /// ends, it is started again as long as there is such a stream.
     public func events(_ event: BusEvent) -> AsyncStream<BusEvent> {
         let (stream, continuation) = AsyncStream.makeStream(of: BusEvent.self, bufferingPolicy: .bufferingNewest(1))
         let id = nextID()
@@ -175,7 +176,7 @@ public final class HelperConnection: Sendable {
         return stream
     }
 
-    /// Tells what becomes of notices from now on, in order. Who does not read loses the oldest.
+    /// The stream of notification events from now on, in order. If it is not read, the oldest of 256 are dropped.
     public func noticeEvents() -> AsyncStream<NoticeEvent> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: NoticeEvent.self, bufferingPolicy: .bufferingNewest(256))
@@ -213,7 +214,8 @@ public final class HelperConnection: Sendable {
         }
     }
 
-    /// Until a helper that died with somebody listening is replaced, should no request do it sooner.
+    /// The delay before a helper that has ended is started again for its event streams, unless a request does it
+    /// sooner.
     private static let restartDelay = DispatchTimeInterval.seconds(2)
 
     // MARK: The process
@@ -231,7 +233,7 @@ public final class HelperConnection: Sendable {
 
     private func receive(from id: Int32) {
         let received = state.withLock { state in
-            // A process given up in the meantime has nothing to say.
+            // Responses of a process that was given up are ignored.
             state.process?.id == id ? state.process?.receive() : nil
         }
         guard let received else { return }
@@ -244,7 +246,7 @@ public final class HelperConnection: Sendable {
         if received.isOver { discardProcess(id) }
     }
 
-    /// Gives the waiters their answers, each once.
+    /// Resumes the waiting callers, each once.
     private func finish(_ answers: [(request: Int, answer: Answer)]) {
         for (request, answer) in answers {
             let waiter = state.withLock { $0.waiters.removeValue(forKey: request) }
@@ -252,7 +254,7 @@ public final class HelperConnection: Sendable {
         }
     }
 
-    /// Gives the process up, and tells those who wait for it.
+    /// Gives up the process and fails all requests that wait for it.
     private func discardProcess(_ id: Int32) {
         let (waiters, events) = state.withLock { state -> ([Int: Waiter], [BusEvent]) in
             guard let process = state.process, process.id == id else { return ([:], []) }

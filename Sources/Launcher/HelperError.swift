@@ -1,18 +1,18 @@
 public import DesktopBus
 
-/// Why the helper process did not do what was asked. The sentences are our own: nothing that a command printed is in them.
+/// Why the helper process did not do what was requested. The texts are our own and contain no output of a command.
 public enum HelperError: Error, Sendable, Equatable, CustomStringConvertible {
     /// The helper process could not be started; the system's reason.
     case notStarted(reason: String)
-    /// The helper process ended, or broke its protocol, before it answered. The next request starts another.
+    /// The helper process ended or violated the protocol before it responded. The next request starts another one.
     case ended
-    /// The configured command gave no secret: `exited with status 1`, `did not finish within 60 s`, ...
+    /// The configured command printed no secret: `exited with status 1`, `did not finish within 60 s`, ...
     case commandFailed(reason: String)
-    /// A program of the person's could not be started: `was not started: there is no program xdg-open`, ...
+    /// A program could not be started: `was not started: there is no program xdg-open`, ...
     case programFailed(reason: String)
     /// The Secret Service did not do what was asked.
     case secretService(SecretServiceError)
-    /// The caller's own bound passed.
+    /// The `timeout` of the call has passed.
     case timedOut
     /// The caller was cancelled.
     case cancelled

@@ -3,12 +3,14 @@ internal import Glibc
 internal import Secrets
 internal import StrictJSON
 
-/// The helper's whole life: it takes requests, runs the configured command of each or has the ``BusRequests`` see to it,
-/// answers, and never waits for one thing alone. When the daemon's end of the socket closes, every command still at work is killed and the loop ends.
+/// The helper's main loop. It receives requests, runs the configured command of each or passes it to ``BusRequests``,
+/// and sends the responses, all with one `poll`. When the daemon's end of the socket closes, all running commands are
+/// killed and the loop ends.
 struct HelperLoop {
-    /// A request is a few names and a number, some sentences, a key or a link.
+    /// The maximum size of a request in bytes. The largest one contains a link.
     static let maxRequest = Application.maxURL + 4_096
-    /// More at once is a mistake in the daemon; each may hold a passphrase prompt open.
+    /// The maximum number of commands at the same time. More would be an error of the daemon; each may show a prompt
+    /// for a passphrase.
     static let maxCommands = 16
 
     private let socket: Int32
@@ -18,14 +20,14 @@ struct HelperLoop {
     private let applicationEnvironment: [String]
     private let bounds: RunningCommand.Bounds
     private let places: BusRequests.Places
-    /// Made when a bus is first asked for.
+    /// Created with the first request that needs a bus.
     private var desk: BusRequests?
     /// The request whose secret is the next frame.
     private var awaitsSecret: (request: JSON, id: Int)?
     private var reader = FrameReader(limit: maxRequest)
     private var output: [UInt8] = []
     private var running: [RunningCommand] = []
-    /// Killed, but not yet gone.
+    /// Killed, but not reaped yet.
     private var unreaped: [pid_t] = []
 
     init(
@@ -44,7 +46,7 @@ struct HelperLoop {
 
     var hasUsedBus: Bool { desk != nil }
 
-    /// Works until the socket closes.
+    /// Runs until the socket is closed.
     mutating func run() {
         setNonBlocking(socket)
         while true {
@@ -67,7 +69,7 @@ struct HelperLoop {
         close(socket)
     }
 
-    /// Milliseconds until something must be looked at without being told; -1 for never.
+    /// The poll timeout in milliseconds; -1 for none. Needed because the end of a process causes no event in `poll`.
     private var patience: Int32 {
         var shortest: Duration? = unreaped.isEmpty ? nil : .milliseconds(100)
         for command in running {
@@ -78,7 +80,7 @@ struct HelperLoop {
         return Int32(shortest / .milliseconds(1)) + 1
     }
 
-    /// False when the daemon has gone, or speaks no protocol of ours.
+    /// False when the daemon has closed the socket or violates the protocol.
     private mutating func takeRequests() -> Bool {
         var buffer = [UInt8](repeating: 0, count: HelperLoop.maxRequest)
         defer { erase(&buffer) }
@@ -153,8 +155,7 @@ struct HelperLoop {
         "watch", "secret_service", "notify", "close_notice", "start_application", "open_page",
     ]
 
-    /// The daemon names a scheme, and the configuration the program; of pages, the desktop's opener gets those of the web
-    /// alone.
+    /// The daemon names a scheme, and the configuration names the program. The desktop's opener gets web pages only.
     private mutating func startProgram(_ request: JSON, id: Int, url: String, _ desk: BusRequests) {
         let program: Application?
         if request["do"]?.string == "open_page" {
@@ -226,7 +227,7 @@ struct HelperLoop {
         appendFrame(bytes, to: &output)
     }
 
-    /// False when the daemon has gone.
+    /// False when the daemon has closed the socket.
     private mutating func sendAnswers() -> Bool {
         while !output.isEmpty {
             let count = unsafe send(socket, output, output.count, Int32(MSG_NOSIGNAL))

@@ -4,26 +4,26 @@ internal import Glibc
 internal import Secrets
 internal import StrictJSON
 
-/// What the helper answered: the members of its line, and the secret that followed it.
+/// A response of the helper: the members of its line, and the secret that followed it.
 struct HelperResponse: Sendable {
     var members: JSONObject
     var secret: Secret?
 }
 
-/// One helper process as the daemon holds it: the socket to it, and what of its answers has come so far.
+/// One helper process as seen by the daemon: the socket and the responses that are incomplete.
 struct HelperProcess {
-    /// The answer to a request.
+    /// The result of a request.
     typealias Answer = Result<HelperResponse, HelperError>
 
     let id: pid_t
     let socket: Int32
-    /// Tells when there is something to read. Its cancellation closes the socket.
+    /// Signals that there is something to read. Its cancellation closes the socket.
     var source: (any DispatchSourceRead)?
     private var reader = FrameReader(limit: RunningCommand.Bounds().maxOutput)
-    /// The request whose secret is the next frame, and what was answered before it.
+    /// The request whose secret is the next frame, and the members of its response.
     private var awaitsSecret: (request: Int, members: JSONObject)?
 
-    /// Starts the executable with the arguments, descriptor ``Helper/descriptor`` one end of a socket.
+    /// Starts the executable with these arguments. Its descriptor ``Helper/descriptor`` is one end of a socket.
     static func start(_ executable: String, _ arguments: [String]) throws(HelperError) -> HelperProcess {
         var ends: [Int32] = [-1, -1]
         let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
@@ -32,7 +32,7 @@ struct HelperProcess {
             throw .notStarted(reason: reason(code))
         }
         defer { close(ends[1]) }
-        // A list of processes shall show the daemon's own name, not that of a link.
+        // A process list must show the daemon's own name, not `/proc/self/exe`.
         let name = executable.hasPrefix("/proc/self/") ? CommandLine.arguments.first ?? executable : executable
         let spawn = Spawn(
             program: executable, arguments: [name] + arguments, environment: CleanEnvironment.current(forHelper: true),
@@ -51,22 +51,22 @@ struct HelperProcess {
         self.socket = socket
     }
 
-    /// False if the process is gone, or has stopped reading: a short write would leave it in the middle of a frame.
+    /// False if the process has ended or does not read any more: after a partial write the framing would be lost.
     func send(_ message: [UInt8]) -> Bool {
         let flags = Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT)
         return unsafe Glibc.send(socket, message, message.count, flags) == message.count
     }
 
-    /// What has come from the process.
+    /// What was received from the process.
     struct Arrivals {
         var answers: [(request: Int, answer: Answer)] = []
         var events: [BusEvent] = []
         var notices: [NoticeEvent] = []
-        /// Nothing more will come: the process ended, or broke the protocol.
+        /// No more will come: the process has ended or violated the protocol.
         var isOver = false
     }
 
-    /// Takes what has come.
+    /// Reads everything that is available.
     mutating func receive() -> Arrivals {
         var arrivals = Arrivals()
         var buffer = [UInt8](repeating: 0, count: 16_384)
@@ -127,18 +127,18 @@ struct HelperProcess {
         }
     }
 
-    /// Closes the socket: a healthy helper kills its commands and ends.
+    /// Closes the socket. A helper that works then kills its commands and ends.
     func hangUp() {
         if let source { source.cancel() } else { close(socket) }
     }
 
-    /// Closes the socket and makes an end of a process that broke the protocol or hangs.
+    /// Closes the socket and kills the process, which has violated the protocol or hangs.
     func end() {
         hangUp()
         kill(id, SIGKILL)
     }
 
-    /// Waits for the end of a process that was ended. Blocks for a moment.
+    /// Waits for the end of a killed process. Blocks for a moment.
     static func reap(_ id: pid_t) {
         var status: Int32 = 0
         while unsafe waitpid(id, &status, 0) < 0, errno == EINTR {}

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// Zeroes and empties a buffer that held a secret, in a way that the optimizer keeps.
+/// Zeroes and empties a buffer that held a secret. The optimizer does not remove this.
 func erase(_ bytes: inout [UInt8]) {
     unsafe bytes.withUnsafeMutableBytes { buffer in
         guard let base = buffer.baseAddress else { return }
@@ -9,7 +9,7 @@ func erase(_ bytes: inout [UInt8]) {
     bytes.removeAll()
 }
 
-/// The system's words for an error number.
+/// The system's text for an errno.
 func reason(_ code: Int32) -> String {
     unsafe String(cString: strerror(code))
 }

@@ -1,7 +1,7 @@
 internal import DesktopBus
 internal import StrictJSON
 
-// Notices and what becomes of them between daemon and helper: the same words on both ends.
+// The encoding of notifications and their events between daemon and helper, the same for both directions.
 
 extension Notice {
     var members: JSONObject {
@@ -54,7 +54,7 @@ extension NotificationPresenter.Showing {
 }
 
 extension NoticeEvent {
-    /// What a line that tells of one is called.
+    /// The value of the member `event` in such a line.
     static let event = "notice"
 
     var members: JSONObject {

@@ -1,13 +1,13 @@
 public import DesktopBus
 internal import StrictJSON
 
-// Notices on the person's desktop, through the helper, which alone talks to the bus.
+// Desktop notifications, through the helper.
 extension HelperConnection {
-    /// Three calls of a few seconds each, where a server hangs.
+    /// Showing one takes up to three D-Bus calls, each with a timeout of a few seconds.
     private static let timeout: Duration = .seconds(20)
 
-    /// Shows a notice, in the place of another one if that is still shown. That nobody is there to show it is an
-    /// answer, not an error.
+    /// Shows a notification and replaces another one if that is still shown. If there is no notification server, the
+    /// result is `notShown`, not an error. Throws ``HelperError`` if the helper fails.
     public func notify(
         _ notice: Notice, replacing former: ShownNotice? = nil
     ) async throws(HelperError) -> NotificationPresenter.Showing {
@@ -19,7 +19,7 @@ extension HelperConnection {
         return showing
     }
 
-    /// Takes a notice away, if it is still shown.
+    /// Closes a notification if it is still shown. Throws ``HelperError`` if the helper fails.
     public func closeNotice(_ notice: ShownNotice) async throws(HelperError) {
         let members = JSONObject([.init("do", "close_notice"), .init("notice", .integer(Int(notice.id)))])
         _ = try await request(members, timeout: HelperConnection.timeout)

@@ -1,24 +1,24 @@
 public import Secrets
 internal import StrictJSON
 
-// Programs that the person is to see, through the helper. The daemon names a scheme, or a page of the web; what is run for
-// it is the configuration's and the desktop's business.
+// Programs that the user is to see, through the helper. The daemon names a scheme or a web page; the configuration and
+// the desktop decide which program is run.
 extension HelperConnection {
-    /// A service manager that does not answer is waited for; it has some steps of a few seconds each.
+    /// A service manager takes some steps, each with a timeout of a few seconds.
     private static let timeout: Duration = .seconds(30)
 
-    /// Starts the program that the configuration has for the scheme, with the URL as one word in the place of `{url}`: as
-    /// a service of the person's own where there is a service manager, else as a process of its own. Returns when it
-    /// runs. ``HelperError/programFailed(reason:)`` where it does not.
+    /// Starts the program that is configured for the scheme, with the URL in place of `{url}`: as a transient service
+    /// of the user's service manager, or as a detached process where there is none. Returns when the program runs.
+    /// Throws ``HelperError/programFailed(reason:)`` if it could not be started.
     public func startApplication(scheme: String, url: Secret) async throws(HelperError) {
         let members = JSONObject([.init("do", "start_application"), .init("scheme", .string(scheme))])
         try await start(members, url)
     }
 
-    /// Opens a page, `http` or `https` alone, by the desktop's opener (`xdg-open`). Returns when the opener runs: what
-    /// comes of it, nobody says.
+    /// Opens an `http` or `https` page with the desktop's opener (`xdg-open`). Returns when the opener runs; whether
+    /// the page was shown is unknown. Throws ``HelperError/programFailed(reason:)`` if it could not be started.
     ///
-    /// - Parameter activationToken: the compositor's leave to bring a window forward, from an answered notice.
+    /// - Parameter activationToken: lets the opened window come to the front; from an action of a notification.
     public func openPage(url: String, activationToken: String? = nil) async throws(HelperError) {
         var members = JSONObject([.init("do", "open_page")])
         members["activation_token"] = activationToken.map { .string($0) }

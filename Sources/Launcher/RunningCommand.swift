@@ -1,12 +1,12 @@
 internal import Glibc
 
-/// A command of the configuration at work, and how it ended: its output, or a sentence that holds none of it.
+/// A running `client_secret_command` and its result: its output, or an error text that contains none of the output.
 struct RunningCommand {
-    /// What a command may cost.
+    /// Limits for a command.
     struct Bounds: Sendable {
-        /// Bytes of output: more is not a secret but a mistake.
+        /// The maximum size of the output in bytes.
         var maxOutput = 65_536
-        /// People type passphrases meanwhile; the longest they are given.
+        /// The maximum time. Users may have to type a passphrase meanwhile.
         var time: Duration = .seconds(60)
     }
 
@@ -15,21 +15,21 @@ struct RunningCommand {
         case failure(String)
     }
 
-    /// The request that it answers.
+    /// The id of the request.
     let request: Int
     let process: pid_t
     let deadline: SuspendingClock.Instant
     private let bounds: Bounds
-    /// The reading end of its standard output; -1 after its end.
+    /// The reading end of its standard output; -1 after end of file.
     private(set) var descriptor: Int32
     private var output: [UInt8] = []
     private static let chunk = 16_384
-    /// True when the process is gone and its id free for others.
+    /// True when the process was reaped; its id may then be reused.
     private(set) var isReaped = false
-    /// How long to wait until the process is looked at again: nothing tells us of its end but looking.
+    /// The time until the process is checked again: `poll` does not report the end of a process.
     private(set) var nextLook = Duration.milliseconds(100)
 
-    /// Starts the command in its own process group: input empty, errors to our own.
+    /// Starts the command in a process group of its own. Its input is empty, its standard error is ours.
     init(request: Int, command: [String], environment: [String], bounds: Bounds) throws(Spawn.Failure) {
         guard let program = command.first else { throw Spawn.Failure(code: EINVAL) }
         var ends: [Int32] = [-1, -1]
@@ -50,12 +50,12 @@ struct RunningCommand {
         self.bounds = bounds
         deadline = .now.advanced(by: bounds.time)
         descriptor = ends[0]
-        // All of it at once: an array that grows leaves copies of a secret behind.
+        // Reserves the maximum at once: an array that grows would leave copies of a secret in memory.
         output.reserveCapacity(bounds.maxOutput + RunningCommand.chunk)
         setNonBlocking(descriptor)
     }
 
-    /// Takes what the command has written. Ends it if that is too much.
+    /// Reads what the command has written. Kills it if that is too much.
     mutating func readOutput() -> End? {
         var buffer = [UInt8](repeating: 0, count: RunningCommand.chunk)
         defer { erase(&buffer) }
@@ -68,7 +68,7 @@ struct RunningCommand {
             }
             guard count > 0 else {
                 closeOutput()
-                // Most programs are gone a moment after their last byte.
+                // Most programs end a moment after they close their output.
                 nextLook = .milliseconds(1)
                 return nil
             }
@@ -78,7 +78,7 @@ struct RunningCommand {
         return nil
     }
 
-    /// Looks whether the process has ended. Descendants that keep its output open are not waited for.
+    /// Checks whether the process has ended. Descendants that keep its output open are not waited for.
     mutating func look() -> End? {
         var status: Int32 = 0
         let found = unsafe waitpid(process, &status, WNOHANG)
@@ -99,7 +99,7 @@ struct RunningCommand {
         return nil
     }
 
-    /// Kills the process group and forgets the output. The caller reaps the process, unless that is done.
+    /// Kills the process group and erases the output. The caller reaps the process, unless ``isReaped``.
     mutating func abandon(_ reason: String) -> End {
         if !isReaped || descriptor >= 0 { kill(-process, SIGKILL) }
         closeOutput()
@@ -114,7 +114,7 @@ struct RunningCommand {
         let code = (status >> 8) & 0xFF
         guard code == 0 else { return .failure("exited with status \(code)") }
         let count = output.last == UInt8(ascii: "\n") ? output.count - 1 : output.count
-        // A copy, so that the buffer is ours alone when it is zeroed.
+        // A copy, so that the buffer is not shared when it is zeroed.
         return count == 0 ? .failure("printed nothing") : .secret(Array(output[..<count]))
     }
 

@@ -1,7 +1,7 @@
 internal import DesktopBus
 internal import StrictJSON
 
-// The Secret Service's answers between helper and daemon: the same words on both ends.
+// The encoding of the Secret Service's results between helper and daemon, the same for both directions.
 
 extension SecretServiceStatus {
     var members: JSONObject {

@@ -2,30 +2,31 @@ public import DesktopBus
 public import Secrets
 internal import StrictJSON
 
-// The person's keyring through the helper, which alone talks to the bus. Each call is bounded; what the Secret Service
-// says against it is ``HelperError/secretService(_:)``.
+// The user's keyring, through the helper. Each call has a timeout. A failure of the Secret Service is thrown as
+// ``HelperError/secretService(_:)``.
 extension HelperConnection {
-    /// Some steps of a few seconds each.
+    /// A request takes several steps of a few seconds each.
     private static let timeout: Duration = .seconds(30)
 
-    /// What the Secret Service is like, without asking the person anything. A service that only needs to be started is
-    /// started.
+    /// The state of the Secret Service, without prompting the user. A service that D-Bus can activate is started.
+    /// Throws ``HelperError``.
     public func secretServiceStatus() async throws(HelperError) -> SecretServiceStatus {
         let answer = try await ask("status", id: nil, mayPrompt: false)
         guard let status = SecretServiceStatus(members: answer.members) else { throw .ended }
         return status
     }
 
-    /// The key of that identifier. If it is locked: unlocked first, where that needs no question to the person or
-    /// `mayPrompt` allows one (90 s).
+    /// The key with this identifier. If it is locked, it is unlocked first; a prompt is shown only if `mayPrompt` is
+    /// true (at most 90 s). Throws ``HelperError``, with `notFound` if there is no such key and `locked` if it stays
+    /// locked.
     public func readKey(id: String, mayPrompt: Bool = false) async throws(HelperError) -> Secret {
         let answer = try await ask("read", id: id, mayPrompt: mayPrompt)
         guard let secret = answer.secret else { throw .ended }
         return secret
     }
 
-    /// Keeps a key of 1 to 1,024 bytes under an identifier that is not in use (1 to 128 letters, digits, `.`, `_` and
-    /// `-`), and reads it back to be sure.
+    /// Stores a key of 1 to 1,024 bytes under an identifier that is not in use (1 to 128 letters, digits, `.`, `_` and
+    /// `-`), and reads it back to verify it. Throws ``HelperError``, also if the identifier is in use.
     public func createKey(id: String, key: Secret, mayPrompt: Bool = false) async throws(HelperError) {
         guard (1...SecretServiceClient.maxSecret).contains(key.count) else {
             throw .secretService(.failed(reason: "a secret has 1 to \(SecretServiceClient.maxSecret) bytes"))
@@ -33,12 +34,13 @@ extension HelperConnection {
         _ = try await ask("create", id: id, mayPrompt: mayPrompt, secret: key)
     }
 
-    /// Deletes the key of that identifier; `notFound` if there is none.
+    /// Deletes the key with this identifier. Throws `notFound` if there is none.
     public func deleteKey(id: String, mayPrompt: Bool = false) async throws(HelperError) {
         _ = try await ask("delete", id: id, mayPrompt: mayPrompt)
     }
 
-    /// Unlocks the key of that identifier, or without one the keyring for new keys.
+    /// Unlocks the key with this identifier, or without one the keyring for new keys. Throws ``HelperError``, with
+    /// `locked` or `dismissed` if it stays locked.
     public func unlockKeys(id: String? = nil, mayPrompt: Bool = true) async throws(HelperError) {
         _ = try await ask("unlock", id: id, mayPrompt: mayPrompt)
     }

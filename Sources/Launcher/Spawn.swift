@@ -1,22 +1,22 @@
 internal import Glibc
 
-/// A program to be started with exactly the environment and signals stated here, and one descriptor of our choice.
-/// Every other descriptor of ours closes on exec, but the standard three.
+/// Starts a program with exactly this environment, default signal handlers and one descriptor of ours. All other
+/// descriptors of ours except 0, 1 and 2 are close-on-exec.
 ///
-/// `posix_spawn` and not fork: the child shares no moment of our memory, and the daemon may start one from any thread.
+/// It uses `posix_spawn` instead of `fork`, because it works from any thread and runs no code of ours in the child.
 struct Spawn {
     /// An absolute path, or a name looked up in PATH.
     var program: String
-    /// With the program's own name first.
+    /// The arguments, the first being the program's name.
     var arguments: [String]
     /// `NAME=value` lines.
     var environment: [String]
-    /// The descriptor that the child shall know as `target`.
+    /// The descriptor that becomes `target` in the child.
     var descriptor: Int32
     var target: Int32
     /// Standard input becomes /dev/null.
     var hasEmptyInput = false
-    /// The child leads a process group, so that all it starts can be ended with it.
+    /// The child leads a process group, so that it can be killed together with all that it starts.
     var leadsGroup = false
 
     /// An errno.
@@ -29,7 +29,7 @@ struct Spawn {
         var actions = unsafe posix_spawn_file_actions_t()
         unsafe posix_spawn_file_actions_init(&actions)
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }
-        // The order matters if our descriptor is itself 0: first its copy, then the new input.
+        // The order matters if our descriptor is 0: first it is duplicated, then 0 is replaced.
         unsafe posix_spawn_file_actions_adddup2(&actions, descriptor, target)
         if hasEmptyInput { unsafe posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0) }
 
@@ -61,7 +61,7 @@ struct Spawn {
     }
 }
 
-/// Lends the texts as a C argument vector.
+/// Calls `body` with the texts as a NULL-terminated C argument vector, valid during the call.
 func withCStrings<Result>(
     _ texts: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Result
 ) -> Result {
@@ -69,7 +69,7 @@ func withCStrings<Result>(
     unsafe pointers.append(nil)
     defer { unsafe pointers.forEach { unsafe free($0) } }
     return unsafe pointers.withUnsafeBufferPointer { buffer in
-        // Never empty: the end marker is always there.
+        // Never empty, because it always has the terminating NULL.
         guard let base = buffer.baseAddress else { preconditionFailure("an argument vector has an end") }
         return unsafe body(base)
     }

@@ -1,13 +1,13 @@
 internal import NIOCore
 
-/// The open connections of a server, over all its listening sockets: their number, their deadlines, and who gives way when it is full.
-/// Touched on the event loop only, which `assertInEventLoop` checks in debug builds: hence unchecked.
+/// All open connections of a server, over all its listening sockets. It enforces the maximum number and the deadlines.
+/// Used on the event loop only (`assertInEventLoop` checks this in debug builds), hence `@unchecked Sendable`.
 final class ConnectionRegistry: @unchecked Sendable {
     private let limits: ServerLimits
     private let loop: any EventLoop
     private var connections: [ObjectIdentifier: HTTPConnection] = [:]
     private var isSweeping = false
-    /// The server is shutting down: every answer is its connection's last.
+    /// The server is shutting down: each connection closes after its current response.
     private(set) var isClosing = false
 
     init(limits: ServerLimits, loop: any EventLoop) {
@@ -15,12 +15,13 @@ final class ConnectionRegistry: @unchecked Sendable {
         self.loop = loop
     }
 
-    /// Takes a connection in, or returns false: all places are held by clients that have sent their request.
+    /// Adds a connection. If the maximum is reached, the oldest connection without a complete request is closed to make
+    /// room. Returns false if every connection is working on a complete request, or the server is closing.
     func admit(_ connection: HTTPConnection) -> Bool {
         loop.assertInEventLoop()
         guard !isClosing else { return false }
         if connections.count >= limits.maxConnections {
-            // A client that sits on its connection without a request must not keep a genuine one out.
+            // Attack: a client that opens connections and sends nothing must not block other clients.
             let idle = connections.values.lazy.filter(\.isIdle)
             guard let oldest = idle.min(by: { $0.number < $1.number }) else { return false }
             oldest.drop()
@@ -34,12 +35,12 @@ final class ConnectionRegistry: @unchecked Sendable {
         connections[ObjectIdentifier(connection)] = nil
     }
 
-    /// From now on nobody is admitted, and answers are last ones.
+    /// From now on no connection is admitted, and each connection closes after its current response.
     func beginClosing() {
         loop.execute { self.isClosing = true }
     }
 
-    /// Closes every connection, after what was written before.
+    /// Closes every connection. What was written before is still sent.
     func closeAll() {
         loop.execute {
             self.isClosing = true
@@ -47,7 +48,8 @@ final class ConnectionRegistry: @unchecked Sendable {
         }
     }
 
-    /// Sees to it that deadlines are kept: one timer for all of them, while there is any. An idle daemon does not wake.
+    /// Checks all deadlines with one repeating timer, which runs only while some connection has a deadline. An idle
+    /// daemon does not wake up.
     func watch() {
         guard !isSweeping else { return }
         isSweeping = true

@@ -2,7 +2,7 @@ internal import HTTPMessages
 internal import NIOCore
 internal import Synchronization
 
-/// One request on its way through the handler, and the way back to its connection.
+/// One request while its handler runs, and the connection that its response is written to.
 final class Exchange: Sendable {
     private let request: ServerRequest
     private let connection: NIOLoopBound<HTTPConnection>
@@ -18,7 +18,8 @@ final class Exchange: Sendable {
         self.connection = connection
     }
 
-    /// Runs the handler and sends its answer. The handler is cancelled when the caller is or the client goes away.
+    /// Runs the handler and sends its response. The handler is cancelled if the caller is cancelled or the client
+    /// disconnects.
     func perform(_ handler: @escaping HTTPServer.Handler) async {
         let work = Task { await send(handler(request)) }
         let isTooLate = progress.withLock { progress in
@@ -34,13 +35,13 @@ final class Exchange: Sendable {
         progress.withLock { $0.work = nil }
     }
 
-    /// The client closed the connection.
+    /// The client closed the connection: cancels the handler.
     func clientLeft() {
         let work = progress.withLock { progress in
             progress.hasClientLeft = true
             return progress.work
         }
-        // Outside of the lock: what is cancelled may run its cancellation handlers here.
+        // Outside the lock, because cancellation handlers may run here synchronously.
         work?.cancel()
     }
 
@@ -60,7 +61,7 @@ final class Exchange: Sendable {
         HTTPServer.loop.execute { body(connection.value) }
     }
 
-    /// True once the bytes are with the kernel; false if the client is gone.
+    /// Returns true after the kernel has accepted the bytes, false if the client has disconnected.
     private func write(_ bytes: [UInt8]) async -> Bool {
         let written = HTTPServer.loop.makePromise(of: Void.self)
         onLoop { $0.writeStream(bytes, promise: written) }

@@ -1,9 +1,9 @@
 internal import HTTPMessages
 internal import NIOCore
 
-/// The output side of a connection: handlers are asked, and what they say is written.
+/// The output side of a connection: runs the handler for a request and writes its response.
 extension HTTPConnection {
-    /// Asks for the answer to a request.
+    /// Starts handling a request: the immediate handler if it responds, otherwise an ``Exchange``.
     func answer(_ head: RequestHead, _ body: [UInt8]) {
         guard let peer, let context else { return }
         keepsAlive = head.keepsAlive && !server.limits.isSingleRequest
@@ -16,11 +16,11 @@ extension HTTPConnection {
         }
         let exchange = Exchange(request: request, connection: NIOLoopBound(self, eventLoop: context.eventLoop))
         phase = .answering(exchange)
-        // Nobody takes exchanges any more: the server is shutting down.
+        // The stream of exchanges has ended because the server is shutting down.
         if case .terminated = server.exchanges.yield(exchange) { refuse(503) }
     }
 
-    /// Answers what is no request, or one that comes too late, and takes no other.
+    /// Sends an error response for a request that is invalid or too late, and closes the connection afterwards.
     func refuse(_ status: Int) {
         keepsAlive = false
         var response = server.refusal(status)
@@ -34,7 +34,7 @@ extension HTTPConnection {
         write(ByteBuffer(string: "HTTP/1.1 100 Continue\r\n\r\n"))
     }
 
-    /// Sends a handler's answer, or the head of a stream.
+    /// Sends a handler's response, or the head of a streamed one.
     func send(_ response: ServerResponse, to request: ServerRequest) {
         guard case .answering = phase else { return }
         begin(response, to: request)
@@ -49,29 +49,29 @@ extension HTTPConnection {
             write(response, withBody: !isHead)
             finish()
         case .stream:
-            // Its end is the connection's end.
+            // A streamed response ends with the connection.
             keepsAlive = false
             write(response, withBody: false)
         }
     }
 
-    /// Sends a piece of a stream. The promise fails when the client is gone.
+    /// Sends one piece of a streamed response. The promise fails if the client has disconnected.
     func writeStream(_ bytes: [UInt8], promise: EventLoopPromise<Void>) {
         guard case .answering = phase else { return promise.fail(ChannelError.ioOnClosedChannel) }
         write(ByteBuffer(bytes: bytes), promise: promise)
         turn()
     }
 
-    /// Ends a stream.
+    /// Ends a streamed response.
     func finishStream() {
         guard case .answering = phase else { return }
         finish()
         turn()
     }
 
-    /// After the last bytes of an answer: the next request, or the end.
+    /// After the last bytes of a response: read the next request, or close the connection.
     private func finish() {
-        // The write itself may have found the client gone.
+        // The write may have found that the client has disconnected.
         guard case .answering = phase else { return }
         if keepsAlive {
             phase = .reading
@@ -100,7 +100,7 @@ extension HTTPConnection {
         }
         unflushed += buffer.readableBytes
         context.write(wrapOutboundOut(buffer), promise: promise)
-        // The answers to a burst of requests go out together, up to a bound.
+        // The responses to pipelined requests are flushed together, up to this many bytes.
         if unflushed > 64 * 1_024 { flush() }
     }
 }

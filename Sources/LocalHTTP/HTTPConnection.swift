@@ -2,10 +2,11 @@ internal import HTTPMessages
 internal import NIOCore
 internal import Synchronization
 
-/// One connection, on the event loop: one request at a time, in the order they came. This file is its life and its
-/// input side; the answers are in HTTPConnection+Answers.
+/// One connection, on the event loop. Requests are handled one at a time, in the order of their arrival. This file has
+/// the connection's life cycle and its input side; HTTPConnection+Answers has the output side.
 ///
-/// Whatever happens to a connection ends in ``turn()``, the only place where it goes on: no event can find it half-way.
+/// Every event handler ends by calling ``turn()``, the only function that advances the connection. A handler therefore
+/// never sees a half-finished step.
 final class HTTPConnection: ChannelInboundHandler, ChannelOutboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundIn = ByteBuffer
@@ -13,12 +14,13 @@ final class HTTPConnection: ChannelInboundHandler, ChannelOutboundHandler {
 
     enum Phase {
         case reading
-        /// A request is being answered.
+        /// A request is being handled.
         case answering(Exchange?)
-        /// The last answer is on its way; then the connection closes.
+        /// The last response is being sent; then the connection closes.
         case closing
-        /// The last answer is on its way while the client still sends. So many bytes more are thrown away, so that the
-        /// client can read the answer instead of a reset.
+        /// The last response is being sent while the client is still sending. Up to this many bytes are read and
+        /// discarded. If the socket were closed with unread bytes, the kernel would reset the connection and the client
+        /// could lose the response.
         case lingering(Int)
         case closed
     }
@@ -30,21 +32,22 @@ final class HTTPConnection: ChannelInboundHandler, ChannelOutboundHandler {
     var phase = Phase.reading
     var reader: RequestReader
     var keepsAlive = true
-    /// Bytes that were written but not flushed.
+    /// Bytes that are written but not flushed yet.
     var unflushed = 0
-    /// The client lets an answer stand: nothing more is read or answered until it has taken that one.
+    /// The kernel's send buffer is full because the client does not read. No further request is read or handled until
+    /// the client has read the response.
     var isBlocked = false
     private var stage: RequestReader.Stage
     private var deadline: NIODeadline?
     private var writeDeadline: NIODeadline?
     private var isReadPending = false
     private var isInTurn = false
-    /// Orders connections by age.
+    /// The age of the connection: a larger number is younger.
     let number: UInt64
     private static let counter = Atomic<UInt64>(0)
-    /// A client may send ahead this much while its request is answered.
+    /// How many bytes a client may send while an earlier request is being handled.
     private static let maxPipelined = 128 * 1_024
-    /// How long a client that was refused may go on sending, and how much.
+    /// After an error response: for how long and how many bytes the client's further input is discarded.
     private static let lingerTimeout = TimeAmount.seconds(2)
     private static let maxLingering = 4 << 20
 
@@ -57,7 +60,7 @@ final class HTTPConnection: ChannelInboundHandler, ChannelOutboundHandler {
         number = HTTPConnection.counter.wrappingAdd(1, ordering: .relaxed).newValue
     }
 
-    /// No request is complete, and none is being answered: the connection may give way to another.
+    /// True if no complete request is being handled. Such a connection may be closed to make room for another.
     var isIdle: Bool {
         switch phase {
         case .reading, .lingering: true
@@ -65,7 +68,7 @@ final class HTTPConnection: ChannelInboundHandler, ChannelOutboundHandler {
         }
     }
 
-    /// True if ``check(at:)`` has something to watch.
+    /// True if ``check(at:)`` has a deadline to check.
     var hasDeadline: Bool { deadline != nil || writeDeadline != nil }
 
     // MARK: Life
@@ -75,7 +78,7 @@ final class HTTPConnection: ChannelInboundHandler, ChannelOutboundHandler {
         guard let peer = Peer(of: context.channel), server.accepts(peer), registry.admit(self)
         else { return context.close(promise: nil) }
         self.peer = peer
-        // Who is to send one request must not sit here without it.
+        // On a single-request listener a client must send its request before the deadline.
         if server.limits.isSingleRequest { startDeadline() }
     }
 
@@ -90,13 +93,13 @@ final class HTTPConnection: ChannelInboundHandler, ChannelOutboundHandler {
         context.close(promise: nil)
     }
 
-    /// Closes without an answer.
+    /// Closes without a response.
     func drop() {
         registry.remove(self)
         context?.close(promise: nil)
     }
 
-    /// Closes, but for a last answer that is on its way.
+    /// Closes. A last response that is being sent is still completed.
     func end() {
         switch phase {
         case .reading, .answering: drop()
@@ -104,7 +107,7 @@ final class HTTPConnection: ChannelInboundHandler, ChannelOutboundHandler {
         }
     }
 
-    /// Enforces the deadlines.
+    /// Closes the connection, or responds 408, if a deadline has passed.
     func check(at now: NIODeadline) {
         if let writeDeadline, writeDeadline < now { return drop() }
         guard let deadline, deadline < now else { return }
@@ -129,7 +132,8 @@ final class HTTPConnection: ChannelInboundHandler, ChannelOutboundHandler {
         if holdsReads { isReadPending = true } else { context.read() }
     }
 
-    /// A client that sends ahead without end waits in the kernel instead of filling our memory.
+    /// True if the client has sent too much ahead. Further bytes then stay in the kernel's buffer instead of our
+    /// memory.
     private var holdsReads: Bool {
         guard reader.waitingBytes > HTTPConnection.maxPipelined else { return false }
         if case .answering = phase { return true }
@@ -152,7 +156,7 @@ final class HTTPConnection: ChannelInboundHandler, ChannelOutboundHandler {
 
     // MARK: Turns
 
-    /// Goes on: takes requests while there are any, sends what was answered, and closes if that was all.
+    /// Handles complete requests while there are any, flushes the responses, and closes if the last response is done.
     func turn() {
         guard !isInTurn else { return }
         isInTurn = true
@@ -180,23 +184,24 @@ final class HTTPConnection: ChannelInboundHandler, ChannelOutboundHandler {
         }
     }
 
-    /// The head has a bound, and so has the body: no clock is asked about a request that comes whole.
+    /// Starts or clears the deadline when the request's stage changes; head and body have one deadline each. A request
+    /// that arrives complete at once never reads the clock.
     private func noteStage() {
-        // Who is to send one request has been on the clock since it came.
+        // On a single-request listener the deadline runs since the connection was accepted.
         let reached = server.limits.isSingleRequest && reader.stage == .none ? .head : reader.stage
         guard reached != stage else { return }
         stage = reached
         if reached == .none { deadline = nil } else { startDeadline() }
     }
 
-    /// Throws away what the client still sends; see ``Phase/lingering(_:)``.
+    /// Discards what the client still sends, see ``Phase/lingering(_:)``.
     func linger() {
         guard let context else { return }
         phase = .lingering(HTTPConnection.maxLingering)
         deadline = .now() + HTTPConnection.lingerTimeout
         registry.watch()
         reader = RequestReader(limits: server.limits)
-        // Behind what is still to be written: the client sees the end of the answer.
+        // Shuts down the output after the pending bytes, so that the client sees the end of the response.
         context.close(mode: .output, promise: nil)
     }
 
@@ -209,8 +214,7 @@ final class HTTPConnection: ChannelInboundHandler, ChannelOutboundHandler {
         turn()
     }
 
-    /// Sends what was written. The channel counts as writable when the kernel has taken every byte: see
-    /// ``HTTPServer/listen(at:)``.
+    /// Flushes what was written. The channel is writable only when the kernel has accepted every byte, see `tune(_:)`.
     func flush() {
         guard unflushed > 0, let context else { return }
         unflushed = 0
@@ -224,7 +228,7 @@ final class HTTPConnection: ChannelInboundHandler, ChannelOutboundHandler {
 }
 
 extension Duration {
-    /// For the event loop's clock.
+    /// The duration as the event loop's type.
     fileprivate var amount: TimeAmount {
         .nanoseconds(components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000)
     }

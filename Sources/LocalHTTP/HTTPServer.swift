@@ -4,12 +4,13 @@ internal import NIOPosix
 public import ServiceLifecycle
 internal import Synchronization
 
-/// A small HTTP/1.1 server for local sockets. Three servers share it: the socket API, the callback listener, the
-/// sandbox. Its engine is its own business: no type of it appears here.
+/// A small HTTP/1.1 server for local sockets, used by the socket API, the callback receiver and the sandbox. No type of
+/// the underlying engine (SwiftNIO) appears in its interface.
 public final class HTTPServer: Service {
-    /// Answers one request. Cancelled when the client goes away or the server shuts down.
+    /// Handles one request. It is cancelled when the client disconnects or the server shuts down.
     public typealias Handler = @Sendable (ServerRequest) async -> ServerResponse
-    /// Answers at once what needs no waiting, on the server's own thread; nil leaves the request to the ``Handler``.
+    /// Handles a request that needs no waiting, synchronously on the server's thread. Nil passes the request to the
+    /// ``Handler``.
     public typealias ImmediateHandler = @Sendable (ServerRequest) -> ServerResponse?
 
     let limits: ServerLimits
@@ -33,15 +34,17 @@ public final class HTTPServer: Service {
         var isShuttingDown = false
     }
 
-    /// One thread serves every local socket of the process: an answer takes microseconds, and a thread costs memory.
+    /// One thread serves every local socket of the process. Handling a request takes microseconds there, and each
+    /// further thread costs memory.
     static let loop: any EventLoop = MultiThreadedEventLoopGroup(numberOfThreads: 1).next()
 
     /// - Parameters:
-    ///   - limits: what a connection may cost.
-    ///   - accepts: connections of other peers are closed without a byte.
-    ///   - ownerOf: the uid of the socket that has the peer's addresses now (a TCP client's), asked on the server's own
-    ///     thread once a request is whole; what it says becomes ``ServerRequest/owner`` if it holds for the connection.
-    ///   - refusal: the answer to a request that broke HTTP or a limit, by status (400, 408, 413, 431, 503, 505).
+    ///   - limits: limits of size, time and number of connections.
+    ///   - accepts: connections from peers for which this returns false are closed without a response.
+    ///   - ownerOf: the uid that owns the client's TCP socket, looked up by the peer's addresses, on the server's
+    ///     thread once a request is complete. The result becomes ``ServerRequest/owner`` if the connection was
+    ///     established before and after the look-up.
+    ///   - refusal: the response to a request that violates HTTP or a limit, by status (400, 408, 413, 431, 503, 505).
     ///   - immediate: see ``ImmediateHandler``.
     ///   - handler: see ``Handler``.
     public init(
@@ -60,13 +63,14 @@ public final class HTTPServer: Service {
         (incoming, exchanges) = AsyncStream.makeStream()
     }
 
-    /// Binds and listens at once; may be called again for further addresses. Returns the port (0 for a Unix socket).
-    /// Not to be called by a handler.
+    /// Binds and listens before it returns; may be called again for further addresses. Returns the port (0 for a Unix
+    /// socket). Throws ``ServerError``. It blocks until the event loop has run, so it must not be called from a
+    /// handler.
     public func listen(at address: ListenAddress) throws(ServerError) -> Int {
         let (descriptor, port) = try ListeningSocket.open(address)
         let bootstrap = ServerBootstrap(group: HTTPServer.loop)
             .serverChannelInitializer { channel in
-                // Out of descriptors: wait for some to come back instead of asking again at once, for ever.
+                // If the process has no free file descriptor, accept again after a delay instead of in a busy loop.
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(AcceptBackoffHandler())
                 }
@@ -74,7 +78,8 @@ public final class HTTPServer: Service {
             .serverChannelOption(.backlog, value: ListeningSocket.backlog)
             .serverChannelOption(.maxMessagesPerRead, value: 64)
             .childChannelInitializer { [self] channel in
-                // Plain statements: the generic shorthand costs as much as parsing the request.
+                // Plain statements instead of `makeCompletedFuture`, whose generic code costs as much as parsing the
+                // request.
                 do {
                     try HTTPServer.tune(channel)
                     try channel.pipeline.syncOperations.addHandler(HTTPConnection(server: self))
@@ -87,7 +92,7 @@ public final class HTTPServer: Service {
         do {
             channel = try bootstrap.withBoundSocket(descriptor).wait()
         } catch {
-            // The engine owns the descriptor by now, and has closed it.
+            // The engine has taken over the descriptor and has closed it.
             throw .system(call: "listen", errno: (error as? IOError)?.errnoCode ?? EIO)
         }
         let mustClose = state.withLock { state in
@@ -101,13 +106,13 @@ public final class HTTPServer: Service {
 
     private static func tune(_ channel: any Channel) throws {
         let options = channel.syncOptions
-        // Set here: as options of the bootstrap they would cost futures for every connection.
+        // Set here, because as options of the bootstrap they would cost several futures per connection.
         try options?.setOption(.maxMessagesPerRead, value: 1)
-        // "Writable" then means that the kernel has taken every byte.
+        // With these marks "writable" means that the kernel has accepted every byte.
         try options?.setOption(.writeBufferWaterMark, value: .init(low: 1, high: 1))
     }
 
-    /// Closes one listening port now; connections that are open stay.
+    /// Stops listening on one port at once. Open connections stay.
     public func stopListening(port: Int) {
         let closing = state.withLock { state in
             let found = state.listeners.filter { $0.port == port }
@@ -117,16 +122,16 @@ public final class HTTPServer: Service {
         for listener in closing { listener.channel.close(promise: nil) }
     }
 
-    /// Ends the server now: nobody is let in, and every connection is closed, but for a last answer that is on its way.
-    /// Takes effect before anything that is sent after it returns; ``run()`` returns soon after.
+    /// Ends the server: accepts no further connection and closes all open ones; a last response that is being sent is
+    /// still completed. The closing happens before any later work on the event loop. ``run()`` returns soon after.
     public func close() {
         stopListening()
         registry.closeAll()
         exchanges.finish()
     }
 
-    /// Serves until closed, cancelled or gracefully shut down: then it stops listening, gives the answers under way
-    /// ``drainTimeout`` to be finished, closes every connection, and ends.
+    /// Serves until it is closed, cancelled or gracefully shut down. Then it stops listening, waits up to
+    /// ``drainTimeout`` for running handlers, closes every connection and returns. Never throws.
     public func run() async throws {
         await withDiscardingTaskGroup { group in
             let unfinished = Outstanding()
@@ -139,8 +144,9 @@ public final class HTTPServer: Service {
                     }
                 }
             } onGracefulShutdown: {
-                // What comes from now on over connections that stand is refused with 503; who finds nobody listening any
-                // more may rely on that.
+                // From now on the server itself responds with 503 to requests over open connections. The listeners are
+                // closed after that: a client whose connection is refused can rely on it that the old process takes no
+                // more requests.
                 self.exchanges.finish()
                 self.stopListening()
             }
@@ -153,7 +159,8 @@ public final class HTTPServer: Service {
         registry.closeAll()
     }
 
-    /// How long answers under way may take after the shutdown began. The broker wakes every waiter at once then.
+    /// How long running handlers may take after the shutdown began. The broker wakes every waiting handler when it
+    /// begins.
     static let drainTimeout: Duration = .seconds(1)
 
     private func stopListening() {

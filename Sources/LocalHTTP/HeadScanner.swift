@@ -1,12 +1,12 @@
-/// Walks over the bytes of a request's head, one grammar rule of RFC 9112 at a time. The bytes are lent anew for every
-/// step, always the same ones.
+/// Reads the bytes of a request's head, one grammar rule of RFC 9112 at a time. It keeps only the position: the caller
+/// passes the same bytes to every call.
 struct HeadScanner {
     private var position = 0
 
-    /// True before the line that ends the head, or what pretends to be one.
+    /// True if the next byte is CR, which can only begin the empty line that ends the head. `end(_:)` checks the rest.
     func isAtEmptyLine(_ bytes: Span<UInt8>) -> Bool { position < bytes.count && bytes[position] == 0x0D }
 
-    /// The empty line; nothing may stand behind it.
+    /// Reads the empty line. Throws if bytes follow it.
     mutating func end(_ bytes: Span<UInt8>) throws(HeadRefusal) {
         try lineEnd(bytes)
         guard position == bytes.count else { throw .malformed }
@@ -21,8 +21,8 @@ struct HeadScanner {
         return text(bytes, start, position - 1)
     }
 
-    /// The origin form of a target and the space behind it. Absolute-form and authority-form are for proxies, `*` is
-    /// for OPTIONS of a whole server: neither is spoken here.
+    /// A request target in origin form and the space after it. The absolute form, the authority form and `*` are
+    /// rejected: they are for proxies and for OPTIONS.
     mutating func target(_ bytes: Span<UInt8>) throws(HeadRefusal) -> String {
         let start = position
         try expect(bytes, UInt8(ascii: "/"))
@@ -42,7 +42,8 @@ struct HeadScanner {
         return minor == 1
     }
 
-    /// A field's value without the space around it, and the line's end. Folded lines and control characters are refused.
+    /// A field's value without the whitespace around it, and the line's end. Folded lines and control characters are
+    /// rejected.
     mutating func fieldValue(_ bytes: Span<UInt8>) throws(HeadRefusal) -> String {
         while position < bytes.count, HeadScanner.isSpace(bytes[position]) { position += 1 }
         let start = position
@@ -52,7 +53,7 @@ struct HeadScanner {
         var end = position
         while end > start, HeadScanner.isSpace(bytes[end - 1]) { end -= 1 }
         try lineEnd(bytes)
-        // The next line may not begin with a space: that would be an obsolete fold.
+        // A next line that begins with a space would be an obsolete fold (RFC 9112 section 5.2).
         if position < bytes.count, HeadScanner.isSpace(bytes[position]) { throw .malformed }
         return text(bytes, start, end)
     }

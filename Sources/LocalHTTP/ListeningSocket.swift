@@ -1,24 +1,25 @@
 import Glibc
 
-/// Why a server cannot listen. `errno` values are the system's.
+/// Why a server cannot listen.
 public enum ServerError: Error, Sendable, Equatable {
-    /// The port is taken.
+    /// Another socket uses the port.
     case portInUse(Int)
-    /// A file that is not our stale socket stands at the path.
+    /// Another file than a stale socket of ours is at the path.
     case pathOccupied(String)
-    /// The path is longer than a Unix socket's address may be.
+    /// The path is longer than the address of a Unix socket may be.
     case pathTooLong(String)
     /// The descriptor is not a listening Unix stream socket.
     case unsuitableDescriptor
     case system(call: String, errno: Int32)
 }
 
-/// Opens the sockets, with plain system calls: what exists, with which mode, is decided here and nowhere else.
+/// Opens listening sockets with plain system calls. Only this code decides which sockets exist and with which file
+/// mode.
 enum ListeningSocket {
     /// Connections that the kernel keeps until they are accepted.
     static let backlog: Int32 = 1_024
 
-    /// A listening socket and its port (0 for a Unix socket).
+    /// Opens a listening socket. Returns its descriptor and port (0 for a Unix socket).
     static func open(_ address: ListenAddress) throws(ServerError) -> (descriptor: Int32, port: Int) {
         switch address {
         case .descriptor(let descriptor): return (try adopt(descriptor), 0)
@@ -27,8 +28,8 @@ enum ListeningSocket {
         }
     }
 
-    /// Checks a socket that somebody else opened: anything but a listening Unix stream socket could be reached from
-    /// where we do not know who calls.
+    /// Checks a socket that another process opened (socket activation). Only a listening Unix stream socket is
+    /// accepted: with any other kind the kernel does not tell us the peer's credentials.
     private static func adopt(_ descriptor: Int32) throws(ServerError) -> Int32 {
         guard option(SO_DOMAIN, of: descriptor) == AF_UNIX,
             option(SO_TYPE, of: descriptor) == Int32(SOCK_STREAM.rawValue), option(SO_ACCEPTCONN, of: descriptor) == 1
@@ -52,14 +53,15 @@ enum ListeningSocket {
         unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: bytes) }
         var status = stat()
         if unsafe lstat(path, &status) == 0 {
-            // The caller holds the state lock, so a socket of ours is one that a crash left behind.
+            // The caller holds the state lock, so no other daemon is running: a socket of our own user was left by a
+            // crash.
             guard status.st_mode & S_IFMT == S_IFSOCK, status.st_uid == getuid() else { throw .pathOccupied(path) }
             unsafe unlink(path)
         }
         let descriptor = try openSocket(AF_UNIX)
-        // The file gets the descriptor's mode, less the umask: by name, another file could be meant a moment later, where
-        // others may write to the directory. What the umask takes is given back by name, never through a link:
-        // in a directory that a container has, its programs may write.
+        // `fchmod` before `bind` gives the file the descriptor's mode without the bits of the umask. `fchmodat` then
+        // adds the bits that the umask removed. It works by name but does not follow a symbolic link: in a directory
+        // that other programs can write to (a container's), the name could have been replaced by one.
         guard fchmod(descriptor, mode) == 0, bind(descriptor, to: &address),
             unsafe mode & 0o077 == 0 || fchmodat(AT_FDCWD, path, mode, AT_SYMLINK_NOFOLLOW) == 0
         else { throw closing(descriptor, .system(call: "bind", errno: errno)) }
@@ -71,7 +73,8 @@ enum ListeningSocket {
         guard let number = in_port_t(exactly: port) else { throw .system(call: "bind", errno: EINVAL) }
         let isIPv6 = host == "::1"
         let descriptor = try openSocket(isIPv6 ? AF_INET6 : AF_INET)
-        // A fixed port must be free again at once after the last flow, whose connections linger in TIME_WAIT.
+        // Without SO_REUSEADDR a fixed port would stay blocked after a flow, as long as its connections are in
+        // TIME_WAIT.
         set(SO_REUSEADDR, of: descriptor, level: SOL_SOCKET)
         let isBound: Bool
         if isIPv6 {
@@ -92,7 +95,7 @@ enum ListeningSocket {
             let isTaken = errno == EADDRINUSE
             throw closing(descriptor, isTaken ? .portInUse(port) : .system(call: "bind", errno: errno))
         }
-        // Two sockets that share an address may both be bound; only one of them can listen.
+        // With SO_REUSEADDR two sockets may be bound to the same address, but only one of them can listen.
         return (try listening(descriptor, .portInUse(port)), boundPort(descriptor))
     }
 
@@ -124,7 +127,7 @@ enum ListeningSocket {
         return descriptor
     }
 
-    /// Lets go of a socket that did not come to be. The error holds errno's value from before.
+    /// Closes a socket that could not be set up. The error is created first, because `close` may change `errno`.
     private static func closing(_ descriptor: Int32, _ error: ServerError) -> ServerError {
         close(descriptor)
         return error
@@ -138,7 +141,7 @@ enum ListeningSocket {
                 unsafe getsockname(descriptor, $0, &length)
             }
         }
-        // The port stands at the same place in both families: after the two bytes of the family.
+        // In both address families the port is at the same offset, after the two bytes of the family.
         return unsafe withUnsafeBytes(of: &storage) { Int(unsafe $0[2]) << 8 | Int(unsafe $0[3]) }
     }
 }

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Counts what is under way, and lets one waiter know when there is nothing left.
+/// Counts running work and lets one waiter wait until the count is zero.
 final class Outstanding: Sendable {
     fileprivate struct State {
         var count = 0
@@ -18,7 +18,7 @@ final class Outstanding: Sendable {
         }?.resume()
     }
 
-    /// Returns when nothing is under way, or the bound has passed.
+    /// Returns when nothing is running any more, or when the time has passed.
     func wait(atMost bound: Duration) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.waitUntilEmpty() }

@@ -2,7 +2,7 @@ internal import Glibc
 internal import NIOCore
 
 extension Peer {
-    /// Asks the kernel who is at the other end: credentials are never taken from anything a client sends.
+    /// Asks the kernel for the peer. Nothing that a client sends is used for this. Nil if the kernel reports no peer.
     init?(of channel: any Channel) {
         if let client = channel.remoteAddress, let server = channel.localAddress,
             let (clientAddress, clientPort) = client.parts, let (serverAddress, serverPort) = server.parts
@@ -12,10 +12,11 @@ extension Peer {
             return
         }
         var found: Peer?
-        // On the channel's own loop the answer is there at once.
+        // On the channel's own event loop the result is available at once.
         (channel as? any SocketOptionProvider)?.unsafeGetSocketOption(level: .socket, name: .peerCredentials)
             .assumeIsolated().whenSuccess { (credentials: Credentials) in
-                // A TCP client that has left already has no address any more; asked like this, it has no owner either.
+                // A TCP client that has already disconnected has no remote address and reaches this point; its
+                // credentials have no uid.
                 guard credentials.uid != UInt32.max else { return }
                 found = .local(uid: credentials.uid, pid: credentials.pid)
             }
@@ -25,10 +26,11 @@ extension Peer {
 }
 
 extension HTTPConnection {
-    /// Whose socket is at the other end, by the server's ``HTTPServer/ownerOf``; nil is nobody. A look-up by addresses
-    /// finds whoever has them at that moment: a client may send a request, reset its connection, and leave its port to
-    /// somebody else's next one. While our own end is established, no other connection can have the same addresses. So
-    /// the answer counts only if it was established before and after.
+    /// The uid that owns the client's socket, by ``HTTPServer/ownerOf``; nil if it cannot be determined. Race: a
+    /// look-up by addresses finds the socket that has them at that moment. A client could send a request, reset its
+    /// connection, and let another user's next connection reuse its port. While our end is established, no other
+    /// connection can have the same addresses. The result therefore counts only if our end was established before and
+    /// after the look-up.
     func owner(of peer: Peer, over channel: any Channel) -> UInt32? {
         guard let ownerOf = server.ownerOf, HTTPConnection.isEstablished(channel), let owner = ownerOf(peer),
             HTTPConnection.isEstablished(channel)
@@ -36,17 +38,17 @@ extension HTTPConnection {
         return owner
     }
 
-    /// The kernel's word (TCP_INFO); false for what is no TCP connection.
+    /// True if the kernel reports the state ESTABLISHED (TCP_INFO); false if the channel is not a TCP connection.
     private static func isEstablished(_ channel: any Channel) -> Bool {
         var isEstablished = false
-        // On the channel's own loop the answer is there at once.
+        // On the channel's own event loop the result is available at once.
         (channel as? any SocketOptionProvider)?.unsafeGetSocketOption(level: .tcp, name: .information).assumeIsolated()
             .whenSuccess { (information: Information) in isEstablished = information.state == Information.established }
         return isEstablished
     }
 }
 
-/// How the C library's `struct tcp_info` begins; the kernel fills as much of it as there is room for.
+/// The first 8 bytes of the C library's `struct tcp_info`. The kernel copies no more than the given size.
 private struct Information: Sendable {
     /// TCP_ESTABLISHED.
     static let established: UInt8 = 1
@@ -56,8 +58,8 @@ private struct Information: Sendable {
 }
 
 extension SocketAddress {
-    /// Address and port of a TCP end, read where the kernel puts them: two bytes of port at 2, the address at 4 (IPv4)
-    /// or 8 (IPv6).
+    /// Address bytes and port of a TCP endpoint, read from the `sockaddr`: the address is at offset 4 (IPv4) or 8
+    /// (IPv6).
     fileprivate var parts: (address: [UInt8], port: UInt16)? {
         guard let port = self.port else { return nil }
         let bytes = unsafe withSockAddr { address, size in
@@ -71,7 +73,7 @@ extension SocketAddress {
     }
 }
 
-/// What SO_PEERCRED gives: the C library's `struct ucred`, which its Swift module does not show.
+/// The result of SO_PEERCRED: the C library's `struct ucred`, which Swift's module of it does not export.
 private struct Credentials: Sendable {
     let pid: Int32
     let uid: UInt32

@@ -1,19 +1,19 @@
 import HTTPMessages
 
-/// The head of an HTTP/1.1 request as RFC 9112 writes it and no other way: two parties that read a head differently
-/// are how requests are smuggled. Pure: bytes in, a head or a refusal out.
+/// The head of an HTTP/1.1 request, parsed strictly by RFC 9112. Attack: if two parsers read a head differently,
+/// requests can be smuggled. Takes bytes and returns a head or throws ``HeadRefusal``; no I/O.
 struct RequestHead: Sendable {
-    /// What `Expect` says (RFC 9110 section 10.1.1).
+    /// The value of the `Expect` field (RFC 9110 section 10.1.1).
     enum Expectation { case none, toContinue, unknown }
 
     let method: String
     let target: String
-    /// HTTP/1.1, not 1.0.
+    /// True for HTTP/1.1, false for HTTP/1.0.
     let isCurrent: Bool
     private(set) var fields = HTTPFields()
-    /// Bytes of body to follow.
+    /// The body's length in bytes.
     private(set) var contentLength = 0
-    /// The client wants the connection kept open.
+    /// True if the connection stays open after the response: HTTP/1.1 without `Connection: close`.
     private(set) var keepsAlive: Bool
     private(set) var expectation = Expectation.none
     private(set) var hasTransferEncoding = false
@@ -23,7 +23,7 @@ struct RequestHead: Sendable {
 
     static let maxFields = 64
 
-    /// Parses everything up to and including the empty line.
+    /// Parses everything up to and including the empty line. Throws ``HeadRefusal``.
     init(parsing bytes: Span<UInt8>) throws(HeadRefusal) {
         var scanner = HeadScanner()
         method = try scanner.token(bytes, endingWith: 0x20)
@@ -45,7 +45,7 @@ struct RequestHead: Sendable {
         guard hasHost || !isCurrent else { throw .malformed }
     }
 
-    /// Takes what a field says about the message itself.
+    /// Reads the fields that affect how the message is handled.
     private mutating func note(_ name: String, _ value: String) throws(HeadRefusal) {
         switch name.utf8.count {
         case 4 where HTTPFields.isSame(name, "Host"):
@@ -62,7 +62,7 @@ struct RequestHead: Sendable {
         }
     }
 
-    /// Digits and nothing else, once: `5, 5`, `+5` and a second line are each read otherwise by somebody.
+    /// Accepts digits only, and the field only once. Parsers differ in how they read `5, 5`, `+5` or a second line.
     private mutating func noteLength(_ value: String) throws(HeadRefusal) {
         guard !hasContentLength, (1...18).contains(value.utf8.count),
             value.utf8.allSatisfy({ $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }), let number = Int(value)
@@ -81,7 +81,7 @@ struct RequestHead: Sendable {
     }
 }
 
-/// The HTTP status that refuses a head.
+/// The HTTP status of the error response to a rejected head.
 struct HeadRefusal: Error, Equatable {
     let status: Int
     static let malformed = HeadRefusal(status: 400)

@@ -1,27 +1,26 @@
 internal import NIOCore
 
-/// What has come over a connection, on its way to become requests: one after the other, each whole. Pure: it knows no
-/// socket and no clock.
+/// Splits the bytes that arrive over a connection into complete requests. It has no socket and no clock.
 struct RequestReader {
-    /// What the bytes so far amount to.
+    /// The result of reading the bytes so far.
     enum Step {
         /// More are needed.
         case incomplete
-        /// The client holds its body back until it is told to send it. Said once per request.
+        /// The client sent `Expect: 100-continue` and waits before it sends the body. Returned once per request.
         case holdsBodyBack
         case request(RequestHead, body: [UInt8])
-        /// The request is refused with this status, and nothing behind it can be told apart any more.
+        /// The request is rejected with this status. The bytes after it cannot be split into requests any more.
         case refusal(Int)
     }
 
-    /// How far a request has come.
+    /// Which part of a request is being received.
     enum Stage { case none, head, body }
 
     private let limits: ServerLimits
     private(set) var buffer: ByteBuffer?
-    /// How much of the buffer was searched for the head's end.
+    /// How many bytes of the buffer were already searched for the end of the head.
     private var searched = 0
-    /// A head whose body is still coming.
+    /// A parsed head whose body is incomplete.
     private var head: RequestHead?
     private var wasToldToContinue = false
 
@@ -29,7 +28,7 @@ struct RequestReader {
         self.limits = limits
     }
 
-    /// Bytes that belong to no request yet.
+    /// The number of bytes that are received but not consumed yet.
     var waitingBytes: Int { buffer?.readableBytes ?? 0 }
 
     var stage: Stage { head != nil ? .body : buffer == nil ? .none : .head }
@@ -39,13 +38,13 @@ struct RequestReader {
             buffer = received
             return
         }
-        // Else a client that always sends ahead would make the buffer grow for as long as it is connected.
+        // Without this, the buffer of a client that always sends ahead would grow as long as it is connected.
         if waiting.readerIndex > 8_192 { waiting.discardReadBytes() }
         waiting.writeImmutableBuffer(received)
         buffer = waiting
     }
 
-    /// The next step. After ``Step/refusal(_:)`` there is none.
+    /// The next step. After ``Step/refusal(_:)`` it must not be called again.
     mutating func next() -> Step {
         if head == nil {
             do throws(HeadRefusal) {
@@ -67,7 +66,8 @@ struct RequestReader {
         return .request(head, body: body)
     }
 
-    /// What a well-formed head may still not ask for.
+    /// Rejects well-formed heads that this server does not support: transfer codings, unknown expectations, too large
+    /// bodies, and on a single-request listener `Expect` and `Upgrade`.
     private func judge(_ head: RequestHead) throws(HeadRefusal) {
         guard !head.hasTransferEncoding, head.expectation != .unknown else { throw .malformed }
         if limits.isSingleRequest {
@@ -76,7 +76,7 @@ struct RequestReader {
         guard head.contentLength <= limits.maxBody else { throw .tooLarge }
     }
 
-    /// The next head, if it is whole.
+    /// The next head, or nil if it is incomplete.
     private mutating func takeHead() throws(HeadRefusal) -> RequestHead? {
         guard let buffer else { return nil }
         let end = unsafe buffer.withUnsafeReadableBytes { unsafe RequestReader.headEnd($0, from: searched) }
@@ -95,7 +95,7 @@ struct RequestReader {
         return try parsed.get()
     }
 
-    /// The next bytes, if so many have come.
+    /// The next `count` bytes, or nil if fewer have arrived.
     private mutating func take(_ count: Int) -> [UInt8]? {
         guard count > 0 else { return [] }
         guard let bytes = buffer?.getBytes(at: buffer?.readerIndex ?? 0, length: count) else { return nil }
@@ -105,12 +105,12 @@ struct RequestReader {
 
     private mutating func skip(_ count: Int) {
         buffer?.moveReaderIndex(forwardBy: count)
-        // An idle connection holds no memory, and the buffer can be read into again.
+        // Frees the memory of an idle connection.
         if buffer?.readableBytes == 0 { buffer = nil }
     }
 
-    /// The index behind the empty line, or behind a byte that no head may have: the parser refuses that one, sooner
-    /// than a client that never sends a proper end would be noticed.
+    /// The index after the empty line, or after the first byte that no head may contain. The parser then rejects that
+    /// byte at once; otherwise a client that never ends its head would be noticed only at the deadline.
     private static func headEnd(_ bytes: UnsafeRawBufferPointer, from start: Int) -> Int? {
         var previous = start > 0 ? unsafe bytes[start - 1] : 0
         for index in start..<bytes.count {

@@ -1,7 +1,7 @@
 internal import HTTPMessages
 internal import NIOCore
 
-/// The status line and fields of an answer, as they go over the wire (RFC 9112 section 4).
+/// The status line and fields of a response (RFC 9112 section 4).
 extension ServerResponse {
     func writeHead(to buffer: inout ByteBuffer, keepsAlive: Bool) {
         if status == 200 {
@@ -12,11 +12,12 @@ extension ServerResponse {
         for field in fields.lines {
             buffer.writeString(field.name)
             buffer.writeStaticString(": ")
-            // A value comes from us; a line break in one would still forge a field.
+            // Values come from our own code. If one contained a line break by mistake, it would forge a field, so it is
+            // not sent.
             buffer.writeString(field.value.utf8.contains { $0 < 0x20 && $0 != 0x09 } ? "" : field.value)
             buffer.writeStaticString("\r\n")
         }
-        // RFC 9110 section 8.6: an answer without content has no length.
+        // RFC 9110 section 8.6: a 204 response has no Content-Length.
         if case .bytes(let bytes) = body, status != 204 {
             buffer.writeStaticString("Content-Length: ")
             buffer.writeString(String(bytes.count))

@@ -1,10 +1,10 @@
 public import HTTPMessages
 internal import Synchronization
 
-/// A request to one of our own servers, whole.
+/// A complete request to one of our own servers.
 public struct ServerRequest: Sendable {
     public let method: String
-    /// The request target as it came (`/path?query`), ASCII without spaces and controls.
+    /// The request target as received (`/path?query`): ASCII without spaces and control characters.
     public let target: String
     /// The target up to `?`, undecoded.
     public let path: String
@@ -13,9 +13,9 @@ public struct ServerRequest: Sendable {
     public let fields: HTTPFields
     public let body: [UInt8]
     public let peer: Peer
-    /// The uid of the client's socket, where the server looks for it; nil is nobody.
+    /// The uid that owns the client's TCP socket, if the server looks it up; nil if it is unknown.
     public let owner: UInt32?
-    /// What is remembered from one request of a connection to the next.
+    /// A value that is kept from one request of a connection to the next.
     public let memory: ConnectionMemory
 
     public init(
@@ -48,21 +48,22 @@ public final class ConnectionMemory: Sendable {
     }
 }
 
-/// Who is at the other end of a connection.
+/// The peer at the other end of a connection.
 public enum Peer: Sendable, Hashable {
-    /// By the kernel's word at connect time (SO_PEERCRED).
+    /// A Unix socket's peer: its credentials from the kernel, as they were at connect time (SO_PEERCRED).
     case local(uid: UInt32, pid: Int32)
-    /// By address; network byte order, ports in host order.
+    /// A TCP peer: addresses in network byte order, ports in host order.
     case network(client: [UInt8], clientPort: UInt16, server: [UInt8], serverPort: UInt16)
 }
 
-/// An answer of one of our own servers. `Content-Length` and `Connection` are the server's business; there is no `Date`,
-/// since nobody keeps a local answer.
+/// A response of one of our own servers. The server itself adds `Content-Length` and `Connection`. There is no `Date`
+/// field, since nothing caches a local response.
 public struct ServerResponse: Sendable {
-    /// The body of an answer.
+    /// The body of a response.
     public enum Body: Sendable {
         case bytes([UInt8])
-        /// Sent as it comes; the connection closes when the stream ends. The stream's consumer going away ends it.
+        /// Each element is sent when it arrives. The connection closes when the stream ends. If the client disconnects,
+        /// the stream is no longer read, which terminates it.
         case stream(AsyncStream<[UInt8]>)
     }
 
@@ -85,30 +86,30 @@ public struct ServerResponse: Sendable {
 
 /// Where a server listens.
 public enum ListenAddress: Sendable {
-    /// A new Unix socket at the path; a stale one there is replaced (the caller holds the lock). Mode 0600, unless who
-    /// connects is checked and others must get that far.
+    /// A new Unix socket at the path. A stale socket there is replaced; the caller holds the state lock. The file mode
+    /// is 0600 by default; another mode needs a check of each peer.
     case unix(path: String, mode: UInt32 = 0o600)
     /// A listening socket that is already open (socket activation).
     case descriptor(Int32)
-    /// TCP on a loopback address: `127.0.0.1` or `::1`. Port 0 is a free one.
+    /// TCP on a loopback address, `127.0.0.1` or `::1`. Port 0 selects a free port.
     case loopback(host: String, port: Int)
 }
 
-/// What a connection may cost.
+/// Limits of one server and its connections.
 public struct ServerLimits: Sendable {
-    /// Bytes of request line and header fields.
+    /// The maximum size of request line and header fields, in bytes.
     public var maxHead = 16_384
     public var maxBody = 65_536
-    /// For a request's head, and again for its body, once its first byte has come (or the connection, if the server
-    /// serves one request per connection).
+    /// The time for a request's head, and again for its body. It starts with the first byte, or with the connection if
+    /// ``isSingleRequest`` is set.
     public var requestTimeout: Duration = .seconds(5)
-    /// How long a client may let an answer stand unread.
+    /// How long a client may leave a response unread.
     public var writeTimeout: Duration = .seconds(10)
-    /// Over all listening sockets. When it is reached, the oldest connection that has no request under way gives way.
+    /// Over all listening sockets. When it is reached, the oldest connection without a complete request is closed.
     public var maxConnections = 4_096
-    /// One request per connection; a request with `Expect` or `Upgrade` is refused with 400.
+    /// One request per connection. A request with `Expect` or `Upgrade` is rejected with 400.
     public var isSingleRequest = false
-    /// Handlers that wait are cancelled as soon as the shutdown begins, so that they can say so to their clients.
+    /// Running handlers are cancelled as soon as the shutdown begins, so that they can tell their clients.
     public var cancelsAtShutdown = false
 
     public init() {}

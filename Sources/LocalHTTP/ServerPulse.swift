@@ -1,8 +1,8 @@
 internal import NIOCore
 
 extension HTTPServer {
-    /// Comes back once the thread that serves every local socket of the process has taken a turn; while that thread
-    /// hangs, never. For a watchdog: a process whose sockets nobody serves is as good as dead.
+    /// Returns after the event loop has run a task. It never returns while the loop's thread hangs. For the watchdog: a
+    /// process that does not serve its sockets has to be restarted.
     public static func turn() async {
         try? await loop.submit {}.get()
     }

@@ -3,13 +3,13 @@ internal import Dispatch
 internal import Glibc
 internal import Synchronization
 
-/// Tells when the machine may have a way to the network again: an address or a route has come (rtnetlink(7)). What it
-/// says is a hint, no more: whoever hears it tries, and sees.
+/// Reports that the network may be available again: an address or a route was added (rtnetlink(7)). This is only a
+/// hint; the receiver retries and sees whether it works.
 public final class NetworkWatch: Sendable {
     private let source: Mutex<(any DispatchSourceRead)?>
 
-    /// Calls `onReturn` for each burst of news, on a queue of its own. Nil if the kernel lends no such socket (a sandbox
-    /// may forbid it): sessions are then renewed when their back-off ends.
+    /// Calls `onReturn` for each burst of such messages, on a queue of its own. Nil if the kernel does not give us the
+    /// socket (a sandbox may forbid it); sessions are then refreshed when their back-off ends.
     public init?(onReturn: @escaping @Sendable () -> Void) {
         let descriptor = clinux_open_network_news()
         guard descriptor >= 0 else { return nil }

@@ -2,7 +2,7 @@ internal import Encodings
 internal import Glibc
 internal import StrictJSON
 
-/// What a line says, in the order in which a person reads it.
+/// The members of an audit entry, in the order of its line.
 extension AuditLog {
     static func entry(_ event: String, at now: Int, _ members: JSONObject) -> JSONObject {
         var entry = JSONObject([
@@ -26,7 +26,7 @@ extension AuditLog {
         if identity.program.pid >= 0 {
             members["pid"] = .integer(Int(identity.program.pid))
         } else {
-            // Uses of several processes, which this line counts together.
+            // Uses of several processes that are counted together.
             members["aggregated"] = true
         }
         members["executable"] = identity.program.executable.map { .string($0) }

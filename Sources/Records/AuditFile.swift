@@ -1,33 +1,34 @@
 internal import Glibc
 
-/// The file of the audit log: appended to, never rewritten, of bounded size. `audit.jsonl` is the current one and
-/// `audit.jsonl.1` the one before it.
+/// The file of the audit log. Lines are appended and never rewritten, and the size is limited: `audit.jsonl` is the
+/// current file, `audit.jsonl.1` the previous one.
 ///
-/// It is opened for each batch of lines: batches are rare, and whoever moves the file away or fills the disk is noticed
-/// at the next one. Not synced: a crash of the daemon loses nothing that was written, a power cut may lose the last
-/// seconds. Used by one queue.
+/// It is opened for each batch of lines. Batches are rare, and a moved file or a full disk is noticed at the next one.
+/// It is not synced: a crash of the daemon loses nothing that was written, a power failure may lose the last seconds.
+/// Used on one queue only.
 struct AuditFile {
-    /// Why nothing, or not everything, was written.
+    /// A write that failed as a whole or in part.
     struct Failure: Error, Equatable {
         let call: String
         let errno: Int32
-        /// The bytes that did get there.
+        /// The bytes that were written before the failure.
         var written = 0
     }
 
     let path: String
-    /// Bytes that one file may have.
+    /// The maximum size of one file in bytes.
     let maxSize: Int
 
     var previousPath: String { path + ".1" }
 
-    /// When it was last written to, Unix seconds; 0 if it is not there.
+    /// The time of the last write in Unix seconds; 0 if the file does not exist.
     var changedAt: Int {
         var status = stat()
         return unsafe lstat(path, &status) == 0 ? status.st_mtim.tv_sec : 0
     }
 
-    /// Appends whole lines. What a crash or a full disk cut before is ended first, so that it spoils no other line.
+    /// Appends complete lines. If the file ends with an incomplete line (after a crash or on a full disk), a line end
+    /// is written first, so that the new lines are not damaged.
     func append(_ lines: [[UInt8]]) throws(Failure) {
         var descriptor = try open()
         defer { close(descriptor) }
@@ -46,9 +47,9 @@ struct AuditFile {
         try write(bytes, to: descriptor)
     }
 
-    /// The older file's bytes, then the current one's; a file that is not there has none.
+    /// The content of the previous file followed by that of the current one. A missing file is empty.
     func contents() -> [UInt8] {
-        // One daemon writes at a time, so a file grows over its bound by a batch at most.
+        // Only one daemon writes, so a file exceeds its limit by at most one batch.
         read(previousPath, limit: maxSize * 2) + read(path, limit: maxSize * 2)
     }
 
@@ -61,7 +62,8 @@ struct AuditFile {
         return descriptor
     }
 
-    /// The size of what was opened, which must be a file of ours that nobody else reads.
+    /// The size of the opened file. Throws unless it is a regular file of this user; other modes than 0600 are
+    /// corrected.
     private func check(_ descriptor: Int32) throws(Failure) -> Int {
         var status = stat()
         guard unsafe fstat(descriptor, &status) == 0 else { throw Failure(call: "fstat", errno: errno) }

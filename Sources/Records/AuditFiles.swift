@@ -1,14 +1,14 @@
 internal import Glibc
 
-/// The audit log's files: the owner's own, and one for each restricted socket. A program behind such a socket can fill
-/// that socket's file alone, whatever it does, and push out no line about anything else. Used by one queue.
+/// The files of the audit log: the owner's own, and one for each restricted socket. A program at a restricted socket
+/// can fill only that socket's file and cannot displace other entries. Used on one queue only.
 struct AuditFiles {
-    /// Which file.
+    /// Identifies one of the files.
     struct Name: Hashable, Comparable {
         /// The restricted socket; nil for the owner's own file.
         let socket: String?
 
-        /// - Parameter socket: a name that the rules of account names allow.
+        /// - Parameter socket: follows the rules of account names, so it is safe in a file name.
         init(_ socket: String?) { self.socket = socket }
 
         static func < (left: Name, right: Name) -> Bool { (left.socket ?? "") < (right.socket ?? "") }
@@ -17,12 +17,13 @@ struct AuditFiles {
     private let path: String
     private let maxSize: Int
 
-    /// Files of sockets that are kept; the one that was written to longest ago goes first.
+    /// The maximum number of files of restricted sockets. Beyond it the file with the oldest write is deleted.
     static let most = 64
-    /// A restricted socket's file is so many times smaller than the owner's.
+    /// A restricted socket's file is smaller than the owner's by this factor.
     static let share = 16
 
-    /// - Parameter path: of the owner's file. The others stand beside it: `audit.jsonl`, `audit-NAME.jsonl`.
+    /// - Parameter path: the owner's file. The other files are in the same directory: `audit.jsonl`,
+    ///   `audit-NAME.jsonl`.
     init(path: String, maxSize: Int) {
         self.path = path
         self.maxSize = maxSize
@@ -33,7 +34,7 @@ struct AuditFiles {
         return AuditFile(path: "\(stem)-\(socket).jsonl", maxSize: maxSize / AuditFiles.share)
     }
 
-    /// Appends whole lines.
+    /// Appends complete lines.
     func append(_ lines: [[UInt8]], to name: Name) throws(AuditFile.Failure) {
         let file = self[name]
         let isNew = unsafe name.socket != nil && access(file.path, F_OK) != 0
@@ -41,7 +42,7 @@ struct AuditFiles {
         if isNew { forgetOldest() }
     }
 
-    /// The files that there are, the owner's first.
+    /// The names of the existing files, the owner's first.
     var names: [Name] { [Name(nil)] + sockets.map { Name($0) }.sorted() }
 
     // MARK: Parts
@@ -76,15 +77,15 @@ struct AuditFiles {
     }
 }
 
-/// Lines of one file that are not written yet.
+/// The lines of one file that are not written yet.
 struct WaitingLines {
     private(set) var lines: [[UInt8]] = []
-    /// Lines that were given up and are not told of in the file yet.
+    /// The number of dropped lines that the file does not report yet.
     private(set) var untold = 0
 
     var isEmpty: Bool { lines.isEmpty && untold == 0 }
 
-    /// False if the line is given up.
+    /// Returns false if the line is dropped because there are too many.
     mutating func append(_ line: [UInt8], _ most: Int) -> Bool {
         guard lines.count < most else {
             untold += 1
@@ -94,7 +95,7 @@ struct WaitingLines {
         return true
     }
 
-    /// So many were written.
+    /// Removes lines that were written, and dropped lines that were reported.
     mutating func remove(_ count: Int, told: Int) {
         lines.removeFirst(min(count, lines.count))
         untold -= told

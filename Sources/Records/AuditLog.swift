@@ -2,21 +2,22 @@ internal import Dispatch
 public import StrictJSON
 internal import Synchronization
 
-/// Who took which token, and what became of sessions and keys: JSON lines in a file that only the user reads.
+/// Records which program received which token, and changes of sessions and keys, as JSON lines in a file that only the
+/// user can read.
 ///
-/// Nothing here makes a request wait: whoever tells something leaves it in memory, and a queue of its own writes. What
-/// cannot be written is kept, within a bound, and tried again with the next line; that there is trouble is said once.
-/// Never holds a secret: what is told are names, numbers and codes.
+/// A request never waits for the log: entries are stored in memory, and a queue of its own writes them. Entries that
+/// cannot be written are kept up to a limit and tried again with the next one; the failure is reported once. The log
+/// never contains a secret, only names, numbers and codes.
 public final class AuditLog: Sendable {
-    /// What the file and its surroundings are.
+    /// Settings of the log.
     public struct Options: Sendable {
-        /// Bytes of one file; one older file is kept beside it.
+        /// The maximum size of one file in bytes; one previous file is kept.
         public var maxSize = 4 << 20
-        /// Repetitions are counted for so long, then told in one line.
+        /// Repeated uses are counted for this time and then written as one line.
         public var interval: Duration = .seconds(60)
-        /// Unix seconds.
+        /// Returns the current time in Unix seconds.
         public var now: @Sendable () -> Int
-        /// Told once when writing begins to fail, and once when it works again.
+        /// Called with a message when writing begins to fail, and when it works again.
         public var report: @Sendable (String) -> Void
 
         public init(now: @escaping @Sendable () -> Int, report: @escaping @Sendable (String) -> Void) {
@@ -25,13 +26,13 @@ public final class AuditLog: Sendable {
         }
     }
 
-    /// How the writing goes.
+    /// The state of the writing, for metrics.
     public struct Health: Sendable, Equatable {
-        /// Attempts to write that failed.
+        /// The number of failed attempts to write.
         public var failures = 0
-        /// Lines that were given up, since the memory for them was full too.
+        /// The number of lines that were dropped because the memory for them was full.
         public var lost = 0
-        /// Lines that wait to be written.
+        /// The number of lines that are not written yet.
         public var waiting = 0
     }
 
@@ -40,43 +41,43 @@ public final class AuditLog: Sendable {
         var waiting: [AuditFiles.Name: WaitingLines] = [:]
         var failures = 0
         var lost = 0
-        /// The queue will write.
+        /// True if a task on the queue will write the lines.
         var isAsked = false
         var isFailing = false
         var isTimed = false
     }
     private let ledger = IssuedTokenLedger()
     private let state = Mutex(State())
-    /// Only the queue touches it.
+    /// Used on the queue only.
     private let told = Mutex(ToldUses())
     private let queue = DispatchQueue(label: "ringback.audit", qos: .utility)
     private let files: AuditFiles
     private let options: Options
 
-    /// Lines that wait while nothing can be written; about half a mebibyte.
+    /// The maximum number of unwritten lines in memory; about half a mebibyte.
     static let maxWaiting = 2_048
-    /// The same for each restricted socket.
+    /// The same limit for each restricted socket.
     static let maxWaitingExposed = 128
-    /// With so many rows their turn comes before the interval is over.
+    /// With more counted rows than this they are written before the interval ends.
     static let maxRows = 1_024
 
-    /// - Parameter path: the file, in a directory that is the user's alone.
+    /// - Parameter path: the file, in a directory to which only the user has access.
     public init(path: String, options: Options) {
         files = AuditFiles(path: path, maxSize: options.maxSize)
         self.options = options
     }
 
-    /// Unix seconds, by the clock that the log goes by.
+    /// Returns the log's current time in Unix seconds.
     public var now: @Sendable () -> Int { options.now }
 
     // MARK: On the way of a request
 
-    /// The caller of a new connection; keep it as long as the connection. `now` is in Unix seconds.
+    /// The caller of a new connection. Keep it as long as the connection. `now` is in Unix seconds.
     public func caller(uid: UInt32, pid: Int32, at now: Int) -> AuditCaller {
         ledger.caller(uid: uid, pid: pid, at: now)
     }
 
-    /// Counts a use. The first of its kind by a program is written at once, repetitions every ``Options/interval``.
+    /// Counts a use. A program's first use of a kind is written at once, repetitions after each ``Options/interval``.
     public func note(_ caller: AuditCaller, _ use: AuditUse, at now: Int) {
         guard ledger.note(caller, use, at: now) else { return }
         queue.async { self.tellFresh() }
@@ -84,16 +85,16 @@ public final class AuditLog: Sendable {
 
     // MARK: Everything else
 
-    /// Writes an event soon. Members must hold no secret.
+    /// Writes an event soon. The members must not contain a secret.
     ///
-    /// - Parameter socket: the restricted socket at which somebody caused it, if one did.
+    /// - Parameter socket: the restricted socket whose client caused the event, if any.
     public func write(_ event: String, _ members: JSONObject, at socket: String? = nil) {
         enqueue(AuditLog.entry(event, at: options.now(), members), socket)
         let isFirst = state.withLock { state in
             defer { state.isAsked = true }
             return !state.isAsked
         }
-        // One turn writes all that came before it.
+        // One task on the queue writes all lines that were added before it runs.
         guard isFirst else { return }
         queue.async {
             self.state.withLock { $0.isAsked = false }
@@ -101,7 +102,7 @@ public final class AuditLog: Sendable {
         }
     }
 
-    /// Writes what was counted so far and everything that waits.
+    /// Writes all counted uses and all waiting lines.
     public func flush() async {
         await withCheckedContinuation { done in
             queue.async {
@@ -111,20 +112,20 @@ public final class AuditLog: Sendable {
         }
     }
 
-    /// What was asked for of the log.
+    /// The result of a query.
     public struct Entries: Sendable {
-        /// Oldest first.
+        /// Ordered from the oldest to the newest.
         public var entries: [JSON]
-        /// There are older ones that are wanted and did not fit.
+        /// True if older matching entries were left out because of the limit.
         public var isTruncated: Bool
     }
 
-    /// The newest entries that fit, oldest first, after a ``flush()``. What could not be written is among them.
+    /// The newest matching entries, oldest first, after a ``flush()``. Entries that could not be written are included.
     ///
     /// - Parameters:
-    ///   - since: Unix seconds; entries about something earlier are left out.
-    ///   - account: only entries about this account.
-    ///   - limit: entries at most.
+    ///   - since: in Unix seconds; older entries are left out.
+    ///   - account: only entries of this account.
+    ///   - limit: the maximum number of entries.
     public func entries(since: Int?, account: String?, limit: Int) async -> Entries {
         await withCheckedContinuation { done in
             queue.async {
@@ -142,7 +143,7 @@ public final class AuditLog: Sendable {
         }
     }
 
-    /// How the writing goes.
+    /// The current state of the writing.
     public var health: Health {
         state.withLock { state in
             Health(
@@ -166,12 +167,12 @@ public final class AuditLog: Sendable {
     }
 
     private func tellAll() {
-        // Several connections of a program make one line.
+        // The uses of several connections of one program are added up into one line.
         var sums: [(use: AuditUse, tally: Tally, identity: CallerIdentity)] = []
         var places: [CallerIdentity.Program: [AuditUse: Int]] = [:]
         for row in ledger.takeAll() {
             let identity = row.caller.identity
-            // Told now, if it was not before.
+            // Mark the use as written, even if this is its first time.
             _ = told.withLock { $0.insert(row.use, of: identity.program) }
             if let place = places[identity.program]?[row.use] {
                 sums[place].tally.add(row.tally)
@@ -184,7 +185,7 @@ public final class AuditLog: Sendable {
         writeWaiting()
     }
 
-    /// While something is counted or waits, somebody looks after it.
+    /// Starts the timer that writes counted uses and waiting lines, unless it runs.
     private func startTimer() {
         let starts = state.withLock { state in
             defer { state.isTimed = true }
@@ -213,7 +214,7 @@ public final class AuditLog: Sendable {
         let waiting = state.withLock { $0.waiting }
         guard !waiting.isEmpty else { return }
         var failure: AuditFile.Failure?
-        // The owner's own lines first.
+        // The owner's own lines are written first.
         for name in waiting.keys.sorted() {
             guard let former = waiting[name], !former.lines.isEmpty else { continue }
             var lines = former.lines
@@ -239,7 +240,7 @@ public final class AuditLog: Sendable {
         }
     }
 
-    /// Trouble is reported when it begins and when it is over.
+    /// Reports when failures begin and when they end.
     private func report(_ failure: AuditFile.Failure?) {
         let wasFailing = state.withLock { state in
             defer { state.isFailing = failure != nil }
@@ -256,7 +257,7 @@ public final class AuditLog: Sendable {
         startTimer()
     }
 
-    /// How many lines got there whole: they are not written twice, the one that was cut is.
+    /// The number of lines that were written completely. A line that was cut off is written again.
     static func whole(of lines: [[UInt8]], in written: Int) -> Int {
         var rest = written
         return lines.prefix { line in

@@ -1,8 +1,8 @@
 internal import StrictJSON
 
-/// Reads the audit log back. What is no entry (a line that a crash cut, or somebody's note) is passed over.
+/// Reads the audit log. Lines that are no entries, for example one that a crash cut off, are skipped.
 enum AuditReader {
-    /// The entries that were written last and fit, in the order in which they were written.
+    /// The last `limit` matching entries of a file, in the order in which they were written.
     static func entries(in bytes: [UInt8], since: Int?, account: String?, limit: Int) -> [JSON] {
         var found: [JSON] = []
         var end = bytes.endIndex
@@ -17,21 +17,23 @@ enum AuditReader {
         return found.reversed()
     }
 
-    /// The same in the order of time: what is counted for a while is written after what happened meanwhile.
+    /// The entries in order of time. The order in the file differs, because counted uses are written later than other
+    /// events.
     static func byTime(_ entries: [JSON]) -> [JSON] {
         let keyed = entries.enumerated().map { (at: instant($1.object ?? JSONObject()) ?? 0, place: $0, entry: $1) }
         return keyed.sorted { ($0.at, $0.place) < ($1.at, $1.place) }.map(\.entry)
     }
 
-    /// The newest of several files' entries.
+    /// The newest entries of several files.
     static func newest(_ limit: Int, of entries: [JSON]) -> AuditLog.Entries {
         AuditLog.Entries(entries: byTime(entries).suffix(limit), isTruncated: entries.count > limit)
     }
 
-    /// Unix seconds.
+    /// The entry's time in Unix seconds: of its last use, if it counts several.
     private static func instant(_ entry: JSONObject) -> Int? { entry["last"]?.integer ?? entry["time"]?.integer }
 
-    /// A line about several times counts by its last one. A clock may have been set back: lines are not in order of it.
+    /// True if an entry matches. An entry that is too old does not end the search, because the lines are not ordered by
+    /// time: counted uses are written later than other events, and the clock may have been set back.
     private static func isWanted(_ entry: JSONObject, _ since: Int?, _ account: String?) -> Bool {
         guard let at = instant(entry), entry["event"]?.string != nil else {
             return false

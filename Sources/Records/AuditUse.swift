@@ -1,10 +1,10 @@
 internal import Synchronization
 
-/// A use of the socket API that the audit log counts: equal uses of one program are one line with a count.
+/// A use of the socket API that the audit log counts. Equal uses of one program become one line with a count.
 public struct AuditUse: Hashable, Sendable {
-    /// What kind of line it makes.
+    /// The kind of the line.
     public enum Kind: String, Sendable {
-        /// A token was handed out.
+        /// A token was issued.
         case issuedToken = "hand_out"
         /// A request that changes something, or any request of another user (root).
         case request
@@ -12,15 +12,15 @@ public struct AuditUse: Hashable, Sendable {
 
     public var kind: Kind
     public var account: String?
-    /// As policy names it (`token`, `id_token`, `manage` …).
+    /// The operation's name in the policy (`token`, `id_token`, `manage` …).
     public var operation: String
-    /// What the token was narrowed to; nil for the session's own.
+    /// The scope of a downscoped token; nil for the session's own.
     public var scope: String?
     public var audience: String?
     public var resource: String?
-    /// The restricted socket that it was taken through; nil for the daemon's own.
+    /// The restricted socket that was used; nil for the daemon's own.
     public var exposedSocket: String?
-    /// Method and path of the route, for a request; its parameters stay in braces.
+    /// For a request: method and path of the route, with parameters in braces.
     public var route: String?
 
     public init(_ kind: Kind, account: String?, operation: String) {
@@ -29,7 +29,7 @@ public struct AuditUse: Hashable, Sendable {
         self.operation = operation
     }
 
-    /// The same without what a caller may choose freely.
+    /// The use without the values that a caller chooses freely.
     var withoutDetails: AuditUse {
         var use = self
         (use.scope, use.audience, use.resource) = (nil, nil, nil)
@@ -37,15 +37,16 @@ public struct AuditUse: Hashable, Sendable {
     }
 }
 
-/// A program at the socket's other end, as one of its connections showed it.
+/// A program that connected to the socket.
 ///
-/// The kernel's word is `uid` and `pid` alone; the rest is what `/proc` said shortly after, hence `verified: false`.
+/// Only `uid` and `pid` come from the kernel with the connection. The rest was read from `/proc` shortly after, hence
+/// `verified: false`.
 public final class AuditCaller: Sendable {
     public let uid: UInt32
     public let pid: Int32
-    /// Read at the first contact: a short-lived program is gone a moment later.
+    /// Read at the first contact, because a short-lived program may end a moment later.
     let executable: String?
-    /// Orders callers, and tells them apart.
+    /// Distinguishes callers and orders them.
     let serial: UInt64
     private let resolved = Mutex<CallerIdentity?>(nil)
 
@@ -59,7 +60,7 @@ public final class AuditCaller: Sendable {
     /// Stands for all processes of a uid that are counted together.
     convenience init(unknownOf uid: UInt32) { self.init(uid: uid, pid: -1, executable: nil, serial: 0) }
 
-    /// Who this is. `/proc` is asked the first time, and never again: by then the number may be another process's.
+    /// The caller's identity. `/proc` is read only once, because the process id may later belong to another process.
     var identity: CallerIdentity {
         if let known = resolved.withLock({ $0 }) { return known }
         let found = CallerIdentity(of: self)
@@ -68,14 +69,14 @@ public final class AuditCaller: Sendable {
     }
 }
 
-/// What a line says of a caller.
+/// What a line says about a caller.
 struct CallerIdentity: Sendable {
-    /// A process, and the program that it ran then: after `exec` it is another one to whoever reads the log.
+    /// A process and the program that it ran. After `exec` it counts as another program.
     struct Program: Hashable, Sendable {
         let uid: UInt32
         let pid: Int32
         let executable: String?
-        /// Nil for a process that was gone when it was looked at; then `serial` tells it from others.
+        /// Nil if the process had ended when it was looked up; then `serial` distinguishes it.
         let startTime: UInt64?
         let serial: UInt64
     }
@@ -91,7 +92,7 @@ struct CallerIdentity: Sendable {
     }
 }
 
-/// How often something was done, and when (Unix seconds).
+/// How often something was done, and the first and last time in Unix seconds.
 struct Tally: Sendable, Equatable {
     var count = 0
     var first: Int

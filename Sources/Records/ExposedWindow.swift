@@ -1,6 +1,6 @@
-/// How many programs behind a restricted socket the audit log tells apart, for each uid there. A program that starts a
-/// process for each request, or asks for another scope each time, would otherwise make a line with each. Beyond the
-/// bound uses are counted together.
+/// Limits how many programs at a restricted socket the audit log distinguishes, for each socket and uid. Attack: a
+/// program that starts a process for each request, or requests another scope each time, could fill the log. Beyond the
+/// limit uses are counted together.
 struct ExposedWindow {
     struct Place: Hashable {
         let socket: String
@@ -10,20 +10,20 @@ struct ExposedWindow {
         let pid: Int32
         let use: AuditUse
     }
-    /// Unix seconds.
+    /// The start of the window in Unix seconds.
     private var start: Int
     private var entries: Set<Entry> = []
 
-    /// Uses by processes in one window.
+    /// The number of different pairs of process and use in one window.
     static let capacity = 16
-    /// Seconds.
+    /// The length of a window in seconds.
     static let length = 60
 
     init(at now: Int) { start = now }
 
-    /// True if this use of this process has a line of its own.
+    /// True if this use of this process is counted on its own.
     mutating func tellsApart(_ caller: AuditCaller, _ use: AuditUse, at now: Int) -> Bool {
-        // A clock that was set back begins a new window too.
+        // A new window also begins if the clock was set back.
         if now < start || now - start >= ExposedWindow.length { self = ExposedWindow(at: now) }
         let entry = Entry(pid: caller.pid, use: use)
         guard entries.count >= ExposedWindow.capacity else {
@@ -37,7 +37,7 @@ struct ExposedWindow {
 extension IssuedTokenLedger.State {
     mutating func tellsApart(_ caller: AuditCaller, _ use: AuditUse, at now: Int) -> Bool {
         let place = ExposedWindow.Place(socket: use.exposedSocket ?? "", uid: caller.uid)
-        // Sockets come and go; their windows are old after a minute.
+        // Sockets come and go. Dropping all windows bounds the memory; each would end within a minute anyway.
         if windows.count >= 1_024 { windows = [:] }
         return windows[place, default: ExposedWindow(at: now)].tellsApart(caller, use, at: now)
     }

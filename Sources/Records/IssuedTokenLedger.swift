@@ -1,8 +1,7 @@
 internal import Synchronization
 
-/// What happens on the way of a request: a lock, a look into a table, a number that grows. Everything that costs more
-/// (who the program is, what is told of it and when) is done elsewhere, later, by whoever ``note(_:_:at:)`` asks to be
-/// woken.
+/// Counts uses within a request: it takes a lock, looks into a table and increments a number. Everything slower
+/// (identifying the program, writing lines) happens later, on the queue of the log.
 final class IssuedTokenLedger: Sendable {
     struct Key: Hashable, Sendable {
         let serial: UInt64
@@ -15,37 +14,38 @@ final class IssuedTokenLedger: Sendable {
         var tally: Tally
     }
     struct State {
-        /// By process number: the caller, and the second in which it was looked at.
+        /// By process id: the caller, and the second (Unix time) in which its executable was read.
         var recent: [Int32: (caller: AuditCaller, second: Int)] = [:]
         var rows: [Key: Row] = [:]
-        /// Rows that nobody has looked at yet.
+        /// Rows that were not taken by ``fresh()`` yet.
         var fresh: [Key] = []
         var isWoken = false
         var serial: UInt64 = 0
-        /// What came through restricted sockets, by socket and uid.
+        /// The windows of restricted sockets, by socket and uid.
         var windows: [ExposedWindow.Place: ExposedWindow] = [:]
     }
     private let state = Mutex(State())
 
-    /// Process numbers that are remembered.
+    /// The maximum number of remembered process ids.
     static let maxRecent = 4_096
 
     /// The caller of a new connection.
     ///
-    /// A number that was seen within this second or the last one is taken for the same process: the kernel does not give
-    /// a number away again so soon. After that it is looked at anew, so a later process is never taken for an earlier.
+    /// A process id that was seen in this or the previous second is taken for the same process, because the kernel does
+    /// not reuse an id so soon. After that the executable is read again, so that another process is not taken for the
+    /// earlier one.
     func caller(uid: UInt32, pid: Int32, at now: Int) -> AuditCaller {
         let known = state.withLock { state -> AuditCaller? in
             guard let found = state.recent[pid], found.caller.uid == uid else { return nil }
             return found.second == now || found.second == now - 1 ? found.caller : nil
         }
         if let known { return known }
-        // The one call to the kernel, once a process and second or two; it waits for nothing.
+        // A system call that does not block, at most about once a second for each process.
         let executable = ProcessFacts.executable(of: pid)
         return state.withLock { state in
             state.serial += 1
             let caller = AuditCaller(uid: uid, pid: pid, executable: executable, serial: state.serial)
-            // A program that starts thousands of processes must not fill the memory.
+            // Limits the memory if a program starts thousands of processes.
             if state.recent.count >= IssuedTokenLedger.maxRecent { state.recent = [:] }
             state.recent[pid] = (caller, now)
             return caller
@@ -54,7 +54,7 @@ final class IssuedTokenLedger: Sendable {
 
     /// Counts a use.
     ///
-    /// - Returns: true if somebody has to be woken to look at ``takeFresh()``.
+    /// - Returns: true if the caller must schedule a task that calls ``fresh()``.
     func note(_ caller: AuditCaller, _ use: AuditUse, at now: Int) -> Bool {
         return state.withLock { state in
             var (caller, use) = (caller, use)
@@ -74,7 +74,7 @@ final class IssuedTokenLedger: Sendable {
         }
     }
 
-    /// The rows that appeared since the last call, in order, as they stand.
+    /// The rows that were added since the last call, in order.
     func fresh() -> [Row] {
         state.withLock { state in
             state.isWoken = false
@@ -83,7 +83,7 @@ final class IssuedTokenLedger: Sendable {
         }
     }
 
-    /// So much of a row has been told.
+    /// Subtracts from a row what was written.
     func settle(_ row: Row) {
         state.withLock { state in
             guard
@@ -94,7 +94,7 @@ final class IssuedTokenLedger: Sendable {
         }
     }
 
-    /// Everything that was counted and not told, oldest caller first; the table is empty then.
+    /// Removes all rows and returns those with unwritten counts, ordered by first use.
     func takeAll() -> [Row] {
         let rows = state.withLock { state in
             defer {
@@ -107,6 +107,6 @@ final class IssuedTokenLedger: Sendable {
         return rows.sorted { ($0.tally.first, $0.caller.serial) < ($1.tally.first, $1.caller.serial) }
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     var count: Int { state.withLock { $0.rows.count } }
 }

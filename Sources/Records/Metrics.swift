@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// Counters of what the broker does, for `GET /v1/metrics`. Labels are account, method and code, all from closed sets:
-/// nothing that a caller or a provider writes becomes a label.
+/// Counters for `GET /v1/metrics`. Labels are account, method and code. Their values are all from closed sets: no text
+/// of a caller or a provider becomes a label.
 public final class Metrics: Sendable {
     struct SignIn: Hashable, Sendable {
         let account: String
@@ -12,9 +12,9 @@ public final class Metrics: Sendable {
         let method: String?
         let code: String
     }
-    /// How long sign-ins took, cumulative as the format wants it only when it is written.
+    /// How long sign-ins took. The buckets are added up to cumulative ones only in the output.
     struct Durations: Sendable {
-        /// Upper bounds in seconds: a click, a password, a second factor, a walk to the other device.
+        /// The upper bounds of the buckets in seconds.
         static let bounds = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600]
 
         var buckets = [Int](repeating: 0, count: Durations.bounds.count)
@@ -55,7 +55,7 @@ public final class Metrics: Sendable {
         }
     }
 
-    /// A sign-in was withdrawn.
+    /// A sign-in was cancelled.
     public func signInCancelled(_ account: String, method: String) {
         counts.withLock { $0.cancelled[SignIn(account: account, method: method), default: 0] += 1 }
     }
@@ -65,17 +65,17 @@ public final class Metrics: Sendable {
         counts.withLock { $0.failed[Failure(account: account, method: method, code: code), default: 0] += 1 }
     }
 
-    /// A request to a token endpoint was made to renew a token.
+    /// A token request was sent to refresh a token.
     public func refreshAttempted(_ account: String) {
         counts.withLock { $0.refreshes[account, default: 0] += 1 }
     }
 
-    /// It did not renew it; `code` is one of the socket API's.
+    /// A refresh failed; `code` is one of the socket API's.
     public func refreshFailed(_ account: String, code: String) {
         counts.withLock { $0.failedRefreshes[Failure(account: account, method: nil, code: code), default: 0] += 1 }
     }
 
-    /// A token was handed out. On the way of a request: a lock and a number.
+    /// A token was issued. Called within a request; takes a lock and increments a number.
     public func handedOut(_ account: String) {
         counts.withLock { counts in
             if let index = counts.issuedTokens.index(forKey: account) {
@@ -86,6 +86,6 @@ public final class Metrics: Sendable {
         }
     }
 
-    /// Everything that was counted, at one instant.
+    /// A consistent copy of all counters.
     func snapshot() -> Counts { counts.withLock { $0 } }
 }

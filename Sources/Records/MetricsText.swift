@@ -1,13 +1,13 @@
-/// The text form of metrics: Prometheus exposition format 0.0.4.
+/// The text format of the metrics: Prometheus exposition format 0.0.4.
 public struct MetricsText: Sendable {
-    /// What the media type of the text is.
+    /// The media type of the text.
     public static let mediaType = "text/plain; version=0.0.4; charset=utf-8"
 
-    /// What is not counted but asked for at the moment of writing.
+    /// Values that are determined when the text is written.
     public struct Present: Sendable {
-        /// Accounts by state: every state that there is, with its number.
+        /// The number of accounts in each state, for all states.
         public var accounts: [(state: String, count: Int)]
-        /// Sign-outs that the provider has yet to hear of, by account.
+        /// Revocations that the provider has not confirmed yet, by account.
         public var pendingRevocations: [(account: String, count: Int)]
         public var isVaultLocked: Bool
         /// Seconds since the daemon's start.
@@ -26,7 +26,7 @@ public struct MetricsText: Sendable {
         }
     }
 
-    /// Everything, as text.
+    /// All metrics as text.
     public static func text(of metrics: Metrics, _ present: Present) -> String {
         let counts = metrics.snapshot()
         var text = MetricsText()
@@ -66,7 +66,7 @@ public struct MetricsText: Sendable {
     }
 
     private mutating func present(_ present: Present) {
-        // A state is part of the name: labels are account, method and code only.
+        // The state is part of the metric's name, because labels are only account, method and code.
         for (state, count) in present.accounts {
             family("accounts_\(state)", "gauge", "Accounts whose state is \(state).")
             sample([], count)

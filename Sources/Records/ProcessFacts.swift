@@ -1,9 +1,10 @@
 internal import Glibc
 
-/// What `/proc` tells of a process. It is true of the moment of the question: a process may have become another one
-/// since it connected, or be gone.
+/// What `/proc` says about a process at this moment. Since it connected, the process may have ended or may run another
+/// program.
 public enum ProcessFacts {
-    /// The program that it runs; nil for a process that is gone or hides it. Bytes that are not UTF-8 are repaired.
+    /// The path of its executable; nil if the process has ended or its executable cannot be read. Bytes that are not
+    /// UTF-8 are replaced.
     public static func executable(of pid: Int32) -> String? {
         guard pid > 0 else { return nil }
         var buffer = [CChar](repeating: 0, count: 4_096)
@@ -11,15 +12,16 @@ public enum ProcessFacts {
         return count > 0 ? String(decoding: buffer[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self) : nil
     }
 
-    /// The systemd unit, by the control group's name.
+    /// Its systemd unit, from the name of the control group.
     public static func unit(of pid: Int32) -> String? {
         let line = text(of: pid, "cgroup")?.prefix { $0 != "\n" }
         return line?.split(separator: "/").last { $0.hasSuffix(".service") || $0.hasSuffix(".scope") }.map(String.init)
     }
 
-    /// When it started, in clock ticks since boot: with the number, this is one process and no later one.
+    /// Its start time in clock ticks since boot. Together with the process id it identifies a process uniquely.
     public static func startTime(of pid: Int32) -> UInt64? {
-        // The name, in parentheses, may hold spaces and parentheses; the fields after it are counted from the third.
+        // The second field is the name in parentheses, which may itself contain spaces and parentheses. The start time
+        // is field 22.
         guard let text = text(of: pid, "stat"), let end = text.lastIndex(of: ")") else { return nil }
         let fields = text[text.index(after: end)...].split(separator: " ")
         return fields.count > 19 ? UInt64(fields[19]) : nil

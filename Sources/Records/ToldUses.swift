@@ -1,4 +1,4 @@
-/// Which uses the audit log has told of, so that a repetition is known as one. Used by one queue.
+/// The uses that are in the audit log already, so that repetitions are counted instead. Used on one queue only.
 struct ToldUses: Sendable {
     private struct Entry: Hashable {
         let program: CallerIdentity.Program
@@ -8,13 +8,13 @@ struct ToldUses: Sendable {
     private var told: Set<Entry> = []
     private let maxSize: Int
 
-    /// - Parameter maxSize: uses that are remembered. Beyond it those of processes that have ended are forgotten, then
-    ///   all: a program would be told of as if for the first time, and nothing would be lost.
+    /// - Parameter maxSize: how many uses are remembered. Beyond it those of ended processes are forgotten, and if that
+    ///   is not enough, all. A forgotten use is written again as if it were the first; nothing is lost.
     init(maxSize: Int = 4_096) {
         self.maxSize = maxSize
     }
 
-    /// True the first time that this program did this.
+    /// True the first time for this program and use.
     mutating func insert(_ use: AuditUse, of program: CallerIdentity.Program) -> Bool {
         if told.count >= maxSize { forget() }
         return told.insert(Entry(program: program, use: use)).inserted

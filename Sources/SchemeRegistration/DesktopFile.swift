@@ -1,9 +1,9 @@
-/// A `.desktop` file as it is read (Desktop Entry Specification 1.5): the keys of its first group, and which program its
-/// `Exec` starts. Lenient: what desktops start is what counts, not what a validator would say.
+/// A parsed `.desktop` file (Desktop Entry Specification 1.5): the keys of its first group, and the program that its
+/// `Exec` starts. The parser is lenient, as desktops are.
 public struct DesktopFile: Sendable {
     private let values: [String: String]
 
-    /// Reads the group `[Desktop Entry]`; without one, there are no keys.
+    /// Reads the group `[Desktop Entry]`. Without it there are no keys.
     public init(reading text: String) {
         var values: [String: String] = [:]
         var isEntry = false
@@ -18,31 +18,31 @@ public struct DesktopFile: Sendable {
         self.values = values
     }
 
-    /// A key's value as it is written.
+    /// A key's value as written.
     public subscript(key: String) -> String? { values[key] }
 
-    /// What `Exec` starts, field codes as they are; nil where it is missing or its quotes do not end.
+    /// The words of `Exec`, with field codes unchanged; nil if it is missing or a quote is not closed.
     public var arguments: [String]? { values["Exec"].flatMap { DesktopFile.arguments(of: DesktopFile.unescaped($0)) } }
 
-    /// The schemes that the file says it is for.
+    /// The schemes that the file declares to handle.
     public var schemes: [String] {
         (values["MimeType"] ?? "").split(separator: ";").compactMap { type in
             type.hasPrefix(DesktopFile.typePrefix) ? String(type.dropFirst(DesktopFile.typePrefix.count)) : nil
         }
     }
 
-    /// What the type of a scheme's links begins with.
+    /// The prefix of the MIME type for a scheme's links.
     static let typePrefix = "x-scheme-handler/"
 
-    /// By bytes: to a string, a carriage return and a line feed are one character.
+    /// Splits bytes, because Swift treats a carriage return and a line feed as one character.
     static func lines(of text: String) -> [Substring] {
         text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map { Substring($0) }
     }
 
-    // Scalar by scalar: to a string, a quote with an accent behind it would be another character, and to a desktop it is
-    // a quote.
+    // The functions below go through Unicode scalars: Swift treats a quote and a combining accent as one character, but
+    // for a desktop it is a quote.
 
-    /// `\s`, `\n`, `\t`, `\r` and `\\`, which any value may have.
+    /// Replaces the escapes `\s`, `\n`, `\t`, `\r` and `\\`, which are allowed in every value.
     private static func unescaped(_ value: String) -> String.UnicodeScalarView {
         var text = String.UnicodeScalarView()
         var rest = value.unicodeScalars[...]
@@ -63,7 +63,7 @@ public struct DesktopFile: Sendable {
         return text
     }
 
-    /// Words between spaces; inside of double quotes a backslash makes the next character plain.
+    /// Splits at spaces. Inside double quotes a backslash makes the next character literal.
     private static func arguments(of text: String.UnicodeScalarView) -> [String]? {
         var words: [String] = []
         var word: String.UnicodeScalarView?

@@ -1,23 +1,23 @@
-/// Where desktops keep their files (XDG Base Directory 0.8, and the two specifications on MIME types and menus).
+/// The directories of desktop files (XDG Base Directory 0.8, and the specifications of MIME applications and menus).
 public struct DesktopPlaces: Equatable, Sendable {
-    /// `$XDG_DATA_HOME/applications`: the person's own `.desktop` files.
+    /// `$XDG_DATA_HOME/applications`: the user's own `.desktop` files.
     public let applications: String
-    /// Directories with `.desktop` files, the person's own first.
+    /// Directories with `.desktop` files, the user's own first.
     public let allApplications: [String]
-    /// `mimeapps.list` files that are the person's, the one that counts most first; they need not exist.
+    /// The user's `mimeapps.list` files, highest priority first. They need not exist.
     public let ownLists: [String]
-    /// All that may say who is asked first, the one that counts most first.
+    /// All `mimeapps.list` files, highest priority first.
     public let allLists: [String]
-    /// `$XDG_CONFIG_HOME/mimeapps.list`: where a person's choice is written.
+    /// `$XDG_CONFIG_HOME/mimeapps.list`, to which a user's choice is written.
     public var mainList: String { main }
 
     private let main: String
 
-    /// - Parameter environment: a variable's value, nil or empty if it is not set.
-    /// - Returns: nil if there is neither a home directory nor what would stand for it.
+    /// - Parameter environment: returns a variable's value; nil or empty if it is not set.
+    /// - Returns: nil if neither a home directory nor the XDG variables are set.
     public init?(environment: (String) -> String?) {
         func directory(_ name: String, _ usual: String) -> String? {
-            // A relative path is to be ignored.
+            // The specification says that a relative path is ignored.
             if let path = environment(name), path.hasPrefix("/") { return path }
             return environment("HOME").flatMap { $0.hasPrefix("/") ? "\($0)/\(usual)" : nil }
         }

@@ -1,12 +1,12 @@
 internal import Glibc
 
-/// The few things done to the desktop's files. A file is replaced whole or not at all, and a link to one (as people who
-/// keep their settings in a repository have) stays a link.
+/// Reads and writes the desktop's files. A file is replaced as a whole by rename, so it is never half written. A
+/// symbolic link is kept and its target replaced, because some users keep their settings in a repository.
 enum FileStore {
-    /// Longer ones are no files of desktops.
+    /// The maximum size in bytes. Larger files are not read.
     private static let maxSize = 1 << 20
 
-    /// The text; nil if it cannot be had whole, or is no UTF-8.
+    /// The text of a file; nil if it cannot be read, is too large or is not UTF-8.
     static func text(of path: String) -> String? {
         let file = unsafe open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard file >= 0 else { return nil }
@@ -27,7 +27,7 @@ enum FileStore {
         return bytes.count > maxSize ? nil : String(validating: bytes, as: UTF8.self)
     }
 
-    /// The names in a directory; none if there is none.
+    /// The names in a directory; empty if it cannot be read.
     static func names(in path: String) -> [String] {
         guard let directory = unsafe opendir(path) else { return [] }
         defer { unsafe closedir(directory) }
@@ -44,7 +44,7 @@ enum FileStore {
     /// Everything before the last `/`.
     static func directory(of path: String) -> String { String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]) }
 
-    /// Makes a directory and those above it, closed to others, as the base directory specification asks.
+    /// Creates a directory and its parents with mode 0700, as the base directory specification asks.
     static func makeDirectory(_ path: String) throws(SchemeRegistry.Failure) {
         var status = stat()
         guard !path.isEmpty, unsafe stat(path, &status) != 0 else { return }
@@ -95,7 +95,7 @@ enum FileStore {
         return unsafe lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
     }
 
-    /// Where a link leads; the path itself if it is none.
+    /// The target of a symbolic link; otherwise the path itself.
     private static func target(of path: String) -> String {
         guard let found = unsafe realpath(path, nil) else { return path }
         defer { unsafe free(found) }

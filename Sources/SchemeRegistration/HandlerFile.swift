@@ -1,15 +1,15 @@
 public import HTTPMessages
 
-/// The `.desktop` file that makes this program a scheme's handler. The URL arrives as one argument, verbatim: `%u` stands
-/// without quotes, the program's path is absolute, and no shell is anywhere (threat rows SC-03, SC-09).
+/// The `.desktop` file that makes this program a scheme's handler. The URL is passed as one argument, unchanged: `%u`
+/// is not quoted, the program's path is absolute, and no shell is involved.
 public struct HandlerFile: Equatable, Sendable {
-    /// Whose links it takes.
+    /// The scheme whose links it handles.
     public let scheme: URLScheme
     /// The absolute path of `ringback`.
     public let program: String
-    /// The account that it was made for; nil if it was made for none in particular.
+    /// The account that it was registered for; nil for none in particular.
     public let account: String?
-    /// Who had the scheme before, as far as there was somebody.
+    /// The handler before the registration, if there was one.
     public let former: String?
 
     public init(scheme: URLScheme, program: String, account: String? = nil, former: String? = nil) {
@@ -25,7 +25,7 @@ public struct HandlerFile: Equatable, Sendable {
     /// The name of a scheme's file.
     public static func name(for scheme: URLScheme) -> String { "ringback-\(scheme).desktop" }
 
-    /// What says that a file is ours, and what may be replaced and removed again.
+    /// Keys that mark a file as ours, so that it may be replaced and removed.
     private enum Key {
         static let scheme = "X-Ringback-Scheme"
         static let account = "X-Ringback-Account"
@@ -50,7 +50,7 @@ public struct HandlerFile: Equatable, Sendable {
 
     private func name(inMenus account: String?) -> String { account.map { "Ringback (\($0))" } ?? "Ringback" }
 
-    /// Reads a file; nil if it is not one of ours.
+    /// Reads a file; nil if it was not written by us.
     public init?(reading text: String) {
         let file = DesktopFile(reading: text)
         guard let scheme = file[Key.scheme].flatMap({ try? URLScheme(parsing: $0) }),
@@ -61,16 +61,17 @@ public struct HandlerFile: Equatable, Sendable {
             former: file[Key.former])
     }
 
-    /// True if desktops that do not read the specification's quotes (xdg-utils' own opener) start the program too.
+    /// True if the path needs no quotes. Some openers, for example that of xdg-utils, do not support the
+    /// specification's quotes.
     public static func isPlain(_ path: String) -> Bool { quoted(path) == path }
 
-    /// The program as the specification wants it in `Exec`: quoted where a character is reserved, `\` before those that
-    /// mean something inside of quotes, `%` doubled; then escaped like any value.
+    /// The program's path in the syntax of `Exec`: in quotes if it contains a reserved character, with `\` before
+    /// characters that are special inside quotes, and `%` doubled; then escaped like every value.
     static func quoted(_ path: String) -> String {
         let reserved = " \t\n\r\"'\\><~|&;$*?#()`".unicodeScalars
         var inner = String.UnicodeScalarView()
         var isPlain = true
-        // Scalar by scalar: see DesktopFile.
+        // By Unicode scalars, see DesktopFile.
         for scalar in path.unicodeScalars {
             if "\"`$\\".unicodeScalars.contains(scalar) { inner.append("\\") }
             if scalar == "%" { inner.append("%") }
@@ -80,7 +81,7 @@ public struct HandlerFile: Equatable, Sendable {
         return escaped(isPlain ? String(inner) : "\"\(String(inner))\"")
     }
 
-    /// A value as any key has it.
+    /// The text with the escapes of a value.
     private static func escaped(_ text: String) -> String {
         var value = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {
@@ -95,7 +96,7 @@ public struct HandlerFile: Equatable, Sendable {
         return String(value)
     }
 
-    /// A path of `Exec`, where `%%` is a percent sign.
+    /// A word of `Exec` as a path: `%%` is a percent sign.
     private static func path(_ argument: String) -> String {
         var path = String.UnicodeScalarView()
         var rest = argument.unicodeScalars[...]

@@ -1,36 +1,36 @@
 public import HTTPMessages
 
-/// Which handler the files name for a scheme, by the order of the specification: what `xdg-mime query default` says,
-/// where that program is not installed. Only files are looked at: what a desktop really does, a link shows.
+/// Finds the handler of a scheme in the files, in the order of the specification, as `xdg-mime query default` does. A
+/// desktop may behave differently; only opening a link shows that.
 public struct HandlerSearch: Sendable {
-    /// A handler that exists.
+    /// A handler whose file exists.
     public struct Handler: Equatable, Sendable {
         /// The desktop file id.
         public let name: String
-        /// Where its file is.
+        /// The path of its file.
         public let path: String
-        /// What it starts; nil if its `Exec` cannot be read.
+        /// The program that it starts; nil if its `Exec` cannot be parsed.
         public let program: String?
-        /// The scheme's file of this program, if it is one.
+        /// Its content if it is a handler file of Ringback.
         public let ours: HandlerFile?
     }
 
     private let places: DesktopPlaces
     private let read: @Sendable (String) -> String?
 
-    /// - Parameter read: a file's text; nil if it cannot be had.
+    /// - Parameter read: returns a file's text; nil if it cannot be read.
     public init(places: DesktopPlaces, read: @escaping @Sendable (String) -> String?) {
         self.places = places
         self.read = read
     }
 
-    /// The handler that is asked first.
+    /// The handler with the highest priority.
     public func handler(of scheme: URLScheme) -> Handler? {
         for list in places.allLists {
             let names = read(list).flatMap { MimeAppsList($0).defaults(for: scheme) } ?? []
             if let found = names.lazy.compactMap({ handler(named: $0) }).first { return found }
         }
-        // Without a default, any that says it is for the scheme: what the desktop database gathered.
+        // Without a default, the first handler in the desktop database that declares the scheme.
         for directory in places.allApplications {
             let names = read("\(directory)/mimeinfo.cache").flatMap { HandlerSearch.cached(scheme, in: $0) } ?? []
             if let found = names.lazy.compactMap({ handler(named: $0) }).first { return found }
@@ -38,7 +38,7 @@ public struct HandlerSearch: Sendable {
         return nil
     }
 
-    /// The handler of a desktop file id. In an id, `-` may stand for a directory's `/`.
+    /// The handler with a desktop file id. In an id, a directory's `/` is written as `-`.
     public func handler(named name: String) -> Handler? {
         guard !name.contains("/"), name.hasSuffix(".desktop") else { return nil }
         var spellings = [name]

@@ -1,7 +1,7 @@
 public import HTTPMessages
 
-/// A `mimeapps.list` (Association between MIME types and applications 1.0): who is asked first for a type. Everything
-/// that is not the one line of a change stays as it was, byte for byte: the file is the person's.
+/// A `mimeapps.list` (Association between MIME types and applications 1.0): the default handlers of each type. A change
+/// touches only the one line; everything else stays byte for byte as the user wrote it.
 public struct MimeAppsList: Equatable, Sendable {
     /// The file's text.
     public private(set) var text: String
@@ -10,14 +10,14 @@ public struct MimeAppsList: Equatable, Sendable {
 
     public init(_ text: String) { self.text = text }
 
-    /// The handlers of a scheme's links, first the one that is asked first; nil if the file says nothing of them.
+    /// The handlers of a scheme's links, highest priority first; nil if the file has no line for the scheme.
     public func defaults(for scheme: URLScheme) -> [String]? { defaults(ofType: DesktopFile.typePrefix + scheme.name) }
 
     func defaults(ofType type: String) -> [String]? {
         place(ofType: type).line.map { MimeAppsList.values(lines[$0]) }
     }
 
-    /// Puts a handler before those that are there.
+    /// Puts a handler before the existing ones.
     public mutating func prefer(_ handler: String, for scheme: URLScheme) {
         let type = DesktopFile.typePrefix + scheme.name
         let (line, end) = place(ofType: type)
@@ -28,7 +28,7 @@ public struct MimeAppsList: Equatable, Sendable {
         } else if let end {
             lines.insert(MimeAppsList.line(type, [handler]), at: end)
         } else {
-            // The text's end is an empty line after the last line's end.
+            // The text ends with a line feed, so the last element is empty.
             while lines.last == "" { lines.removeLast() }
             if !lines.isEmpty { lines.append("") }
             lines += [MimeAppsList.group, MimeAppsList.line(type, [handler]), ""]
@@ -36,7 +36,7 @@ public struct MimeAppsList: Equatable, Sendable {
         text = lines.joined(separator: "\n")
     }
 
-    /// Takes a handler away; the others move up. A line without any goes, and a group that was left empty by it.
+    /// Removes a handler. A line without handlers is removed, and a group that becomes empty by that too.
     public mutating func remove(_ handler: String, for scheme: URLScheme) {
         let type = DesktopFile.typePrefix + scheme.name
         guard let line = place(ofType: type).line else { return }
@@ -53,14 +53,15 @@ public struct MimeAppsList: Equatable, Sendable {
         text = lines.joined(separator: "\n")
     }
 
-    /// True if nothing is in it that a person could miss.
+    /// True if the text has only white space, so that the file can be deleted.
     public var isBlank: Bool { text.utf8.allSatisfy { $0 == 0x20 || $0 == 0x0A || $0 == 0x0D || $0 == 0x09 } }
 
     // MARK: Lines
 
     private var lines: [String] { DesktopFile.lines(of: text).map(String.init) }
 
-    /// The line of a type in the group of defaults, and where a new one would stand; nil without the group.
+    /// The index of a type's line in the group of defaults, and the index at which a new one is inserted; nil without
+    /// the group.
     private func place(ofType type: String) -> (line: Int?, end: Int?) {
         var isDefaults = false
         var end: Int?
@@ -70,7 +71,7 @@ public struct MimeAppsList: Equatable, Sendable {
                 if isDefaults { end = end ?? number + 1 }
             } else if isDefaults {
                 if line.hasPrefix(type + "=") { return (number, end) }
-                // Behind the group's last line that says something.
+                // After the group's last line with a value.
                 if line.contains("=") { end = number + 1 }
             }
         }
@@ -89,7 +90,8 @@ public struct MimeAppsList: Equatable, Sendable {
 
     private static func removeGroup(endingBefore line: Int, in lines: inout [String]) {
         guard line > 0, lines[line - 1].hasPrefix(group) else { return }
-        // Another group or nothing must follow: what else is in the group stays, and the group with it.
+        // The group is removed only if another group or the end follows. Otherwise it still has lines, for example
+        // comments.
         guard let next = lines[line...].first(where: { !$0.isEmpty }) else {
             lines.removeSubrange((line - 1)...)
             while lines.last == "" { lines.removeLast() }

@@ -1,24 +1,24 @@
 internal import Glibc
 public import HTTPMessages
 
-/// The scheme handlers of this person: files that are written, restored and listed. Nothing is taken from another
-/// program for good: who was asked before stays behind us in the list, and is asked again when we go.
+/// Registers and removes scheme handlers of this user, and lists them. The former handler stays in the list after ours,
+/// so it has priority again after `unregister`.
 public struct SchemeRegistry: Sendable {
-    /// What a registration has done.
+    /// The result of a registration.
     public struct Registration: Equatable, Sendable {
         public let file: HandlerFile
         public let path: String
-        /// True if the file was there already, as it is now.
+        /// True if the same file existed already.
         public let isRepeated: Bool
     }
 
-    /// Why something was not done: a sentence with what to do next.
+    /// Why a change was not made; the reason says what to do.
     public struct Failure: Error, Equatable, Sendable {
         public let reason: String
     }
 
     public let places: DesktopPlaces
-    /// Runs a program to its end, bounded; nil if it cannot be started.
+    /// Runs a program with a timeout and returns its exit status; nil if it cannot be started.
     private let run: @Sendable ([String]) -> Int32?
 
     public init(places: DesktopPlaces, run: @escaping @Sendable ([String]) -> Int32?) {
@@ -26,20 +26,20 @@ public struct SchemeRegistry: Sendable {
         self.run = run
     }
 
-    /// What the files say.
+    /// Searches for handlers in the files.
     public var search: HandlerSearch { HandlerSearch(places: places, read: FileStore.text) }
 
-    /// The schemes that were registered, by name.
+    /// The registered schemes, sorted by name.
     public var registered: [HandlerFile] {
         FileStore.names(in: places.applications).filter { $0.hasPrefix("ringback-") && $0.hasSuffix(".desktop") }
             .compactMap { FileStore.text(of: "\(places.applications)/\($0)") }.compactMap { HandlerFile(reading: $0) }
             .sorted { $0.scheme < $1.scheme }
     }
 
-    /// Makes `program` the handler of a scheme.
+    /// Makes `program` the handler of a scheme. Throws ``Failure`` if a file cannot be read or written.
     ///
     /// - Parameters:
-    ///   - former: the handler that the desktop would have started until now, to be told and remembered.
+    ///   - former: the handler that the desktop has used until now. It is recorded in our file.
     ///   - isForced: replaces a file of the same name that we did not write.
     public func register(
         _ scheme: URLScheme, program: String, account: String?, former: String?, isForced: Bool = false
@@ -52,7 +52,7 @@ public struct SchemeRegistry: Sendable {
                 reason: "\(path) is there, and was not written by ringback. Look at it; --force replaces it.")
         }
         let name = HandlerFile.name(for: scheme)
-        // Registering twice must not make us our own predecessor.
+        // If the scheme is registered again, our own file must not be recorded as the former handler.
         let before = former == name ? own?.former : former ?? own?.former
         let file = HandlerFile(scheme: scheme, program: program, account: account ?? own?.account, former: before)
         try FileStore.makeDirectory(places.applications)
@@ -62,9 +62,9 @@ public struct SchemeRegistry: Sendable {
         return Registration(file: file, path: path, isRepeated: known == file.text)
     }
 
-    /// Takes our handler of a scheme away.
+    /// Removes our handler of a scheme.
     ///
-    /// - Returns: what was registered; nil if nothing was.
+    /// - Returns: what was registered; nil if nothing was. Throws ``Failure``.
     public func unregister(_ scheme: URLScheme) throws(Failure) -> HandlerFile? {
         let path = path(of: scheme)
         let known = FileStore.text(of: path)
@@ -82,12 +82,12 @@ public struct SchemeRegistry: Sendable {
 
     private func path(of scheme: URLScheme) -> String { "\(places.applications)/\(HandlerFile.name(for: scheme))" }
 
-    /// The main list, and those others of the person's that say something of the scheme: a desktop's own list goes
-    /// before the main one.
+    /// Changes the main list and the user's other lists that have a line for the scheme: a desktop's own list has
+    /// priority over the main one.
     private func change(listsFor scheme: URLScheme, _ body: (inout MimeAppsList) -> Void) throws(Failure) {
         for path in places.ownLists {
             let text = FileStore.text(of: path)
-            // What cannot be read must not be taken for nothing, and written over.
+            // A file that exists but cannot be read must not be overwritten.
             guard text != nil || !FileStore.exists(path) else {
                 guard path == places.mainList else { continue }
                 throw Failure(reason: "\(path) cannot be read as UTF-8 text of at most 1 MiB. It is left as it is.")
@@ -105,6 +105,7 @@ public struct SchemeRegistry: Sendable {
         }
     }
 
-    /// Desktops that look for a type in the database find it; where the program is missing, the default still counts.
+    /// Updates the desktop database, in which desktops look for types. Without the program the default in the list
+    /// still works.
     private func updateDatabase() { _ = run(["update-desktop-database", "-q", places.applications]) }
 }

@@ -5,11 +5,12 @@
 /// Bytes that must not be seen: a token, a verifier, a client secret.
 ///
 /// A secret prints, reflects and interpolates as `<secret>`, compares in constant time, and its bytes are zeroed when
-/// the last copy goes. The only ways out are ``revealed()`` and ``withBytes(_:)``: grep for them to see every exit.
+/// the last copy is released. The bytes can be read only through ``revealed()``, ``revealedBytes()`` and
+/// ``withBytes(_:)``, so that a search for these names finds every place that uses them.
 public struct Secret: Sendable {
     private let storage: Storage
 
-    /// Copies the bytes. The source is the caller's to erase.
+    /// Copies the bytes. The caller has to erase the source.
     public init(bytes: some Collection<UInt8>) {
         storage = Storage(bytes)
     }
@@ -22,29 +23,30 @@ public struct Secret: Sendable {
     /// The number of bytes.
     public var count: Int { storage.count }
 
-    /// True if there is nothing to hide.
+    /// True if there are no bytes.
     public var isEmpty: Bool { storage.count == 0 }
 
-    /// Lends the bytes for the time of a call.
+    /// Calls `body` with the bytes, which are valid only during the call. Throws what `body` throws.
     public func withBytes<Result, Failure: Error>(
         _ body: (RawSpan) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        // A copy of the pointer, not of the bytes: the optimizer of Swift 6.3 crashes on a span of a class's property.
+        // This copies the pointer, not the bytes. The optimizer of Swift 6.3 crashes on a span of a class's property.
         let buffer = unsafe storage.buffer
         return try withExtendedLifetime(storage) { () throws(Failure) in try body(unsafe buffer.bytes) }
     }
 
-    /// The secret as text, for the one line that must send it. Invalid UTF-8 is repaired.
+    /// The secret as text, for the code that sends or stores it. Invalid UTF-8 is replaced by U+FFFD.
     public func revealed() -> String {
         unsafe String(decoding: storage.buffer, as: UTF8.self)
     }
 
-    /// The secret as bytes, for the one line that must send it.
+    /// The secret as bytes, for the code that sends or stores it.
     public func revealedBytes() -> [UInt8] {
         unsafe [UInt8](storage.buffer)
     }
 
-    /// Owns the bytes. Immutable after creation, so sharing it is safe.
+    /// Owns the bytes and zeroes them when it is destroyed. Immutable after creation, so sharing it between threads is
+    /// safe.
     @safe private final class Storage: @unchecked Sendable {
         let buffer: UnsafeMutableRawBufferPointer
         var count: Int { unsafe buffer.count }
@@ -64,7 +66,7 @@ public struct Secret: Sendable {
 }
 
 extension Secret: Hashable {
-    /// Takes the same time wherever the first difference lies.
+    /// Compares in constant time for secrets of equal length. Only the length can be learned from the duration.
     public static func == (left: Secret, right: Secret) -> Bool {
         guard left.count == right.count else { return false }
         return left.withBytes { mine in
@@ -88,6 +90,6 @@ extension Secret: Hashable {
 extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     public var description: String { "<secret>" }
     public var debugDescription: String { "<secret>" }
-    /// Reflection prints private fields: this one has none to show.
+    /// Without this, reflection would print the private storage.
     public var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -1,6 +1,6 @@
 public import Secrets
 
-/// Keeps sessions for the life of the process, and writes nothing anywhere.
+/// Keeps sessions in memory only, until the process ends.
 public actor MemoryVault: Vault {
     private var texts: [VaultSlot: Secret] = [:]
     private var announced: Set<VaultSlot> = []

@@ -1,26 +1,26 @@
-// The one form of what rests on disk, sealed sessions and the vault's key alike:
+// The format of all sealed files, of sessions as well as of the vault's key:
 //
 //     bytes  0 to  7   "ringback"
-//            8         what it is: 'S' a session, 'R' a client registration, 'K' the vault's key
+//            8         kind: 'S' session, 'R' client registration, 'P' known users, 'K' the vault's key
 //            9         format version, 1
-//           10 to 25   which key sealed it: its check value
+//           10 to 25   check value of the key that sealed it
 //           26 to 29   length of the header, big-endian
-//           30 ...     header: a JSON object in clear
+//           30 ...     header: a JSON object, not encrypted
 //           then       nonce (12), ciphertext, tag (16): AES-256-GCM to the end of the file
 //
-// Everything before the nonce is authenticated but the check value. That one only tells "another key" from "damaged"
-// where opening fails; it is not trusted for anything, so a bit that flips there costs nothing.
+// Everything before the nonce except the check value is authenticated. The check value only distinguishes "another key"
+// from "damaged" after decryption has failed, and is not trusted otherwise.
 
 internal import Cryptography
 internal import Secrets
 internal import StrictJSON
 
-/// A key with the value by which its files are known.
+/// A key and the check value by which its files are recognized.
 struct SealingKey: Sendable {
     static let checkLength = 16
 
     let secret: Secret
-    /// Tells nothing about the key but whether another one is the same.
+    /// Identifies the key without revealing it: equal keys have equal check values.
     let check: [UInt8]
 
     init(_ secret: Secret) throws(CryptographyError) {
@@ -35,7 +35,7 @@ struct SealingKey: Sendable {
     }
 }
 
-/// What one file holds, and the way to bytes and back.
+/// The content of one sealed file, and its encoding.
 struct SealedFile: Sendable, Equatable {
     enum Kind: UInt8 {
         case session = 0x53
@@ -44,18 +44,18 @@ struct SealedFile: Sendable, Equatable {
         case vaultKey = 0x4B
     }
 
-    /// What reading bytes ends with.
+    /// The result of reading a sealed file.
     enum Reading: Equatable {
         case file(SealedFile)
-        /// Written by a version of the format that we do not know.
+        /// Written in a newer version of the format.
         case newer(version: Int)
-        /// Sealed with another key, as far as one can tell.
+        /// Sealed with another key, according to the check value.
         case foreign
-        /// No key opens it.
+        /// The content was changed or is malformed.
         case damaged(reason: String)
     }
 
-    /// What a reader of any version finds before a key is needed. Nothing of it is authentic yet.
+    /// The parts that can be read without the key. None of them is authenticated yet.
     struct Parts: Equatable {
         var check: [UInt8]
         /// The JSON text.
@@ -64,7 +64,7 @@ struct SealedFile: Sendable, Equatable {
         var box: ArraySlice<UInt8>
     }
 
-    /// Bytes of a text.
+    /// The maximum size of the sealed text in bytes.
     static let maximumText = 1 << 20
     static let maximumHeader = 1 << 16
     static let maximumSize = prologue + maximumHeader + SealedBox.overhead + maximumText
@@ -73,13 +73,13 @@ struct SealedFile: Sendable, Equatable {
     private static let magic = Array("ringback".utf8)
     static let checkEnd = 26
     private static let prologue = 30
-    /// Every version that was ever released stays here.
+    /// Readers of released versions are never removed.
     private static let readers: [UInt8: @Sendable ([UInt8]) -> Parts?] = [1: readVersion1]
 
     var header: JSONObject
     var text: Secret
 
-    /// The file's content.
+    /// The content of the file, sealed with the key.
     func sealed(_ kind: Kind, with key: SealingKey) throws(CryptographyError) -> [UInt8] {
         let json = JSON.object(header).serialized()
         let length = SealedFile.bigEndian(json.count)
@@ -88,7 +88,7 @@ struct SealedFile: Sendable, Equatable {
         return start + key.check + length + json + box
     }
 
-    /// Throws only if libcrypto cannot work, which says nothing of the file.
+    /// Reads a file. Throws only if libcrypto fails, which says nothing about the file.
     static func read(_ bytes: [UInt8], _ kind: Kind, key: SealingKey) throws(CryptographyError) -> Reading {
         let parts: Parts
         switch split(bytes, kind) {
@@ -105,7 +105,7 @@ struct SealedFile: Sendable, Equatable {
         return .file(SealedFile(header: header, text: text))
     }
 
-    /// Which key is said to have sealed the bytes; nil if they are no sealed file.
+    /// The check value in the bytes; nil if they are no sealed file.
     static func check(of bytes: [UInt8]) -> ArraySlice<UInt8>? {
         guard bytes.starts(with: magic), bytes.count >= checkEnd else { return nil }
         return bytes[10..<checkEnd]
@@ -116,7 +116,7 @@ struct SealedFile: Sendable, Equatable {
         case damaged(reason: String)
     }
 
-    /// The parts of a file, without a key.
+    /// Splits a file into its parts, without a key.
     static func split(_ bytes: [UInt8], _ kind: Kind) -> Result<Parts, Misfit> {
         guard bytes.count >= 10 else { return .failure(.damaged(reason: "it is too short")) }
         guard bytes.starts(with: magic), bytes[8] == kind.rawValue else {

@@ -1,23 +1,24 @@
-// The vault's key changes hands in steps: its source makes a new wrapping key, `vault.key` names it, the old one goes. A
-// note in the state directory says which two keys they are, from before the first step to after the last, so that what
-// a killed process leaves in a source does not rest there for good. No other key is ever touched: a source holds those
-// of other vaults as well (another state directory, another machine's), and nobody can tell whose one is.
+// Changing the vault's key takes three steps: the new source makes a wrapping key, `vault.key` is replaced, the old
+// wrapping key is removed. A note in the state directory names both keys from before the first step until after the
+// last. If the process is killed in between, the next start finds the note and removes the key that is not used. Other
+// keys in the source are never touched: they may belong to other vaults (another state directory or machine).
 //
-// The note's name ends in its own inode number. A copy of it is another file: it was restored from a backup, or belongs
-// to a second vault, and what has become of its keys since is not known here. It is dropped, and the keys stay.
+// The note's file name ends in its own inode number. A copy of the file has another inode: it comes from a backup or
+// belongs to a copied state directory, and its keys may be in use elsewhere. Such a note is deleted, and its keys are
+// kept.
 
 internal import StrictJSON
 
-/// The note: the key that is made for a vault, and the one that it takes the place of.
+/// The note about a key change: the new key, and the one that it replaces.
 struct KeyChange: Sendable {
     static let name = "vault.key.change"
     private static let maximumSize = 2 * SealedFile.maximumHeader
 
-    /// Without parameters, which only the source knows.
+    /// Without the source's parameters, which are not known yet.
     let made: VaultKeyFile
     let replaced: VaultKeyFile?
 
-    /// Writes it durably; gives its name.
+    /// Writes the note durably. Returns its file name.
     func write(in directory: SyncedDirectory) throws(FileFailure) -> String {
         var note = JSONObject([JSONObject.Member("made", .object(made.header))])
         if let replaced { note.members.append(JSONObject.Member("replaced", .object(replaced.header))) }
@@ -30,7 +31,7 @@ struct KeyChange: Sendable {
 
     static func isNote(_ name: String) -> Bool { name.hasPrefix(KeyChange.name) }
 
-    /// Nil for what was copied, was killed before it had its number, or is no such note.
+    /// Reads a note. Nil if it is a copy, was not renamed yet when the process was killed, or is malformed.
     init?(_ name: String, in directory: SyncedDirectory) {
         guard name == "\(KeyChange.name)-\(directory.inode(name))",
             let bytes = try? directory.readPrivate(name, atMost: KeyChange.maximumSize),
@@ -51,34 +52,35 @@ struct KeyChange: Sendable {
         self.replaced = replaced
     }
 
-    /// The key that nobody needs, given the one that `vault.key` names. Nil where that is neither of the two: something
-    /// else has happened since, and both may be in use.
+    /// The key that is no longer used, if `vault.key` names the other one. Nil if it names a third key: something else
+    /// has happened since, and both keys may be in use.
     ///
-    /// - Parameter isMadeHere: the named key is the first one of a later start in this directory. Without that an
-    ///   unfinished first start says nothing: `vault.key` may have been replaced by another vault's after the first start
-    ///   had sealed sessions, and comes back with them.
+    /// - Parameter isMadeHere: true if another note says that the named key was made in this directory by a later first
+    ///   start. Without that, the note of an unfinished first start proves nothing: the named key may come from another
+    ///   vault that replaced this one's after sessions were sealed, and the first key may be restored together with
+    ///   them.
     func orphan(beside named: VaultKeyFile, isMadeHere: Bool) -> VaultKeyFile? {
         if named.keyID == made.keyID { return replaced }
         guard let replaced else { return isMadeHere ? made : nil }
         return named.keyID == replaced.keyID ? made : nil
     }
 
-    /// True if it tells of the making of this key as the first of all.
+    /// True if this note is about making this key as the vault's first one.
     func isFirst(_ named: VaultKeyFile) -> Bool { replaced == nil && made.keyID == named.keyID }
 }
 
 extension SealedFileVault {
-    /// Ends what a killed process had begun. `named` is what `vault.key` says, now that it has been opened.
+    /// Finishes key changes that were interrupted. `named` is the content of `vault.key`, which has been opened.
     func finishKeyChanges(_ directory: SyncedDirectory, _ named: VaultKeyFile) async {
         guard let names = try? directory.names().filter(KeyChange.isNote) else { return }
         let notes = names.map { (name: $0, change: KeyChange($0, in: directory)) }
         let isMadeHere = notes.contains { $0.change?.isFirst(named) == true }
         var isFinished = true
-        // The note of the named key last: the others are judged by it.
+        // The note of the named key is handled last, because the others are judged by it.
         for last in [false, true] {
             for (name, change) in notes where (change?.isFirst(named) == true) == last {
                 if let orphan = change?.orphan(beside: named, isMadeHere: isMadeHere) {
-                    // A source that is not there now may be at the next start.
+                    // If the source is not available now, the next start tries again.
                     guard let source = source(orphan.source),
                         await source.remove(orphan.keyID, parameters: orphan.parameters)
                     else {

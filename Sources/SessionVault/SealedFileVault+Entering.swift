@@ -1,8 +1,8 @@
 internal import Cryptography
 
 extension SealedFileVault {
-    /// Opens with a key that is certainly the one of `vault.key`: looks once at what is there, and cleans up after a
-    /// process that was killed.
+    /// Opens the vault with a key that was verified against `vault.key`. Checks the sealed files and cleans up after a
+    /// killed process.
     func enter(_ directory: SyncedDirectory, _ keyFile: VaultKeyFile, _ key: SealingKey) async throws(VaultError) {
         let opened = try onDisk { () throws(FileFailure) in
             try directory.subdirectory(Self.folder, isMade: true)
@@ -18,7 +18,7 @@ extension SealedFileVault {
             guard let live = SlotFiles.live(ofNext: name) else { continue }
             finishStore(live, next: name, folder, key)
         }
-        // What a killed process had named may not be safe from a power cut yet; from here on it is told of.
+        // A rename by a killed process may not be durable yet. From now on its result is used, so sync it.
         try? folder.sync()
         let last = names.compactMap(SlotFiles.retiredNumber).max() ?? 0
         state = .open(OpenVault(key: key, directory: folder, keyFile: keyFile, nextRetired: last + 1))
@@ -26,7 +26,8 @@ extension SealedFileVault {
         await finishKeyChanges(directory, keyFile)
     }
 
-    /// A `vault.key` that opens none of the files is the wrong one, and new sessions under it would make it worse.
+    /// If the key of `vault.key` opens none of the files, it is the wrong one. Throws `locked`, because storing new
+    /// sessions under it would make recovery harder.
     private func refuseForeign(
         _ names: [String], _ folder: SyncedDirectory, _ key: SealingKey
     ) throws(VaultError) {
@@ -36,7 +37,7 @@ extension SealedFileVault {
                 let check = SealedFile.check(of: start)
             else { continue }
             if check.elementsEqual(key.check) { return }
-            // The check value is not authentic, and may be all that is wrong with it.
+            // The check value is not authenticated and may be the only damaged part.
             if let bytes = try? folder.read(name, atMost: SealedFile.maximumSize),
                 case .file = try? SealedFile.read(bytes, SlotFiles.kind(ofLive: name) ?? .session, key: key)
             {
@@ -52,8 +53,9 @@ extension SealedFileVault {
         }
     }
 
-    /// A store that was killed, or failed, after its last byte: the text is whole, and may be the only one that the
-    /// provider still takes. Anything less than whole is what it was, a mark.
+    /// Finishes a store that was killed or failed after its last byte was written. Its text is complete, and may
+    /// contain the only refresh token that the provider still accepts. An incomplete file is only the mark of an
+    /// announcement.
     func finishStore(_ live: String, next: String, _ folder: SyncedDirectory, _ key: SealingKey) {
         guard let bytes = try? folder.read(next, atMost: SealedFile.maximumSize),
             let kind = SlotFiles.kind(ofLive: live), case .file(let file) = try? SealedFile.read(bytes, kind, key: key),

@@ -1,6 +1,6 @@
-// The source of the key is decided once, when there is neither a `vault.key` nor anything sealed. From then on only the
-// recorded source counts: if it does not give the right key the vault stays locked and says why. A second choice, or a
-// new key beside files that it cannot open, would lose every session without a word.
+// The key source is chosen once, when there is neither a `vault.key` nor any sealed file. From then on only the
+// recorded source is used. If it does not give the right key, the vault stays locked and says why. Choosing another
+// source or making a new key would silently lose every session.
 
 internal import Cryptography
 internal import Glibc
@@ -52,7 +52,8 @@ extension SealedFileVault {
         }
     }
 
-    /// A passphrase cannot be asked for by a vault that is to have none: that way is a longer one.
+    /// A vault that is locked with a passphrase cannot be moved without it, so the instructions for that case are
+    /// longer.
     func mismatch(_ recorded: KeySourceChoice) -> VaultError {
         let steps =
             recorded == .passphrase
@@ -65,7 +66,7 @@ extension SealedFileVault {
                 + "key_source = \"\(choice.rawValue)\". \(steps)")
     }
 
-    /// The data key of `vault.key`, by the source that it names.
+    /// The data key of `vault.key`, unwrapped with the source that it names.
     func dataKey(
         _ keyFile: VaultKeyFile, _ bytes: [UInt8], _ passphrase: Secret?
     ) async throws(VaultError) -> SealingKey {
@@ -119,16 +120,16 @@ extension SealedFileVault {
         do throws(VaultError) {
             try await create(directory, decided, passphrase)
         } catch {
-            // Only where nothing was decided yet, and for want of a place: a source that is there and refuses is not
-            // passed over.
+            // Only for `auto`, and only if no source was chosen yet because nothing can be written. A source that
+            // exists but fails is not skipped.
             guard choice == .auto, case .unwritable(let reason) = error else { throw error }
-            // A disk that is full or broken for now has a place: the vault is opened again when it is well.
+            // If the disk is full or faulty at the moment, the vault stays locked and opening is tried again later.
             guard await !isPlace(directory, for: decided) else { throw error }
             becomeMemory(because: reason)
         }
     }
 
-    /// True if vault and key could be kept here, were the disk well.
+    /// True if vault and key could be stored here once the disk works again.
     private func isPlace(_ directory: SyncedDirectory, for choice: KeySourceChoice) async -> Bool {
         do throws(FileFailure) {
             _ = try directory.subdirectory(Self.folder, isMade: true)
@@ -138,7 +139,7 @@ extension SealedFileVault {
         return await source(choice)?.canHoldNewKey() ?? false
     }
 
-    /// What `auto` means, today and here.
+    /// The source that `auto` selects now.
     func decide() async -> KeySourceChoice {
         guard choice == .auto else { return choice }
         return await preferred()
@@ -156,14 +157,14 @@ extension SealedFileVault {
     ) async throws(VaultError) {
         let dataKey: SealingKey
         do throws(CryptographyError) { dataKey = try SealingKey.random() } catch { throw VaultError(error) }
-        // Made first: where it cannot be, the source is not asked for a key that nobody would use.
+        // The folder is created first. If that fails, no key is made in the source.
         _ = try onDisk { () throws(FileFailure) in try directory.subdirectory(Self.folder, isMade: true) }
         let written = try await writeKeyFile(directory, choice, dataKey, passphrase, replacing: nil)
         try await enter(directory, written.keyFile, dataKey)
     }
 
-    /// Has the source make a key, and writes `vault.key` with it. The source does not keep a key that is in no file.
-    /// Gives the name of the note of it as well, which is there until the old key is gone.
+    /// Makes a wrapping key in the source and writes `vault.key` with it. If that fails, the wrapping key is removed
+    /// again. Also returns the name of the note about the change, which stays until the old key is removed.
     func writeKeyFile(
         _ directory: SyncedDirectory, _ choice: KeySourceChoice, _ dataKey: SealingKey, _ passphrase: Secret?,
         replacing old: VaultKeyFile?
@@ -198,7 +199,8 @@ extension SealedFileVault {
         return (keyFile, note)
     }
 
-    /// A source that failed may hold the key all the same; one that refused has made none.
+    /// Removes a key that may have been made. `failed` may mean that the source stored it; other errors mean that it
+    /// did not.
     private func unmake(
         _ keyFile: VaultKeyFile, at source: any KeySource, _ error: KeySourceError, _ note: String,
         _ directory: SyncedDirectory
@@ -211,7 +213,7 @@ extension SealedFileVault {
         switch error {
         case .needsPassphrase:
             .locked(reason: "The vault has no passphrase yet. Run `ringback unlock` and choose one.")
-        // A file that cannot be made; every other source has its own reason to say no.
+        // A key file that cannot be created. Other sources have reasons of their own.
         case .failed(let reason) where source == .keyFile: .unwritable(reason: reason)
         case .absent(let reason), .locked(let reason), .failed(let reason):
             .locked(reason: "\(source.rawValue) cannot keep the vault's key. \(reason)")
@@ -230,7 +232,7 @@ extension SealedFileVault {
         try onDisk { () throws(FileFailure) in try directory.write(bytes, as: VaultKeyFile.name) }
     }
 
-    /// True unless `vault.key` is certainly something else: as long as it may be this one, its key has to stay.
+    /// False only if `vault.key` is certainly another one. As long as it may be this one, its key must be kept.
     private func mayBeWritten(_ keyFile: VaultKeyFile, _ directory: SyncedDirectory) -> Bool {
         do throws(FileFailure) {
             guard let bytes = try directory.read(VaultKeyFile.name, atMost: VaultKeyFile.maximumSize) else {

@@ -2,11 +2,12 @@ public import Secrets
 internal import StrictJSON
 
 extension SealedFileVault {
-    /// Needs an open vault, or one that is closed only because the configuration names another source already.
+    /// Needs an open vault, or one that is locked only because the configuration names another source already. Throws
+    /// `refused` if the new source cannot take the key; the old one then stays in use.
     ///
     /// - Parameters:
-    ///   - choice: `auto` decides as the first opening does. The same source gets a new key.
-    ///   - passphrase: the new one.
+    ///   - choice: `auto` selects a source as at the first opening. The current source gets a new key.
+    ///   - passphrase: the new passphrase.
     public func rekey(to choice: KeySourceChoice, passphrase: Secret?) async throws(VaultError) {
         if let memory { return try await memory.rekey(to: choice, passphrase: passphrase) }
         guard choice != .memory else {
@@ -23,7 +24,7 @@ extension SealedFileVault {
         } catch {
             throw asRefusal(error)
         }
-        // From here on the new file is durable, and nobody will ask for the old key again.
+        // `vault.key` is durable now, so the old wrapping key is not needed any more.
         if case .open(var vault) = state {
             vault.keyFile = written.keyFile
             state = .open(vault)
@@ -48,7 +49,7 @@ extension SealedFileVault {
         return try opened()
     }
 
-    /// A source that cannot take the key leaves an open vault open: not "locked".
+    /// If the new source cannot take the key, an open vault stays open, so the error must not be `locked`.
     private func asRefusal(_ error: VaultError) -> VaultError {
         guard case .locked(let reason) = error else { return error }
         return .refused(reason: "\(reason) The vault's key stays where it was.")

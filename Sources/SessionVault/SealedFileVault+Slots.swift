@@ -4,7 +4,7 @@ public import Secrets
 internal import StrictJSON
 
 extension SealedFileVault {
-    /// Room that a coming store has at least.
+    /// The minimum size in bytes that is reserved for a coming store.
     private static let smallestRoom = 64 << 10
 
     public func load(_ slot: VaultSlot) async throws(VaultError) -> VaultEntry? {
@@ -20,8 +20,8 @@ extension SealedFileVault {
         let vault = try opened()
         let files = try SlotFiles(slot)
         let size = min(max(SealedFileVault.smallestRoom, 2 * vault.directory.size(files.live)), SealedFile.maximumSize)
-        // A store that failed with all its bytes written: its text is newer than the slot's, and must not be taken for
-        // the outcome of the change that is announced now.
+        // The file may be a complete one of a failed store. Its text is newer than the slot's and must be installed
+        // now, or it would be taken for the result of the change that is announced here.
         if vault.directory.exists(files.next) { finishStore(files.live, next: files.next, vault.directory, vault.key) }
         try onDisk { () throws(FileFailure) in try vault.directory.reserve(size, as: files.next) }
     }
@@ -59,7 +59,7 @@ extension SealedFileVault {
         let vault = try opened()
         let files = try SlotFiles(slot)
         try onDisk { () throws(FileFailure) in
-            // The mark last: a session without it would pass for one that nobody was about to change.
+            // The mark is removed last: without it a session would look as if no change had been announced.
             let wasLive = try vault.directory.remove(files.live)
             let wasAnnounced = try vault.directory.remove(files.next)
             if wasLive || wasAnnounced { try vault.directory.sync() }
@@ -80,11 +80,11 @@ extension SealedFileVault {
             try directory.move(files.live, to: retired, as: "set aside")
             do throws(FileFailure) {
                 try directory.sync()
-                // The mark last, as in remove.
+                // The mark is removed last, as in `remove`.
                 try directory.remove(files.next)
             } catch {
-                // Half of it is the worst: a session that is served here and revoked at the next start. Where there is
-                // no way back it has been set aside.
+                // A half-finished retirement is the worst result: the session would be used here and revoked at the
+                // next start. So it is undone, or if that is impossible, treated as done.
                 let isBack = (try? directory.move(retired, to: files.live)) != nil
                 if isBack { throw error }
             }
@@ -99,7 +99,7 @@ extension SealedFileVault {
         let names = try onDisk { () throws(FileFailure) in try vault.directory.names() }
         let numbered = names.compactMap { name in SlotFiles.retiredNumber(name).map { (number: $0, name: name) } }
         return numbered.sorted { $0.number < $1.number }.compactMap { entry in
-            // One that cannot be read stays where it is: the others must not wait for it.
+            // A file that cannot be read is skipped, so that the others are not delayed.
             guard let bytes = try? vault.directory.read(entry.name, atMost: SealedFile.maximumSize),
                 case .file(let file) = try? SealedFile.read(bytes, .session, key: vault.key),
                 let slot = SlotFiles.slot(file.header, .session)
@@ -111,7 +111,7 @@ extension SealedFileVault {
     public func discard(_ id: String) async throws(VaultError) {
         if let memory { return await memory.discard(id) }
         let vault = try opened()
-        // An identifier is a file's name: it must not name any other.
+        // The identifier is a file name. It must not name another file.
         guard SlotFiles.isRetired(id) else { return }
         try onDisk { () throws(FileFailure) in
             if try vault.directory.remove(id) { try vault.directory.sync() }
@@ -152,7 +152,7 @@ extension SealedFileVault {
         }
     }
 
-    /// Makes room for the next sign-in, and keeps what is there: somebody may want to look at it.
+    /// Renames a damaged file, so that the slot can be used again and the file can be examined.
     private func setAside(_ files: SlotFiles, _ vault: OpenVault, because reason: String) -> VaultError {
         let place = "\(vault.directory.path)/\(files.live)"
         var number = 1

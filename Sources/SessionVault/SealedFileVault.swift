@@ -1,29 +1,31 @@
-// Sessions in sealed files. The order of calls is the whole idea, and holds for a kill at any of them:
+// The sealed-file vault. Its guarantees depend on the order of system calls, and hold if the process is killed at any
+// of them:
 //
-// - store: the new text is written beside the old one, synced, and takes its name. Before the rename the slot holds the
-//   old text, after it the new one. An announced store that was killed, or failed, with its file whole is finished at
-//   the next announcement or opening: what is in it may be the only token that the provider still takes.
-// - announce: the file for that store is made in advance, with room; that it exists is the mark. The rename of store
-//   takes the mark away in the same step as it installs the text.
-// - settle, remove, discard: one file's end. remove lets the session go before its mark.
+// - store: the new text is written to another file, synced, and renamed over the old one. Before the rename the slot
+//   has the old text, afterwards the new one. If a store was announced and then killed, or failed, after its file was
+//   complete, the next announcement or opening finishes it: the file may contain the only refresh token that the
+//   provider still accepts.
+// - announce: creates the file for the coming store with reserved space. The existence of this file is the mark of the
+//   announcement. The rename of the store removes the mark in the same step.
+// - settle, remove, discard: delete a file. remove deletes the session before the mark.
 // - retire: one rename.
-// - open: `vault.key` is made before anything is sealed, the source's key before `vault.key`.
-// - rekey: the new source has its key, then `vault.key` is replaced, then the old source's key goes. A note of both is
-//   there meanwhile, and with the first key too.
+// - open: `vault.key` is made before anything is sealed, and the source's key before `vault.key`.
+// - rekey: the new source makes its key, then `vault.key` is replaced, then the old source's key is removed. Until then
+//   a note names both keys. There is such a note for the first key too.
 
 internal import Cryptography
 public import Secrets
 internal import Synchronization
 
-/// The durable vault: one sealed file per slot under a directory of ours, and the key to them in `vault.key`, wrapped by
-/// a ``KeySource``.
+/// A vault on disk: one sealed file for each slot, and `vault.key` with the data key, wrapped by a key of a
+/// ``KeySource``.
 ///
-/// Whoever makes one holds the ``StateLock`` of the directory as long as it is used.
+/// The caller must hold the directory's ``StateLock`` as long as the vault is used.
 public actor SealedFileVault: Vault {
     enum State {
         case closed
         case open(OpenVault)
-        /// Nothing is written: it was chosen so, or there is no place to write.
+        /// Nothing is written to disk, because of the configuration or because nothing can be written.
         case memory(MemoryVault)
     }
 
@@ -48,12 +50,12 @@ public actor SealedFileVault: Vault {
     public nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe queue.asUnownedSerialExecutor() }
     public nonisolated var status: VaultStatus { snapshot.withLock { $0 } }
 
-    /// A closed vault. Nothing is read or written before ``open(passphrase:)``.
+    /// Creates a closed vault. Nothing is read or written before ``open(passphrase:)``.
     ///
     /// - Parameters:
-    ///   - directory: the state directory: it exists, is ours and closed to others.
-    ///   - sources: at most one per choice. One that is missing is as if it were absent.
-    ///   - choice: what the configuration says.
+    ///   - directory: the state directory. It exists, belongs to the user and is closed to others.
+    ///   - sources: at most one for each choice. A missing one counts as absent.
+    ///   - choice: the configured source.
     public init(directory: String, sources: [any KeySource], choice: KeySourceChoice = .auto) {
         path = directory
         self.sources = sources
@@ -81,7 +83,7 @@ public actor SealedFileVault: Vault {
         case .closed: return
         case .memory(let memory): try await memory.close()
         case .open:
-            // The key's bytes are zeroed with its last copy, which is this one.
+            // The key is zeroed when its last copy is released, which is this one.
             state = .closed
             snapshot.withLock { status in
                 status.isLocked = true
@@ -109,7 +111,7 @@ public actor SealedFileVault: Vault {
         snapshot.withLock { [status] in $0 = status }
     }
 
-    /// The source is known although its key is not.
+    /// Reports the recorded source although its key is not available.
     func show(lockedWith source: KeySourceChoice) {
         let protects = self.source(source)?.protects ?? ""
         snapshot.withLock { status in
@@ -120,7 +122,7 @@ public actor SealedFileVault: Vault {
         }
     }
 
-    /// There is no key yet, and to make it a passphrase has to be chosen.
+    /// Reports that there is no key yet and that the user must choose a passphrase first.
     func showNewPassphraseNeeded() { snapshot.withLock { $0.needsNewPassphrase = true } }
 
     private nonisolated func other(than source: KeySourceChoice) -> String? {
@@ -130,7 +132,7 @@ public actor SealedFileVault: Vault {
     private func note(_ error: VaultError) {
         let reason =
             switch error {
-            // Whoever gave it is told. Why the vault is locked has not changed.
+            // The caller gets this error. The reason why the vault is locked stays the same.
             case .wrongPassphrase: status.reason == Self.unopened ? Self.needsPassphrase : status.reason
             case .locked(let reason), .unwritable(let reason), .damaged(let reason), .newer(let reason),
                 .refused(let reason):
@@ -146,7 +148,7 @@ public actor SealedFileVault: Vault {
 
     func source(_ choice: KeySourceChoice) -> (any KeySource)? { sources.first { $0.choice == choice } }
 
-    /// The open vault, for what needs its key.
+    /// The open vault with its key. Throws `locked` if it is not open.
     func opened() throws(VaultError) -> OpenVault {
         guard case .open(let vault) = state else {
             throw .locked(reason: status.reason ?? "The vault is locked. Run `ringback unlock`.")
@@ -162,7 +164,7 @@ public actor SealedFileVault: Vault {
 extension VaultError {
     init(_ failure: FileFailure) { self = .unwritable(reason: failure.reason) }
 
-    /// libcrypto does not work: no memory.
+    /// libcrypto failed, probably for lack of memory.
     init(_ failure: CryptographyError) {
         self = .refused(reason: "The cryptography library failed (out of memory?); try again.")
     }

@@ -1,17 +1,17 @@
-// What a file in the vault's directory is, is in its name:
+// File names in the vault's directory:
 //
 //     ACCOUNT+HASH.sealed                     a session
 //     ACCOUNT+HASH.registration               a client registration; with the same endings as a session
-//     ACCOUNT+HASH.people                     what was known of the people who signed in; likewise
-//     ACCOUNT+HASH.sealed.next                a change of it is announced, and here is room for it
+//     ACCOUNT+HASH.people                     the known users who have signed in; likewise
+//     ACCOUNT+HASH.sealed.next                a change is announced; the file has reserved space for it
 //     ACCOUNT+HASH.sealed.tmp                 being written
-//     ACCOUNT+HASH.sealed.damaged-N           set aside
-//     retired-NUMBER+ACCOUNT+HASH.sealed      left its slot; by age
+//     ACCOUNT+HASH.sealed.damaged-N           could not be read, and was renamed
+//     retired-NUMBER+ACCOUNT+HASH.sealed      a retired session; numbers increase
 
 internal import Cryptography
 internal import StrictJSON
 
-/// The names of one slot's files, and its header.
+/// The file names and the header of one slot.
 struct SlotFiles: Equatable {
     let live: String
     let kind: SealedFile.Kind
@@ -23,12 +23,12 @@ struct SlotFiles: Equatable {
     private static let sealedSuffix = ".sealed"
     private static let nextSuffix = ".next"
     private static let retiredPrefix = "retired-"
-    /// Wide enough for a sign-out every millisecond for three hundred years.
+    /// Enough for one retirement per millisecond for three hundred years.
     private static let digits = 13
 
-    /// Throws for an account that is no account's name, or a binding that is longer than any.
+    /// Throws `refused` for an account name that is not valid as one, or a binding of more than 8,192 bytes.
     init(_ slot: VaultSlot) throws(VaultError) {
-        // The name becomes a file's name: nothing but these characters, whatever the caller has checked.
+        // The name becomes part of a file name, so only these characters are allowed, whatever the caller has checked.
         let isName =
             (1...64).contains(slot.account.utf8.count)
             && slot.account.utf8.allSatisfy { SlotFiles.isLetterOrDigit($0) || ".-_".utf8.contains($0) }
@@ -58,7 +58,7 @@ struct SlotFiles: Equatable {
         ])
     }
 
-    /// The slot that a sealed file was written for.
+    /// The slot that a sealed file belongs to, by its header.
     static func slot(_ header: JSONObject, _ kind: SealedFile.Kind = .session) -> VaultSlot? {
         guard let account = header["account"]?.string, let binding = header["binding"]?.string else { return nil }
         guard let kind = VaultSlot.Kind(kind) else { return nil }
@@ -69,12 +69,12 @@ struct SlotFiles: Equatable {
 
     static func isLive(_ name: String) -> Bool { kind(ofLive: name) != nil }
 
-    /// True if nothing but the vault's key brings back what the file holds.
+    /// True if the content cannot be obtained again without the vault's key.
     static func isPrecious(_ name: String) -> Bool {
         isRetired(name) || kind(ofLive: name).map { $0 != .people } ?? false
     }
 
-    /// What a live file holds; nil for other files.
+    /// The kind of a live file; nil for other files.
     static func kind(ofLive name: String) -> SealedFile.Kind? {
         parts(name) == 2 ? suffixes.first { name.hasSuffix($0.text) }?.kind : nil
     }
@@ -85,7 +85,7 @@ struct SlotFiles: Equatable {
         suffixes.contains { name.hasSuffix($0.text + SyncedDirectory.temporarySuffix) }
     }
 
-    /// The live file that a mark belongs to.
+    /// The live file that belongs to a `.next` file.
     static func live(ofNext name: String) -> String? {
         guard name.hasSuffix(nextSuffix) else { return nil }
         let live = String(name.dropLast(nextSuffix.count))
@@ -120,7 +120,7 @@ extension SealedFile.Kind {
 }
 
 extension VaultSlot.Kind {
-    /// Nil for what rests in no slot.
+    /// Nil for a kind that is not stored in a slot.
     init?(_ kind: SealedFile.Kind) {
         switch kind {
         case .session: self = .session

@@ -1,59 +1,60 @@
 public import Secrets
 
-/// Where sessions rest. A vault keeps one secret text per slot and knows nothing of what it means. When a method that
-/// changes something returns, a crash does not undo it, if the vault is a durable one; whatever it throws, what it held
-/// before is still held.
+/// Stores sessions. A vault keeps one secret text for each slot and does not interpret it. When a changing method of a
+/// durable vault returns, a crash does not undo the change. When it throws, the previous content is kept.
 ///
-/// Callers bring an order of their own: `open`, `close` and `rekey` are never called while another of them runs.
+/// The caller must serialize `open`, `close` and `rekey`.
 public protocol Vault: Sendable {
-    /// Makes the texts readable: fetches the key from its source, or chooses a source and makes a key if there is none
-    /// yet and nothing is sealed. Opening an open vault does nothing. `passphrase` is for a source that asks for one.
+    /// Makes the texts readable. Gets the key from its source; if there is neither a key nor any sealed file, it
+    /// chooses a source and makes a key. Does nothing if the vault is open. `passphrase` is for a source that needs
+    /// one. Throws `locked` if the source does not give the right key, and `wrongPassphrase`.
     func open(passphrase: Secret?) async throws(VaultError)
-    /// Forgets the key: until it is opened again, every method but `open` and `status` throws `locked`.
+    /// Forgets the key. Until the vault is opened again, every method but `open` and `status` throws `locked`.
     func close() async throws(VaultError)
-    /// Moves the key to another source. The sealed texts stay as they are.
+    /// Moves the key to another source. The sealed texts do not change. Throws `refused` if that is not possible.
     func rekey(to choice: KeySourceChoice, passphrase: Secret?) async throws(VaultError)
 
-    /// What the slot holds, or nil.
+    /// The slot's content; nil if it is empty. Throws `damaged` or `newer` if its file cannot be read.
     func load(_ slot: VaultSlot) async throws(VaultError) -> VaultEntry?
-    /// Says that a change of the slot is coming whose cause lies outside (a provider may be rotating the token), and
-    /// makes room for it on the disk. Until the next `store`, `settle`, `retire` or `remove`, `load` tells of it, after
-    /// a crash too.
+    /// Announces a change that a request to a provider may cause (the refresh token may be rotated), and reserves disk
+    /// space for it. Until the next `store`, `settle`, `retire` or `remove`, `load` reports the announcement, also
+    /// after a crash. Throws `unwritable` if there is no space.
     func announce(_ slot: VaultSlot) async throws(VaultError)
-    /// Replaces what the slot holds.
+    /// Replaces the slot's content. Throws `unwritable`, and `refused` for a text of more than 1 MiB.
     func store(_ text: Secret, in slot: VaultSlot) async throws(VaultError)
-    /// The announced change did not come.
+    /// Ends an announcement without a change.
     func settle(_ slot: VaultSlot) async throws(VaultError)
-    /// Empties the slot. An empty slot is not an error.
+    /// Empties the slot. An empty slot is no error.
     func remove(_ slot: VaultSlot) async throws(VaultError)
 
-    /// Takes what the slot holds out of it, in one step, and keeps it until it is discarded: a session that is over here
-    /// and that the provider has yet to hear of. Nil if the slot is empty.
+    /// Moves the slot's content out of the slot in one step and keeps it until it is discarded: a session that has
+    /// ended here, but is not revoked at the provider yet. Nil if the slot is empty.
     func retire(_ slot: VaultSlot) async throws(VaultError) -> RetiredEntry?
-    /// Everything that was retired and not discarded, oldest first. What cannot be read is left out.
+    /// All retired texts that were not discarded, oldest first. Unreadable ones are left out.
     func retired() async throws(VaultError) -> [RetiredEntry]
-    /// Lets a retired text go for good. An unknown identifier is not an error.
+    /// Deletes a retired text. An unknown identifier is no error.
     func discard(_ id: String) async throws(VaultError)
 
-    /// What `GET /v1/status` tells about this vault.
+    /// The vault's part of `GET /v1/status`.
     var status: VaultStatus { get }
 }
 
-/// An account's place in the vault, for one binding: when the account's provider or client changes, its session stays
-/// in its own slot, out of reach, and is there again when the configuration is.
+/// An account's place in the vault for one binding. When the account's provider or client is changed in the
+/// configuration, it uses another slot. The old session stays in its slot and is used again if the configuration is
+/// changed back.
 public struct VaultSlot: Hashable, Sendable {
-    /// What rests in a slot. Slots that differ in nothing else are different ones.
+    /// What a slot contains. Slots of different kinds are different slots.
     public enum Kind: Sendable, CaseIterable {
         case session
-        /// What the provider gave when it registered the account's client. It is never retired.
+        /// The result of a dynamic client registration. It is never retired.
         case registration
-        /// What was known of the people who signed in. It is never retired, and nobody misses it for long: a vault
-        /// whose key is lost asks nobody to bring it back.
+        /// The known users who have signed in. They are never retired. If the vault's key is lost, they need not be
+        /// recovered, because they are collected again.
         case people
     }
 
     public let account: String
-    /// What the text is bound to, as bytes that differ whenever it does.
+    /// The text identifies what the session is bound to, such as provider and client.
     public let binding: String
     public let kind: Kind
 
@@ -64,10 +65,10 @@ public struct VaultSlot: Hashable, Sendable {
     }
 }
 
-/// What a slot holds.
+/// The content of a slot.
 public struct VaultEntry: Sendable, Equatable {
     public let text: Secret
-    /// A change was announced and nobody knows what became of it: the daemon did not live to tell.
+    /// True if a change was announced and its result is unknown, because the daemon ended before it was stored.
     public let isInterrupted: Bool
 
     public init(text: Secret, isInterrupted: Bool = false) {
@@ -76,9 +77,9 @@ public struct VaultEntry: Sendable, Equatable {
     }
 }
 
-/// A text that has left its slot.
+/// A text that was moved out of its slot.
 public struct RetiredEntry: Sendable, Equatable {
-    /// Good for ``Vault/discard(_:)``; different for each.
+    /// The identifier for ``Vault/discard(_:)``; unique for each.
     public let id: String
     public let slot: VaultSlot
     public let text: Secret
@@ -90,35 +91,36 @@ public struct RetiredEntry: Sendable, Equatable {
     }
 }
 
-/// Why a vault did not do it. Reasons are sentences for people: what, where, what to do.
+/// Why a vault operation failed. Reasons are sentences for users: what failed, where, and what to do.
 public enum VaultError: Error, Sendable, Equatable {
-    /// It has no key now: its source is absent, locked, or another one than the vault was sealed with.
+    /// The key is not available: its source is absent or locked, or holds another key.
     case locked(reason: String)
-    /// The passphrase does not open it.
+    /// The passphrase is wrong.
     case wrongPassphrase
     case unwritable(reason: String)
-    /// The slot's text cannot be read; the file was set aside under a new name.
+    /// The slot's file cannot be read and was renamed.
     case damaged(reason: String)
-    /// It was written by a newer version, and was not touched.
+    /// The file was written by a newer version and was not changed.
     case newer(reason: String)
-    /// This vault cannot do that at all, or not now.
+    /// The operation is not possible for this vault, or not now.
     case refused(reason: String)
 }
 
-/// What a vault protects against, in its own words.
+/// The state of a vault, and what it protects against.
 public struct VaultStatus: Sendable, Equatable {
     /// `sealed-file` or `memory`.
     public var kind: String
     public var isLocked: Bool
-    /// Why it is locked; nil when it is not.
+    /// Why it is locked; nil if it is not.
     public var reason: String?
-    /// A ``KeySourceChoice``'s name; `undecided` before the first opening.
+    /// The name of a ``KeySourceChoice``; `undecided` before the first opening.
     public var keySource: String
     public var protects: String
-    /// It is locked since there is no passphrase yet: the next one that is given becomes its passphrase.
+    /// True if the vault is locked because no passphrase was chosen yet: the next one that is given becomes its
+    /// passphrase.
     public var needsNewPassphrase = false
-    /// The ``KeySourceChoice`` that the configuration names, where that is neither `auto` nor the key's source: the next
-    /// start will be locked.
+    /// The configured ``KeySourceChoice``, if it is neither `auto` nor the key's source. The vault will then be locked
+    /// after the next start.
     public var otherKeySource: String?
 
     public init(kind: String, isLocked: Bool, reason: String? = nil, keySource: String, protects: String) {

@@ -1,7 +1,7 @@
 internal import Dispatch
 
-/// Runs an actor's jobs one after another on a queue of its own: fsync blocks for as long as the disk likes, and the
-/// shared pool has one thread a core.
+/// Runs an actor's jobs on a queue of its own, because `fsync` may block for long, and Swift's cooperative pool has
+/// only one thread for each core.
 final class VaultQueue: SerialExecutor {
     private let queue = DispatchQueue(label: "ringback.vault")
 

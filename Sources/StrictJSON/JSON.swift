@@ -85,7 +85,7 @@ extension JSON: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, Express
     public init(booleanLiteral value: Bool) { self = .bool(value) }
     public init(arrayLiteral elements: JSON...) { self = .array(elements) }
     public init(nilLiteral: ()) { self = .null }
-    /// Keeps the order. A name written twice is a mistake of the program's.
+    /// Keeps the order of the members. Names are not checked for duplicates: a duplicate is a programming error.
     public init(dictionaryLiteral elements: (String, JSON)...) {
         self = .object(JSONObject(elements.map { JSONObject.Member($0.0, $0.1) }))
     }

@@ -24,7 +24,7 @@ public struct JSONError: Error, Equatable, Sendable, CustomStringConvertible {
 }
 
 extension JSON {
-    /// Reads one JSON text (RFC 8259) of UTF-8 bytes.
+    /// Reads one JSON text (RFC 8259) of UTF-8 bytes. Throws ``JSONError``.
     ///
     /// Parsers disagree about a duplicate member, so an attacker can show each reader another value: it is an error
     /// here. So are a byte order mark, UTF-16, lone surrogates, more than `maxDepth` levels and `maxValues` values.
@@ -169,7 +169,7 @@ private struct JSONParser {
             skipDigits()
             guard position > exponent else { throw failure(.invalidNumber) }
         }
-        // A number longer than any real one would only cost time to convert.
+        // Limits the time of the conversion. No number that a provider sends is that long.
         guard position - start <= 400 else { throw failure(.invalidNumber) }
         let text = String(decoding: bytes[start..<position], as: UTF8.self)
         if isInteger, let integer = Int(text) { return .integer(integer) }

@@ -1,11 +1,13 @@
-/// JSON for eyes and terminals as well. JSON alone lets through what moves a cursor (C1 controls), turns a line around
-/// (bidi controls), hides in it, or ends it (U+2028): that is written as an escape, and read back unchanged.
+/// JSON that is also safe to print on a terminal. Valid JSON may contain characters that move the cursor (C1 controls),
+/// reverse the direction of text (bidi controls), are invisible, or end a line (U+2028). They are written as `\u`
+/// escapes, which a JSON parser reads back unchanged.
 extension JSON {
-    /// The value as compact JSON text in ASCII, but for letters and signs that a terminal shows as they are.
+    /// The value as compact JSON text. Every character that a terminal does not show as a visible character is escaped.
     public var visibleText: String {
         let text = text
         guard !text.unicodeScalars.allSatisfy(JSON.isVisible) else { return text }
-        // What is not ASCII stands inside a string, always: JSON's own signs are ASCII.
+        // JSON's syntax is ASCII, so a character that is not ASCII is always inside a string, where an escape is
+        // allowed.
         var output = ""
         for scalar in text.unicodeScalars {
             if JSON.isVisible(scalar) {
@@ -17,7 +19,7 @@ extension JSON {
         return output
     }
 
-    /// Of JSON's text, which has no ASCII control in it.
+    /// True if a terminal shows the character as it is. The JSON text has no ASCII controls: the writer escapes them.
     private static func isVisible(_ scalar: Unicode.Scalar) -> Bool {
         guard !scalar.isASCII else { return true }
         let properties = scalar.properties

@@ -9,7 +9,7 @@ extension JSON {
     /// The value as compact JSON text.
     public var text: String { String(decoding: serialized(), as: UTF8.self) }
 
-    /// Appends the value to what is being written.
+    /// Appends the value as compact JSON in UTF-8.
     public func write(to output: inout [UInt8]) {
         switch self {
         case .null: output.append(contentsOf: "null".utf8)

@@ -1,9 +1,10 @@
-/// The name that somebody meant: the nearest one, if it is near enough to say so. Who refuses names that nobody knows
-/// owes them this.
+/// Finds the known name that a misspelled name was probably meant to be, for the message "did you mean". Code that
+/// rejects unknown names should use it.
 public enum NearestWord {
-    /// Nil if more than a third of the letters (at least two) would have to change.
+    /// The known name with the smallest edit distance. Nil if more than a third of the letters (but at least two) would
+    /// have to change.
     public static func find(for written: String, among words: some Sequence<String>) -> String? {
-        // Nobody means a key that is twice as long as any.
+        // Bounds the time: no known key is nearly that long.
         guard written.utf8.count <= 64 else { return nil }
         let bound = max(2, written.utf8.count / 3)
         let distances = words.map { (word: $0, distance: distance(written, $0)) }
@@ -12,7 +13,8 @@ public enum NearestWord {
         return best.word
     }
 
-    /// Insertions, deletions, replacements and exchanges of neighbours (optimal string alignment), without letter case.
+    /// The number of insertions, deletions, replacements and swaps of neighbouring letters (optimal string alignment
+    /// distance), ignoring letter case.
     static func distance(_ left: String, _ right: String) -> Int {
         let left = Array(left.lowercased().utf8)
         let right = Array(right.lowercased().utf8)

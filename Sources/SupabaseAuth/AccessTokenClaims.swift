@@ -4,7 +4,7 @@ public import OAuth
 public import Secrets
 public import StrictJSON
 
-/// How surely the person was recognized.
+/// The authenticator assurance level of a session.
 public enum AssuranceLevel: String, Sendable, Comparable {
     /// One factor.
     case aal1
@@ -14,15 +14,15 @@ public enum AssuranceLevel: String, Sendable, Comparable {
     public static func < (left: AssuranceLevel, right: AssuranceLevel) -> Bool { left == .aal1 && right == .aal2 }
 }
 
-/// What an access token says (a JWT of the Auth server's).
+/// The claims of an access token (a JWT of the Auth server).
 public struct AccessTokenClaims: Sendable, Equatable {
-    /// A way in which the person was recognized.
+    /// One way in which the user was authenticated.
     public struct Method: Sendable, Equatable {
         /// `password`, `otp`, `oauth`, `totp`, `recovery`, `token_refresh` ...
         public let name: String
-        /// Unix seconds; nil where a hook wrote none.
+        /// When, in Unix seconds; nil if an auth hook has written none.
         public let at: Int?
-        /// Of a single sign-on.
+        /// The provider of a single sign-on.
         public let provider: String?
     }
 
@@ -30,27 +30,27 @@ public struct AccessTokenClaims: Sendable, Equatable {
     public let subject: String
     /// `session_id`.
     public let sessionID: String?
-    /// `aal`; nil where it is none of the two.
+    /// `aal`; nil if it is another value.
     public let assurance: AssuranceLevel?
-    /// `amr`, the newest first.
+    /// `amr`, newest first.
     public let methods: [Method]
     /// `exp` in Unix seconds.
     public let expiresAt: Int?
     /// `iat` in Unix seconds.
     public let issuedAt: Int?
-    /// `iss`; nil on servers that set none.
+    /// `iss`; nil if the server sets none.
     public let issuer: String?
     /// `aud`.
     public let audience: [String]
     public let role: String?
     public let isAnonymous: Bool
-    /// Every claim, as the server or a hook wrote it.
+    /// All claims, as the server or an auth hook wrote them.
     public let all: JSONObject
 
-    /// True if the person came by a mail for a forgotten password: with PKCE only this tells.
+    /// True if the user came through a recovery mail. In a PKCE flow this is the only sign of it.
     public var isRecovery: Bool { methods.contains { $0.name == "recovery" } }
 
-    /// Reads claims; nil without a `sub` that can be one.
+    /// Reads claims; nil without a valid `sub`.
     public init?(_ claims: JSONObject) {
         guard let subject = claims["sub"]?.string, (1...255).contains(subject.utf8.count),
             subject.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
@@ -68,18 +68,19 @@ public struct AccessTokenClaims: Sendable, Equatable {
         all = claims
     }
 
-    /// What a token that came straight from the server says, without a look at its signature; nil if it is no token.
+    /// The claims of a token that came directly from the server; the signature is not verified. Nil if it is no JWT.
     public init?(unverified token: Secret) {
         guard let claims = CompactToken(token)?.payload else { return nil }
         self.init(claims)
     }
 
-    /// True if both are of one user's one session: what a session handed in and its refreshed token must be.
+    /// True if both tokens belong to the same session of the same user. Needed to check an imported session after its
+    /// refresh.
     public func isSameSession(as other: AccessTokenClaims) -> Bool {
         sessionID != nil && subject.utf8.elementsEqual(other.subject.utf8) && sessionID == other.sessionID
     }
 
-    /// Whole seconds of 1970 to 9999; fractions are cut.
+    /// Whole Unix seconds of the years 1970 to 9999; fractions are dropped.
     private static func instant(_ value: JSON?) -> Int? {
         switch value {
         case .integer(let seconds)? where (0...latest).contains(seconds): seconds
@@ -92,7 +93,7 @@ public struct AccessTokenClaims: Sendable, Equatable {
 }
 
 extension AccessTokenClaims.Method {
-    /// An object, or a plain string where a hook wrote one.
+    /// Reads an object, or a plain string as some auth hooks write.
     init?(reading value: JSON) {
         if let name = value.string {
             self.init(name: name, at: nil, provider: nil)
@@ -104,26 +105,26 @@ extension AccessTokenClaims.Method {
     }
 }
 
-/// Whether an access token is the project's: by its published keys, or by asking the server.
+/// The result of checking whether an access token belongs to the project.
 public enum AccessTokenCheck: Sendable, Equatable {
-    /// The project signed it, and it is good now.
+    /// The signature and all claims are valid.
     case verified(AccessTokenClaims)
-    /// Signed by a key that is not in the set: fetch the set again, once, then ask the server.
+    /// Signed with a key that is not in the set. Fetch the set again, once; if it is still missing, ask the server.
     case keyMissing
-    /// Signed with a secret that only the server has, or in a way that is not known here: ask with
-    /// ``SupabaseProject/user(bearer:)``, and compare the user.
+    /// Signed with the project's secret or an unsupported algorithm. Ask the server with
+    /// ``SupabaseProject/user(bearer:)`` and compare the user.
     case askServer
-    /// Not the project's, or not good: the claim, and our own sentence.
+    /// Not a token of this project, or not valid: the claim, and the reason in our own words.
     case refused(claim: String, reason: String)
 
-    /// The algorithms that the server signs with.
+    /// The algorithms that the server uses.
     public static let algorithms: Set<SignatureAlgorithm> = [.es256, .es512, .rs256, .rs512, .edDSA]
 
-    /// Seconds that clocks may differ.
+    /// The allowed clock difference in seconds.
     public static let leeway = 120
 
-    /// Judges a token by the project's keys. `now` is in Unix seconds; nil lets an expired one pass, for a session that
-    /// is handed in and refreshed at once.
+    /// Checks a token with the project's keys. `now` is in Unix seconds; nil accepts an expired token, for an imported
+    /// session that is refreshed at once.
     public init(_ token: Secret, keys: JSONWebKeySet, project: SupabaseProject, now: Int?) {
         guard let plain = CompactToken(token) else {
             self = .refused(claim: "token", reason: "not a signed token")
@@ -139,7 +140,7 @@ public enum AccessTokenCheck: Sendable, Equatable {
             verdict = AccessTokenCheck.verify(token, keys, project, now)
         }
         if verdict == .askServer || verdict == .keyMissing {
-            // Whoever signed it: what names another project is not this one's.
+            // The claims must fit in any case, whoever verifies the signature.
             guard let claims = AccessTokenClaims(plain.payload) else {
                 self = .refused(claim: "sub", reason: "missing")
                 return
@@ -165,14 +166,15 @@ public enum AccessTokenCheck: Sendable, Equatable {
 }
 
 extension AccessTokenClaims {
-    /// The issuer, as it may be shown, of a token that is another project's; nil where it is this one's, or names none.
+    /// The issuer, in a form that is safe to show, if the token belongs to another project. Nil if it belongs to this
+    /// one or has no issuer.
     public func foreignIssuer(to project: SupabaseProject) -> String? {
         guard let issuer, !issuer.utf8.elementsEqual(project.issuer.utf8) else { return nil }
         guard issuer.utf8.count <= 255, (try? WebURL(parsing: issuer)) != nil else { return "none that is a URL" }
         return issuer
     }
 
-    /// The first claim that does not hold.
+    /// The first invalid claim; nil if all are valid.
     fileprivate func flaw(for project: SupabaseProject, now: Int?) -> AccessTokenCheck? {
         guard audience.contains("authenticated") else { return .refused(claim: "aud", reason: "not for users") }
         if foreignIssuer(to: project) != nil { return .refused(claim: "iss", reason: "another project") }

@@ -1,14 +1,14 @@
 public import StrictJSON
 
-/// The name that Apple tells an app once, at the first sign-in, beside the ID token and never in it: it is written to
-/// the user then or lost.
+/// The name that Apple sends to an app only once, at the first sign-in, outside the ID token. If it is not stored with
+/// the user then, it is lost.
 public struct AppleName: Sendable, Equatable {
     public let given: String?
     public let family: String?
-    /// The whole name, where it was said as one.
+    /// The full name, if it was given as one text.
     private let full: String?
 
-    /// A name of parts, or as a whole; nil if there is nothing in any of them.
+    /// A name from its parts or as a whole; nil if all are empty.
     public init?(given: String?, family: String?, full: String? = nil) {
         self.given = given.flatMap(AppleName.cleaned)
         self.family = family.flatMap(AppleName.cleaned)
@@ -16,10 +16,11 @@ public struct AppleName: Sendable, Equatable {
         guard self.given != nil || self.family != nil || self.full != nil else { return nil }
     }
 
-    /// The members of a user's metadata that name a person.
+    /// The members of a user's metadata that contain a name.
     public static let members: Set<String> = ["full_name", "given_name", "family_name"]
 
-    /// Reads a name as a user's metadata has it; nil without one. Throws for `data`: other members are not a name.
+    /// Reads a name from the members of a user's metadata; nil if there is none. Throws for `data` if there are other
+    /// members.
     public init?(parsing data: JSONObject) throws(FieldError) {
         for member in data.members {
             guard AppleName.members.contains(member.name), member.value.string != nil else {
@@ -33,12 +34,12 @@ public struct AppleName: Sendable, Equatable {
             given: data["given_name"]?.string, family: data["family_name"]?.string, full: data["full_name"]?.string)
     }
 
-    /// Reads what Apple posts beside a code: `{"name": {"firstName": …, "lastName": …}}`; nil without a name.
+    /// Reads what Apple posts together with the code: `{"name": {"firstName": …, "lastName": …}}`; nil without a name.
     public init?(reading user: JSONObject) {
         self.init(given: user["name"]?["firstName"]?.string, family: user["name"]?["lastName"]?.string)
     }
 
-    /// What to write into the user's metadata, see ``UserChanges/data``: nil for a user who has a name already.
+    /// The change of the user's metadata, see ``UserChanges/data``; nil if the user has a name already.
     public func data(for user: SupabaseUser) -> JSONObject? {
         let hasName = ["full_name", "name", "given_name", "family_name"].contains { user.userMetadata.word($0) != nil }
         guard !hasName else { return nil }

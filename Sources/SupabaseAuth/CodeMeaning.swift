@@ -1,12 +1,12 @@
-/// What a refusal means on its occasion: the table's row, but for the few codes that mean another thing elsewhere.
+/// The meaning of an error response in its context: the table's entry, except for a few codes with another meaning.
 extension SupabaseCode {
-    /// The meaning of a refusal.
+    /// The meaning of an error response.
     static func meaning(of refusal: SupabaseError.Refusal, on occasion: SupabaseProblem.Occasion) -> Meaning {
         exception(refusal, occasion) ?? table[refusal.code] ?? stranger(refusal)
     }
 
-    /// The meaning of HTTP 5xx, whatever its code would be elsewhere. Where a trigger or a hook of the project fails, the
-    /// service itself is there and says what is wrong.
+    /// The meaning of a 5xx response, independent of the table. If a trigger or an auth hook of the project has failed,
+    /// the server itself is running and its message says what is wrong.
     static func trouble(_ refusal: SupabaseError.Refusal, on occasion: SupabaseProblem.Occasion) -> Meaning {
         let isSaid = ["unexpected_failure", "unknown"].contains(refusal.code) && refusal.message != nil
         return isSaid && [.signIn, .callback].contains(occasion)
@@ -19,26 +19,27 @@ extension SupabaseCode {
         _ refusal: SupabaseError.Refusal, _ occasion: SupabaseProblem.Occasion
     ) -> Meaning? {
         switch (occasion, refusal.code) {
-        // The user of a token is gone: not one that somebody looked for.
+        // The user of the access token does not exist any more. Elsewhere this code means that a searched user was not
+        // found.
         case (.refresh, "user_not_found"), (.account, "user_not_found"): ended
-        // A refresh token that is not one any more.
+        // The refresh token is not valid any more.
         case (.refresh, "validation_failed"), (.refresh, "invalid_grant"), (.refresh, "invalid_client"): ended
-        // A provider that the project has not enabled.
+        // The project has not enabled this provider.
         case (.authorization, "validation_failed"), (.identityPage, "validation_failed"):
             Meaning(.methodUnsupported, .fixConfiguration, .notOffered)
         case (.identityPage, _): exception(refusal, .account)
-        // The link of a mail, where nobody typed a code.
+        // The link of a mail has expired; no code was typed.
         case (.callback, "otp_expired"): Meaning(.flowExpired, .signIn, .linkExpired)
-        // The provider's no, which has no code: the person's own, mostly, so that there is nothing to tell.
+        // A provider's error without an error code. Usually the user declined, so no message is shown.
         case (.callback, "access_denied"): Meaning(.accessDenied, .none)
-        // The exchange with the provider failed: the service itself is there.
+        // The server could not redeem the provider's code. The server itself is running.
         case (.callback, "unexpected_failure"), (.callback, "server_error"), (.callback, "temporarily_unavailable"):
             Meaning(.providerError, .retry, .signInFailed)
-        // An anonymous user's: it has a token, and may not do this.
+        // An anonymous user is not allowed to do this.
         case (.account, "no_authorization") where refusal.status == 403: Meaning(.stateConflict, .none)
-        // What an identifier in the path names is not there.
+        // The object named in the path does not exist.
         case (.account, "validation_failed") where refusal.status == 404: Meaning(.notFound, .none)
-        // A passkey that was to be added: nobody is signing in.
+        // Adding a passkey, which is not a sign-in.
         case (.account, "webauthn_challenge_not_found"), (.account, "webauthn_challenge_expired"):
             Meaning(.flowExpired, .retry)
         case (.account, "webauthn_verification_failed"): Meaning(.invalidCredentials, .none)
@@ -50,11 +51,11 @@ extension SupabaseCode {
         }
     }
 
-    /// A word that the table does not have: a newer server's, a hook's, the database's.
+    /// A code that is not in the table: of a newer server, an auth hook or the database.
     private static func stranger(_ refusal: SupabaseError.Refusal) -> Meaning {
         switch refusal.code {
         case "access_denied": Meaning(.accessDenied, .none)
-        // The third shape: an ID token and its nonce.
+        // Codes of the ID token grant for a wrong ID token or nonce.
         case "invalid nonce", "invalid request", "invalid_grant":
             Meaning(.invalidCredentials, .signIn, .signInFailed)
         default:

@@ -3,24 +3,24 @@ internal import OAuth
 internal import Secrets
 internal import StrictJSON
 
-/// The first look at every answer: is it there, is it JSON, is it an error, and in which of the shapes that the Auth
-/// server, its hooks, the database, the gateway and what stands before it write.
+/// Reads all responses first: is it a success, is it JSON, and which form of error is it? Errors come from the Auth
+/// server, its hooks, the database, the gateway and proxies, each in their own form.
 ///
-/// `code` is a number in the old shape, a word in the new one, a word of the database's in a third; the ID-token grant
-/// writes `error` alone. The word is `code` where the answer says its version or names a code that is known, else
-/// `error_code`, else the header that repeats it, else `error`.
+/// `code` is a number in the old form, an error code in the new one, and a database code in a third; the ID token grant
+/// sends only `error`. The error code is `code` if the response has the API version or the code is known; otherwise
+/// `error_code`, then the header with the same content, then `error`.
 enum ErrorReading {
-    /// The body of a success; throws what anything else means.
+    /// Returns for a success; otherwise throws the error.
     static func success(_ response: HTTPResponse) throws(SupabaseError) {
         guard !(200..<300).contains(response.status) else {
-            // Half an answer may say the opposite of the whole one.
+            // A truncated response may mean the opposite of the complete one.
             guard !response.isTruncated else { throw .invalid(reason: "the answer was cut off on the way") }
             return
         }
         throw error(response)
     }
 
-    /// The JSON of a success.
+    /// The JSON of a success. Throws for other responses.
     static func json(_ response: HTTPResponse) throws(SupabaseError) -> JSON {
         try success(response)
         guard !response.body.isEmpty else {
@@ -33,7 +33,7 @@ enum ErrorReading {
         }
     }
 
-    /// The JSON object of a success.
+    /// The JSON object of a success. Throws for other responses.
     static func object(_ response: HTTPResponse) throws(SupabaseError) -> JSONObject {
         guard let object = try json(response).object else {
             throw .invalid(reason: "JSON, but not an object (HTTP \(response.status))")
@@ -41,11 +41,11 @@ enum ErrorReading {
         return object
     }
 
-    /// What an answer that is no success means.
+    /// The error for a response that is no success.
     static func error(_ response: HTTPResponse) -> SupabaseError {
         let status = response.status
         if (300..<400).contains(status) {
-            // A followed redirect would carry tokens to a host that nobody configured.
+            // Following a redirect could send tokens to a host that is not configured.
             return .invalid(reason: "redirect refused (HTTP \(status))")
         }
         guard !response.isTruncated,
@@ -55,7 +55,7 @@ enum ErrorReading {
         return .refused(refusal)
     }
 
-    /// The no in a body; nil if the body is none of the Auth server's and none of the database's.
+    /// The error response in a body; nil if it has the form of neither the Auth server nor the database.
     private static func refusal(_ object: JSONObject, _ response: HTTPResponse) -> SupabaseError.Refusal? {
         let texts = [object["msg"], object["message"], object["error_description"], object["error"]]
         let message = PlainText.message(texts.compactMap { $0?.string }.first { !$0.isEmpty })
@@ -71,28 +71,29 @@ enum ErrorReading {
         if let code = object["code"]?.string, isVersioned(response) || SupabaseCode.all.contains(code) {
             return PlainText.code(code)
         }
-        // `error` alone is always said with 400; the gateway has an `error` of its own.
+        // `error` without `error_code` is always sent with status 400. The gateway also sends an `error`, with other
+        // statuses.
         let error = response.status == 400 ? object["error"]?.string : nil
         let words = [object["error_code"]?.string, response.fields["x-sb-error-code"], error]
         if let code = words.lazy.compactMap(PlainText.code).first { return code }
-        // A hook's error in the old shape: the status alone, and the hook's words.
+        // An auth hook's error in the old form: the status as `code`, and the hook's message.
         return object["code"]?.integer != nil && object["msg"] != nil ? "unknown" : nil
     }
 
-    /// The server repeats the version on errors alone, and only if one was asked for.
+    /// True if the error has the new form. The server repeats the version only in error responses.
     private static func isVersioned(_ response: HTTPResponse) -> Bool {
         guard let version = response.fields["X-Supabase-Api-Version"], version.utf8.count == 10 else { return false }
         return version >= SupabaseProject.apiVersion
     }
 
-    /// The database's own word: SQLSTATE (five characters) or `PGRST…`, in the shape of the tables' server.
+    /// The database's code in the form of PostgREST: SQLSTATE (five characters) or `PGRST…`.
     private static func databaseCode(_ object: JSONObject, _ response: HTTPResponse) -> String? {
         guard !isVersioned(response), let code = object["code"]?.string, object["message"] != nil else { return nil }
         let isWord = code.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) }
         return isWord && (code.utf8.count == 5 || (code.hasPrefix("PGRST") && code.utf8.count <= 10)) ? code : nil
     }
 
-    /// Seconds: the gateway's header, or the server's words ("you can only request this after 59 seconds.").
+    /// Seconds from `Retry-After`, or from the message ("you can only request this after 59 seconds.").
     private static func retryAfter(_ response: HTTPResponse, _ message: String?) -> Int? {
         if let seconds = RetryAfter.seconds(in: response.fields) { return seconds }
         guard response.status == 429, let words = message?.split(separator: " ") else { return nil }
@@ -103,7 +104,7 @@ enum ErrorReading {
         return nil
     }
 
-    /// Answers in nobody's shape: the gateway's, a proxy's, a captive portal's.
+    /// The error for responses of the gateway, a proxy or a captive portal.
     private static func withoutShape(_ response: HTTPResponse) -> SupabaseError {
         let status = response.status
         let retryAfter = RetryAfter.seconds(in: response.fields)

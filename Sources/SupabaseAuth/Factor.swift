@@ -4,16 +4,16 @@ public import StrictJSON
 
 /// A second factor of a user.
 public struct Factor: Sendable, Equatable {
-    /// The UUID that challenges and removals take.
+    /// The UUID that identifies it in requests.
     public let id: String
     /// `totp`, `phone`, `webauthn`.
     public let kind: String
-    /// Only a verified one counts.
+    /// Only a verified factor has an effect.
     public let isVerified: Bool
     public let name: String?
-    /// With its plus sign.
+    /// With a plus sign.
     public let phone: String?
-    /// As the server writes them (RFC 3339).
+    /// As the server writes it (RFC 3339).
     public let createdAt: String?
     public let updatedAt: String?
 
@@ -29,7 +29,7 @@ public struct Factor: Sendable, Equatable {
         updatedAt = document.word("updated_at")
     }
 
-    /// The factor as the socket shows it; read again, it is the same.
+    /// The factor in the socket API's form, from which it can be read again.
     public var json: JSONObject {
         JSONObject([
             "id": .string(id), "factor_type": .string(kind), "status": .string(isVerified ? "verified" : "unverified"),
@@ -39,15 +39,15 @@ public struct Factor: Sendable, Equatable {
     }
 }
 
-/// The answer to ``SupabaseProject/enroll(_:bearer:)``.
+/// The response to ``SupabaseProject/enroll(_:bearer:)``.
 public struct FactorEnrolment: Sendable, Equatable {
-    /// What an authenticator app is given. Whoever has seen it can make the codes.
+    /// The secret for an authenticator app. Whoever knows it can create codes.
     public struct TOTP: Sendable, Equatable {
-        /// `otpauth://totp/…`, for a code in the terminal.
+        /// `otpauth://totp/…`, for a QR code in the terminal.
         public let uri: Secret
-        /// For typing, in base 32.
+        /// The secret in base 32, for typing.
         public let secret: Secret
-        /// The same as a picture: the text of an SVG document, some 320 kB.
+        /// The QR code as an SVG document, about 320 kB.
         public let picture: Secret?
     }
 
@@ -55,12 +55,12 @@ public struct FactorEnrolment: Sendable, Equatable {
     /// `totp`, `phone`, `webauthn`.
     public let kind: String
     public let name: String?
-    /// With its plus sign.
+    /// With a plus sign.
     public let phone: String?
-    /// For `totp`.
+    /// Nil for other kinds than `totp`.
     public let totp: TOTP?
 
-    /// Reads the answer.
+    /// Reads the response. Throws `.invalid` if a member is missing.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
         let object = try ErrorReading.object(response)
         guard let id = object.word("id"), let kind = object.word("type") else {
@@ -82,18 +82,18 @@ public struct FactorEnrolment: Sendable, Equatable {
     }
 }
 
-/// The answer to ``SupabaseProject/challenge(factor:channel:bearer:)``.
+/// The response to ``SupabaseProject/challenge(factor:channel:bearer:)``.
 public struct FactorChallenge: Sendable, Equatable {
-    /// What verification takes.
+    /// The id that the verification needs.
     public let id: String
-    /// Unix seconds; 300 s after it was asked for.
+    /// Unix seconds; 300 s after the request.
     public let expiresAt: Int?
-    /// For a browser: `create` or `request`, which the verification repeats.
+    /// For WebAuthn: `create` or `request`, which the verification repeats.
     public let webAuthnType: String?
-    /// For a browser: the options within `publicKey`, as W3C writes them.
+    /// For WebAuthn: the content of `publicKey` as W3C defines it.
     public let webAuthnOptions: JSONObject?
 
-    /// Reads the answer.
+    /// Reads the response. Throws `.invalid` without an id.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
         let object = try ErrorReading.object(response)
         guard let id = object.word("id") else { throw .invalid(reason: "a challenge without id") }

@@ -1,12 +1,12 @@
 public import StrictJSON
 
-/// A provider's account that belongs to a user.
+/// An account at a provider that belongs to a user.
 public struct Identity: Sendable, Equatable {
     /// The UUID that ``SupabaseProject/removeIdentity(_:bearer:)`` takes.
     public let identityID: String
     /// `google`, `apple`, `email`, `phone` ...
     public let provider: String
-    /// The person, as the provider names them.
+    /// The provider's subject.
     public let providerSubject: String
     public let email: String?
     /// As the server writes it (RFC 3339).
@@ -29,11 +29,11 @@ public struct Identity: Sendable, Equatable {
         self.document = document
     }
 
-    /// The identity as the socket shows it.
+    /// The identity in the socket API's form.
     public var json: JSONObject { document }
 }
 
-/// What is remembered of an identity: enough to know it again, and to name one that is gone.
+/// The stored part of an identity, by which a removed one can still be named.
 public struct KnownIdentity: Sendable, Equatable {
     public let identityID: String
     public let provider: String
@@ -44,8 +44,8 @@ public struct KnownIdentity: Sendable, Equatable {
     }
 }
 
-/// What became of a user's identities. The server links an account with the same confirmed address in silence: only a
-/// comparison shows it.
+/// The difference between a user's identities at two times. The server links an account with the same confirmed address
+/// without notice, so it can only be found by comparison.
 public struct IdentityChange: Sendable, Equatable {
     public let linked: [Identity]
     public let unlinked: [KnownIdentity]
@@ -55,7 +55,7 @@ public struct IdentityChange: Sendable, Equatable {
 
     private init() { (linked, unlinked) = ([], []) }
 
-    /// The change between two documents of one user. Where one of them does not tell its identities, none is known.
+    /// The change between two documents of the same user; empty if one of them does not contain the identities.
     public init(from earlier: SupabaseUser, to later: SupabaseUser) {
         guard earlier.id == later.id, let before = earlier.knownIdentities else {
             self.init()
@@ -74,9 +74,9 @@ public struct IdentityChange: Sendable, Equatable {
         unlinked = before.filter { identity in !after.contains { $0.identityID == identity.identityID } }
     }
 
-    /// What was linked to a user whom nobody here has seen before: the accounts at other providers that the server made
-    /// later than the user. A sign-up makes both in one breath, by one clock, which is not ours. An address or a number
-    /// of the user's own is no such account: the server adds its identity when it likes, to users of old too.
+    /// The identities that were linked before this user was first seen: those at other providers that the server
+    /// created later than the user. A sign-up creates both at the same time, by the server's clock. Identities of the
+    /// user's own address or number are excluded, because the server adds them to old users too.
     public init(onFirstSightOf user: SupabaseUser) {
         unlinked = []
         guard let made = user.createdAt else {
@@ -90,31 +90,31 @@ public struct IdentityChange: Sendable, Equatable {
     }
 
     private static let own: Set<String> = ["email", "phone"]
-    /// Seconds that a server takes for a sign-up at most, with the hooks that it asks.
+    /// How long a sign-up may take on the server, including its hooks, in seconds.
     private static let breath = 10
 }
 
 extension Identity {
-    /// When the server made it, in Unix seconds.
+    /// When the server created it, in Unix seconds.
     public var createdAtSeconds: Int? { createdAt.flatMap(ServerInstant.seconds) }
 }
 
 extension SupabaseUser {
-    /// When the server made the user, in Unix seconds.
+    /// When the server created the user, in Unix seconds.
     var createdAt: Int? { json["created_at"]?.string.flatMap(ServerInstant.seconds) }
 
-    /// When somebody last signed in as the user, in Unix seconds.
+    /// The user's last sign-in in Unix seconds.
     public var lastSignInAt: Int? { json["last_sign_in_at"]?.string.flatMap(ServerInstant.seconds) }
 
-    /// What is to be remembered of the identities; nil where the document does not tell them.
+    /// The identities to store; nil if the document does not contain them.
     public var knownIdentities: [KnownIdentity]? {
         identities?.map { KnownIdentity(identityID: $0.identityID, provider: $0.provider) }
     }
 }
 
-/// Instants as the server writes them: RFC 3339 in UTC with up to nine digits of fraction, which are dropped.
+/// Reads the server's times: RFC 3339 in UTC with up to nine decimals, which are dropped.
 enum ServerInstant {
-    /// Unix seconds of 1970 on; nil for another form.
+    /// Unix seconds from 1970 on; nil for another form.
     static func seconds(_ text: String) -> Int? {
         let bytes = Array(text.utf8)
         guard (20...30).contains(bytes.count), bytes.last == UInt8(ascii: "Z"), bytes[4] == UInt8(ascii: "-"),
@@ -124,7 +124,7 @@ enum ServerInstant {
             let hour = number(bytes[11..<13]), let minute = number(bytes[14..<16]), let second = number(bytes[17..<19]),
             year >= 1970, (1...12).contains(month), (1...31).contains(day), hour < 24, minute < 60, second <= 60
         else { return nil }
-        // Years that begin in March end with the leap day.
+        // Years are counted from March, so that the leap day is the last day.
         let shifted = month > 2 ? year : year - 1
         let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
         let days = shifted * 365 + shifted / 4 - shifted / 100 + shifted / 400 + dayOfYear - 719_468

@@ -1,12 +1,12 @@
 public import HTTPMessages
 public import StrictJSON
 
-/// A passkey of a user: a way in that an authenticator proves. The key itself is the server's and the device's.
+/// A passkey of a user. The server keeps its public key, the device its private one.
 public struct Passkey: Sendable, Equatable {
-    /// The UUID that renaming and removing take.
+    /// The UUID that identifies it in requests.
     public let id: String
     public let name: String?
-    /// As the server writes them (RFC 3339).
+    /// As the server writes it (RFC 3339).
     public let createdAt: String?
     public let lastUsedAt: String?
 
@@ -19,8 +19,8 @@ public struct Passkey: Sendable, Equatable {
         lastUsedAt = document.word("last_used_at")
     }
 
-    /// Reads the answer to ``SupabaseProject/registerPasskey(challenge:credential:bearer:)`` and
-    /// ``SupabaseProject/renamePasskey(_:to:bearer:)``.
+    /// Reads the response to ``SupabaseProject/registerPasskey(challenge:credential:bearer:)`` and
+    /// ``SupabaseProject/renamePasskey(_:to:bearer:)``. Throws `.invalid` without an id.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
         guard let passkey = Passkey(reading: try ErrorReading.object(response)) else {
             throw .invalid(reason: "a passkey without id")
@@ -28,7 +28,7 @@ public struct Passkey: Sendable, Equatable {
         self = passkey
     }
 
-    /// The passkey as the socket shows it; read again, it is the same.
+    /// The passkey in the socket API's form, from which it can be read again.
     public var json: JSONObject {
         JSONObject([
             "id": .string(id), "friendly_name": .optional(name), "created_at": .optional(createdAt),
@@ -37,30 +37,29 @@ public struct Passkey: Sendable, Equatable {
     }
 }
 
-/// The answer to ``SupabaseProject/passkeys(bearer:)``.
+/// The response to ``SupabaseProject/passkeys(bearer:)``.
 public struct PasskeyList: Sendable, Equatable {
     public let passkeys: [Passkey]
 
-    /// Reads the answer. An entry that cannot be named is none that anything can be done with, and no reason to hide
-    /// the others.
+    /// Reads the response. Entries without an id are skipped, because they cannot be used. Throws ``SupabaseError``.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
         guard let entries = try ErrorReading.json(response).array else { throw .invalid(reason: "no list of passkeys") }
         passkeys = entries.compactMap { $0.object.flatMap { Passkey(reading: $0) } }
     }
 }
 
-/// What an authenticator is asked: the answer to ``SupabaseProject/passkeySignIn(captcha:)`` and
-/// ``SupabaseProject/passkeyRegistration(bearer:)``. The server takes one answer to it.
+/// A WebAuthn challenge: the response to ``SupabaseProject/passkeySignIn(captcha:)`` and
+/// ``SupabaseProject/passkeyRegistration(bearer:)``. It can be used once.
 public struct PasskeyChallenge: Sendable, Equatable {
-    /// What names it when it is answered.
+    /// The id that the verification needs.
     public let id: String
     /// `PublicKeyCredentialRequestOptions` or `PublicKeyCredentialCreationOptions` as JSON (Web Authentication level 3,
     /// section 5.1.9), without a wrapper.
     public let options: JSONObject
-    /// Unix seconds; 300 s after it was asked for. Nil where the server does not say.
+    /// Unix seconds; 300 s after the request. Nil if the server does not say.
     public let expiresAt: Int?
 
-    /// Reads the answer. Options within `publicKey`, as the browser's own interface has them, are taken out of it.
+    /// Reads the response. If the options are inside `publicKey`, as in the browser's API, they are unwrapped.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
         let object = try ErrorReading.object(response)
         guard let id = object.word("challenge_id") else { throw .invalid(reason: "a challenge without id") }
@@ -73,7 +72,7 @@ public struct PasskeyChallenge: Sendable, Equatable {
         expiresAt = object["expires_at"]?.integer
     }
 
-    /// The challenge as the socket shows it.
+    /// The challenge in the socket API's form.
     public var json: JSONObject {
         JSONObject([
             "challenge_id": .string(id), "options": .object(options), "expires_at": expiresAt.map { .integer($0) },

@@ -1,4 +1,4 @@
-/// What a person is told, by cause, in English and Russian. Raw values are the causes' names.
+/// Messages for users, in English and Russian. Raw values are stable names.
 public enum PersonMessage: String, Sendable, CaseIterable {
     case network
     case signInFailed = "sign_in_failed"
@@ -35,13 +35,13 @@ public enum PersonMessage: String, Sendable, CaseIterable {
     case oneConfirmed = "one_confirmed"
     case olderLink = "older_link"
 
-    /// The languages in which a person may be spoken to.
+    /// The languages of the messages.
     public enum Language: String, Sendable, CaseIterable {
         case english = "en"
         case russian = "ru"
     }
 
-    /// The sentence.
+    /// The message as a sentence.
     public func text(in language: Language) -> String {
         switch language {
         case .english: english

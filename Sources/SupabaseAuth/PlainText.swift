@@ -2,26 +2,27 @@ internal import Cryptography
 internal import Secrets
 internal import StrictJSON
 
-/// What outside text may look like before it is kept, sent or shown.
+/// Checks of text from outside before it is stored, sent or shown.
 enum PlainText {
-    /// The most bytes of one token that are kept.
+    /// The maximum length of a token in bytes.
     static let maxToken = 65_536
-    /// The longest code of the server's that is passed on.
+    /// The maximum length of an error code in bytes.
     static let maxCode = 64
-    /// The longest message of the server's that is passed on, in characters.
+    /// The maximum length of a message in characters.
     static let maxMessage = 300
 
-    /// 1 byte to 64 KiB of printable ASCII without spaces: what fits a header and a form.
+    /// True for 1 byte to 64 KiB of printable ASCII without spaces, which is safe in a header field and a form.
     static func isToken(_ text: String) -> Bool {
         (1...maxToken).contains(text.utf8.count) && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
     }
 
-    /// The text as a token; nil if it cannot be one.
+    /// The text as a token; nil if it is not one.
     static func token(_ value: JSON?) -> Secret? {
         value?.string.flatMap { isToken($0) ? Secret($0) : nil }
     }
 
-    /// An error code as the server writes them: letters, digits, `_`, `-`, `.`, `:`; the ID-token grant writes spaces.
+    /// The server's error code: letters, digits, `_`, `-`, `.`, `:`, and spaces, which the ID token grant uses. Nil for
+    /// other text.
     static func code(_ text: String?) -> String? {
         guard let text, (1...maxCode).contains(text.utf8.count) else { return nil }
         let isCode = text.utf8.allSatisfy { byte in
@@ -36,8 +37,8 @@ enum PlainText {
         return isCode ? text : nil
     }
 
-    /// A message in any language: hooks and triggers of the project write their own. What would move a cursor, break a
-    /// line or turn the reading direction becomes a question mark; nil for nothing to say.
+    /// A message in any language, since a project's hooks and triggers may write their own. Control characters, line
+    /// breaks and characters that change the text direction become question marks. Nil if it is empty.
     static func message(_ text: String?) -> String? {
         guard let text, !text.isEmpty else { return nil }
         var kept = String.UnicodeScalarView()
@@ -51,7 +52,7 @@ enum PlainText {
         return String(kept)
     }
 
-    /// A UUID in its usual writing, in either case: what may stand in a path.
+    /// True for a UUID in its usual form, in either letter case. It is safe in a path.
     static func isUUID(_ text: String) -> Bool {
         let bytes = Array(text.utf8)
         guard bytes.count == 36 else { return false }
@@ -64,12 +65,12 @@ enum PlainText {
     }
 }
 
-/// A signed token taken apart without a look at its signature: what its sender says, not what is proved.
+/// A JWT that is parsed but not verified.
 struct CompactToken {
     let header: JSONObject
     let payload: JSONObject
 
-    /// Nil for anything but three parts of base64url whose first two are JSON objects.
+    /// Nil unless the token has three base64url parts, the first two of which are JSON objects.
     init?(_ token: Secret) {
         guard token.count <= PlainText.maxToken else { return nil }
         let parts = token.revealedBytes().split(

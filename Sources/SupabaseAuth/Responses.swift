@@ -2,12 +2,12 @@ public import HTTPMessages
 internal import Secrets
 public import StrictJSON
 
-/// The answer to ``SupabaseProject/authorization(_:)``: the provider's page, or why there is none.
+/// The response to ``SupabaseProject/authorization(_:)``: the URL of the provider's page.
 public struct AuthorizationAnswer: Sendable, Equatable {
-    /// Where to send the person. The server's own redirect; nothing is asked of it but that a browser can open it.
+    /// The URL to open in the browser, from the server's redirect. Only its scheme is checked.
     public let url: String
 
-    /// Reads the answer: a redirect is the success.
+    /// Reads the response; a redirect is the success. Throws ``SupabaseError`` for others.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
         guard (300..<400).contains(response.status) else {
             if (200..<300).contains(response.status) {
@@ -19,21 +19,21 @@ public struct AuthorizationAnswer: Sendable, Equatable {
     }
 }
 
-/// The answer to ``SupabaseProject/singleSignOn(_:redirectTo:challenge:captcha:)`` and
+/// The response to ``SupabaseProject/singleSignOn(_:redirectTo:challenge:captcha:)`` and
 /// ``SupabaseProject/identityLink(_:bearer:)``.
 public struct URLResponse: Sendable, Equatable {
-    /// Where to send the person.
+    /// The URL to open in the browser.
     public let url: String
 
-    /// Reads the answer.
+    /// Reads the response. Throws `.invalid` without a valid URL.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
         url = try WebAddress.checked(try ErrorReading.object(response)["url"]?.string)
     }
 }
 
-/// Addresses that a server sends a person to.
+/// URLs to which the server sends the user.
 private enum WebAddress {
-    /// An address for a browser, and for nothing else that a desktop may open.
+    /// A web URL. Other schemes are not allowed, because the desktop would open other programs for them.
     static func checked(_ text: String?) throws(SupabaseError) -> String {
         guard let text, let url = try? WebURL(parsing: text), url.isSecure else {
             throw .invalid(reason: "no address of a provider's page")
@@ -42,12 +42,12 @@ private enum WebAddress {
     }
 }
 
-/// The answer to a request that sends a message: nothing, mostly.
+/// The response to a request that sends a message, usually empty.
 public struct MessageResponse: Sendable, Equatable {
-    /// The messenger's identifier of the message.
+    /// The message's id at the messaging service.
     public let messageID: String?
 
-    /// Reads the answer.
+    /// Reads the response. Throws ``SupabaseError`` for an error response.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
         try ErrorReading.success(response)
         let object = try? ErrorReading.object(response)
@@ -55,16 +55,17 @@ public struct MessageResponse: Sendable, Equatable {
     }
 }
 
-/// The answer to a sign-up.
+/// The response to a sign-up.
 public enum SignUpResponse: Sendable {
-    /// Signed in at once. The refresh token is in ``SessionResponse/refreshToken``.
+    /// The user is signed in. The refresh token is in ``SessionResponse/refreshToken``.
     case session(SessionResponse)
-    /// A message was sent; the user is there once it is confirmed.
+    /// A message was sent; the user must confirm it.
     case confirmationAwaited(SupabaseUser)
-    /// The address has a user already. The server does not say so: it answers with a stranger, and sends nothing.
+    /// The address belongs to an existing user. The server hides this: it returns an invented user and sends no
+    /// message.
     case addressTaken
 
-    /// Reads the answer.
+    /// Reads the response. Throws ``SupabaseError`` for an error response.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
         let answer = try SessionResponse(reading: response)
         guard answer.refreshToken == nil, case .user(let user) = try answer.outcome() else {
@@ -75,16 +76,16 @@ public enum SignUpResponse: Sendable {
     }
 }
 
-/// The answer to ``SupabaseProject/signOut(_:bearer:)``.
+/// The response to ``SupabaseProject/signOut(_:bearer:)``.
 public enum SignOutResponse: Sendable, Equatable {
-    /// Done now.
+    /// The sessions were ended.
     case ended
-    /// The server did not know the session any more, or not the token. For `others` and `global` nothing is proved
-    /// then: a token that is not accepted ends no other session.
+    /// The server does not know the session or does not accept the token any more. For `others` and `global` this
+    /// proves nothing: an invalid token ends no other session.
     case unknownSession
 
-    /// Reads the answer: 401, 403 and 404 of the Auth server's own are no errors, since what was to end has ended or
-    /// will with its access token.
+    /// Reads the response. Status 401, 403 and 404 of the Auth server are no errors: the session has ended, or ends
+    /// when its access token expires.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
         do {
             try ErrorReading.success(response)
@@ -97,7 +98,7 @@ public enum SignOutResponse: Sendable, Equatable {
 }
 
 extension SupabaseUser {
-    /// Reads the answer to ``SupabaseProject/user(bearer:)`` and ``SupabaseProject/update(_:link:bearer:)``.
+    /// Reads the response to ``SupabaseProject/user(bearer:)`` and ``SupabaseProject/update(_:link:bearer:)``.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
         guard let user = SupabaseUser(reading: try ErrorReading.object(response)) else {
             throw .invalid(reason: "a user without id")
@@ -106,22 +107,22 @@ extension SupabaseUser {
     }
 }
 
-/// The answer to a request that removes something: an identity, a factor.
+/// The response to the removal of an identity, a factor or a passkey.
 public struct RemovalResponse: Sendable, Equatable {
-    /// Reads the answer; whatever a success says, it is one.
+    /// Reads the response. The content of a success is ignored. Throws ``SupabaseError`` for an error response.
     public init(reading response: HTTPResponse) throws(SupabaseError) { try ErrorReading.success(response) }
 }
 
-/// The answer to ``SupabaseProject/settings()``.
+/// The response to ``SupabaseProject/settings()``.
 public struct SupabaseSettings: Sendable, Equatable {
-    /// The ways in that are open, by name: `google`, `email`, `anonymous_users` ... Providers of newer kinds and those
-    /// of the project's own are not listed.
+    /// The names of the enabled sign-in methods: `google`, `email`, `anonymous_users` ... The server does not list
+    /// newer providers and custom ones.
     public let open: Set<String>
     public let signUpIsClosed: Bool
     public let confirmsEmailItself: Bool
     public let confirmsPhoneItself: Bool
 
-    /// Reads the answer.
+    /// Reads the response. Throws `.invalid` without providers.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
         let object = try ErrorReading.object(response)
         guard let external = object["external"]?.object else { throw .invalid(reason: "settings without providers") }
@@ -132,24 +133,24 @@ public struct SupabaseSettings: Sendable, Equatable {
     }
 }
 
-/// The answer to ``SupabaseProject/health()``.
+/// The response to ``SupabaseProject/health()``.
 public struct SupabaseHealth: Sendable, Equatable {
-    /// The Auth server's version; nil where it does not say.
+    /// The Auth server's version; nil if it is not stated.
     public let version: String?
 
-    /// Reads the answer: a page with 200 is no Auth server.
+    /// Reads the response. Throws ``SupabaseError`` for an error response and for a web page with status 200.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
         version = PlainText.code(try ErrorReading.object(response)["version"]?.string)
     }
 }
 
-/// The answer to ``SupabaseProject/row(in:where:is:bearer:)``.
+/// The response to ``SupabaseProject/row(in:where:is:bearer:)``.
 public enum ProfileResponse: Sendable, Equatable {
     case row(JSONObject)
-    /// The table has no row that the user may see.
+    /// There is no row, or the user is not allowed to see it.
     case missing
 
-    /// Reads the answer. Two rows are an error: the key is none.
+    /// Reads the response. Throws ``SupabaseError``, also for two rows, because the key must be unique.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
         guard let rows = try ErrorReading.json(response).array else { throw .invalid(reason: "no list of rows") }
         guard rows.count < 2 else { throw .misconfigured(reason: "The profile's key names more than one row.") }
@@ -161,18 +162,18 @@ public enum ProfileResponse: Sendable, Equatable {
         self = .row(row)
     }
 
-    /// False if the row says that the account is not active; true without such a word.
+    /// False if the row has `is_active` false; otherwise true.
     public var isActive: Bool {
         if case .row(let row) = self { row["is_active"]?.bool ?? true } else { true }
     }
 }
 
-/// The answer to ``SupabaseProject/call(_:arguments:bearer:)``.
+/// The response to ``SupabaseProject/call(_:arguments:bearer:)``.
 public struct FunctionResponse: Sendable, Equatable {
-    /// What the function returned; null for nothing.
+    /// The function's result; null if it has none.
     public let value: JSON
 
-    /// Reads the answer.
+    /// Reads the response. Throws ``SupabaseError`` for an error response.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
         try ErrorReading.success(response)
         value = response.body.isEmpty ? .null : try ErrorReading.json(response)

@@ -3,29 +3,29 @@ internal import OAuth
 public import Secrets
 internal import StrictJSON
 
-/// An answer that brings a session, in two looks. The first finds the refresh token, which may have been rotated: it
-/// must be durable before anything else in the answer can fail. The second checks the rest.
+/// A response with a session, read in two steps. The first step finds the refresh token, which may be a rotated one: it
+/// must be stored durably before anything else in the response can fail. The second step checks the rest.
 ///
-/// The refresh token is found as ``TokenResponse`` finds it: in an answer without an access token, in JSON that is broken
-/// behind it, in a body that was cut off.
+/// The refresh token is found in the same way as in ``TokenResponse``: also in a response without an access token, with
+/// malformed JSON after it, or truncated.
 public struct SessionResponse: Sendable {
-    /// What came.
+    /// The content of the response.
     public enum Outcome: Sendable, Equatable {
         case session(SupabaseSession)
-        /// A user without a session: a sign-up that waits for its confirmation.
+        /// A user without a session: a sign-up that must be confirmed.
         case user(SupabaseUser)
-        /// Done, but nothing follows yet: the first of two confirmations of an e-mail change. The server's words.
+        /// Accepted, but not complete: the first of two confirmations of an e-mail change. The server's message.
         case accepted(message: String?)
     }
 
-    /// The new refresh token, unchecked beyond its characters; nil if none came.
+    /// The new refresh token, with only its characters checked; nil if there is none.
     public let refreshToken: Secret?
-    /// What the answer's head says about the session.
+    /// What the response's header fields say about the session.
     public let trace: SessionTrace
     private let result: Result<Outcome, SupabaseError>
 
-    /// The first look. Throws what an answer that is no success means, see ``SupabaseError``; a success never throws
-    /// once a refresh token is found.
+    /// The first step. For an error response it throws the error, see ``SupabaseError``. For a success it never throws
+    /// once a refresh token was found.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
         guard (200..<300).contains(response.status) else { throw ErrorReading.error(response) }
         trace = SessionTrace(reading: response.fields)
@@ -37,14 +37,14 @@ public struct SessionResponse: Sendable {
         }
         refreshToken = tokens.refreshToken
         result = SessionResponse.outcome(tokens, response)
-        // Without a token to lose, a broken answer is told at once.
+        // There is no token that could be lost, so a malformed response is reported at once.
         if refreshToken == nil, case .failure(let error) = result { throw error }
     }
 
-    /// The second look: what came, or why it cannot be used.
+    /// The second step: the content. Throws if it cannot be used.
     public func outcome() throws(SupabaseError) -> Outcome { try result.get() }
 
-    /// The second look where only a session will do.
+    /// The second step, if only a session is acceptable. Throws otherwise.
     public func session() throws(SupabaseError) -> SupabaseSession {
         guard case .session(let session) = try result.get() else {
             throw .invalid(reason: "no access_token where a session was awaited")
@@ -68,7 +68,8 @@ public struct SessionResponse: Sendable {
                 return .success(.session(try session(tokens, object)))
             }
             if let user = SupabaseUser(reading: object) { return .success(.user(user)) }
-            // `{"code": "200", "msg": "Confirmation link accepted. …"}`, the code a number in other versions.
+            // Status and message as in `{"code": "200", "msg": "Confirmation link accepted. …"}`; `code` is a number in
+            // other versions.
             guard object["msg"]?.string != nil || object["message"]?.string != nil else {
                 throw .invalid(reason: "neither a session nor a user")
             }
@@ -91,9 +92,9 @@ public struct SessionResponse: Sendable {
     }
 }
 
-/// What the server says about a session in the head of an answer. Nothing of it is trusted; it explains what happened.
+/// What the response's header fields say about a session. It is only used to explain what happened and is not trusted.
 public struct SessionTrace: Sendable, Equatable {
-    /// Why an older refresh token was taken once more.
+    /// Why the server accepted an older refresh token again.
     public enum ReuseCause: String, Sendable {
         case concurrentRefresh = "concurrent-refresh"
         case failedToSave = "fail-to-save"
@@ -102,9 +103,9 @@ public struct SessionTrace: Sendable, Equatable {
 
     public let userID: String?
     public let sessionID: String?
-    /// How many refresh tokens the session has had, for tokens of the second kind.
+    /// How many refresh tokens the session has had, for tokens of the second form.
     public let counter: Int?
-    /// Nil if the token was not an older one, or the server does not say.
+    /// Nil if the token was the current one, or the server does not say.
     public let reuse: ReuseCause?
 
     init(reading fields: HTTPFields) {

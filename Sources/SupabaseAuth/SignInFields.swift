@@ -1,26 +1,26 @@
 public import Secrets
 
-/// What a person typed, checked before the network is troubled: the server's own rules, so that nothing is refused here
-/// that it would take.
+/// Input of users, checked before a request is sent. The rules are those of the server, so that nothing is rejected
+/// here that it accepts.
 public struct FieldError: Error, Sendable, Equatable {
-    /// The field's name on the wire.
+    /// The member's name in the API.
     public let field: String
-    /// Our own sentence, which repeats nothing of what was typed.
+    /// The reason in our own words, without the input itself.
     public let reason: String
 
-    /// A field and what is wrong with it.
+    /// An error for one field.
     public init(field: String, reason: String) {
         self.field = field
         self.reason = reason
     }
 }
 
-/// An e-mail address as the server compares them: trimmed and lower-cased.
+/// An e-mail address in the form in which the server compares addresses: trimmed and in lower case.
 public struct EmailAddress: Sendable, Hashable {
     /// The address.
     public let text: String
 
-    /// At most 255 bytes; a local part and a domain of letters, digits and hyphens. Throws for `email`.
+    /// Reads an address of at most 255 bytes; the domain consists of letters, digits and hyphens. Throws for `email`.
     public init(parsing input: String) throws(FieldError) {
         let text = input.trimmed.lowercased()
         guard !text.isEmpty else { throw FieldError(field: "email", reason: "missing") }
@@ -48,17 +48,17 @@ public struct EmailAddress: Sendable, Hashable {
     }
 }
 
-/// A phone number in the form of E.164, which the server stores without its plus sign.
+/// A phone number in E.164 format. The server stores it without the plus sign.
 public struct PhoneNumber: Sendable, Hashable {
-    /// The digits alone, as they are sent.
+    /// Only the digits, as they are sent.
     public let digits: String
 
-    /// With the plus sign, as people and apps see it.
+    /// With the plus sign, as users and apps see it.
     public var text: String { "+\(digits)" }
 
-    /// A plus sign at the start and spaces of every kind go; then 7 to 15 digits, the first not a zero: no number with a
-    /// country code is shorter, though the server takes two digits. Dashes and parentheses are refused, as the server
-    /// does. Throws for `phone`.
+    /// Reads a number. A plus sign at the start and white space are removed; the rest must be 7 to 15 digits that do
+    /// not start with zero. The server accepts even two digits, but no number with a country code is that short. Dashes
+    /// and parentheses are rejected, as by the server. Throws for `phone`.
     public init(parsing input: String) throws(FieldError) {
         var digits = input.filter { !$0.isWhitespace }
         guard !digits.isEmpty else { throw FieldError(field: "phone", reason: "missing") }
@@ -73,12 +73,12 @@ public struct PhoneNumber: Sendable, Hashable {
     }
 }
 
-/// Who signs in: the server takes an e-mail address or a phone number, never both.
+/// What identifies the user at sign-in: an e-mail address or a phone number, never both.
 public enum Contact: Sendable, Hashable {
     case email(EmailAddress)
     case phone(PhoneNumber)
 
-    /// Exactly one of the two, checked.
+    /// Exactly one of the two. Throws for `email` or `phone`.
     public init(email: String?, phone: String?) throws(FieldError) {
         switch (email, phone) {
         case (let email?, nil): self = .email(try EmailAddress(parsing: email))
@@ -89,12 +89,12 @@ public enum Contact: Sendable, Hashable {
     }
 }
 
-/// A code that a person copies from a message or an authenticator.
+/// A code that the user copies from a message or an authenticator app.
 public struct OneTimeCode: Sendable, Equatable {
     /// 6 to 10 digits.
     public let digits: Secret
 
-    /// Spaces go, also those between the digits: people are shown them in groups. Throws for `code`.
+    /// White space is removed, because codes are often shown in groups. Throws for `code`.
     public init(parsing input: Secret) throws(FieldError) {
         let digits = input.revealedBytes().filter { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
         guard (6...10).contains(digits.count), digits.allSatisfy({ (0x30...0x39).contains($0) }) else {
@@ -104,16 +104,16 @@ public struct OneTimeCode: Sendable, Equatable {
     }
 }
 
-/// What a password may be.
+/// The rules for passwords.
 public enum PasswordRule {
-    /// bcrypt reads no more, and the server refuses longer ones.
+    /// bcrypt uses no more bytes, and the server rejects longer passwords.
     public static let maxBytes = 72
-    /// The server's smallest setting; a project may want more and says so.
+    /// The server's minimum. A project may require more.
     public static let minCharacters = 6
 
     static let tooShort = FieldError(field: "password", reason: "shorter than \(minCharacters) characters")
 
-    /// Throws for `password`. A new one is held to the least length, one that exists is not.
+    /// Throws for `password`. The minimum length applies only to a new password.
     public static func check(_ password: Secret, isNew: Bool) throws(FieldError) {
         guard !password.isEmpty else { throw FieldError(field: "password", reason: "missing") }
         guard password.count <= maxBytes else {
@@ -126,7 +126,7 @@ public enum PasswordRule {
 }
 
 extension String {
-    /// Without white space at both ends.
+    /// The text without white space at both ends.
     fileprivate var trimmed: String {
         var rest = self[...]
         while let first = rest.first, first.isWhitespace { rest.removeFirst() }

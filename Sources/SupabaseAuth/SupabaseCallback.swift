@@ -2,35 +2,35 @@ public import HTTPMessages
 internal import OAuth
 public import Secrets
 
-/// What a callback of Supabase Auth means. Success is a code in the query; an error is in the query and once more in
-/// the fragment, and only in the fragment where the server has no PKCE flow for it. The query is read first.
+/// A callback of Supabase Auth. A success is a code in the query. An error is in the query and also in the fragment; if
+/// the server finds no PKCE flow, only in the fragment. The query has priority.
 ///
-/// Reading one proves nothing yet; a text that is not exactly a callback is a ``Failure`` and changes nothing.
+/// Parsing proves nothing about its origin. Everything else is a ``Failure`` and must not change any state.
 public struct SupabaseCallback: Sendable, Equatable {
-    /// What came back.
+    /// The content of the callback.
     public enum Outcome: Sendable, Equatable {
         /// The code for ``SupabaseProject/codeGrant(code:verifier:)``, 1 to 8192 bytes.
         case code(Secret)
-        /// The server's no, or the provider's.
+        /// An error response of the server or the provider.
         case refusal(SupabaseError.Refusal)
-        /// The first of the two links of a secure e-mail change was followed: the other one is awaited.
+        /// The first of the two links of a secure e-mail change was opened; the second one is still needed.
         case message(String)
     }
 
-    /// Why a callback has no meaning.
+    /// Why a URL is not a callback.
     public enum Failure: Error, Sendable, Equatable {
-        /// Bad escapes, too many parameters, or a code that cannot be one.
+        /// Invalid escapes, too many parameters, or an invalid code.
         case malformed
-        /// A parameter that may be there once is there twice; its name is one of ours.
+        /// A parameter that may occur only once is repeated; the name is from our own list.
         case repeatedParameter(String)
-        /// A code and an error.
+        /// Both a code and an error.
         case conflictingParameters
-        /// Neither a code nor an error nor a message.
+        /// No code, no error and no message.
         case empty
-        /// The implicit flow's answer: tokens where only a code belongs (RFC 9700 section 2.1.2).
+        /// Tokens, as in the implicit flow, where only a code is allowed (RFC 9700 section 2.1.2).
         case carriesTokens
 
-        /// One sentence for the person who looks for the cause.
+        /// A sentence for the user.
         public var explanation: String {
             switch self {
             case .malformed: "The callback is not a well-formed answer of Supabase Auth."
@@ -46,12 +46,12 @@ public struct SupabaseCallback: Sendable, Equatable {
     }
 
     public let outcome: Outcome
-    /// The parameter `flow`; nil if it is absent or empty.
+    /// The parameter `flow`; nil if it is missing or empty.
     public let queryKey: String?
-    /// The last path segment; nil if there is none. A flow's key on loopback, see ``SupabaseRedirect``.
+    /// The last path segment; nil if it is empty. On loopback it is a flow's key, see ``SupabaseRedirect``.
     public let pathKey: String?
 
-    /// Reads a callback URL, its fragment included where the way it came shows one.
+    /// Reads a callback URL, with its fragment if it is known. Throws ``Failure``.
     public init(parsing callback: WebURL) throws(Failure) {
         let query = try SupabaseCallback.values(callback.query ?? "")
         let fragment = try SupabaseCallback.fragmentValues(callback.fragment ?? "")
@@ -70,18 +70,18 @@ public struct SupabaseCallback: Sendable, Equatable {
         }
     }
 
-    /// The flow's key, where the callback has one: the last path segment on loopback, the parameter elsewhere.
+    /// The flow's key, if there is one: the last path segment on loopback, otherwise the parameter.
     public func key(at callback: WebURL) -> String? {
         let isLoopback = callback.isLoopback && (callback.scheme == "http" || callback.scheme == "https")
         return isLoopback ? pathKey : queryKey
     }
 
-    /// True for the server's word for a mail's link that is spent, or that a newer mail has replaced.
+    /// True for the error of a mail's link that was used, has expired, or was replaced by a newer mail.
     public var isOfSpentLink: Bool {
         if case .refusal(let refusal) = outcome { refusal.code == "otp_expired" } else { false }
     }
 
-    /// What a flow with this key is kept under: SHA-256, so that a look-up tells nothing by its time.
+    /// The key under which a flow is stored: SHA-256, so that the time of a look-up reveals nothing about the key.
     public static func digest(ofKey key: String) -> [UInt8] { AuthorizationResponse.key(forState: Secret(key)) }
 
     private static let single: Set<String> = [
@@ -91,7 +91,7 @@ public struct SupabaseCallback: Sendable, Equatable {
         "access_token", "refresh_token", "id_token", "provider_token", "provider_refresh_token",
     ]
 
-    /// The parameters that mean something and are not empty, and the names of all.
+    /// The parameters that are not empty, and empty ones with the names of tokens.
     private static func values(_ text: String) throws(Failure) -> [String: String] {
         let pairs: [FormEncoding.Pair]
         do {
@@ -105,17 +105,17 @@ public struct SupabaseCallback: Sendable, Equatable {
             guard seen.insert(pair.name).inserted || !single.contains(pair.name) else {
                 throw .repeatedParameter(pair.name)
             }
-            // An empty parameter counts as left out (RFC 6749 section 3.1); a hook may supply an empty error_code.
+            // An empty parameter counts as omitted (RFC 6749 section 3.1). An auth hook may send an empty `error_code`.
             if !pair.value.isEmpty || tokens.contains(pair.name) { values[pair.name] = pair.value }
         }
-        // A hook's no, which has a text and no code: where a person says no there is no such parameter at all.
+        // An auth hook's error has a message and an empty `error_code`. If the user declined, the parameter is missing.
         if values["error"] == "access_denied", seen.contains("error_code"), values["error_code"] == nil {
             values["error_code"] = "unknown"
         }
         return values
     }
 
-    /// The server escapes what it puts into the fragment twice: the outer escape is undone first, where what is left is
+    /// The server percent-encodes the fragment twice. The outer encoding is removed first, if the result is
     /// well-formed.
     private static func fragmentValues(_ text: String) throws(Failure) -> [String: String] {
         if text.contains("%25"), let values = try? values(text.replacing("%25", with: "%")) { return values }

@@ -1,6 +1,6 @@
-/// Every error code of the Auth server, and what each means to the outside: the one table.
+/// All error codes of the Auth server and their meaning for callers, in one table.
 public enum SupabaseCode {
-    /// A row: the contract's code, what the caller can do, what the person is told.
+    /// The API's error code, what the caller can do, and the message for the user.
     public struct Meaning: Sendable, Equatable {
         public let code: SupabaseProblem.Code
         public let recovery: SupabaseProblem.Recovery
@@ -13,14 +13,14 @@ public enum SupabaseCode {
         }
     }
 
-    /// What each code means where nothing else is said, see ``meaning(of:on:)``.
+    /// The meaning of each code without context, see ``meaning(of:on:)``.
     public static let table: [String: Meaning] = [general, flows, people, factors, limits, organizations]
         .reduce(into: [:]) { table, part in table.merge(part) { first, _ in first } }
 
-    /// The names of all codes.
+    /// All codes.
     public static let all = Set(table.keys)
 
-    /// Requests, tokens and sessions.
+    /// Codes about requests, tokens and sessions.
     private static let general: [String: Meaning] = [
         "unknown": .init(.providerError, .none),
         "unexpected_failure": .init(.providerUnreachable, .retry, .serviceDown),
@@ -39,7 +39,7 @@ public enum SupabaseCode {
         "refresh_token_already_used": .init(.sessionExpired, .signIn, .sessionEnded),
     ]
 
-    /// Flows in the browser.
+    /// Codes about browser flows.
     private static let flows: [String: Meaning] = [
         "flow_state_not_found": .init(.flowExpired, .signIn, .signInFailed),
         "flow_state_expired": .init(.flowExpired, .signIn, .signInFailed),
@@ -55,7 +55,7 @@ public enum SupabaseCode {
         "provider_disabled": .init(.methodUnsupported, .fixConfiguration, .notOffered),
     ]
 
-    /// Users, passwords and messages.
+    /// Codes about users, passwords and messages.
     private static let people: [String: Meaning] = [
         "invalid_credentials": .init(.invalidCredentials, .none, .wrongCredentials),
         "email_not_confirmed": .init(.stateConflict, .none, .unconfirmedEmail),
@@ -80,7 +80,7 @@ public enum SupabaseCode {
         "user_sso_managed": .init(.methodUnsupported, .none, .managed),
     ]
 
-    /// Second factors and identities.
+    /// Codes about second factors and identities.
     private static let factors: [String: Meaning] = [
         "insufficient_aal": .init(.stateConflict, .none, .secondFactorNeeded),
         "mfa_factor_not_found": .init(.notFound, .none),
@@ -105,7 +105,7 @@ public enum SupabaseCode {
         "unexpected_audience": .init(.invalidConfiguration, .fixConfiguration),
     ]
 
-    /// Limits, messages that cannot be sent, wallets.
+    /// Codes about limits, messages that cannot be sent, and wallets.
     private static let limits: [String: Meaning] = [
         "captcha_failed": .init(.validationFailed, .retry, .puzzle),
         "over_request_rate_limit": .init(.rateLimited, .retry, .tooManyAttempts),
@@ -120,7 +120,7 @@ public enum SupabaseCode {
         "web3_unsupported_chain": .init(.methodUnsupported, .none, .notOffered),
     ]
 
-    /// Single sign-on, hooks, passkeys and the project as a provider.
+    /// Codes about single sign-on, auth hooks, passkeys, and the project as an OAuth provider.
     private static let organizations: [String: Meaning] = [
         "saml_provider_disabled": .init(.methodUnsupported, .fixConfiguration, .notOffered),
         "sso_provider_not_found": .init(.methodUnsupported, .fixConfiguration, .notOffered),

@@ -1,31 +1,32 @@
-/// Why an answer of a project cannot be used. Holds statuses, checked codes and the server's checked words: never a
-/// body, a URL or a token.
+/// Why a project's response cannot be used. Contains statuses, checked codes and checked messages, never a body, URL or
+/// token.
 public enum SupabaseError: Error, Sendable, Equatable {
-    /// The project said no, in any of its shapes.
+    /// An error response of the project, in any of its forms.
     case refused(Refusal)
-    /// 408, 425, 5xx or the gateway's own trouble: the request may succeed later. Seconds, where it says when.
+    /// Status 408, 425, 5xx, or an error of the gateway: the request may succeed later. `retryAfter` in seconds, if
+    /// given.
     case unavailable(status: Int, retryAfter: Int?)
-    /// No answer of a project's: a page in place of JSON, a redirect, a broken or missing body. The sentence is ours.
+    /// Not a project's response: a web page, a redirect, a malformed or missing body. The reason is in our own words.
     case invalid(reason: String)
-    /// The address or the key does not belong to a project that runs. The sentence is ours.
+    /// The URL or the key does not belong to a running project. The reason is in our own words.
     case misconfigured(reason: String)
 
-    /// A no.
+    /// An error response.
     public struct Refusal: Error, Sendable, Equatable {
-        /// One of ``SupabaseCode/all``, or another word of the server's, or `unknown`.
+        /// One of ``SupabaseCode/all``, another code of the server, or `unknown`.
         public let code: String
-        /// The HTTP status; 0 where the word came in a callback.
+        /// The HTTP status; 0 for an error in a callback.
         public let status: Int
-        /// The server's words, a hook's or a trigger's among them, in any language.
+        /// The message of the server, a hook or a trigger, in any language.
         public let message: String?
-        /// What is wrong with a password: `length`, `characters`, `pwned`.
+        /// Why a password is too weak: `length`, `characters`, `pwned`.
         public let weaknesses: [String]
-        /// Seconds, where the answer or its words say when to come back.
+        /// Seconds, from a header or the message.
         public let retryAfter: Int?
-        /// The five characters of SQLSTATE or the code of the tables' server, where the database refused.
+        /// SQLSTATE (five characters) or a code of PostgREST, if the database has rejected the request.
         public let databaseCode: String?
 
-        /// A no whose words are checked.
+        /// Creates an error response from checked texts.
         public init(
             code: String, status: Int, message: String? = nil, weaknesses: [String] = [], retryAfter: Int? = nil,
             databaseCode: String? = nil
@@ -39,12 +40,12 @@ public enum SupabaseError: Error, Sendable, Equatable {
         }
     }
 
-    /// The refusal's code, if this is one.
+    /// The code, if this is an error response.
     public var code: String? {
         if case .refused(let refusal) = self { refusal.code } else { nil }
     }
 
-    /// Seconds until the request is worth repeating, where the answer says.
+    /// Seconds until the request may be repeated, if given.
     public var retryAfter: Int? {
         switch self {
         case .refused(let refusal): refusal.retryAfter
@@ -53,7 +54,7 @@ public enum SupabaseError: Error, Sendable, Equatable {
         }
     }
 
-    /// True if the same request may succeed later without anybody doing anything.
+    /// True if the same request may succeed later without any action.
     public var isTransient: Bool {
         switch self {
         case .unavailable, .invalid: true
@@ -64,47 +65,47 @@ public enum SupabaseError: Error, Sendable, Equatable {
 }
 
 extension SupabaseError.Refusal {
-    /// True if the server did not take the access token because it is not, or no more, good: one refresh, then the same
-    /// request again. The server says the same of an expired token and of a forged one; the tables' server has
-    /// codes of its own for both.
+    /// True if the access token was not accepted: refresh once and repeat the request. The server does not distinguish
+    /// expired from forged tokens. PostgREST has codes of its own for this.
     public var asksForRefresh: Bool {
         let isOfTables = databaseCode.map { ["PGRST301", "PGRST303"].contains($0) } ?? false
         return (code == "bad_jwt" || isOfTables) && (status == 401 || status == 403)
     }
 
-    /// True if a request with an access token found the session ended.
+    /// True if a request with an access token showed that the session has ended.
     public var endsSession: Bool {
         ["session_not_found", "session_expired"].contains(code) && (400..<500).contains(status)
     }
 }
 
-/// What an answer to a refresh says about the session.
+/// What the error of a refresh means for the session.
 public enum RefreshVerdict: Sendable, Equatable {
-    /// Why a session is dead.
+    /// Why a session has ended.
     public enum Cause: String, Sendable {
-        /// The server does not know the token, or ended the session.
+        /// The server does not know the refresh token or has ended the session.
         case ended
-        /// The person is banned, or is no more.
+        /// The user is banned or was deleted.
         case userGone
     }
 
-    /// Proved dead: drop the session.
+    /// Proved: the session has ended and must be deleted.
     case dead(Cause)
-    /// Dead unless somebody else used the token: read the vault again, present what is newer there once, then drop.
+    /// The refresh token was used before. Read the vault again and try a newer token once, if there is one; otherwise
+    /// delete the session.
     case reused
-    /// Nothing is proved: keep the session, try again. Seconds, where the answer says when.
+    /// Nothing is proved: keep the session and try again. Seconds, if given.
     case transient(retryAfter: Int?)
-    /// Keep the session and tell the person: the address or the key is wrong, or the project is paused.
+    /// Keep the session and tell the user: the URL or key is wrong, or the project is paused.
     case misconfigured
 
-    /// The verdict of the server's error.
+    /// The verdict for an error.
     public init(_ error: SupabaseError) {
         switch error {
         case .unavailable(_, let seconds): self = .transient(retryAfter: seconds)
         case .invalid: self = .transient(retryAfter: nil)
         case .misconfigured: self = .misconfigured
         case .refused(let refusal):
-            // Statuses that mean "later" are never taken for a "no", whatever their body says.
+            // Statuses that mean "later" prove nothing, whatever the body says.
             guard (400..<500).contains(refusal.status), ![408, 409, 425, 429].contains(refusal.status) else {
                 self = .transient(retryAfter: refusal.retryAfter)
                 return
@@ -115,7 +116,7 @@ public enum RefreshVerdict: Sendable, Equatable {
                 self = .dead(.ended)
             case "user_banned", "user_not_found": self = .dead(.userGone)
             case "refresh_token_already_used": self = .reused
-            // Hooks answer what they like: no proof.
+            // Other codes may come from hooks and prove nothing.
             default: self = .transient(retryAfter: refusal.retryAfter)
             }
         }

@@ -1,6 +1,6 @@
-/// What a caller is told about a failure: the API's error codes, from one table (``SupabaseCode``).
+/// An error for the API's caller, with the API's code from one table (``SupabaseCode``).
 public struct SupabaseProblem: Sendable, Equatable {
-    /// The contract's codes that an Auth server's answer can become. Raw values are the contract's.
+    /// The API's error codes that an Auth server's response can lead to.
     public enum Code: String, Sendable, CaseIterable {
         case accessDenied = "access_denied"
         case emailAlreadyInUse = "email_already_in_use"
@@ -25,7 +25,7 @@ public struct SupabaseProblem: Sendable, Equatable {
         case weakPassword = "weak_password"
     }
 
-    /// What the caller can do. Raw values are the contract's.
+    /// What the caller can do; values of the API.
     public enum Recovery: String, Sendable, CaseIterable {
         case retry
         case signIn = "sign_in"
@@ -34,41 +34,42 @@ public struct SupabaseProblem: Sendable, Equatable {
         case none
     }
 
-    /// What was being done: the same word of the server's means another thing in another place.
+    /// The kind of request. The same error code of the server has different meanings in different contexts.
     public enum Occasion: Sendable {
-        /// A grant, a sign-up, a message to a person who is not signed in, the verification of a code.
+        /// A token request, a sign-up, a message to a user who is not signed in, or the verification of a code.
         case signIn
-        /// ``SupabaseProject/authorization(_:)``, where nothing but the provider's name can be wrong.
+        /// ``SupabaseProject/authorization(_:)``, in which only the provider's name can be wrong.
         case authorization
-        /// A callback's error: its link, not its code, is what is wrong.
+        /// An error in a callback. It concerns the link or the provider, not a typed code.
         case callback
         /// A refresh.
         case refresh
-        /// Anything that is done with an access token.
+        /// A request with an access token.
         case account
-        /// The same, for the page of one more identity: there nothing but the provider's name can be wrong, too.
+        /// The same for ``SupabaseProject/identityLink(_:bearer:)``, in which only the provider's name can be wrong.
         case identityPage
-        /// A new password, by a person who had forgotten the old one.
+        /// A new password after the old one was forgotten.
         case passwordReset
     }
 
     public let code: Code
     public let recovery: Recovery
-    /// What the person should see; nil where there is nothing to do or to know for them.
+    /// The message for the user; nil if there is none.
     public let message: PersonMessage?
-    /// The server's code, for `provider_code`; nil where there is no word of the server's.
+    /// The server's error code, for `provider_code`; nil if it sent none.
     public let providerCode: String?
-    /// The server's words, for `provider_message`.
+    /// The server's message, for `provider_message`.
     public let providerMessage: String?
-    /// What is wrong with a password: `length`, `characters`, `pwned`.
+    /// Why a password is too weak: `length`, `characters`, `pwned`.
     public let weaknesses: [String]
-    /// Seconds.
+    /// In seconds.
     public let retryAfter: Int?
-    /// Our own sentence, where the fault was found before anything was sent.
+    /// Our own reason, if the error was found before a request was sent.
     public let reason: String?
-    /// True for the server's words for a session that is over, or whose user is gone, said to who had a token of it.
+    /// True if the server said that the session has ended or its user is gone, in response to a request with its access
+    /// token.
     public let endsSession: Bool
-    /// True for the server's own trouble (HTTP 5xx), in its words: what was asked may have been done all the same.
+    /// True for an error response with status 5xx: the change may have been made nevertheless.
     public var isTrouble = false
 
     init(
@@ -86,7 +87,7 @@ public struct SupabaseProblem: Sendable, Equatable {
         self.reason = reason
     }
 
-    /// The same without the server's words: they may repeat what was sent.
+    /// A copy without the server's message, which may repeat what was sent.
     public var withoutWords: SupabaseProblem {
         var bare = SupabaseProblem(
             .init(code, recovery, message), providerCode: providerCode, weaknesses: weaknesses, retryAfter: retryAfter,
@@ -95,13 +96,13 @@ public struct SupabaseProblem: Sendable, Equatable {
         return bare
     }
 
-    /// A user who is not found at another status is one who was looked for.
+    /// With another status than 403, `user_not_found` concerns a user that was searched for.
     private static func endsSession(_ refusal: SupabaseError.Refusal) -> Bool {
         ["session_not_found", "session_expired"].contains(refusal.code)
             || (refusal.code == "user_not_found" && refusal.status == 403)
     }
 
-    /// The problem that an error of the server's is on this occasion.
+    /// The problem for an error of the server.
     public init(_ error: SupabaseError, on occasion: Occasion) {
         switch error {
         case .refused(let refusal):
@@ -121,7 +122,7 @@ public struct SupabaseProblem: Sendable, Equatable {
         }
     }
 
-    /// The problem that a field is.
+    /// The problem for an invalid field.
     public init(_ error: FieldError) {
         let isShort = error == PasswordRule.tooShort
         let message: PersonMessage? =
@@ -137,10 +138,10 @@ public struct SupabaseProblem: Sendable, Equatable {
             reason: "\(error.field): \(error.reason)")
     }
 
-    /// The problem that a sign-up with an address is that has a user already, which the server does not say.
+    /// The problem of a sign-up with an address that belongs to an existing user. The server does not report this.
     public static let addressTaken = SupabaseProblem(.init(.emailAlreadyInUse, .signIn, .emailTaken))
 
-    /// The same for either kind of contact.
+    /// The same for an address or a number.
     public static func taken(_ contact: Contact) -> SupabaseProblem {
         switch contact {
         case .email: addressTaken

@@ -2,22 +2,22 @@ internal import HTTPMessages
 public import Secrets
 internal import StrictJSON
 
-/// A Supabase project as its Auth server is asked: requests built as values, one method per request of its protocol.
+/// A Supabase project and the requests to its Auth server, one method for each request.
 ///
-/// What is sent to it: the project's key as `apikey`, the date of the error shapes that are read, and a user's access
-/// token where the server wants one. Never a `Referer` (the server takes it for a redirect URL), never a cookie, and
-/// the project's key never as a bearer: keys of the new form are not tokens.
+/// Every request has the project's key as `apikey` and the version of the error format; some have a user's access
+/// token. A `Referer` is never sent (the server would use it as a redirect URL), nor cookies, and the project's key is
+/// never sent as a bearer token, because keys of the new form are not tokens.
 public struct SupabaseProject: Sendable, Equatable {
-    /// Why a project cannot be asked.
+    /// Why a project cannot be used.
     public enum Failure: Error, Sendable, Equatable {
         /// Not https (or http on loopback), or with a query, a fragment or user information.
         case invalidURL
         /// Not printable ASCII, or empty.
         case invalidKey
-        /// A key that passes over row-level security: it belongs on servers, not with a person's programs.
+        /// A key that bypasses row-level security. It must not be used in programs of users.
         case privilegedKey
 
-        /// One sentence for the configuration.
+        /// A sentence about the configuration.
         public var explanation: String {
             switch self {
             case .invalidURL:
@@ -30,33 +30,33 @@ public struct SupabaseProject: Sendable, Equatable {
         }
     }
 
-    /// How the servers of a project are laid out under its URL.
+    /// Where the project's servers are, relative to its URL.
     public enum Layout: Sendable, Equatable {
-        /// Behind Supabase's gateway: the Auth server is at `/auth/v1`, the project's tables at `/rest/v1`.
+        /// Behind Supabase's gateway: the Auth server is at `/auth/v1`, the tables are at `/rest/v1`.
         case gateway
-        /// The URL is an Auth server itself; there are no tables.
+        /// The URL is that of an Auth server without tables.
         case bare
     }
 
-    /// Where the Auth server is, without a slash at its end: `https://ref.supabase.co/auth/v1`.
+    /// The Auth server's URL without a trailing slash: `https://ref.supabase.co/auth/v1`.
     public let authURL: String
-    /// Where the project's tables and functions are, without a slash at its end; nil for a bare Auth server.
+    /// The URL of the project's tables and functions without a trailing slash; nil for a bare Auth server.
     public let restURL: String?
-    /// What `iss` of the project's tokens must be where they have one: ``authURL`` unless configured.
+    /// The required `iss` of the project's tokens, if they have one: ``authURL`` unless it is configured.
     public let issuer: String
     /// The project's publishable key; nil for a bare Auth server.
     let apiKey: Secret?
 
-    /// The date of the error shapes that are read (`{"code": "…", "message": "…"}`).
+    /// The version of the error format (`{"code": "…", "message": "…"}`).
     static let apiVersion = "2024-01-01"
-    /// A TOTP enrolment carries a picture of some 320 kB.
+    /// The maximum size of a response in bytes. A TOTP enrolment contains a picture of about 320 kB.
     static let maxAnswer = 1 << 20
 
-    /// A project by its URL.
+    /// Reads a project's URL. Throws ``Failure``.
     ///
-    /// Behind a gateway the URL is the project's (`https://ref.supabase.co`, `http://127.0.0.1:54321`, also below a
-    /// path); one that already ends in `/auth/v1` is taken as the Auth server's. For a bare server it is used as it is.
-    /// `issuer` is for projects whose tokens name another address, such as that of a custom domain.
+    /// Behind a gateway it is the project's URL (`https://ref.supabase.co`, `http://127.0.0.1:54321`, also with a
+    /// path); a URL that ends in `/auth/v1` is accepted as the Auth server's. For a bare server it is used unchanged.
+    /// `issuer` is for projects whose tokens contain another issuer, for example a custom domain.
     public init(
         parsing url: String, apiKey: Secret?, layout: Layout = .gateway, issuer: String? = nil
     ) throws(Failure) {
@@ -88,13 +88,13 @@ public struct SupabaseProject: Sendable, Equatable {
     private static func check(_ key: Secret) throws(Failure) {
         guard PlainText.isToken(key.revealed()) else { throw .invalidKey }
         guard !key.revealed().hasPrefix("sb_secret_") else { throw .privilegedKey }
-        // The keys of the old form are tokens that say whose they are.
+        // Keys of the old form are JWTs that contain their role.
         if let payload = CompactToken(key)?.payload, payload["role"] == "service_role" { throw .privilegedKey }
     }
 }
 
 extension SupabaseProject {
-    /// A request to the Auth server. `query` is encoded strictly: the server reads a bare `+` as a space.
+    /// A request to the Auth server. The query is strictly encoded, because the server reads `+` as a space.
     func request(
         _ method: String, _ path: String, query: [(String, String)] = [], body: JSONObject? = nil,
         bearer: Secret? = nil
@@ -102,7 +102,7 @@ extension SupabaseProject {
         request(method, at: authURL + path, query: query, body: body, bearer: bearer)
     }
 
-    /// A request to any of the project's servers.
+    /// A request to one of the project's servers.
     func request(
         _ method: String, at url: String, query: [(String, String)], body: JSONObject?, bearer: Secret?
     ) -> HTTPRequest {

@@ -1,37 +1,38 @@
 public import HTTPMessages
 
-/// Where a sign-in comes back to, with the flow's key in it. The server gives no `state` back, but keeps what stands in
-/// `redirect_to`: its path as it is, its query re-encoded and sorted. The key says which flow a callback is for and is
-/// seen by the provider and in mails: no secret, PKCE is the proof.
+/// Where the browser comes back to, with the flow's key. The server does not return a `state`, but it keeps
+/// `redirect_to`: the path unchanged, the query re-encoded and sorted. The key tells which flow a callback belongs to.
+/// It is not secret, because it is visible to the provider and in mails; the proof is PKCE.
 public struct SupabaseRedirect: Sendable, Equatable {
     /// Where the key is.
     public enum KeyPlace: String, Sendable {
-        /// The last path segment: loopback addresses need no entry in the project's allow list, whatever their path.
+        /// In the last path segment: loopback addresses need no entry in the project's allow list, whatever their path.
         case path
-        /// The parameter ``SupabaseRedirect/keyName``.
+        /// In the parameter ``SupabaseRedirect/keyName``.
         case query
-        /// Nowhere: for allow lists with the exact address.
+        /// No key, for allow lists that contain the exact address.
         case none
     }
 
-    /// The name of the parameter with the key.
+    /// The name of the parameter.
     public static let keyName = "flow"
 
-    /// What is sent as `redirect_to`.
+    /// The value of `redirect_to`.
     public let url: String
     public let keyPlace: KeyPlace
-    /// The address without its key.
+    /// The address without the key.
     let base: WebURL
-    /// What the project's allow list must have so that the address is accepted; nil where it needs no entry: the server
-    /// takes a loopback address, but not the name localhost. It refuses in silence: the flow then never comes back.
+    /// The entry that the project's allow list needs for the address; nil if it needs none. The server accepts loopback
+    /// addresses without an entry, but not the name localhost. It rejects other addresses silently: the browser then
+    /// does not come back to the flow.
     public let allowListEntry: String?
 
-    /// An address for a flow. `base` is without the key: `http://127.0.0.1:8400/callback/work` or
-    /// `swisscoin://auth-callback`; `key` is of base64url, since `.` and `/` separate in the server's patterns. Where
-    /// `isKeyless`, the address is sent unchanged; on loopback the key is always in the path. With `hasFreePort` the port
-    /// is one of many, and the entry has them all.
+    /// Creates the address for a flow. `base` has no key: `http://127.0.0.1:8400/callback/work` or
+    /// `swisscoin://auth-callback`. `key` is base64url, because `.` and `/` are separators in the allow list's
+    /// patterns. With `isKeyless` the address is sent unchanged; on loopback the key is always in the path. With
+    /// `hasFreePort` the allow list entry covers all ports.
     ///
-    /// Throws for `redirect_uri`: not a URL, or with a fragment, or with a parameter that the server uses itself.
+    /// Throws for `redirect_uri` if it is no URL, has a fragment, or has a parameter that the server uses itself.
     public init(
         base text: String, key: String, isKeyless: Bool = false, hasFreePort: Bool = false
     ) throws(FieldError) {
@@ -62,7 +63,7 @@ public struct SupabaseRedirect: Sendable, Equatable {
         }
     }
 
-    /// Names that the server writes into a redirect, or that would be taken for its words.
+    /// Parameters that the server adds to a redirect, or that would be taken for its own.
     private static let reserved: Set<String> = [
         "code", "error", "error_code", "error_description", "message", "type", "sb", keyName, "access_token",
         "refresh_token", "provider_token", "provider_refresh_token", "token_type", "expires_in", "expires_at",
@@ -73,16 +74,16 @@ public struct SupabaseRedirect: Sendable, Equatable {
         return (String(text[..<mark]), String(text[mark...]))
     }
 
-    /// `**` crosses the separators `.` and `/`.
+    /// `**` also matches the separators `.` and `/`.
     private static func anyPath(_ path: String) -> String { path.hasSuffix("/") ? "\(path)**" : "\(path)/**" }
 
-    /// `?` matches itself among others; `*` stops at the separators, which a query of the person's may contain.
+    /// `?` in a pattern also matches itself. `*` does not match the separators, which the query may contain.
     private static func anyQuery(_ text: String) -> String {
         let split = splitQuery(text)
         return split.path + (split.query.contains { $0 == "." || $0 == "/" } ? "?**" : "?*")
     }
 
-    /// True if a callback is at this address: everything up to its query, which the server re-encodes.
+    /// True if a callback is at this address. The query is ignored, because the server re-encodes it.
     public func isPlace(of callback: WebURL) -> Bool {
         guard let mine = try? WebURL(parsing: url) else { return false }
         return callback.isPlace(of: mine)

@@ -3,26 +3,26 @@ internal import OAuth
 public import Secrets
 internal import StrictJSON
 
-/// A session as the Auth server hands it out, checked: its tokens are usable and belong to one user.
+/// A checked session of the Auth server: its tokens are usable and belong to one user.
 public struct SupabaseSession: Sendable, Equatable {
     public let accessToken: Secret
-    /// What the access token says about itself; not verified, see ``AccessTokenCheck``.
+    /// The claims of the access token, not verified, see ``AccessTokenCheck``.
     public let claims: AccessTokenClaims
-    /// Seconds, 0 to one year; nil if the answer states none.
+    /// Seconds, 0 to one year; nil if it is not stated.
     public let expiresIn: Int?
     /// Unix seconds by the server's clock; nil on very old servers.
     public let expiresAt: Int?
-    /// Nil only in answers of odd servers: the one before stays.
+    /// Nil only in responses of unusual servers; the previous token then remains valid.
     public let refreshToken: Secret?
-    /// The upstream provider's access token: there after a browser flow, and never again after a refresh, so that it is
-    /// kept apart from what refreshes replace.
+    /// The upstream provider's access token. It is sent only after a browser flow, not after a refresh, so it is stored
+    /// separately.
     public let providerToken: Secret?
-    /// The upstream provider's refresh token, likewise. It never leaves the daemon.
+    /// The upstream provider's refresh token, sent like the access token. It never leaves the daemon.
     public let providerRefreshToken: Secret?
-    /// The user; nil if the answer has none.
+    /// The user; nil if the response has none.
     public let user: SupabaseUser?
-    /// What is wrong with the password that was good enough to sign in: `length`, `characters`, `pwned`; empty for
-    /// nothing.
+    /// Why the password is too weak although the sign-in succeeded: `length`, `characters`, `pwned`. Empty if it is
+    /// not.
     public let weaknesses: [String]
 
     init(_ tokens: TokenSet, _ object: JSONObject) throws(SupabaseError) {
@@ -30,7 +30,7 @@ public struct SupabaseSession: Sendable, Equatable {
             throw .invalid(reason: "an access_token that is not a token of the Auth server")
         }
         user = object["user"]?.object.flatMap(SupabaseUser.init(reading:))
-        // One of the two would be served as the other.
+        // Otherwise the token of one user would be served with the data of another.
         guard user.map({ $0.id == claims.subject }) ?? true else {
             throw .invalid(reason: "an access_token of another user than the answer's")
         }
@@ -44,8 +44,9 @@ public struct SupabaseSession: Sendable, Equatable {
         weaknesses = object["weak_password"]?["reasons"]?.array?.compactMap { PlainText.code($0.string) } ?? []
     }
 
-    /// The access token's life in seconds from the answer on. `expires_in` counts, since it needs no clock; without it
-    /// the token's own times, which are both of the server's clock; without those `expires_at` by the clock `now`.
+    /// The access token's lifetime in seconds from the response on. `expires_in` has priority, because it needs no
+    /// clock. Then the token's `exp` and `iat` are used, which are both by the server's clock; then `expires_at` and
+    /// our clock `now`.
     public func lifetime(now: Int) -> Int? {
         if let expiresIn { return expiresIn }
         let end = expiresAt ?? claims.expiresAt
@@ -53,26 +54,26 @@ public struct SupabaseSession: Sendable, Equatable {
         return min(max(end - (claims.issuedAt ?? now), 0), SupabaseSession.longest)
     }
 
-    /// A year: longer promises are cut to it.
+    /// A year in seconds; longer lifetimes are reduced to it.
     private static let longest = 31_536_000
 
-    /// A number, or a number in quotes, of 1970 to 9999.
+    /// A number or a quoted number of the years 1970 to 9999.
     private static func instant(_ value: JSON?) -> Int? {
         let seconds = value?.integer ?? value?.string.flatMap { Int($0) }
         return seconds.flatMap { (0...253_402_300_799).contains($0) ? $0 : nil }
     }
 }
 
-/// What a refresh token's form tells. The server may change the form at any refresh: this explains, it decides nothing.
+/// The form of a refresh token. The server may change it with any refresh, so it is only used for explanations.
 public enum RefreshTokenForm: Sendable, Equatable {
-    /// Twelve characters, a row of its own for each token.
+    /// Twelve characters; the server stores each token.
     case v1
-    /// The session and how many tokens it has had, signed.
+    /// Contains the session and a counter, signed.
     case v2(sessionID: String, counter: Int)
-    /// A form that is not known here.
+    /// An unknown form.
     case other
 
-    /// Takes a token apart.
+    /// Parses a token.
     public init(of token: Secret) {
         let text = token.revealed()
         let isShort =
@@ -85,7 +86,7 @@ public enum RefreshTokenForm: Sendable, Equatable {
         }
     }
 
-    /// A zero, the session's UUID, the counter in groups of seven bits, 16 bytes of MAC, 4 of checksum.
+    /// A zero byte, the session's UUID, the counter in groups of seven bits, 16 bytes of MAC and 4 bytes of checksum.
     private static func signed(_ text: String) -> RefreshTokenForm? {
         guard text.utf8.count >= 51, let bytes = Base64URL.decode(text), bytes.count >= 38, bytes[0] == 0,
             Digest.sha256(bytes.dropLast(4)).prefix(4).elementsEqual(bytes.suffix(4))

@@ -1,32 +1,33 @@
 public import StrictJSON
 
-/// A user of a project, read tolerantly: only its identifier must be there. What is not known is kept.
+/// A user of a project. Only its id is required; unknown members are kept.
 public struct SupabaseUser: Sendable, Equatable {
-    /// The user's UUID: the subject of the session.
+    /// The user's UUID, which is the subject of the session.
     public let id: String
-    /// Nil where the user has none.
+    /// Nil if the user has none.
     public let email: String?
-    /// With its plus sign, whatever the server stores; nil where the user has none.
+    /// With a plus sign, although the server stores it without; nil if the user has none.
     public let phone: String?
-    /// Waits for its confirmation.
+    /// A new address that is not confirmed yet.
     public let newEmail: String?
-    /// Waits for its code, with its plus sign.
+    /// A new number whose code was not entered yet, with a plus sign.
     public let newPhone: String?
-    /// Empty for the stranger that the server invents where an address is taken already.
+    /// Empty for the invented user of a sign-up with an existing address.
     public let role: String
     public let isAnonymous: Bool
-    /// Written by the server: `provider`, `providers`, and what the project adds.
+    /// Written by the server: `provider`, `providers`, and members of the project.
     public let appMetadata: JSONObject
     /// Written by the user, its providers and its apps.
     public let userMetadata: JSONObject
-    /// Nil where the answer does not say: the server writes null for none loaded.
+    /// Nil if the response does not contain them; the server writes null then.
     public let identities: [Identity]?
     public let factors: [Factor]
     private let document: JSONObject
-    /// Each change of them is recorded, and nobody has so many: a project that says otherwise would fill the records.
+    /// The maximum number of identities. Each change is recorded, and a malicious project could otherwise fill the
+    /// records.
     static let mostIdentities = 64
 
-    /// Reads a user document, the server's or one of ours (``json``); nil without an `id`.
+    /// Reads a user document of the server or one of ours (``json``); nil without a valid `id`.
     public init?(reading document: JSONObject) {
         guard let id = document["id"]?.string, (1...255).contains(id.utf8.count),
             id.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
@@ -47,16 +48,17 @@ public struct SupabaseUser: Sendable, Equatable {
         self.document = document
     }
 
-    /// The level a session can reach: `aal2` where the user has a verified factor.
+    /// The highest level that a session can reach: `aal2` if the user has a verified factor.
     public var nextAssurance: AssuranceLevel { factors.contains { $0.isVerified } ? .aal2 : .aal1 }
 
-    /// True if the address is confirmed.
+    /// True if the e-mail address is confirmed.
     public var isEmailConfirmed: Bool { document.word("email_confirmed_at") != nil }
 
-    /// True for the answer to a sign-up with an address that has a user already, which the server does not say.
+    /// True for the invented user that the server returns for a sign-up with an address that belongs to an existing
+    /// user.
     public var isStandIn: Bool { identities?.isEmpty ?? false }
 
-    /// What the person is called, where a provider or the person said so.
+    /// The user's name, if it is known.
     public var name: String? {
         let whole = ["full_name", "name", "display_name", "preferred_username", "user_name"].lazy.compactMap {
             userMetadata.word($0)
@@ -65,8 +67,8 @@ public struct SupabaseUser: Sendable, Equatable {
         return whole.first ?? (parts.isEmpty ? nil : parts.joined(separator: " "))
     }
 
-    /// The user as the socket shows it: the server's document, with phone numbers as people write them, `name`, and
-    /// without what lets somebody sign in or belongs to the server alone.
+    /// The user in the socket API's form: the server's document with plus signs in phone numbers and with `name`,
+    /// without secrets and without members that are internal to the server.
     public var json: JSONObject {
         var json = JSONObject(document.members.filter { !SupabaseUser.isPrivate($0.name) && $0.value != .null })
         for name in ["email", "phone", "new_email", "new_phone", "role"] where document[name]?.string == "" {
@@ -80,20 +82,20 @@ public struct SupabaseUser: Sendable, Equatable {
         return json
     }
 
-    /// Members of the answers to administrators, and of the server's table of users, that never belong in an answer to
-    /// a user: should one come, it stops here.
+    /// True for members that are only in responses to administrators or in the server's table of users. They must never
+    /// be passed on, even if a response contains them.
     private static func isPrivate(_ name: String) -> Bool {
         name.hasSuffix("token") || name.hasSuffix("password") || name.hasSuffix("_otp") || name.hasSuffix("secret")
             || name == "action_link" || name == "verification_type"
     }
 
-    /// The server stores digits; one that is written with its plus sign stays as it is.
+    /// Adds a plus sign, unless there is one.
     static func outward(_ phone: String) -> String { phone.hasPrefix("+") ? phone : "+\(phone)" }
 
     public static func == (left: SupabaseUser, right: SupabaseUser) -> Bool { left.document == right.document }
 }
 
 extension JSONObject {
-    /// A text with something in it: the server writes an empty one for none.
+    /// A member's text if it is not empty; the server writes an empty one for "none".
     func word(_ name: String) -> String? { self[name]?.string.flatMap { $0.isEmpty ? nil : $0 } }
 }

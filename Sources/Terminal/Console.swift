@@ -1,7 +1,7 @@
 import Glibc
 
-/// The three streams. Results go to standard output, everything else to standard error, so that a pipe gets results
-/// alone.
+/// The standard streams. Results go to standard output, everything else to standard error, so that a pipe receives only
+/// the results.
 public enum Console {
     /// A standard stream.
     public enum Stream: Int32, Sendable {
@@ -9,7 +9,7 @@ public enum Console {
         case output = 1
         case errors = 2
 
-        /// True if a person sits there.
+        /// True if the stream is a terminal.
         public var isTerminal: Bool { isatty(rawValue) == 1 }
 
         /// True if colour may be used: on a terminal that is not `dumb`, and without `NO_COLOR` (no-color.org).
@@ -22,9 +22,9 @@ public enum Console {
         (environment("NO_COLOR") ?? "").isEmpty && environment("TERM") != "dumb"
     }
 
-    /// Writes all of it, unbuffered.
+    /// Writes the whole text, unbuffered.
     ///
-    /// - Returns: false if the stream takes no more (a full disk, a closed descriptor).
+    /// - Returns: false if the write fails (a full disk, a closed descriptor).
     public static func write(_ text: String, to stream: Stream) -> Bool {
         write(Array(text.utf8), to: stream.rawValue)
     }
@@ -41,7 +41,7 @@ public enum Console {
             }
             switch errno {
             case EINTR: continue
-            // Somebody made the terminal or pipe non-blocking, which all its users share.
+            // Another process made the terminal or pipe non-blocking, which applies to all processes that use it.
             case EAGAIN:
                 var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                 _ = unsafe poll(&entry, 1, -1)
@@ -52,7 +52,7 @@ public enum Console {
     }
 }
 
-/// How a piece of text stands out.
+/// How a piece of text is emphasized.
 public enum Style: String, Sendable {
     case bold = "1"
     case dim = "2"
@@ -60,7 +60,7 @@ public enum Style: String, Sendable {
     case green = "32"
     case yellow = "33"
 
-    /// The text in this style, if the stream has colour.
+    /// The text in this style if the stream has colour, otherwise unchanged.
     public func apply(_ text: String, on stream: Console.Stream) -> String {
         stream.hasColor ? "\u{1B}[\(rawValue)m\(text)\u{1B}[0m" : text
     }

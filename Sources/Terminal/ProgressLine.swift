@@ -1,5 +1,6 @@
-/// What a program waits for, on standard error. A terminal gets one line that is kept current and is never wider than the
-/// terminal: a wrapped line would scroll the screen with every change. Anything else gets one line, once.
+/// What a program waits for, shown on standard error. On a terminal it is one line that is updated in place and cut to
+/// the terminal's width, because a wrapped line would scroll the screen with each update. Elsewhere the first text is
+/// written once.
 public final class ProgressLine {
     private let isTerminal: Bool
     private let columns: () -> Int
@@ -9,7 +10,7 @@ public final class ProgressLine {
     public convenience init() {
         self.init(
             isTerminal: Console.Stream.errors.isTerminal,
-            // A terminal that does not tell its width is taken for one of the usual width.
+            // A terminal that does not report its width is treated as 80 columns wide.
             columns: { Console.Stream.errors.columns ?? 80 }
         ) { _ = Console.write($0, to: .errors) }
     }
@@ -20,8 +21,8 @@ public final class ProgressLine {
         self.write = write
     }
 
-    /// Shows the text and its ending, which must be safe for a terminal. Where both do not fit, the text is cut, and the
-    /// ending stays as long as it fits alone.
+    /// Shows the text and its ending, which must both be safe for a terminal. If they do not fit, the text is cut and
+    /// the ending is kept, unless hardly any text would be left.
     public func show(_ text: String, ending: String = "") {
         guard isTerminal else {
             if shown.isEmpty { write(text + ending + "\n") }
@@ -31,15 +32,15 @@ public final class ProgressLine {
         // The last column stays empty: some terminals wrap as soon as it is written.
         let room = columns() - 1
         let left = room - TextWidth.of(ending)
-        // Less than a few letters of the text say nothing.
+        // With fewer than 12 columns for the text, the whole is cut at its end instead.
         let line = left < 12 ? TextWidth.cut(text + ending, to: room) : TextWidth.cut(text, to: left) + ending
         guard line != shown else { return }
-        // Back to the line's start, and what stood there erased.
+        // Moves to the start of the line and erases it.
         write("\r\u{1B}[K" + line)
         shown = line
     }
 
-    /// Erases the line, so that the next output starts on an empty one.
+    /// Erases the line, so that the next output starts at the beginning of the line.
     public func clear() {
         if isTerminal, !shown.isEmpty { write("\r\u{1B}[K") }
         if isTerminal { shown = "" }

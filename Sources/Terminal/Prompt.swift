@@ -1,8 +1,8 @@
 import Glibc
 
-/// Questions to a person. What is pasted is not shown: a callback URL carries a code.
+/// Questions to the user. Pasted text is not shown, because a callback URL contains a code.
 public enum Prompt {
-    /// Asks on standard error; true only for a clear yes (`y`, `yes`, `j`, `ja`, `д`, `да`).
+    /// Asks on standard error. True only for `y`, `yes`, `j`, `ja`, `д` or `да`.
     public static func confirm(_ question: String) -> Bool {
         _ = Console.write(question + " [y/N] ", to: .errors)
         guard let answer = readLine(strippingNewline: true) else { return false }
@@ -14,11 +14,11 @@ public enum Prompt {
         return ["y", "yes", "j", "ja", "д", "да"].contains(String(word))
     }
 
-    /// Reads a line from the terminal without showing it, nil at its end or when `interruption` becomes readable, or the
-    /// other descriptor, if there is one.
+    /// Reads a line from the terminal without showing it. Nil at end of file, and when `interruption` or the other
+    /// descriptor, if there is one, becomes readable.
     ///
-    /// The terminal's own line editing holds at most 4,095 bytes, which a callback can exceed: so it is switched off
-    /// for the time of the read, and with it the echo.
+    /// The terminal's own line editing holds at most 4,095 bytes, and a callback URL can be longer. So line editing and
+    /// echo are switched off during the read.
     public static func readHidden(
         _ question: String, limit: Int, interruption: Int32, orEndedBy other: Int32 = -1
     ) -> String? {
@@ -26,7 +26,7 @@ public enum Prompt {
         guard unsafe tcgetattr(0, &saved) == 0 else { return nil }
         var raw = saved
         raw.c_lflag &= ~tcflag_t(ECHO | ICANON)
-        // The echo goes first: who answers at once must not be shown.
+        // Before the question is written, so that an immediate answer is not shown.
         unsafe tcsetattr(0, TCSANOW, &raw)
         _ = Console.write(question, to: .errors)
         defer {

@@ -1,11 +1,11 @@
-// The rule: the smallest symbol that holds the text, and in it the better of two levels of error correction. What is
-// read from a screen has no stains or folds: more correction would only make the modules smaller.
+// Chooses the smallest version that holds the text, and in it error correction level M instead of L if the text still
+// fits. Higher levels would make the modules smaller, and a screen has no damage to correct.
 
 /// A QR code (ISO/IEC 18004, model 2): a text as a square of dark and light modules, for a telephone to read.
 ///
-/// The text is in byte mode, as UTF-8; a text that is more than ASCII says so.
+/// The text is encoded in byte mode as UTF-8. If it is not ASCII, an ECI designator says so.
 public struct QRCode: Sendable, Equatable {
-    /// How much of a symbol may be unreadable.
+    /// The level of error correction: how much of a symbol may be unreadable.
     public enum Correction: Sendable, CaseIterable {
         /// About 7 percent.
         case low
@@ -16,20 +16,20 @@ public struct QRCode: Sendable, Equatable {
     /// 1 to 40.
     public let version: Int
     public let correction: Correction
-    /// Which of the eight masks lies over the data: the one that confuses readers least.
+    /// The number of the mask that is applied to the data: the one with the lowest penalty.
     public let mask: Int
     let grid: QRCodeGrid
 
-    /// Modules on a side, without the light border: 21 to 177.
+    /// Modules on a side, without the quiet zone: 21 to 177.
     public var size: Int { grid.size }
 
-    /// Whether a module is dark; everything outside is light.
+    /// True if a module is dark. Outside the symbol all modules are light.
     public subscript(column: Int, row: Int) -> Bool { grid[column, row] }
 
-    /// The most bytes of ASCII that a symbol holds; of other texts one less.
+    /// The maximum number of bytes of an ASCII text; one less for other texts.
     public static let maxBytes = QRCodeVersion(40, .low).textBytes
 
-    /// - Returns: nil for a text that is too long for any symbol.
+    /// - Returns: nil for a text that is too long for version 40.
     public init?(_ text: String) {
         let bytes = Array(text.utf8)
         let fitting = QRCodeVersion.all.lazy.map { QRCodeVersion($0, .low) }.first { $0.holds(bytes) }
@@ -39,8 +39,8 @@ public struct QRCode: Sendable, Equatable {
     }
 
     /// - Parameters:
-    ///   - bytes: as many as the version holds, at most.
-    ///   - mask: nil for the best one.
+    ///   - bytes: must fit the version.
+    ///   - mask: nil for the one with the lowest penalty.
     init(_ bytes: [UInt8], as version: QRCodeVersion, mask: Int?) {
         var grid = QRCodeGrid(version)
         grid.draw(QRCodeCodewords.codewords(bytes, version))

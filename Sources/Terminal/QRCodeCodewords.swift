@@ -1,7 +1,8 @@
-// The rule: the symbol's bytes are the data of all blocks, taking turns, then their correction, taking turns; a stain
-// then hits each block a little.
+// The codewords are the data of all blocks, interleaved, then their error correction, interleaved. Damage in one place
+// then affects each block only a little.
 
-/// A text as the bytes of a symbol: mode, length, text, padding, cut into blocks, each with its Reed-Solomon code.
+/// Encodes a text as the codewords of a symbol: mode, length, text and padding, split into blocks, each with its
+/// Reed-Solomon code.
 enum QRCodeCodewords {
     static func codewords(_ text: [UInt8], _ version: QRCodeVersion) -> [UInt8] {
         let blocks = split(data(text, version), into: version.blocks)
@@ -9,23 +10,24 @@ enum QRCodeCodewords {
         return inTurn(blocks) + inTurn(blocks.map { remainder(of: $0, by: divisor) })
     }
 
-    /// Mode 0111 with assignment 26, "what follows is UTF-8", then mode 0100 (section 7.4.2).
+    /// An ECI designator: mode 0111 with assignment 26 (UTF-8), which is followed by mode 0100 (section 7.4.2).
     static let designator: [UInt8] = [0x71, 0xA4]
 
-    /// ASCII means the same in every character set; for the rest a reader would have to guess.
+    /// ASCII is the same in every character set; for other text a reader would have to guess the set.
     static func wantsDesignator(_ text: [UInt8]) -> Bool { text.contains { $0 >= 0x80 } }
 
-    /// Mode 0100, the length, the text, four bits of end, then two bytes of padding in turn (sections 7.4.5 to 7.4.10).
+    /// Mode 0100, the length, the text, four bits of terminator, then two alternating padding bytes (sections 7.4.5 to
+    /// 7.4.10).
     static func data(_ text: [UInt8], _ version: QRCodeVersion) -> [UInt8] {
         var content = [UInt8(truncatingIfNeeded: text.count)] + text
         if version.lengthBits == 16 { content.insert(UInt8(truncatingIfNeeded: text.count >> 8), at: 0) }
         var data: [UInt8] = []
         if wantsDesignator(text) {
             data = designator + content
-            // The end may be left out of a symbol that is full.
+            // The terminator may be left out if the symbol is full.
             if data.count < version.dataCodewords { data.append(0) }
         } else {
-            // Everything stands half a byte to the right, because the mode has four bits.
+            // The mode has four bits, so every byte is shifted by half a byte.
             var left: UInt8 = 0b0100
             for byte in content {
                 data.append(left << 4 | byte >> 4)
@@ -41,7 +43,7 @@ enum QRCodeCodewords {
         return data
     }
 
-    /// The first blocks are shorter by one byte, where they cannot be equal.
+    /// Splits the data into blocks. If they cannot be equal, the first ones are shorter by one byte.
     static func split(_ data: [UInt8], into count: Int) -> [[UInt8]] {
         let (short, longer) = data.count.quotientAndRemainder(dividingBy: count)
         var rest = data[...]
@@ -52,13 +54,13 @@ enum QRCodeCodewords {
         }
     }
 
-    /// The first byte of each block, then the second of each; short blocks drop out at the end.
+    /// Interleaves the blocks: the first byte of each block, then the second of each. Short blocks have no last byte.
     static func inTurn(_ blocks: [[UInt8]]) -> [UInt8] {
         let longest = blocks.map(\.count).max() ?? 0
         return (0..<longest).flatMap { index in blocks.compactMap { index < $0.count ? $0[index] : nil } }
     }
 
-    // MARK: Reed-Solomon, over the field of 256 with x^8 + x^4 + x^3 + x^2 + 1
+    // MARK: Reed-Solomon, over GF(256) with x^8 + x^4 + x^3 + x^2 + 1
 
     /// The product of (x - 2^i) for i below the degree, highest power first, without the leading 1 (annex A).
     static func divisor(ofDegree degree: Int) -> [UInt8] {

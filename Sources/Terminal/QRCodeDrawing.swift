@@ -1,19 +1,19 @@
-// The rule: four light modules lie around the symbol, and dark is drawn darker than light whatever the terminal's own
-// colours are.
+// The symbol has a border of four light modules. Dark modules must be darker than light ones, whatever colours the
+// terminal uses.
 
 extension QRCode {
-    /// Light modules on each side.
+    /// The width of the quiet zone in modules.
     static let border = 4
 
-    /// Places on a line that the drawing takes. A narrower terminal would break the lines, and the symbol.
+    /// The columns that the drawing needs. In a narrower terminal the lines would wrap.
     public var columns: Int { size + 2 * QRCode.border }
 
-    /// The symbol as lines of a terminal, two modules above each other in a place.
+    /// The symbol as lines for a terminal. Each character shows two modules, one above the other.
     public func lines(_ ink: Ink) -> [String] {
         stride(from: -QRCode.border, to: size + QRCode.border, by: 2).map { row in
             var line = ink == .blackOnWhite ? "\u{1B}[38;5;16;48;5;231m" : ""
             for column in -QRCode.border..<size + QRCode.border {
-                // The foreground is what a block is drawn in.
+                // Block characters are drawn in the foreground colour.
                 let isUpper = self[column, row] == (ink != .lightText)
                 let isLower = self[column, row + 1] == (ink != .lightText)
                 line += isUpper ? (isLower ? "█" : "▀") : (isLower ? "▄" : " ")
@@ -22,7 +22,7 @@ extension QRCode {
         }
     }
 
-    /// The symbol as an SVG document, one unit a module, black on white; without line ends.
+    /// The symbol as an SVG document, black on white, one unit for each module, without line breaks.
     public var svg: String {
         let side = columns
         var path = ""

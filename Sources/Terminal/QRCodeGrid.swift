@@ -1,14 +1,14 @@
-// The rule: what a reader finds its way by (finders, timing, alignment, format, version) is fixed; data goes around it,
-// and masks change data alone.
+// The patterns by which a reader finds the symbol (finders, timing, alignment, format, version) are fixed. Data is
+// placed around them, and masks change only data.
 
 /// The modules of a symbol.
 struct QRCodeGrid: Sendable, Equatable {
     let size: Int
     private(set) var isDark: [Bool]
-    /// Part of a pattern, not of the data.
+    /// True for modules of a pattern, false for data.
     private(set) var isFixed: [Bool]
 
-    /// The patterns of a version, and no data.
+    /// The patterns of a version without data.
     init(_ version: QRCodeVersion) {
         size = version.size
         isDark = Array(repeating: false, count: size * size)
@@ -19,12 +19,12 @@ struct QRCodeGrid: Sendable, Equatable {
         }
         for (column, row) in [(3, 3), (size - 4, 3), (3, size - 4)] { drawFinder(column, row) }
         drawAlignments(version.alignments)
-        // Room for what is drawn with the mask.
+        // Reserves the modules of the format, which is drawn with the mask.
         drawFormat(0)
         if version.number >= 7 { drawVersion(version.number) }
     }
 
-    /// Light outside.
+    /// Modules outside the symbol are light.
     subscript(column: Int, row: Int) -> Bool {
         isInside(column, row) && isDark[row * size + column]
     }
@@ -33,7 +33,7 @@ struct QRCodeGrid: Sendable, Equatable {
         (0..<size).contains(column) && (0..<size).contains(row)
     }
 
-    /// Sets a module of a pattern.
+    /// Sets a module that belongs to a pattern.
     private mutating func set(_ column: Int, _ row: Int, _ isDark: Bool) {
         guard isInside(column, row) else { return }
         self.isDark[row * size + column] = isDark
@@ -42,7 +42,7 @@ struct QRCodeGrid: Sendable, Equatable {
 
     // MARK: Patterns
 
-    /// A finder and the light modules around it, by its centre.
+    /// Draws a finder with its separator around this centre.
     private mutating func drawFinder(_ column: Int, _ row: Int) {
         for down in -4...4 {
             for right in -4...4 {
@@ -63,24 +63,24 @@ struct QRCodeGrid: Sendable, Equatable {
         }
     }
 
-    /// Level and mask, twice: 5 bits and 10 of a BCH code (section 7.9).
+    /// Draws level and mask twice: 5 bits and 10 of a BCH code (section 7.9).
     private mutating func drawFormat(_ bits: Int) {
         func bit(_ index: Int) -> Bool { bits >> index & 1 == 1 }
         for index in 0..<15 {
-            // Around the first finder, leaving the timing patterns out.
+            // The first copy is around the top left finder, without the timing patterns.
             switch index {
             case 0..<6: set(8, index, bit(index))
             case 6, 7: set(8, index + 1, bit(index))
             case 8: set(7, 8, bit(index))
             default: set(14 - index, 8, bit(index))
             }
-            // Half at the second, half at the third.
+            // The second copy is half at the top right and half at the bottom left finder.
             if index < 8 { set(size - 1 - index, 8, bit(index)) } else { set(8, size - 15 + index, bit(index)) }
         }
         set(8, size - 8, true)
     }
 
-    /// The version, twice: 6 bits and 12 of a BCH code (section 7.10).
+    /// Draws the version twice: 6 bits and 12 of a BCH code (section 7.10).
     private mutating func drawVersion(_ number: Int) {
         let bits = QRCodeGrid.withCheck(number, bits: 12, generator: 0x1F25)
         for index in 0..<18 {
@@ -90,7 +90,7 @@ struct QRCodeGrid: Sendable, Equatable {
         }
     }
 
-    /// The value, and after it the remainder of its division.
+    /// The value followed by the remainder of its polynomial division.
     static func withCheck(_ value: Int, bits: Int, generator: Int) -> Int {
         var remainder = value
         for _ in 0..<bits { remainder = (remainder << 1) ^ ((remainder >> (bits - 1)) * generator) }
@@ -104,7 +104,8 @@ struct QRCodeGrid: Sendable, Equatable {
 
     // MARK: Data
 
-    /// Places the bytes: in columns of two modules from the right, upwards and downwards in turn (section 7.7.3).
+    /// Places the codewords in columns of two modules from the right, alternately upwards and downwards (section
+    /// 7.7.3).
     mutating func draw(_ codewords: [UInt8]) {
         var index = 0
         var isUpward = true
@@ -120,7 +121,7 @@ struct QRCodeGrid: Sendable, Equatable {
         }
     }
 
-    /// The data under a mask (section 7.8.2), and the format that says so.
+    /// A copy with the mask applied to the data (section 7.8.2), and with the format of this mask.
     func masked(_ mask: Int, _ correction: QRCode.Correction) -> QRCodeGrid {
         var grid = self
         for row in 0..<size {

@@ -1,8 +1,8 @@
-// The rule: the mask is chosen by the standard's four complaints (section 7.8.3), so that no data looks like a finder,
-// a blot or an empty place.
+// The mask is chosen by the four penalties of the standard (section 7.8.3), so that data does not look like a finder or
+// form large areas.
 
 extension QRCodeGrid {
-    /// How hard the symbol is to read.
+    /// The sum of the penalties; the lower, the easier to read.
     var penalty: Int {
         var sum = balance + blots
         for line in 0..<size {
@@ -12,8 +12,8 @@ extension QRCodeGrid {
         return sum
     }
 
-    /// A row or a column: 3 for five equal modules in a line, 1 for each more; 40 for what looks like a finder with
-    /// four light modules on a side, those of the border among them.
+    /// The penalty of a row or a column: 3 for five equal modules in a row and 1 for each further one; 40 for a pattern
+    /// like a finder's with four light modules on one side, where the border counts as light.
     static func lines(_ modules: [Bool]) -> Int {
         var sum = 0
         var length = 0
@@ -30,7 +30,7 @@ extension QRCodeGrid {
         return sum
     }
 
-    /// 3 for each square of four equal modules; they may overlap.
+    /// The penalty for areas: 3 for each square of 2 x 2 equal modules; squares may overlap.
     var blots: Int {
         var sum = 0
         for place in 0..<size * (size - 1) where place % size < size - 1 {
@@ -44,7 +44,7 @@ extension QRCodeGrid {
         return sum
     }
 
-    /// 10 for each full 5 percent that the dark modules are away from half of all.
+    /// The penalty for imbalance: 10 for each full 5 percent by which the share of dark modules differs from one half.
     var balance: Int {
         let total = size * size
         let dark = isDark.count { $0 }

@@ -1,6 +1,6 @@
-// The rule: numbers that the standard only tabulates stand here as its tables have them; all others are computed.
+// Numbers that the standard only tabulates are copied from its tables; all others are computed.
 
-/// A version of the symbol at a level of error correction: how much it holds, and where its patterns are.
+/// A version with a level of error correction: its capacity and the positions of its patterns.
 struct QRCodeVersion: Sendable, Equatable {
     static let all = 1...40
 
@@ -16,20 +16,20 @@ struct QRCodeVersion: Sendable, Equatable {
     /// Modules on a side.
     var size: Int { 17 + 4 * number }
 
-    /// Bytes of ASCII that fit: what is left of the data after mode, length and the last bits that make no byte.
+    /// The maximum number of bytes of an ASCII text: the data without mode, length and incomplete last byte.
     var textBytes: Int { (dataCodewords * 8 - 4 - lengthBits) / 8 }
 
     func holds(_ text: [UInt8]) -> Bool {
         text.count <= textBytes - (QRCodeCodewords.wantsDesignator(text) ? QRCodeCodewords.designator.count - 1 : 0)
     }
 
-    /// Bits that tell the length of a text in byte mode (table 3).
+    /// Bits of the length of a text in byte mode (table 3).
     var lengthBits: Int { number < 10 ? 8 : 16 }
 
-    /// Bytes in the symbol, of data and correction.
+    /// All codewords of the symbol, data and error correction.
     var codewords: Int {
         var modules = size * size
-        // Three finders with their separators; two timing patterns; format and the dark module.
+        // Three finders with separators, two timing patterns, format and the dark module.
         modules -= 3 * 64 + 2 * (size - 16) + 31
         if let last = alignments.indices.last {
             let onTiming = 2 * (last - 1)
@@ -41,19 +41,19 @@ struct QRCodeVersion: Sendable, Equatable {
 
     var dataCodewords: Int { codewords - blocks * correctionCodewords }
 
-    /// Blocks that are corrected each by itself (table 9).
+    /// The number of blocks, each with its own error correction (table 9).
     var blocks: Int { (correction == .low ? QRCodeVersion.blocksLow : QRCodeVersion.blocksMedium)[number - 1] }
 
-    /// Bytes of correction in a block (table 9).
+    /// Error correction codewords of each block (table 9).
     var correctionCodewords: Int {
         (correction == .low ? QRCodeVersion.correctionLow : QRCodeVersion.correctionMedium)[number - 1]
     }
 
-    /// Columns and rows on which alignment patterns have their centres (annex E); none in version 1.
+    /// The rows and columns of the centres of alignment patterns (annex E); none in version 1.
     var alignments: [Int] {
         guard number > 1 else { return [] }
         let count = number / 7 + 2
-        // Equal even steps from the far side; what is left over is between the first two.
+        // The distances are equal and even, counted from the far side; only the first one may be smaller.
         let step = number == 32 ? 26 : (number * 4 + count * 2 + 1) / (count * 2 - 2) * 2
         return [6] + (0..<count - 1).reversed().map { size - 7 - $0 * step }
     }

@@ -1,10 +1,12 @@
-/// Makes text from outside safe to show: a provider, an app or a callback may try to move the cursor, recolour the
-/// screen, reorder letters or hide some. What is left is one line of visible characters.
+/// Makes text from outside safe to show. A provider, an app or a callback could move the cursor, change colours,
+/// reorder letters or hide text. The result is one line of visible characters.
 public enum Sanitizer {
-    /// Longer text is cut: an error description should not scroll the reason for it away.
+    /// The maximum length in Unicode scalars, so that a long error description does not scroll other lines off the
+    /// screen.
     public static let maxLength = 200
 
-    /// The text with every character that is not plainly visible shown as `?`, cut to `limit` Unicode scalars.
+    /// The text with a space for each space character and `?` for each other character that is not visible, cut to
+    /// `limit` Unicode scalars.
     public static func line(_ text: String, limit: Int = maxLength) -> String {
         var output = String.UnicodeScalarView()
         var count = 0
@@ -20,16 +22,16 @@ public enum Sanitizer {
         return String(output)
     }
 
-    /// True for a character that takes its place on the line and does nothing else.
+    /// True for a character that is visible and has no other effect.
     public static func isVisible(_ scalar: Unicode.Scalar) -> Bool {
         if scalar.isASCII { return (0x20..<0x7F).contains(scalar.value) }
         let properties = scalar.properties
         switch properties.generalCategory {
-        // Controls; format characters (bidi controls, zero-width, tags); line ends; what no font shows.
+        // Controls; format characters (bidi controls, zero-width, tags); line ends; characters without a glyph.
         case .control, .format, .surrogate, .privateUse, .unassigned, .lineSeparator, .paragraphSeparator: return false
-        // Spaces that look like none, or like several.
+        // Spaces of unusual width.
         case .spaceSeparator: return false
-        // Fillers, joiners and variation selectors are letters and marks by category, and invisible.
+        // Fillers, joiners and variation selectors have the category of letters or marks, but are invisible.
         default: return !properties.isDefaultIgnorableCodePoint
         }
     }

@@ -1,4 +1,4 @@
-/// Rows in columns, each as wide as its widest cell. Cells are shown sanitized.
+/// A table of aligned columns. The cells are sanitized.
 public struct Table: Sendable {
     private var rows: [[String]]
 
@@ -6,7 +6,7 @@ public struct Table: Sendable {
 
     public mutating func add(_ cells: [String]) { rows.append(cells.map { Sanitizer.line($0) }) }
 
-    /// The lines, the columns' names first; no spaces at the ends.
+    /// The lines, beginning with the column names, without trailing spaces.
     public var lines: [String] {
         let columns = rows.map(\.count).max() ?? 0
         let widths = (0..<columns).map { column in

@@ -1,14 +1,14 @@
-// The rule: what is drawn must fit, and a width that nobody tells is one that nothing may be drawn for.
+// Output must fit the terminal; if its width is unknown, nothing that needs a width is drawn.
 
 import Glibc
 
 extension Console.Stream {
-    /// Places on a line of the terminal; nil if it is none, or does not say.
+    /// The terminal's columns; nil if the stream is no terminal or does not report them.
     public var columns: Int? {
         size.map { Int($0.ws_col) }
     }
 
-    /// Lines that the terminal shows at once; nil if it is none, or does not say.
+    /// The terminal's rows; nil if the stream is no terminal or does not report them.
     public var rows: Int? {
         size.flatMap { $0.ws_row > 0 ? Int($0.ws_row) : nil }
     }

@@ -1,9 +1,9 @@
-/// How much room text takes on a terminal, in columns. Terminals differ in rare letters; these are the usual widths.
+/// The width of text on a terminal, in columns. Terminals differ in rare characters; these are the usual widths.
 public enum TextWidth {
-    /// The columns of one line of text.
+    /// The width of one line of text in columns.
     public static func of(_ text: String) -> Int { text.unicodeScalars.reduce(0) { $0 + of($1) } }
 
-    /// The text, with `…` in place of its end if it takes more columns than there are.
+    /// The text, cut and ended with `…` if it is wider than `columns`.
     public static func cut(_ text: String, to columns: Int) -> String {
         guard of(text) > columns else { return text }
         guard columns > 0 else { return "" }
@@ -17,7 +17,7 @@ public enum TextWidth {
         return String(kept) + "…"
     }
 
-    /// The rows that the text takes where a row has so many columns; a text may hold several lines.
+    /// The number of rows that the text takes on a terminal with that many columns; the text may have several lines.
     public static func rows(of text: String, columns: Int) -> Int {
         text.split(separator: "\n", omittingEmptySubsequences: false).reduce(0) { sum, line in
             sum + max(1, (of(String(line)) + columns - 1) / max(1, columns))

@@ -1,8 +1,8 @@
 import Glibc
 
-/// Times as people read them.
+/// Formats times for users.
 public enum TimeText {
-    /// A count-down: `9:41`, `1:02:03`. Past ones are `0:00`.
+    /// A count-down such as `9:41` or `1:02:03`. Negative values give `0:00`.
     public static func clock(_ seconds: Int) -> String {
         let left = max(0, seconds)
         let rest = twoDigits(left % 60)
@@ -10,7 +10,7 @@ public enum TimeText {
         return "\(left / 3_600):\(twoDigits(left / 60 % 60)):\(rest)"
     }
 
-    /// A span in one or two units: `45 s`, `12 min`, `3 h 20 min`, `4 days`.
+    /// A duration in one or two units: `45 s`, `12 min`, `3 h 20 min`, `4 days`.
     public static func span(_ seconds: Int) -> String {
         let left = max(0, seconds)
         switch left {
@@ -23,16 +23,16 @@ public enum TimeText {
         }
     }
 
-    /// How long something is still valid: `for 59 min`, `expired`; `no stated end` without an instant.
+    /// How long something is valid: `for 59 min`, `expired`; `no stated end` if `instant` is nil. Unix seconds.
     public static func validity(until instant: Int?, now: Int) -> String {
         guard let instant else { return "no stated end" }
-        // Far ends would overflow, and mean the same.
+        // Compared before the subtraction, which may overflow for values far away.
         guard instant > now else { return "expired" }
         let (left, overflow) = instant.subtractingReportingOverflow(now)
         return "for \(span(overflow ? .max : left))"
     }
 
-    /// The time of day where the person is: `14:05:09`.
+    /// The local time of day: `14:05:09`.
     public static func timeOfDay(_ instant: Int) -> String {
         var seconds = time_t(instant)
         var parts = unsafe tm()
@@ -41,7 +41,7 @@ public enum TimeText {
         return fields.map { twoDigits(Int($0)) }.joined(separator: ":")
     }
 
-    /// Day and time where the person is: `2027-01-15 14:05:09`.
+    /// The local date and time: `2027-01-15 14:05:09`.
     public static func dateAndTime(_ instant: Int) -> String {
         var seconds = time_t(instant)
         var parts = unsafe tm()
@@ -50,7 +50,7 @@ public enum TimeText {
         return "\(year)-\(twoDigits(month))-\(twoDigits(day)) \(timeOfDay(instant))"
     }
 
-    /// Unix seconds.
+    /// The current time in Unix seconds.
     public static func now() -> Int { time(nil) }
 
     private static func twoDigits(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }

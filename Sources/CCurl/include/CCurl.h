@@ -1,14 +1,14 @@
-// libcurl as Swift can call it. Its setters and getters are variadic: one typed door per argument type. And it is loaded
-// when it is first needed instead of when the program starts: libcurl and the thirty libraries behind it take longer to
-// load than the daemon takes to be ready, and the helper process never needs them.
+// libcurl for Swift. Swift cannot call variadic functions, so there is one wrapper for each argument type. The library
+// is loaded when it is first needed, not at program start: libcurl and about thirty libraries that it needs take longer
+// to load than the daemon takes to be ready, and the helper process never needs them.
 #pragma once
 #include <curl/curl.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-/// Loads libcurl and initializes it with an allocator that erases what it frees: libcurl copies codes, verifiers, tokens
-/// and client secrets through many small buffers and frees them as they are. False if there is no libcurl, or one that
-/// lacks something. To be called once, before anything else of this file.
+/// Loads libcurl and initializes it with an allocator that zeroes memory before it is freed: libcurl copies codes,
+/// verifiers, tokens and client secrets into many small buffers. Returns false if libcurl or one of its functions is
+/// missing. Call it once, before anything else of this file.
 bool ccurl_load(void);
 
 CURL *ccurl_easy_init(void);
@@ -24,10 +24,11 @@ CURLcode ccurl_set_list(CURL *easy, CURLoption option, struct curl_slist *value)
 CURLcode ccurl_set_blob(CURL *easy, CURLoption option, void *bytes, size_t count);
 typedef size_t (*ccurl_data_callback)(char *bytes, size_t size, size_t count, void *context);
 CURLcode ccurl_set_data_callback(CURL *easy, CURLoption option, ccurl_data_callback callback);
-/// What the macros stand for.
+/// Macros of libcurl, which Swift does not import.
 static const long ccurl_auth_basic = CURLAUTH_BASIC;
 static const long ccurl_header_separate = CURLHEADER_SEPARATE;
-/// Connects to no address of this machine or its link, whatever a name leads to.
+/// The transfer connects to no loopback or link-local address and to none of this machine's own, whatever the name
+/// resolves to.
 CURLcode ccurl_refuse_inside(CURL *easy);
 CURLcode ccurl_get_long(CURL *easy, CURLINFO info, long *value);
 
@@ -42,5 +43,5 @@ CURLMcode ccurl_multi_perform(CURLM *multi, int *running);
 CURLMcode ccurl_multi_poll(CURLM *multi, int milliseconds);
 CURLMcode ccurl_multi_wakeup(CURLM *multi);
 CURLMsg *ccurl_multi_info_read(CURLM *multi, int *left);
-/// The union member of a finished transfer, which Swift cannot name.
+/// The result of a finished transfer. It is a member of a union, which Swift cannot access.
 static inline CURLcode ccurl_message_result(const CURLMsg *message) { return message->data.result; }

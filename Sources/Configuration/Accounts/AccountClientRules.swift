@@ -1,9 +1,9 @@
 internal import OAuth
 internal import Secrets
 
-/// What the provider knows us as, and where the client's secret is: in one place at most, and closed to others.
+/// The client registration and the place of the client secret: only one place, and closed to others.
 extension AccountReader {
-    /// A client as far as it could be read.
+    /// The client, as far as it could be read.
     struct Client {
         var id = ""
         var authentication: ClientAuthentication?
@@ -61,7 +61,7 @@ extension AccountReader {
         }
         guard let word = table.string("client_authentication") else {
             if case .preset(let preset) = provider { return preset.clientAuthentication(hasSecret: hasSecret) }
-            // With a secret, the provider's metadata decide.
+            // With a secret, the provider's metadata decide about the method.
             return hasSecret ? nil : ClientAuthentication.none
         }
         if word == ClientAuthentication.none.rawValue, hasSecret {
@@ -102,7 +102,7 @@ extension AccountReader {
                 refuse("client_secret_command", "needs a program: [\"pass\", \"show\", \"NAME\"]")
                 return .none
             }
-            // There is no shell to do it.
+            // `~/` is expanded here, because no shell does it.
             guard program.hasPrefix("~/"), let path = place.path(program) else { return .command(words) }
             return .command([path] + words.dropFirst())
         }
@@ -133,7 +133,7 @@ extension AccountReader {
         }
     }
 
-    /// An assertion may speak for itself (RFC 7521 section 4.1).
+    /// In an assertion grant the client id may be missing (RFC 7521 section 4.1).
     private var mayBeUnnamed: Bool {
         ["jwt_bearer", "token_exchange"].contains(table.string("grant"))
             && !Self.secretKeys.contains { isWritten($0) }
@@ -163,7 +163,7 @@ extension AccountReader {
         return path
     }
 
-    /// An absolute path, or nil with a complaint.
+    /// An absolute path; nil if an error was reported.
     mutating func expand(_ key: String, _ written: String) -> String? {
         if let path = place.path(written) { return path }
         refuse(key, "must be an absolute path, or begin with ~/")

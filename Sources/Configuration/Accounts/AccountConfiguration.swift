@@ -2,82 +2,82 @@ public import HTTPMessages
 public import OAuth
 public import Secrets
 
-/// One account as configured: a provider, a client, scopes. Every value has passed its checks.
+/// A configured account: provider, client and scopes. All values are checked.
 public struct AccountConfiguration: Sendable, Equatable {
     /// `[a-z0-9][a-z0-9._-]{0,63}`
     public let name: String
     public let provider: AccountProvider
-    /// What the provider knows us as; empty for Supabase, which registers no clients.
+    /// Our client id at the provider; empty for Supabase, which has no client registrations.
     public let clientID: String
-    /// Nil if not stated and the provider's metadata are to decide (RFC 8414: nothing said means basic).
+    /// Nil if it is not stated and the provider's metadata decide (RFC 8414: the default is basic).
     public let clientAuthentication: ClientAuthentication?
     public let clientSecret: ClientSecretSource
-    /// A path, to be read with ``readClientKey(user:)`` whenever it is needed; nil without `private_key_jwt`.
+    /// A path that ``readClientKey(user:)`` reads each time it is needed; nil without `private_key_jwt`.
     public let clientKeyFile: String?
-    /// The credential that is the key, in place of a file: `$CREDENTIALS_DIRECTORY/NAME` was written for it.
+    /// The name of the credential with the key, if it is not in a file (`$CREDENTIALS_DIRECTORY/NAME`).
     public let clientKeyCredential: String?
-    /// What the provider calls that key; nil if its file says it, or nobody needs it.
+    /// The key's id (`kid`) at the provider; nil if it is in the key's file or not needed.
     public let clientKeyID: String?
     public let scopes: [String]
-    /// How tokens are had without a person; nil where people sign in.
+    /// How a service account gets tokens without a user; nil for accounts with sign-in.
     public let service: ServiceConfiguration?
-    /// Where the browser brings the answer.
+    /// Where the provider sends the authorization response.
     public let redirect: RedirectTarget
     /// As written in the configuration; nil for the default.
     public let redirectURI: String?
-    /// Where the provider sends the browser after a sign-out there; nil if it is to stay.
+    /// Where the provider sends the browser after RP-initiated logout; nil if it stays.
     public let postLogoutRedirectURI: String?
-    /// `query` or `form_post`; nil if the request is not to say.
+    /// `query` or `form_post`; nil if the request does not state it.
     public let responseMode: String?
-    /// True if every authorization response must carry `iss` (RFC 9207), whatever the provider's metadata say.
+    /// True if every authorization response must have `iss` (RFC 9207), whatever the provider's metadata say.
     public let requiresIssuerInResponse: Bool
     /// Whether authorization requests are pushed (RFC 9126).
     public let pushedRequests: PushedRequests
     /// True if the user is asked for consent (`prompt=consent`) when `offline_access` is requested by OpenID Connect.
     public let asksConsentForOfflineAccess: Bool
-    /// Beside those that the request sets itself: the preset's and the configuration's, sorted by name.
+    /// Additional parameters of the authorization request from preset and configuration, sorted by name.
     public let authorizationParameters: [FormEncoding.Pair]
-    /// Seconds that a sign-in may take.
+    /// The time limit of a sign-in in seconds.
     public let flowTimeout: Int
-    /// Seconds before expiry at which to refresh; nil for the usual rule.
+    /// How many seconds before expiry a token is refreshed; nil for the default.
     public let refreshMargin: Int?
-    /// Seconds before a session's own end at which to tell of it, the longest first; nil for the usual ones.
+    /// How many seconds before a session's end a warning is given, largest first; nil for the defaults.
     public let sessionWarnings: [Int]?
-    /// Users beside the owner whose connections may bring a callback.
+    /// Other users whose connections may deliver a callback.
     public let callbackPeerUIDs: [UInt32]
     /// Exact origins that an adapter may send this account's token to.
     public let origins: [String]
-    /// The certificates and public keys to believe; read when the configuration was.
+    /// The accepted certificates and public keys; `ca_file` was read with the configuration.
     public let trust: ServerTrust
-    /// The way to the provider.
+    /// The proxy setting.
     public let route: HTTPRoute
-    /// Header fields that every request to the provider gets.
+    /// Additional header fields of all requests to the provider.
     public let headers: [FormEncoding.Pair]
     public let policy: AccountPolicy
-    /// Where the account is written.
+    /// Where the account's table is.
     public let source: ConfigurationSource
-    /// The line of each key that is written in it.
+    /// The line of each key in the table.
     let lines: [String: Int]
 }
 
-/// Whether authorization requests go to the provider before the browser does (RFC 9126), in the words of the file.
+/// Whether authorization requests are pushed (RFC 9126), with the values of the configuration.
 public enum PushedRequests: String, Sendable, Equatable, CaseIterable {
-    /// Where the provider's metadata offer it. If it does not work and is not required there, the request is sent
+    /// If the provider's metadata offer it. If pushing fails and the provider does not require it, the request is sent
     /// through the browser.
     case automatic = "auto"
     /// Never, whatever the metadata say.
     case never
-    /// Always: without it there is no sign-in.
+    /// Always: if pushing fails, the sign-in fails.
     case required
 }
 
 /// Who may use an account.
 public enum AccountPolicy: String, Sendable, Equatable, CaseIterable {
-    /// Every program of the daemon's own user.
+    /// All programs of the daemon's own user.
     case sameUID = "same-uid"
 }
 
-/// Where something is written.
+/// A place in a configuration file.
 public struct ConfigurationSource: Sendable, Equatable, CustomStringConvertible {
     /// The file's path.
     public let file: String
@@ -87,16 +87,16 @@ public struct ConfigurationSource: Sendable, Equatable, CustomStringConvertible 
     public var description: String { "\(file):\(line)" }
 }
 
-/// An account's authorization server, and how its endpoints become known.
+/// An account's provider, and where its endpoints come from.
 public enum AccountProvider: Sendable, Equatable {
     case preset(ProviderPreset)
-    /// By discovery, from this issuer.
+    /// By discovery from this issuer.
     case oidc(issuer: String)
-    /// Endpoints by hand.
+    /// From configured endpoints.
     case oauth2(ProviderMetadata)
     case supabase(SupabaseConfiguration)
 
-    /// The word of the socket API: a preset's name, `supabase`, `oidc` or `oauth2`.
+    /// The value in the socket API: a preset's name, `supabase`, `oidc` or `oauth2`.
     public var word: String {
         switch self {
         case .preset(let preset): preset.name
@@ -106,7 +106,7 @@ public enum AccountProvider: Sendable, Equatable {
         }
     }
 
-    /// The issuer to discover; nil where nothing is discovered.
+    /// The issuer for discovery; nil if there is no discovery.
     public var issuer: String? {
         switch self {
         case .oidc(let issuer): issuer
@@ -115,7 +115,7 @@ public enum AccountProvider: Sendable, Equatable {
         }
     }
 
-    /// The endpoints, where they are known without discovery.
+    /// The endpoints, if they are known without discovery.
     public var endpoints: ProviderMetadata? {
         switch self {
         case .oauth2(let endpoints): endpoints
@@ -125,36 +125,36 @@ public enum AccountProvider: Sendable, Equatable {
     }
 }
 
-/// Where the client's secret is. Prints no secret: an inline one is a ``Secret``.
+/// Where the client secret is. Printing it shows no secret, because an inline one is a ``Secret``.
 public enum ClientSecretSource: Sendable, Equatable {
     case none
     case inline(Secret)
-    /// A path, to be read with ``AccountConfiguration/readClientSecret()`` whenever it is needed.
+    /// A path that ``AccountConfiguration/readClientSecret(user:)`` reads each time it is needed.
     case file(path: String)
-    /// An argument vector, for the helper process alone to run.
+    /// An argument vector, which only the helper process runs.
     case command([String])
-    /// A credential's name: it was handed to the daemon at its start, or is in `$CREDENTIALS_DIRECTORY`.
+    /// The name of a credential that was passed to the daemon at its start or is in `$CREDENTIALS_DIRECTORY`.
     case credential(String)
-    /// In the vault, from the registration of the client.
+    /// In the vault, from the dynamic client registration.
     case registered
 }
 
 extension AccountConfiguration {
-    /// A mistake that shows only when a key's value is used: a file that went, a secret that was not given.
+    /// An error that is found only when a value is used, such as a missing file or credential.
     public func mistake(at key: String, _ message: String) -> ConfigurationError {
         ConfigurationError(
             file: source.file, line: lines[key] ?? source.line, key: "accounts.\(name).\(key)", message: message)
     }
 
-    /// The key that names the credential of ``clientSecretCredential``.
+    /// The key in the table that names the credential of ``clientSecretCredential``.
     public var clientCredentialKey: String {
         lines["client_secret_credential"] == nil ? "client_secret_file" : "client_secret_credential"
     }
 
-    /// The extra parameters as ``AuthorizationRequest`` takes them.
+    /// The additional parameters in the form that ``AuthorizationRequest`` takes.
     public var additionalParameters: [(String, String)] { authorizationParameters.map { ($0.name, $0.value) } }
 
-    /// The command that prints the client's secret, if that is where it comes from.
+    /// The command that prints the client secret, if there is one.
     public var clientSecretCommand: [String]? {
         if case .command(let command) = clientSecret { command } else { nil }
     }

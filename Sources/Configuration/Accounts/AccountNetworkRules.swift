@@ -1,6 +1,6 @@
 internal import HTTPMessages
 
-/// Whom to believe at the other end, and what to tell it.
+/// Which servers are trusted, and additional header fields.
 extension AccountReader {
     mutating func readTrust() -> ServerTrust {
         let pins = table.strings("pinned_public_keys") ?? []
@@ -31,7 +31,7 @@ extension AccountReader {
         }
     }
 
-    /// Adapters compare origins byte for byte: one spelling each.
+    /// Adapters compare origins byte for byte, so only the canonical form is accepted.
     mutating func readOrigins() -> [String] {
         let origins = table.strings("origins") ?? []
         for (text, node) in origins {
@@ -53,7 +53,7 @@ extension AccountReader {
         }
     }
 
-    /// Fields that the request itself sets, that would break its framing, or that would carry another's secret.
+    /// Header fields that the request sets itself, that would break its framing, or that contain other secrets.
     private static let reservedFields: Set<String> = [
         "authorization", "connection", "cookie", "expect", "host", "keep-alive", "proxy-authorization",
         "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
@@ -80,7 +80,7 @@ extension AccountReader {
         return headers
     }
 
-    /// RFC 9110 section 5.6.2.
+    /// True for a character of a field name (RFC 9110 section 5.6.2).
     private static func isFieldNameByte(_ byte: UInt8) -> Bool {
         switch byte {
         case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true

@@ -2,7 +2,7 @@ internal import HTTPMessages
 internal import OAuth
 internal import StrictJSON
 
-/// Which provider an account has: exactly one of `issuer`, `provider` and `endpoints` says it.
+/// Reads the provider. Exactly one of `issuer`, `provider` and `endpoints` must be given.
 extension AccountReader {
     private static let words = (ProviderPreset.names + ["supabase"]).sorted()
 
@@ -14,7 +14,7 @@ extension AccountReader {
             return nil
         }
         let word = table.string("provider")
-        // A provider that could not be read may be the one these keys belong to.
+        // If `provider` has an error, these keys may belong to it, so they are not reported.
         if word != nil || !isWritten("provider") {
             for (key, owner) in [("tenant", "microsoft"), ("host", "gitlab")]
                 + Self.supabaseKeys.map({ ($0, "supabase") })
@@ -46,7 +46,7 @@ extension AccountReader {
 
     private mutating func readEndpoints(_ endpoints: TOMLTableReader) -> AccountProvider? {
         var isGood = true
-        // Nobody is sent to a page of a service's provider.
+        // A service account has no sign-in page, so it needs no authorization endpoint.
         for key in isService ? ["token"] : ["authorization", "token"] where !endpoints.has(key) {
             isGood = false
             if !isWritten(key, in: "endpoints") { refuse("endpoints", "needs \(key)") }
@@ -88,7 +88,7 @@ extension AccountReader {
                     host: word == "gitlab" ? table.string("host") : nil
                 ))
         } catch {
-            // The preset knows which of its two keys is wrong: it has but one.
+            // A preset has only one of the two keys, so the error concerns that one.
             let key = word == "microsoft" ? "tenant" : "host"
             if !isWritten(key) || table.has(key) {
                 refuse(table.has(key) ? key : "provider", AccountReader.reason(error))
@@ -97,7 +97,7 @@ extension AccountReader {
         }
     }
 
-    /// The sentence of an error that concerns configuration.
+    /// The reason of a configuration error.
     static func reason(_ error: OAuthError) -> String {
         if case .misconfigured(let reason) = error { reason } else { "cannot be used" }
     }

@@ -1,18 +1,18 @@
 internal import HTTPMessages
 internal import OAuth
 
-/// Reads one `[accounts.NAME]`. It goes on after a mistake, to report the next ones too; an account comes out only if
-/// there was none.
+/// Reads one `[accounts.NAME]`. It continues after an error to report all of them. The result is nil if there was an
+/// error.
 struct AccountReader {
     let name: String
     let node: TOMLDocument.Node
     let table: TOMLTableReader
-    /// The table with what was refused in it.
+    /// The table including rejected members.
     private let unchecked: TOMLTableReader
     let place: ConfigurationPlace
-    /// Nobody but its owner can read the file.
+    /// True if only the file's owner can read it.
     let isPrivateFile: Bool
-    /// Collects the mistakes.
+    /// Collects the errors.
     var check: KeyCheck
 
     init(
@@ -67,24 +67,24 @@ struct AccountReader {
         return check.errors.count == before ? account : nil
     }
 
-    /// True if the key was written, be it with a mistake: then it is not missing too.
+    /// True if the key is written, even with an error. Then it must not be reported as missing.
     func isWritten(_ key: String, in inner: String? = nil) -> Bool {
         let table = inner.map { unchecked.table($0) } ?? unchecked
         return table?.has(key) == true || check.meant.contains(["accounts", name] + (inner.map { [$0] } ?? []) + [key])
     }
 
-    /// Reports a mistake at a key of the account, or at the account itself.
+    /// Reports an error at a key of the account, or at the account itself.
     mutating func refuse(_ key: String?, _ message: String) {
         let path = ["accounts", name] + (key.map { [$0] } ?? [])
         check.refuse(key.flatMap { table.node($0) } ?? node, path, message)
     }
 
-    /// Reports a mistake at an element of a key's array.
+    /// Reports an error at an element of a key's array.
     mutating func refuse(_ key: String, _ element: TOMLDocument.Node, _ message: String) {
         check.refuse(element, ["accounts", name, key], message)
     }
 
-    /// Reports a mistake at a name in a key's table.
+    /// Reports an error at a name in a key's table.
     mutating func refuse(_ key: String, _ value: TOMLDocument.Node, _ inside: String, _ message: String) {
         check.refuse(value, ["accounts", name, key, inside], message)
     }
@@ -99,12 +99,12 @@ struct AccountReader {
         return letters && (1...64).contains(name.utf8.count) && !"._-".contains(name.first ?? ".")
     }
 
-    /// Supabase ends its own flows after five minutes.
+    /// The default timeout. Supabase's own flows expire after five minutes.
     private static func usualFlowTimeout(of provider: AccountProvider) -> Int {
         if case .supabase = provider { 300 } else { 600 }
     }
 
-    /// Who signs in by OpenID Connect gets an ID token, unless the configuration asks for something else.
+    /// The default scopes. With OpenID Connect an ID token is requested.
     private static func usualScopes(of provider: AccountProvider?) -> [String] {
         provider?.issuer == nil ? [] : ["openid"]
     }
@@ -121,7 +121,7 @@ struct AccountReader {
             } else if !seen.insert(scope).inserted {
                 refuse("scopes", node, "the same scope stands here twice")
             } else if scope == "openid", !hasIDTokens {
-                // Every sign-in would end before it began.
+                // Without issuer and keys the ID token cannot be checked, and every sign-in would fail.
                 refuse(
                     "scopes", node,
                     "openid asks for an ID token, which is checked with the provider's issuer and keys: this provider "
@@ -131,7 +131,7 @@ struct AccountReader {
         return scopes.map(\.text)
     }
 
-    /// RFC 6749 section 3.3.
+    /// True for a character of a scope (RFC 6749 section 3.3).
     static func isScopeByte(_ byte: UInt8) -> Bool {
         byte > 0x20 && byte < 0x7F && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
     }
@@ -161,7 +161,7 @@ struct AccountReader {
         return peers.compactMap { UInt32(exactly: $0.number) }
     }
 
-    /// Printable ASCII, spaces included.
+    /// True for printable ASCII including spaces.
     static func isPrintable(_ text: String, mayBeEmpty: Bool = false) -> Bool {
         (mayBeEmpty || !text.isEmpty) && text.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F }
     }

@@ -2,9 +2,9 @@ internal import HTTPMessages
 internal import OAuth
 internal import SupabaseAuth
 
-/// Where the browser brings the answer, as far as the provider accepts it.
+/// Reads where the authorization response is sent, and checks what the provider accepts.
 extension AccountReader {
-    /// It answers `invalid_request` to every loopback redirect, as late as in the browser.
+    /// Apple rejects loopback redirect URIs with `invalid_request`, but only in the browser.
     private static let appleIssuer = "https://appleid.apple.com"
 
     mutating func readRedirect(of provider: AccountProvider?) -> RedirectTarget {
@@ -45,7 +45,7 @@ extension AccountReader {
         }
     }
 
-    /// A page that the browser stays on: no listener of ours waits for it, and no app is to be opened by it.
+    /// A page on which the browser stays. No listener waits for it, and no app is opened, so only web URLs are allowed.
     mutating func readPostLogoutRedirect() -> String? {
         guard let written = table.string("post_logout_redirect_uri") else { return nil }
         guard let url = try? WebURL(parsing: written), url.isSecure, url.fragment == nil else {
@@ -55,7 +55,7 @@ extension AccountReader {
         return written
     }
 
-    /// A form is posted to a listener: an address that opens an app, or that is pasted, carries none.
+    /// `form_post` needs a listener: a form cannot be delivered through a custom scheme or by pasting.
     mutating func readResponseMode(_ redirect: RedirectTarget, of provider: AccountProvider) -> String? {
         let mode = table.string("response_mode")
         guard mode == "form_post" else { return mode }
@@ -69,11 +69,11 @@ extension AccountReader {
 }
 
 extension AccountConfiguration {
-    /// What to register at the provider: redirect URIs, or for Supabase the entries of the project's allow list, which
-    /// needs none for a loopback address.
+    /// The redirect URIs to register at the provider. For Supabase these are the entries for the project's allow list,
+    /// which needs none for a loopback address.
     ///
-    /// `{port}` stands for a port that is free at the time; providers that follow RFC 8252 ignore it. A Supabase flow
-    /// adds its key, as the last path segment or in the query.
+    /// `{port}` stands for a free port; providers that follow RFC 8252 ignore the port. A Supabase flow adds its key,
+    /// as the last path segment or in the query.
     public var redirectURIsToRegister: [String] {
         if service != nil { return [] }
         guard case .supabase(let project) = provider else { return [redirect.template] }

@@ -1,8 +1,8 @@
 internal import OAuth
 
-/// How authorization requests are made and what their responses must have.
+/// Settings of authorization requests and the requirements for their responses.
 extension AccountReader {
-    /// RFC 9207 compares with the issuer, so it needs one.
+    /// The check of RFC 9207 compares `iss` with the issuer, so it needs one.
     mutating func readIssuerInResponse(of provider: AccountProvider) -> Bool {
         guard table.boolean("authorization_response_iss") == true else { return false }
         if provider.issuer == nil {
@@ -21,7 +21,7 @@ extension AccountReader {
         return mode
     }
 
-    /// OpenID Connect Core section 11. The presets' providers decide about offline access in ways of their own.
+    /// OpenID Connect Core section 11. The providers of the presets have other rules for offline access.
     mutating func readOfflineConsent(of provider: AccountProvider) -> Bool {
         refuseAtProject("offline_access_consent", provider)
         if let isWanted = table.boolean("offline_access_consent") { return isWanted }

@@ -1,15 +1,15 @@
 internal import HTTPMessages
 internal import OAuth
 
-/// Accounts without a person: what such a grant needs, and what makes no sense beside it.
+/// Service accounts: what their grant needs, and which keys cannot be combined with it.
 extension AccountReader {
-    /// What only a browser has a use for.
+    /// Keys that only make sense with a sign-in in a browser.
     private static let browserKeys = [
         "redirect_uri", "response_mode", "post_logout_redirect_uri", "authorization_params", "flow_timeout",
         "callback_peer_uids", "session_warnings",
     ]
 
-    /// True if the account is written as a service, be it with mistakes.
+    /// True if the account is meant as a service account, even if it has errors.
     var isService: Bool { isWritten("grant") }
 
     mutating func readService(of client: Client, at provider: AccountProvider?) -> ServiceConfiguration? {
@@ -52,7 +52,7 @@ extension AccountReader {
             return nil
         }
         guard let path = expand("assertion_file", written) else { return nil }
-        // A platform may bring it later; it is asked for at every use, and the other accounts are not to wait for it.
+        // The platform may create the file later. It is read at each use, so a missing file is no error here.
         if !AccountConfiguration.awaitsAssertion(at: path),
             case .failure(let failure) = AccountConfiguration.assertion(at: path, user: place.user)
         {

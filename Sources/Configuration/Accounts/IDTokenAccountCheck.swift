@@ -1,7 +1,7 @@
-/// A project's `id_token_account` names an account that there is, and that has ID tokens: a person is not to find out
-/// at the sign-in.
+/// Checks that a project's `id_token_account` names an account that exists and has ID tokens. Otherwise the error would
+/// appear only at a sign-in.
 enum IDTokenAccountCheck {
-    /// What is wrong, in the order of the accounts' names.
+    /// The errors, in the order of the accounts' names.
     static func mistakes(in accounts: [String: AccountConfiguration]) -> [ConfigurationError] {
         accounts.values.sorted { $0.name < $1.name }.compactMap { account in
             guard case .supabase(let project) = account.provider, let name = project.idTokenAccount,

@@ -2,13 +2,15 @@ internal import HTTPMessages
 internal import OAuth
 internal import SupabaseAuth
 
-/// Two accounts of different issuers do not share a redirect URI. Otherwise one provider could answer in the other's
-/// place, and the authorization code of one would be sent to the other (mix-up, RFC 9700 section 4.4). Only an `iss` in
-/// every authorization response (RFC 9207) tells them apart, and then both accounts must insist on it.
+/// Two accounts of different issuers must not share a redirect URI. Attack (mix-up, RFC 9700 section 4.4): an
+/// authorization response of one provider could be accepted for a flow of the other, whose token endpoint would then
+/// receive the code. Only an `iss` in every authorization response (RFC 9207) prevents this, and then both accounts
+/// must require it.
 enum RedirectMixUpCheck {
-    /// What is wrong, in the order of the accounts' names: one mistake for each account that shares with an earlier one.
+    /// The errors, in the order of the accounts' names: one for each account that shares with an earlier one.
     static func mistakes(in accounts: [String: AccountConfiguration]) -> [ConfigurationError] {
-        // Accounts are compared within a place only: a configuration may have thousands, each with a place of its own.
+        // Only accounts with the same place are compared: a configuration may have thousands of accounts with different
+        // places.
         var earlier: [String: [AccountConfiguration]] = [:]
         var mistakes: [ConfigurationError] = []
         for account in accounts.values.sorted(by: { $0.name < $1.name }) where account.service == nil {
@@ -39,7 +41,7 @@ enum RedirectMixUpCheck {
 }
 
 extension AccountConfiguration {
-    /// Accounts with the same one are at the same authorization server.
+    /// Accounts with the same value belong to the same provider.
     fileprivate var issuerIdentity: String {
         switch provider {
         case .supabase(let project): return project.project.authURL
@@ -49,12 +51,12 @@ extension AccountConfiguration {
         }
     }
 
-    /// Where a key is written, or the account if the key is not.
+    /// The position of a key, or of the account if the key is not written.
     fileprivate func place(of key: String) -> String { "\(source.file):\(lines[key] ?? source.line)" }
 }
 
 extension RedirectTarget {
-    /// The same for all targets that ``isSamePlace(as:)`` holds for the same place.
+    /// Equal for all targets that ``isSamePlace(as:)`` could treat as the same place.
     fileprivate var placeWithoutFreePort: String {
         switch self {
         case .loopback(let host, _, let path): return "loopback \(host) \(path)"

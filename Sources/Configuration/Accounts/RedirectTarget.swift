@@ -1,16 +1,16 @@
 internal import HTTPMessages
 
-/// Where the browser brings the answer (RFC 8252 section 7).
+/// Where the provider sends the authorization response (RFC 8252 section 7).
 public enum RedirectTarget: Sendable, Equatable {
-    /// Our own listener. `host` as in the URI (`127.0.0.1`, `[::1]`, `localhost`), `port` nil for a free one, `path`
-    /// as in the URI; it may be empty.
+    /// Our own listener. `host` is as in the URI (`127.0.0.1`, `[::1]`, `localhost`), `port` is nil for a free port,
+    /// `path` is as in the URI and may be empty.
     case loopback(host: String, port: Int?, path: String)
-    /// An application's scheme: the desktop starts `ringback open`.
+    /// A custom scheme: the desktop starts `ringback open`.
     case customScheme(uri: String)
-    /// A page elsewhere: the person pastes its address into `ringback complete`.
+    /// A web page: the user pastes its URL into `ringback complete`.
     case https(uri: String)
 
-    /// The URI to send, byte for byte, for a flow whose listener has this port.
+    /// The redirect URI as it is sent, byte for byte; `port` is that of the flow's listener.
     public func uri(port: Int) -> String {
         switch self {
         case .loopback(let host, let fixed, let path): "http://\(host):\(fixed ?? port)\(path)"
@@ -18,7 +18,7 @@ public enum RedirectTarget: Sendable, Equatable {
         }
     }
 
-    /// The URI for people, `{port}` standing for a free port.
+    /// The redirect URI for display, with `{port}` for a free port.
     public var template: String {
         switch self {
         case .loopback(let host, nil, let path): "http://\(host):{port}\(path)"
@@ -27,12 +27,12 @@ public enum RedirectTarget: Sendable, Equatable {
         }
     }
 
-    /// What stands for itself: `http://127.0.0.1:{port}/callback/ACCOUNT`.
+    /// The default: `http://127.0.0.1:{port}/callback/ACCOUNT`.
     static func standard(account: String) -> RedirectTarget {
         .loopback(host: "127.0.0.1", port: nil, path: "/callback/\(account)")
     }
 
-    /// Why a redirect URI is refused: a sentence with what is allowed.
+    /// Why a redirect URI is rejected, and what is allowed.
     struct Failure: Error, Equatable {
         let message: String
 
@@ -41,18 +41,18 @@ public enum RedirectTarget: Sendable, Equatable {
         }
     }
 
-    /// Schemes that browsers and desktops keep for themselves, or that run what they carry.
+    /// Schemes that browsers and desktops reserve, or that execute their content.
     static let reservedSchemes = URLScheme.reserved
     private static let allowed =
         "allowed are http://127.0.0.1:{port}/PATH (also [::1] and localhost, also with a fixed port), a custom scheme, "
         + "and https"
 
-    /// Reads a `redirect_uri` of the configuration.
+    /// Reads a `redirect_uri` of the configuration. Throws ``Failure``.
     init(parsing text: String) throws(Failure) {
-        // A port that is to be found is no part of a URL's grammar.
+        // `{port}` is not valid in a URL, so it is replaced by 0 for parsing.
         let standIn = text.split(separator: ":{port}", maxSplits: 1, omittingEmptySubsequences: false)
         let isFree = standIn.count == 2
-        // `{port}0` is no port, whatever would be in the place of {port}.
+        // `{port}` must be followed by the path or the end: `{port}0` is an error.
         let isWhole = !isFree || standIn[1].isEmpty || "/?#".contains(standIn[1].first ?? "/")
         guard isWhole, let url = try? WebURL(parsing: isFree ? "\(standIn[0]):0\(standIn[1])" : text) else {
             throw Failure("is not a URI; \(RedirectTarget.allowed)")
@@ -75,12 +75,12 @@ public enum RedirectTarget: Sendable, Equatable {
         }
         guard let port = url.port else { throw Failure("needs a port: write :{port} for a free one") }
         try RedirectTarget.check(url)
-        // A `{port}` in the path would be read as 0.
+        // A `{port}` in the path would have been replaced by 0.
         guard !isFree || standIn[1] == url.path else { throw Failure("{port} stands behind the host, or nowhere") }
         self = .loopback(host: host == "::1" ? "[::1]" : host, port: port == 0 ? nil : port, path: url.path)
     }
 
-    /// Our listener compares paths byte for byte, with what browsers make of them.
+    /// Our listener compares the path byte for byte, but browsers normalize dot segments.
     private static func check(_ url: WebURL) throws(Failure) {
         guard url.query == nil else { throw Failure("must not have a query (?): the answer comes there") }
         let segments = url.path.split(separator: "/", omittingEmptySubsequences: false).map { $0.lowercased() }

@@ -2,9 +2,9 @@ internal import Glibc
 public import OAuth
 public import Secrets
 
-/// How an account gets tokens without a person, as configured.
+/// How a service account gets tokens without a user.
 public struct ServiceConfiguration: Sendable, Equatable {
-    /// The words of `grant`.
+    /// The values of `grant`.
     public enum Grant: String, Sendable, Equatable, CaseIterable {
         /// RFC 6749 section 4.4.
         case clientCredentials = "client_credentials"
@@ -15,9 +15,9 @@ public struct ServiceConfiguration: Sendable, Equatable {
     }
 
     public let grant: Grant
-    /// A path, to be read with ``AccountConfiguration/readAssertion(user:)`` at every use; nil for client credentials.
+    /// A path that ``AccountConfiguration/readAssertion(user:)`` reads at each use; nil for client credentials.
     public let assertionFile: String?
-    /// What the file's token is, for an exchange.
+    /// The type of the file's token, for a token exchange.
     public let subjectTokenType: ExchangedTokenType
     public let audience: String?
     /// RFC 8707.
@@ -25,13 +25,13 @@ public struct ServiceConfiguration: Sendable, Equatable {
 }
 
 extension AccountConfiguration {
-    /// Bytes: a token of 64 KiB and the white space around it.
+    /// The maximum size in bytes: a token of 64 KiB and white space around it.
     private static let maxAssertion = 66_000
 
-    /// What the assertion file holds now; nil for an account that has none. The file is checked as it was when the
-    /// configuration was read: a platform replaces it when it likes. Blocks for a moment.
+    /// The current content of the assertion file; nil for an account without one. The file is checked each time,
+    /// because the platform may replace it at any time. Blocks for a moment. Throws if it cannot be used.
     ///
-    /// `user` is the uid that the file must belong to, if not to root.
+    /// `user` is the uid that the file must belong to, unless it is root's.
     public func readAssertion(user: UInt32) throws(ConfigurationError) -> Assertion? {
         guard let path = service?.assertionFile else { return nil }
         switch AccountConfiguration.assertion(at: path, user: user) {
@@ -40,12 +40,12 @@ extension AccountConfiguration {
         }
     }
 
-    /// Why a file is none to take an assertion from.
+    /// Why no assertion can be read from a file.
     struct AssertionFailure: Error {
         let message: String
     }
 
-    /// True if there is nothing yet, or an empty file.
+    /// True if the file does not exist yet or is empty.
     static func awaitsAssertion(at path: String) -> Bool {
         var status = stat()
         guard unsafe stat(path, &status) == 0 else { return errno == ENOENT }
@@ -66,16 +66,16 @@ extension AccountConfiguration {
         }
     }
 
-    /// The name of the credential that is the client's secret, if that is where it comes from.
+    /// The name of the credential with the client secret, if there is one.
     public var clientSecretCredential: String? {
         if case .credential(let name) = clientSecret { name } else { nil }
     }
 }
 
-/// Secrets that the service manager, or whoever started the daemon, put into a directory: `$CREDENTIALS_DIRECTORY` of
+/// Secrets in a directory that the service manager or another starter has created: `$CREDENTIALS_DIRECTORY` of
 /// systemd.exec(5), or a read-only mount of a container.
 public enum CredentialFile {
-    /// A credential's name: 1 to 255 of letters, digits and `._-`, and no `.` or `..`.
+    /// True for a credential's name: 1 to 255 letters, digits and `._-`, but not `.` or `..`.
     public static func isName(_ name: String) -> Bool {
         (1...255).contains(name.utf8.count) && name != "." && name != ".."
             && name.utf8.allSatisfy { byte in
@@ -86,8 +86,8 @@ public enum CredentialFile {
             }
     }
 
-    /// The name in `$CREDENTIALS_DIRECTORY/NAME`: which directory that is only the daemon is told, so that nobody else can
-    /// look into it. Nil for another path.
+    /// The name in `$CREDENTIALS_DIRECTORY/NAME`; nil for another path. Only the daemon knows the directory, so other
+    /// programs cannot read it.
     static func name(in path: String) -> String? {
         for prefix in ["$CREDENTIALS_DIRECTORY/", "${CREDENTIALS_DIRECTORY}/"] where path.hasPrefix(prefix) {
             return String(path.dropFirst(prefix.count))
@@ -95,9 +95,9 @@ public enum CredentialFile {
         return nil
     }
 
-    /// The credential, without one newline at its end.
+    /// The credential without one line feed at its end.
     ///
-    /// Throws with a sentence if it is missing, open to others, or not given by the user or root.
+    /// Throws if it is missing, open to others, or does not belong to the user or root.
     public static func read(_ name: String, in directory: String, user: UInt32) throws(ConfigurationError) -> Secret {
         let path = "\(directory)/\(name)"
         do throws(FileTrust.Failure) {
@@ -110,11 +110,11 @@ public enum CredentialFile {
     }
 }
 
-/// What a daemon started as this program was would be given.
+/// The credentials that a daemon would have if it were started like this program.
 public struct GivenCredentials: Sendable, Equatable {
     /// `$CREDENTIALS_DIRECTORY`
     public let directory: String
-    /// What comes by a descriptor, and needs no file.
+    /// Names of credentials that are passed through descriptors and need no file.
     public let names: Set<String>
 
     public init(directory: String, names: Set<String>) {
@@ -122,7 +122,7 @@ public struct GivenCredentials: Sendable, Equatable {
         self.names = names
     }
 
-    /// Why a credential would not be had; nil if it would.
+    /// Why a credential would not be available; nil if it would.
     func mistake(of name: String, user: UInt32) -> String? {
         guard !names.contains(name) else { return nil }
         do throws(ConfigurationError) {

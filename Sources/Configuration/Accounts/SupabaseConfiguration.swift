@@ -2,25 +2,25 @@ internal import HTTPMessages
 internal import Secrets
 public import SupabaseAuth
 
-/// A project on Supabase, as an account names it.
+/// The Supabase settings of an account.
 public struct SupabaseConfiguration: Sendable, Equatable {
-    /// Its address and its publishable key.
+    /// The project's URL and publishable key.
     public let project: SupabaseProject
-    /// False if a callback by custom scheme carries no flow key (for exact allow lists).
+    /// False if a callback with a custom scheme has no flow key (for exact allow lists).
     public let callbackCarriesFlowKey: Bool
-    /// Whose page a browser is sent to, where the sign-in names none.
+    /// The default provider of browser sign-ins.
     public let oauthProvider: String?
-    /// ID tokens without a nonce are taken.
+    /// True if ID tokens without a nonce are accepted.
     public let allowsMissingNonce: Bool
-    /// The name of the account whose ID token signs in here, where the sign-in hands none in.
+    /// The account whose ID token signs in here, if the sign-in brings none.
     public let idTokenAccount: String?
-    /// The table of the app's own rows about its people.
+    /// The table with the app's own rows about users.
     public let profileTable: String?
-    /// Its column with the user's identifier.
+    /// The column with the user's id.
     public let profileKey: String
-    /// The function that makes the row where there is none.
+    /// The function that creates a missing row.
     public let profileFunction: String?
-    /// The functions that callers may have called.
+    /// The database functions that callers may call.
     public let functions: [String]
 }
 
@@ -42,7 +42,7 @@ extension AccountReader {
             refuse(key, "needs the project's tables, and an Auth server alone (gateway = false) has none")
         }
         let (url, key) = (table.string("url"), table.string("api_key"))
-        // Each by itself, so that both mistakes are told at once.
+        // Checked separately, so that both errors are reported.
         for (name, url, key) in [("url", url, nil), ("api_key", "https://project.invalid", key)] {
             guard let url, name == "url" || key != nil else { continue }
             do throws(SupabaseProject.Failure) {
@@ -60,7 +60,7 @@ extension AccountReader {
         return readRules(of: project).map { .supabase($0) }
     }
 
-    /// Compared with the tokens' own word byte for byte, so that it stays as it is written.
+    /// Compared byte for byte with the tokens' `iss`, so it is kept as written.
     private mutating func readTokenIssuer() -> String? {
         guard let issuer = table.string("token_issuer") else { return nil }
         let url = try? WebURL(parsing: issuer)
@@ -71,7 +71,7 @@ extension AccountReader {
         return issuer
     }
 
-    /// What a person would make of the two mistakes that are made most.
+    /// Messages for the most common errors.
     private static func words(_ failure: SupabaseProject.Failure) -> String {
         switch failure {
         case .invalidURL: "must be the project's https URL (http on loopback), without query and fragment"
@@ -108,7 +108,7 @@ extension AccountReader {
         if !isWritten("profile") { refuse("profile_rpc", "makes a row of the profile, and there is no profile") }
     }
 
-    /// What the tables' server would take for something else than a table and a column is said here.
+    /// Reads `profile`. Names that PostgREST would not read as a table and a column are errors.
     private mutating func readProfile(of project: SupabaseProject) -> (table: String, key: String)? {
         guard let profile = table.table("profile") else { return nil }
         guard let name = profile.string("table") else {
@@ -130,7 +130,7 @@ extension AccountReader {
         return (name, key)
     }
 
-    /// What the server would refuse, or would not give back, is said before a person is sent to it.
+    /// Checks values that the server would reject or change, so that the error appears before a sign-in.
     private mutating func checkBrowser(of project: SupabaseProject, isKeyless: Bool) {
         if let word = table.string("oauth_provider"),
             (try? project.authorizationURL(BrowserSignIn(provider: word, redirectTo: "", challenge: ""))) == nil

@@ -1,18 +1,18 @@
 internal import StrictJSON
 
-/// Walks a file's tree along the key table and collects what does not belong there.
+/// Compares a file's tree with the key table and collects the errors.
 ///
-/// What comes out has only known keys with values of the right type: the readers behind need not look again.
+/// The result has only known keys with values of the right type, so the readers need not check that again.
 struct KeyCheck {
     let file: String
     let isDropIn: Bool
     private(set) var errors: [ConfigurationError] = []
-    /// Mistakes that were found beside those of ``errors``.
+    /// The number of further errors that are not in ``errors``.
     private var untold = 0
 
-    /// More mistakes of one file are counted and not told.
+    /// The maximum number of reported errors of one file; further ones are only counted.
     static let maxErrors = 200
-    /// Paths of known keys that somebody misspelt: they are not missing too.
+    /// Known keys that were misspelt. They must not be reported as missing too.
     private(set) var meant: Set<[String]> = []
 
     init(file: String, isDropIn: Bool) {
@@ -20,7 +20,7 @@ struct KeyCheck {
         self.isDropIn = isDropIn
     }
 
-    /// The well-formed members of a table that stands at `path`.
+    /// The valid members of the table at `path`.
     mutating func check(
         _ members: [TOMLDocument.Member], as section: Key.Section, at path: [String]
     ) -> [TOMLDocument.Member] {
@@ -35,9 +35,9 @@ struct KeyCheck {
         }
     }
 
-    /// The mistakes in the order of the file, and how many there are beside them.
+    /// The errors in the order of the file, and the number of further ones.
     var report: [ConfigurationError] {
-        // Two of a line come in a fixed order too.
+        // Errors in the same line have a fixed order too.
         let sorted = errors.sorted {
             ($0.line ?? 0, $0.key ?? "", $0.message) < ($1.line ?? 0, $1.key ?? "", $1.message)
         }
@@ -140,7 +140,7 @@ struct KeyCheck {
         }
     }
 
-    /// The path as TOML writes it, on one line whatever the names hold.
+    /// The path in TOML's form, on one line for any names.
     static func display(_ path: [String]) -> String {
         path.map { name in
             let isBare = !name.isEmpty && name.utf8.allSatisfy { isBareKey($0) }

@@ -1,8 +1,8 @@
 internal import OAuth
 
-/// Every key that a configuration may hold, once: the checker, the messages and the manual read this table.
+/// All keys of the configuration. The checker, the messages and the manual page use this table.
 struct Key {
-    /// A table of the file.
+    /// A kind of table in the file.
     enum Section: String, CaseIterable {
         /// The file itself.
         case file
@@ -26,29 +26,29 @@ struct Key {
 
     enum Kind {
         case string
-        /// One of these.
+        /// One of these values.
         case word([String])
         case integer(ClosedRange<Int>)
         case boolean
         case strings
         case integers(ClosedRange<Int>)
-        /// Names of the file's own choice, each with a string.
+        /// A table of strings with free names.
         case stringTable
         case section(Section)
-        /// Names of the file's own choice, each with such a table.
+        /// A table of such tables with free names.
         case sections(Section)
-        /// Such tables, one after another.
+        /// An array of such tables.
         case list(Section)
-        /// Seconds, or a span such as `8h`.
+        /// Seconds, or a duration such as `8h`.
         case span
     }
 
     let section: Section
     let name: String
     let kind: Kind
-    /// One line for people.
+    /// A description in one line.
     let meaning: String
-    /// Drop-ins come with packages: they may offer accounts and nothing that concerns all of them.
+    /// Drop-ins come with packages: they may define accounts, but no settings that affect all accounts.
     let isForDropIns: Bool
 
     private init(_ section: Section, _ name: String, _ kind: Kind, _ meaning: String, isForDropIns: Bool = true) {
@@ -59,7 +59,7 @@ struct Key {
         self.isForDropIns = isForDropIns
     }
 
-    /// The keys of a section, by name.
+    /// The keys of a section by name.
     static func allowed(in section: Section) -> [String: Key] { bySection[section] ?? [:] }
 
     private static let bySection = Dictionary(grouping: all, by: \.section).mapValues { keys in

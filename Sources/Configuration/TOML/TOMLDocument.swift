@@ -1,6 +1,6 @@
-/// A TOML 1.0.0 text as a tree of values that know their lines.
+/// A parsed TOML 1.0.0 text: a tree of values with their lines.
 struct TOMLDocument {
-    /// A value and the line where its key (of an array's element: the value) first stands.
+    /// A value, and the first line of its key (for an array's element: of the value).
     struct Node: Equatable {
         let value: Value
         /// From 1.
@@ -14,7 +14,7 @@ struct TOMLDocument {
         case array([Node])
         /// Sorted by the bytes of the keys.
         case table([Member])
-        /// What no key of ours takes: floating-point numbers, dates and times, and values nested deeper than
+        /// A value that no key takes: a floating-point number, a date or time, or a value that is nested deeper than
         /// ``TOMLDocument/maxDepth``. The text is the type's name with its article.
         case other(String)
 
@@ -36,23 +36,23 @@ struct TOMLDocument {
         let node: Node
     }
 
-    /// The text is not TOML. The message is one line without control characters.
+    /// The text is not valid TOML. The message is one line without control characters.
     struct SyntaxError: Error, Equatable {
         let line: Int?
         let message: String
     }
 
-    /// The largest file that is read, in bytes.
+    /// The maximum size of a file in bytes.
     static let maxSize = 1 << 20
-    /// Values below this many names and indices are given as ``Value/other(_:)``.
+    /// Values below this depth become ``Value/other(_:)``.
     static let maxDepth = 8
 
     let root: [Member]
 
     /// Reads a whole file.
     ///
-    /// - Throws: ``SyntaxError`` for anything that TOML 1.0.0 does not allow, for a text longer than ``maxSize``, and
-    ///   for one nested deeper than ``TOMLReader/maxNesting``.
+    /// - Throws: ``SyntaxError`` for text that TOML 1.0.0 does not allow, is longer than ``maxSize``, or is nested
+    ///   deeper than ``TOMLReader/maxNesting``.
     init(parsing bytes: [UInt8]) throws(SyntaxError) {
         guard bytes.count <= TOMLDocument.maxSize else {
             throw SyntaxError(line: nil, message: "is longer than \(TOMLDocument.maxSize) bytes")

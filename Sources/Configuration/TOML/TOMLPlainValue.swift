@@ -1,8 +1,7 @@
-/// Values that stand without quotation marks: booleans, numbers, dates and times, as TOML 1.0.0 writes them and not
-/// otherwise.
+/// Reads unquoted values: booleans, numbers, dates and times, strictly as in TOML 1.0.0.
 enum TOMLPlainValue {
-    /// - Parameter text: may have blanks behind it.
-    /// - Returns: nil for anything else, and for an integer of more than 64 bits.
+    /// - Parameter text: may end with blanks.
+    /// - Returns: nil for other text, and for integers that do not fit into 64 bits.
     static func read(_ text: ArraySlice<UInt8>) -> TOMLDocument.Value? {
         var text = text
         while let last = text.last, last == 0x20 || last == 0x09 { text.removeLast() }
@@ -59,7 +58,7 @@ enum TOMLPlainValue {
         static let decimal = "0123456789"
         var rest: ArraySlice<UInt8>
 
-        /// One of the characters.
+        /// Takes one of these characters.
         mutating func take(_ characters: String) -> Bool {
             guard let byte = rest.first, characters.utf8.contains(byte) else { return false }
             rest.removeFirst()
@@ -72,7 +71,7 @@ enum TOMLPlainValue {
             return Int(String(decoding: text, as: UTF8.self))
         }
 
-        /// Digits, with single `_` between them.
+        /// Digits with single `_` between them.
         mutating func takeGroup(of digits: String) -> Bool {
             repeat {
                 guard take(digits) else { return false }
@@ -90,7 +89,7 @@ enum TOMLPlainValue {
             return (1...days[month - 1]).contains(day)
         }
 
-        /// A leap second counts as a second.
+        /// Accepts a leap second.
         mutating func takeTime() -> Bool {
             guard let hour = takeNumber(2), hour < 24, take(":"), let minute = takeNumber(2), minute < 60, take(":"),
                 let second = takeNumber(2), second <= 60

@@ -1,20 +1,20 @@
-/// Reads the statements of a TOML text, byte by byte. The text is valid UTF-8.
+/// Reads a TOML text byte by byte. The text must be valid UTF-8.
 struct TOMLReader {
     typealias Failure = TOMLDocument.SyntaxError
 
-    /// More levels of arrays and inline tables, or names in a key, are refused: each level takes stack.
+    /// The maximum depth of arrays and inline tables, and of names in a key, because each level uses stack.
     static let maxNesting = 64
 
     let bytes: [UInt8]
     var position = 0
-    /// Of ``position``, from 1.
+    /// The line of ``position``, from 1.
     var line = 1
     private var depth = 0
     private(set) var tree = TOMLTree()
 
     init(_ bytes: [UInt8]) {
         self.bytes = bytes
-        // Some editors begin a file with a byte order mark.
+        // Some editors write a byte order mark at the start.
         if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { position = 3 }
     }
 
@@ -37,7 +37,7 @@ struct TOMLReader {
 
     // MARK: Statements
 
-    /// `[a.b]` or `[[a.b]]`
+    /// Reads `[a.b]` or `[[a.b]]`.
     private mutating func readHeader() throws(Failure) {
         let line = line
         position += 1
@@ -59,7 +59,7 @@ struct TOMLReader {
         return try readValue()
     }
 
-    /// The names of a dotted key, and the blanks around them.
+    /// The names of a dotted key, including the blanks around them.
     private mutating func readKey() throws(Failure) -> [String] {
         var names: [String] = []
         repeat {
@@ -126,7 +126,8 @@ struct TOMLReader {
         }
     }
 
-    /// On one line, but for the values in it. Its keys may be dotted; nothing can be added to it later.
+    /// Reads an inline table. It must be on one line, except for line ends inside its values. Its keys may be dotted.
+    /// Nothing can be added to it later.
     private mutating func readInlineTable() throws(Failure) -> [TOMLDocument.Member] {
         position += 1
         var table = TOMLTree()
@@ -150,13 +151,13 @@ struct TOMLReader {
 
     var current: UInt8? { position < bytes.count ? bytes[position] : nil }
 
-    /// True before three of this byte.
+    /// True if this byte and the next two are `byte`.
     func isBeforeThree(_ byte: UInt8) -> Bool {
         position + 2 < bytes.count && bytes[position] == byte && bytes[position + 1] == byte
             && bytes[position + 2] == byte
     }
 
-    /// True before a carriage return that a line feed follows.
+    /// True at a carriage return that is followed by a line feed.
     var isBeforeCRLF: Bool {
         position + 1 < bytes.count && bytes[position] == 0x0D && bytes[position + 1] == 0x0A
     }
@@ -173,7 +174,7 @@ struct TOMLReader {
         while let byte = current, byte == 0x20 || byte == 0x09 { position += 1 }
     }
 
-    /// Blanks, line ends and comments, as they may stand in an array.
+    /// Skips blanks, line ends and comments, as allowed in an array.
     private mutating func skipSpace() throws(Failure) {
         while true {
             skipBlanks()
@@ -182,7 +183,7 @@ struct TOMLReader {
         }
     }
 
-    /// A comment, if there is one, and the line's end or the text's.
+    /// Reads an optional comment and the end of the line or the text.
     private mutating func readLineEnd() throws(Failure) {
         skipBlanks()
         if take(UInt8(ascii: "#")) {
@@ -197,7 +198,7 @@ struct TOMLReader {
         line += 1
     }
 
-    /// TOML has no place for control characters but the tab.
+    /// TOML allows no control characters except the tab.
     func check(character byte: UInt8) throws(Failure) {
         guard byte == 0x7F || (byte < 0x20 && byte != 0x09) else { return }
         throw failure(byte == 0 ? "a NUL character is not allowed" : "a control character is not allowed")

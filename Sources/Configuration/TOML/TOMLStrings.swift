@@ -1,7 +1,7 @@
-/// The four kinds of strings (TOML 1.0.0, section "String"). Each method begins at the opening quotation mark and ends
-/// behind the closing one.
+/// Reads the four kinds of strings (TOML 1.0.0, section "String"). Each method starts at the opening quotation mark and
+/// ends after the closing one.
 extension TOMLReader {
-    /// `"text"` with escapes, on one line.
+    /// Reads `"text"` with escapes, on one line.
     mutating func readBasicString() throws(Failure) -> String {
         position += 1
         var text: [UInt8] = []
@@ -18,7 +18,7 @@ extension TOMLReader {
         throw failure("a string lacks its closing quotation mark")
     }
 
-    /// `'text'` without escapes, on one line.
+    /// Reads `'text'` without escapes, on one line.
     mutating func readLiteralString() throws(Failure) -> String {
         position += 1
         let start = position
@@ -30,7 +30,7 @@ extension TOMLReader {
         throw failure("a string lacks its closing quotation mark")
     }
 
-    /// `"""text"""` with escapes, over several lines.
+    /// Reads `"""text"""` with escapes, over several lines.
     mutating func readLongBasicString() throws(Failure) -> String {
         position += 3
         skipFirstLineEnd()
@@ -47,7 +47,7 @@ extension TOMLReader {
         throw failure("a string lacks its three closing quotation marks")
     }
 
-    /// `'''text'''` without escapes, over several lines.
+    /// Reads `'''text'''` without escapes, over several lines.
     mutating func readLongLiteralString() throws(Failure) -> String {
         position += 3
         skipFirstLineEnd()
@@ -60,7 +60,7 @@ extension TOMLReader {
         throw failure("a string lacks its three closing quotation marks")
     }
 
-    /// A long string may end with up to two quotation marks of its own before the three.
+    /// Up to two quotation marks before the three closing ones belong to the string.
     private mutating func close(_ mark: UInt8, _ text: [UInt8]) -> String {
         var text = text
         position += 3
@@ -68,7 +68,7 @@ extension TOMLReader {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// A line end right behind the opening marks does not count.
+    /// Skips a line end directly after the opening marks.
     private mutating func skipFirstLineEnd() {
         if isBeforeCRLF { position += 1 }
         if take(0x0A) { line += 1 }
@@ -87,7 +87,7 @@ extension TOMLReader {
             line += 1
             text.append(byte)
         case 0x0D:
-            // A line ends the same in every editor: with a line feed alone.
+            // CRLF becomes a line feed, so that the value does not depend on the editor.
             guard current == 0x0A else { throw failure("a control character is not allowed") }
         default:
             try check(character: byte)
@@ -95,7 +95,7 @@ extension TOMLReader {
         }
     }
 
-    /// A backslash at the end of a line: it, the line's end and all white space behind it count for nothing.
+    /// Skips a backslash at the end of a line, the line end and the white space after it.
     private mutating func skipEscapedLineEnd() -> Bool {
         var end = position
         while end < bytes.count, bytes[end] == 0x20 || bytes[end] == 0x09 { end += 1 }
@@ -109,7 +109,7 @@ extension TOMLReader {
         return true
     }
 
-    /// What stands behind a backslash.
+    /// Reads what follows a backslash.
     private mutating func readEscape() throws(Failure) -> [UInt8] {
         guard let byte = current else { throw failure("a string lacks its closing quotation mark") }
         position += 1
@@ -139,7 +139,7 @@ extension TOMLReader {
         guard isHexadecimal, let value = UInt32(String(decoding: text, as: UTF8.self), radix: 16),
             let scalar = Unicode.Scalar(value)
         else { throw failure("an escape \\u needs 4 hexadecimal digits, \\U 8, of a Unicode scalar value") }
-        // No value of ours may hold one, and C functions would cut the text there.
+        // No value may contain NUL, because C functions would cut the text there.
         guard value != 0 else { throw failure("a NUL character is not allowed") }
         position = end
         return Array(String(scalar).utf8)

@@ -1,4 +1,5 @@
-/// Takes values out of a table that ``KeyCheck`` has passed: what is not there is nil, and wrong types are not there.
+/// Reads values from a table that was checked by ``KeyCheck``. Missing values are nil, and there are none of the wrong
+/// type.
 struct TOMLTableReader {
     let members: [TOMLDocument.Member]
 
@@ -6,7 +7,7 @@ struct TOMLTableReader {
         self.members = members
     }
 
-    /// The table that a node holds; an empty one for anything else.
+    /// The table in a node; an empty one for other values.
     init(_ node: TOMLDocument.Node?) {
         if case .table(let members)? = node?.value { self.members = members } else { members = [] }
     }
@@ -33,7 +34,7 @@ struct TOMLTableReader {
         if case .table(let members)? = node(key)?.value { TOMLTableReader(members) } else { nil }
     }
 
-    /// The strings of an array, each with its node for messages.
+    /// The strings of an array, with their nodes for messages.
     func strings(_ key: String) -> [(text: String, node: TOMLDocument.Node)]? {
         guard case .array(let elements)? = node(key)?.value else { return nil }
         return elements.compactMap { if case .string(let text) = $0.value { (text, $0) } else { nil } }

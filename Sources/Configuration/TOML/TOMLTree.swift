@@ -1,46 +1,46 @@
-/// The tables of a text while it is read. TOML lets a table be written in several places, but each key only once; this
-/// type keeps those rules (TOML 1.0.0, sections "Keys", "Table", "Inline Table" and "Array of Tables").
+/// The tables of a text while it is read. TOML allows a table to be written in several places, but each key only once.
+/// This type enforces these rules (TOML 1.0.0, sections "Keys", "Table", "Inline Table" and "Array of Tables").
 struct TOMLTree {
-    /// A table, an array of tables, or a finished value.
+    /// A table, an array of tables, or a complete value.
     enum Entry {
         /// The index of a table in ``tables``.
         case table(Int)
         /// `[[name]]`: the index of its list of tables in ``lists``.
         case tables(Int)
-        /// A value behind `=`, which nothing can be added to.
+        /// A value after `=`, to which nothing can be added.
         case value(TOMLDocument.Value)
     }
 
     struct Table {
         enum Origin: Equatable {
-            /// A name before the last one of a header: the table itself may still be written.
+            /// Created by a name before the last one in a header; its own header may still follow.
             case implied
-            /// Written by its own header.
+            /// Created by its own header.
             case header
-            /// A name before the last one of a dotted key, below the header with this number.
+            /// Created by a name before the last one in a dotted key, in the section with this number.
             case dotted(section: Int)
         }
 
         var origin: Origin
-        /// Where it was first written, from 1.
+        /// The line where it first occurs, from 1.
         var line = 1
         /// Indices in ``entries``.
         var keys: [String: Int] = [:]
     }
 
     private var entries: [(entry: Entry, line: Int)] = []
-    /// The root is the first. Tables are changed where they are: copies would cost time with the square of the file.
+    /// The first one is the root. Tables are changed in place; copying them would take quadratic time.
     private var tables = [Table(origin: .header)]
     /// Indices in ``tables``.
     private var lists: [[Int]] = []
-    /// The table that pairs are added to.
+    /// The table to which pairs are added.
     private var current = 0
-    /// Counts headers: a dotted key may add to a table that another dotted key below the same header began.
+    /// Counts headers: a dotted key may add to a table that another dotted key of the same section has created.
     private var section = 0
 
     typealias Failure = TOMLDocument.SyntaxError
 
-    /// `[names]`
+    /// Begins `[names]`.
     mutating func begin(table names: [String], line: Int) throws(Failure) {
         section += 1
         let parent = try parent(of: names, line)
@@ -56,7 +56,7 @@ struct TOMLTree {
         current = table
     }
 
-    /// `[[names]]`
+    /// Begins `[[names]]`.
     mutating func begin(element names: [String], line: Int) throws(Failure) {
         section += 1
         let parent = try parent(of: names, line)
@@ -72,7 +72,7 @@ struct TOMLTree {
         tables.append(Table(origin: .header, line: line))
     }
 
-    /// `names = value`, below the last header.
+    /// Adds `names = value` to the current table.
     mutating func set(_ names: [String], _ value: TOMLDocument.Value, line: Int) throws(Failure) {
         var place = current
         for (depth, name) in names.dropLast().enumerated() {
@@ -98,7 +98,7 @@ struct TOMLTree {
         }
     }
 
-    /// The table that a header's last name belongs to.
+    /// The table that contains a header's last name.
     private mutating func parent(of names: [String], _ line: Int) throws(Failure) -> Int {
         var place = 0
         for (depth, name) in names.dropLast().enumerated() {
@@ -108,7 +108,7 @@ struct TOMLTree {
             }
             switch entries[index].entry {
             case .table(let table): place = table
-            // Below an array of tables its last element is meant.
+            // A name of an array of tables means its last element.
             case .tables(let list): place = lists[list][lists[list].count - 1]
             case .value: throw redefined(Array(names.prefix(depth + 1)), index, line)
             }
@@ -158,7 +158,7 @@ struct TOMLTree {
         return .init(value: .table(members(of: table, depth: depth)), line: line)
     }
 
-    /// The value without what is nested too deep for any key of ours.
+    /// The value without the parts that are nested too deep.
     private static func limited(_ value: TOMLDocument.Value, depth: Int) -> TOMLDocument.Value {
         switch value {
         case .array(let elements):

@@ -2,8 +2,8 @@ internal import Cryptography
 public import Secrets
 public import StrictJSON
 
-/// The provider's word about who signed in. A value exists only after every check of OpenID Connect Core section
-/// 3.1.3.7, and of section 12.2 on refresh.
+/// The provider's statement about the signed-in subject. A value exists only after all checks of OpenID Connect Core
+/// section 3.1.3.7, and on refresh those of section 12.2.
 public struct IDToken: Sendable {
     /// `iss`.
     public let issuer: String
@@ -19,23 +19,23 @@ public struct IDToken: Sendable {
     public let authenticationTime: Int?
     /// `azp`.
     public let authorizedParty: String?
-    /// Every claim, as the provider wrote it.
+    /// All claims, as received.
     public let claims: JSONObject
 
-    /// Believes a token if the provider's keys signed it and all its claims hold. Throws
-    /// ``OAuthError/invalidIDToken(claim:reason:)`` that names the first thing that does not; when the keys may be out
-    /// of date, ``isKeyMissing(for:in:)`` says so.
+    /// Verifies a token: the provider's keys must have signed it, and all claims must match. Throws
+    /// ``OAuthError/invalidIDToken(claim:reason:)`` for the first check that fails. If the keys may be outdated,
+    /// ``isKeyMissing(for:in:)`` is true.
     public static func verify(
         _ token: Secret, keys: JSONWebKeySet, expecting expected: IDTokenExpectations
     ) throws(OAuthError) -> IDToken {
         try IDToken(signed: SignedClaims(token, keys, expected), expecting: expected)
     }
 
-    /// Judges an ID token that came with a refresh (OpenID Connect Core section 12.2).
+    /// Verifies an ID token from a refresh response (OpenID Connect Core section 12.2).
     ///
-    /// Throws if the whole response is not to be used: the provider's keys did not sign the token, or its `iss`, `sub`,
-    /// `aud`, `azp` or a `nonce` that it has are not those of the session. A failure as a result concerns this ID token
-    /// alone: the access token beside it is good.
+    /// Throws if the whole response must not be used: the signature is not by the provider's keys, or `iss`, `sub`,
+    /// `aud`, `azp` or the `nonce`, if present, differ from those of the session. A returned failure concerns only this
+    /// ID token; the access token of the response is still usable.
     public static func judge(
         refreshed token: Secret, keys: JSONWebKeySet, expecting expected: IDTokenExpectations
     ) throws(OAuthError) -> Result<IDToken, OAuthError> {
@@ -49,7 +49,7 @@ public struct IDToken: Sendable {
         }
     }
 
-    /// The claims of a token that the provider's keys signed.
+    /// The claims of a token whose signature was verified.
     private struct SignedClaims {
         let signature: JSONWebSignature
         let key: JSONWebKeySet.Key
@@ -68,16 +68,16 @@ public struct IDToken: Sendable {
         }
     }
 
-    /// True if a token that was not believed may have been signed by a key that is newer than the set: fetch the set
-    /// again, once, and not more often than the provider can bear (OpenID Connect Core section 10.1.1).
+    /// True if a token was rejected because its key may be newer than the set. The caller should then fetch the set
+    /// again, once, and not too often (OpenID Connect Core section 10.1.1).
     public static func isKeyMissing(for token: Secret, in keys: JSONWebKeySet) -> Bool {
         guard let signature = try? JSONWebSignature(parsing: token) else { return false }
         return signature.isKeyMissing(in: keys)
     }
 
     private init(signed: SignedClaims, expecting expected: IDTokenExpectations) throws(OAuthError) {
-        // An access token or a logout token may carry our name as its audience; its type says what it is not
-        // (RFC 8725 section 3.11, RFC 9068 section 2.1). ID tokens say JWT or nothing.
+        // An access token or a logout token may have the same issuer and audience. Its `typ` tells the kinds apart (RFC
+        // 8725 section 3.11, RFC 9068 section 2.1). In ID tokens it is `JWT` or absent.
         if let type = signed.signature.type, type.hasSuffix("+jwt") {
             throw .invalidIDToken(claim: "typ", reason: "a token of another kind")
         }
@@ -91,8 +91,8 @@ public struct IDToken: Sendable {
         authenticationTime = try claims.instant("auth_time")
         authorizedParty = parties.authorizedParty
         self.claims = claims
-        // A logout token may carry our name, its type is only recommended, and it must never sign anybody in
-        // (OpenID Connect Back-Channel Logout section 2.4).
+        // A logout token may have our client id as audience and need not have its `typ`. It must never be accepted as
+        // an ID token (OpenID Connect Back-Channel Logout section 2.4).
         guard claims["events"]?[IDToken.logoutEvent] == nil else {
             throw .invalidIDToken(claim: "events", reason: "a logout token")
         }
@@ -112,7 +112,7 @@ public struct IDToken: Sendable {
     }
 
     private func checkTimes(_ expected: IDTokenExpectations) throws(OAuthError) {
-        // The clock is ours and the leeway small, the claims are bounded: no sum here overflows.
+        // The claims and the leeway are limited, so no sum here overflows.
         let leeway = expected.boundedLeeway
         guard expected.now < expiresAt + leeway else {
             throw .invalidIDToken(claim: "exp", reason: "expired")
@@ -125,7 +125,7 @@ public struct IDToken: Sendable {
         }
     }
 
-    /// Section 3.1.3.7, rule 13.
+    /// OpenID Connect Core section 3.1.3.7, rule 13.
     private func checkAge(_ expected: IDTokenExpectations) throws(OAuthError) {
         guard let maxAge = expected.maxAge else { return }
         guard let authenticationTime else {
@@ -146,7 +146,7 @@ public struct IDToken: Sendable {
         }
     }
 
-    /// OpenID Connect Core section 12.2, as far as ``IDTokenParties`` leaves it open.
+    /// The checks of OpenID Connect Core section 12.2 that ``IDTokenParties`` does not make.
     private func checkSuccession(to previous: IDTokenExpectations.Previous) throws(OAuthError) {
         if let authenticationTime, let earlier = previous.authenticationTime, authenticationTime != earlier {
             throw .invalidIDToken(claim: "auth_time", reason: "another sign-in than before")

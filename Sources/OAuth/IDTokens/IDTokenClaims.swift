@@ -2,19 +2,20 @@ internal import Cryptography
 internal import Secrets
 internal import StrictJSON
 
-// Claims by type. A claim of the wrong type is an error and never taken for absent, or a check could be switched off by
-// sending its claim as a number; null is absent, since some servers write every claim they have no value for so.
+// Reads claims by type. A claim of the wrong type is an error and is not treated as absent. Otherwise a check could be
+// skipped by sending the claim as another type. Null means absent, because some servers write null for missing values.
 
 extension JSONObject {
-    /// A claim's text, or nil if it is absent.
+    /// A claim's text; nil if it is absent. Throws `invalidIDToken` for another type.
     func text(_ claim: String) throws(OAuthError) -> String? {
         guard let value = self[claim], value != .null else { return nil }
         guard let text = value.string else { throw .invalidIDToken(claim: claim, reason: "not a string") }
         return text
     }
 
-    /// A claim's instant in whole Unix seconds (RFC 7519 section 2, NumericDate), or nil if it is absent. Fractions are
-    /// cut; instants before 1970 or after the year 9999 are mistakes, mostly milliseconds, and would never expire.
+    /// A claim's time in whole Unix seconds (RFC 7519 section 2, NumericDate); nil if it is absent. Fractions are
+    /// dropped. Throws `invalidIDToken` for times before 1970 or after the year 9999: these are mistakes, mostly
+    /// milliseconds, and such a token would never expire.
     func instant(_ claim: String) throws(OAuthError) -> Int? {
         let latest = 253_402_300_799
         let seconds: Int
@@ -31,7 +32,7 @@ extension JSONObject {
         return seconds
     }
 
-    /// `aud`: one string, or a list of strings, none of them empty.
+    /// The values of `aud`: one string or a list of strings, none of them empty. Throws `invalidIDToken`.
     func audience() throws(OAuthError) -> [String] {
         let values: [String]
         switch self["aud"] {
@@ -66,7 +67,7 @@ extension SignatureAlgorithm {
 }
 
 extension String {
-    /// True for what can be a `sub`: 1 to 255 bytes (OpenID Connect Core section 2), nothing that would move a cursor.
+    /// True for a valid `sub`: 1 to 255 bytes (OpenID Connect Core section 2) without control characters.
     var isSubject: Bool {
         (1...255).contains(utf8.count) && utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
     }

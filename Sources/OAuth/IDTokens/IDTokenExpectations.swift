@@ -2,19 +2,19 @@ public import Cryptography
 public import Secrets
 internal import StrictJSON
 
-/// What an ID token must agree with: what we asked for and what came beside it.
+/// The values that an ID token must match.
 public struct IDTokenExpectations: Sendable {
-    /// What a refreshed ID token must share with the one of the sign-in (OpenID Connect Core section 12.2).
+    /// The values of the sign-in's ID token that a refreshed one must repeat (OpenID Connect Core section 12.2).
     public struct Previous: Sendable {
         public var subject: String
-        /// `iss`; nil where it is no longer known. It only matters where ``IDTokenExpectations/issuer`` is a template.
+        /// `iss`; nil if it is unknown. Needed only if ``IDTokenExpectations/issuer`` is a template.
         public var issuer: String?
         public var audience: Set<String>
         /// `auth_time` in Unix seconds; nil if it had none.
         public var authenticationTime: Int?
         /// `azp`; nil if it had none.
         public var authorizedParty: String?
-        /// `nonce`; nil if it had none or it is no longer known.
+        /// `nonce`; nil if it had none or it is unknown.
         public var nonce: Secret?
 
         public init(
@@ -29,7 +29,7 @@ public struct IDTokenExpectations: Sendable {
             self.nonce = nonce
         }
 
-        /// What a refresh must agree with after this token.
+        /// The values of this token.
         public init(_ token: IDToken) {
             self.init(
                 subject: token.subject, audience: token.audience, authenticationTime: token.authenticationTime,
@@ -39,27 +39,27 @@ public struct IDTokenExpectations: Sendable {
         }
     }
 
-    /// The provider's issuer, compared byte for byte; or its template, see ``ProviderMetadata/idTokenIssuer``.
+    /// The provider's issuer, compared byte for byte, or its template, see ``ProviderMetadata/idTokenIssuer``.
     public var issuer: String
-    /// Our client identifier there.
+    /// Our client identifier at the provider.
     public var clientID: String
-    /// The nonce that was sent; nil if none was, as on refresh.
+    /// The nonce of the request; nil if none was sent, as for a refresh.
     public var nonce: Secret?
-    /// Unix seconds.
+    /// The current time in Unix seconds.
     public var now: Int
-    /// How far the provider's clock may differ, in seconds; beyond 0...300 the nearer end counts.
+    /// The allowed difference of the provider's clock in seconds, limited to 0...300.
     public var leeway: Int
-    /// The access token of the same answer, for `at_hash`.
+    /// The access token of the same response, for `at_hash`.
     public var accessToken: Secret?
     /// The authorization code, for `c_hash`.
     public var code: Secret?
-    /// On refresh: the token before.
+    /// For a refresh: values of the earlier token.
     public var previous: Previous?
-    /// Whom it must be about where no token came before; nil if anybody may sign in.
+    /// The required subject if there is no earlier token; nil for any.
     public var subject: String?
-    /// What the provider says that it signs with. Never what a token's header says.
+    /// The algorithms from the provider's metadata, never from a token's header.
     public var allowedAlgorithms: Set<SignatureAlgorithm>
-    /// The `max_age` that was asked for, in seconds: then `auth_time` must be there and no older.
+    /// The requested `max_age` in seconds. `auth_time` must then be present and recent enough.
     public var maxAge: Int?
 
     public init(
@@ -79,6 +79,6 @@ public struct IDTokenExpectations: Sendable {
         self.maxAge = maxAge
     }
 
-    /// The leeway as it is used. A clock more than five minutes off is a mistake to be told, not one to be allowed for.
+    /// The leeway in use. If a clock is wrong by more than five minutes, that is reported as an error.
     var boundedLeeway: Int { min(max(leeway, 0), 300) }
 }

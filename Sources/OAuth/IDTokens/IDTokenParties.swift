@@ -1,13 +1,13 @@
 internal import Secrets
 internal import StrictJSON
 
-/// Who made an ID token, about whom and for whom: `iss`, `sub`, `aud`, `azp` and `nonce`. If one of them is wrong, the
-/// response that the token came in belongs to somebody else, and none of its tokens is used.
+/// The claims that say who issued an ID token, about whom and for whom: `iss`, `sub`, `aud`, `azp` and `nonce`. If one
+/// of them is wrong, the whole response belongs to another sign-in, and none of its tokens may be used.
 struct IDTokenParties {
     let issuer: String
     /// 1 to 255 bytes.
     let subject: String
-    /// The list, not the set: a set takes two spellings of an accented letter for one audience.
+    /// A list, not a `Set<String>`, because Swift treats two Unicode spellings of a letter as equal.
     let audience: [String]
     let authorizedParty: String?
     private let claims: JSONObject
@@ -36,7 +36,7 @@ struct IDTokenParties {
     }
 
     private func checkParties(_ expected: IDTokenExpectations) throws(OAuthError) {
-        // Against a template a directory must be named twice, alike: an absent one is the empty name.
+        // For a template the token must name its directory in `tid` too. A missing `tid` matches no directory.
         let tenant = IssuerTemplate.isTemplate(expected.issuer) ? try claims.text("tid") ?? "" : nil
         guard IssuerTemplate.admits(issuer, expected: expected.issuer, tenant: tenant) else {
             throw .invalidIDToken(claim: "iss", reason: "another issuer")
@@ -48,12 +48,12 @@ struct IDTokenParties {
                 throw .invalidIDToken(claim: "azp", reason: "issued to another client")
             }
         } else if isOurs.contains(false) {
-            // Without azp nothing says that the token was made for us and not for one of the others.
+            // Without `azp` it is unknown for which of the audiences the token was issued.
             throw .invalidIDToken(claim: "azp", reason: "missing beside several audiences")
         }
     }
 
-    /// Directories that share a key set have keys of their own in it, each marked with its issuer.
+    /// Directories that share a key set have keys of their own in it, each with its `issuer`.
     private func checkSigner(_ key: JSONWebKeySet.Key, _ expected: IDTokenExpectations) throws(OAuthError) {
         guard IssuerTemplate.isTemplate(expected.issuer), let owner = key.issuer else { return }
         guard owner.isSameBytes(as: issuer) || owner.isSameBytes(as: expected.issuer) else {
@@ -66,13 +66,13 @@ struct IDTokenParties {
         if let sent = expected.nonce, nonce != sent {
             throw .invalidIDToken(claim: "nonce", reason: nonce == nil ? "missing" : "of another sign-in")
         }
-        // A refreshed token need not repeat the nonce, but may show no other (section 12.2).
+        // A refreshed token need not repeat the nonce, but must not have another one (section 12.2).
         if let nonce, let earlier = expected.previous?.nonce, nonce != earlier {
             throw .invalidIDToken(claim: "nonce", reason: "of another sign-in")
         }
     }
 
-    /// OpenID Connect Core section 12.2; the issuer was compared already, unless a template admits several.
+    /// OpenID Connect Core section 12.2. The issuer was already compared, but a template accepts several.
     private func checkSuccession(to previous: IDTokenExpectations.Previous) throws(OAuthError) {
         guard previous.issuer?.isSameBytes(as: issuer) ?? true else {
             throw .invalidIDToken(claim: "iss", reason: "another issuer than before")

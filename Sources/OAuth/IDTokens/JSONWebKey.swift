@@ -5,30 +5,31 @@ public import StrictJSON
 
 /// A provider's published signature keys (RFC 7517 section 5).
 ///
-/// Key sets in the wild hold keys of types, curves and uses that are not ours, and now and then a broken one. Such a
-/// key is left out and the set stands: a token signed with it then has no key, which is an error of its own.
+/// Published key sets may contain keys of other types, curves and uses, and sometimes a malformed one. Such a key is
+/// skipped. A token that was signed with it is then rejected because its key is missing.
 public struct JSONWebKeySet: Sendable {
     /// One usable key.
     public struct Key: Sendable, Equatable {
         /// `kid`, compared byte for byte.
         public let keyID: String?
-        /// `alg`: the only algorithm the key may be used with; nil for any that fits its type.
+        /// `alg`: the only algorithm the key may be used with; nil if it is not restricted.
         public let algorithm: SignatureAlgorithm?
         public let publicKey: PublicKey
-        /// `issuer`, Microsoft's member in a set that its directories share: whose key it is; nil for everybody's.
+        /// `issuer`, a member that Microsoft uses in key sets shared by its directories; nil if the key belongs to all
+        /// of them.
         public let issuer: String?
     }
 
-    /// More keys than any provider publishes: a token without `kid` may cost as many signature checks.
+    /// The maximum number of keys. It limits the signature checks for a token without `kid`.
     public static let maxKeys = 100
-    /// Bytes of a key set's text.
+    /// The maximum length of a key set's text in bytes.
     public static let maxLength = 256 * 1024
 
-    /// The usable keys, in the provider's order.
+    /// The usable keys in the order of the set.
     public let keys: [Key]
 
-    /// Reads the answer of a `jwks_uri`. Throws ``OAuthError/unavailable(_:status:retryAfter:)`` for a status that asks
-    /// to come back, ``OAuthError/invalid(_:reason:)`` for anything else that is not a key set.
+    /// Reads the response of a `jwks_uri`. Throws ``OAuthError/unavailable(_:status:retryAfter:)`` if the provider asks
+    /// to retry later, and ``OAuthError/invalid(_:reason:)`` for everything else that is not a key set.
     public init(parsing response: HTTPResponse) throws(OAuthError) {
         try ResponseReader.checkStatus(response, of: .keys)
         guard response.status == 200 else {
@@ -41,8 +42,8 @@ public struct JSONWebKeySet: Sendable {
         try self.init(json: json)
     }
 
-    /// Reads a key set. Throws ``OAuthError/invalid(_:reason:)`` if there is no list of keys or too long a one; see the
-    /// type for what happens to single keys.
+    /// Reads a key set. Throws ``OAuthError/invalid(_:reason:)`` if there is no list of keys or it is too long.
+    /// Unusable keys are skipped.
     public init(json: JSON) throws(OAuthError) {
         guard let entries = json["keys"]?.array else { throw .invalid(.keys, reason: "there is no list of keys") }
         guard entries.count <= JSONWebKeySet.maxKeys else { throw .invalid(.keys, reason: "more than 100 keys") }
@@ -54,14 +55,14 @@ public struct JSONWebKeySet: Sendable {
 
     private init(keys: [Key]) { self.keys = keys }
 
-    /// The keys that may have made a signature with this `kid` and algorithm; empty if the key is not in the set, and
-    /// the caller should fetch the set again.
+    /// The keys that may verify a signature with this `kid` and algorithm. If the result is empty, the key is not in
+    /// the set and the caller should fetch the set again.
     ///
-    /// A `kid` names a key, and then only keys of that name are tried. Providers with a single key often give it no
-    /// `kid` in the set though their tokens carry one: such a nameless key serves if it is the only one that fits,
-    /// since then there is no choice that an attacker could steer. Among several fitting keys a name that none of them
-    /// has means a key that we have not seen yet. A token without `kid` is tried with every key that fits (RFC 7515
-    /// section 6): all of them are the issuer's, so whichever verifies, the issuer signed.
+    /// With a `kid` only keys of that id are tried. There is one exception: providers with a single key often omit its
+    /// `kid` in the set although their tokens have one. A key without `kid` is used if it is the only one that fits the
+    /// algorithm, because then an attacker cannot influence the choice. If several keys fit and none has the id, the
+    /// key is newer than the set. A token without `kid` is tried with every key that fits (RFC 7515 section 6): all of
+    /// them belong to the issuer.
     public func candidates(kid: String?, algorithm: SignatureAlgorithm) -> [Key] {
         let fitting = keys.filter { $0.publicKey.fits(algorithm) && ($0.algorithm ?? algorithm) == algorithm }
         guard let kid else { return fitting }
@@ -72,13 +73,13 @@ public struct JSONWebKeySet: Sendable {
 }
 
 extension JSONWebKeySet.Key {
-    /// Reads one member of a key set; nil if it is not a public key that verifies signatures of ours.
+    /// Reads one member of a key set; nil if it is not a public key for signatures that we support.
     init?(parsing object: JSONObject) {
-        // Some libraries write members without a value as null.
+        // Some libraries write null for members without a value.
         func member(_ name: String) -> JSON? { object[name] == .null ? nil : object[name] }
         func bytes(_ name: String) -> [UInt8]? { object[name]?.string.flatMap { Base64URL.decode($0) } }
 
-        // A private half that was published lets everybody sign: such a key proves nothing.
+        // If the private part was published, anyone can sign with the key, so its signatures prove nothing.
         guard object["d"] == nil, object["k"] == nil else { return nil }
         if let use = member("use"), use.string != "sig" { return nil }
         if let operations = member("key_ops") {
@@ -100,7 +101,7 @@ extension JSONWebKeySet.Key {
         guard let publicKey else { return nil }
         var algorithm: SignatureAlgorithm?
         if let name = member("alg") {
-            // A key for another algorithm (encryption, or one we do not know) is for that algorithm only.
+            // A key for another algorithm (encryption, or an unknown one) must not be used with ours.
             guard let known = name.string.flatMap(SignatureAlgorithm.init(rawValue:)), publicKey.fits(known) else {
                 return nil
             }
@@ -117,7 +118,7 @@ extension JSONWebKeySet.Key {
 }
 
 extension String {
-    /// Compares bytes. `==` holds two spellings of an accented letter for one, and identifiers of other systems must
-    /// not be equal in our eyes only (RFC 8725 section 3.8, RFC 7519 section 2).
+    /// Compares bytes. Swift's `==` treats two Unicode spellings of a letter as equal, but identifiers must be compared
+    /// exactly (RFC 8725 section 3.8, RFC 7519 section 2).
     func isSameBytes(as other: String) -> Bool { utf8.elementsEqual(other.utf8) }
 }

@@ -2,22 +2,21 @@ public import Cryptography
 public import Secrets
 public import StrictJSON
 
-/// A signed token in the compact form (RFC 7515 section 7.1), taken apart but not yet believed: the payload comes out
-/// of ``verify(with:allowed:)`` alone.
+/// A signed token in compact serialization (RFC 7515 section 7.1), parsed but not verified. Only
+/// ``verify(with:allowed:)`` returns the payload.
 ///
-/// The header is the sender's claim about how to check it, so it decides nothing: the algorithm must be one the caller
-/// allows and the key must be one of the issuer's. Keys and key addresses in the header (`jwk`, `jku`, `x5u`, `x5c`)
-/// are not looked at.
+/// The header is controlled by the sender, so it decides nothing: the algorithm must be one that the caller allows, and
+/// the key one of the issuer's. Keys and key URLs in the header (`jwk`, `jku`, `x5u`, `x5c`) are ignored.
 public struct JSONWebSignature: Sendable {
     /// Why a token is not accepted.
     public struct Failure: Error, Sendable, Equatable {
         /// The header's member, or `token`, `header`, `payload`, `signature`.
         public let part: String
-        /// Our own sentence.
+        /// The reason, in our own words.
         public let reason: String
     }
 
-    /// Bytes of a token. A token of groups and claims has some ten thousand.
+    /// The maximum length of a token in bytes. Tokens with many groups have about ten thousand.
     public static let maxLength = 64 * 1024
 
     public let algorithm: SignatureAlgorithm
@@ -28,12 +27,13 @@ public struct JSONWebSignature: Sendable {
     private let signature: [UInt8]
     private let signed: [UInt8]
 
-    /// Takes a token apart. Refuses every second spelling: padding, white space, duplicate members.
+    /// Parses a token. Throws ``Failure`` for everything that is not canonical: padding, white space, duplicate
+    /// members.
     public init(parsing token: Secret) throws(Failure) {
         guard token.count <= JSONWebSignature.maxLength else { throw Failure("token", "longer than 64 KiB") }
         let text = token.revealedBytes()
         let dot = UInt8(ascii: ".")
-        // Splitting first would make a part for each of ten thousand dots (CVE-2025-22868).
+        // Splitting the whole text first would create a part for each dot of an attacker's text (CVE-2025-22868).
         guard let first = text.firstIndex(of: dot), let last = text.lastIndex(of: dot), first < last,
             !text[(first + 1)..<last].contains(dot)
         else { throw Failure("token", "not three parts") }
@@ -52,7 +52,7 @@ public struct JSONWebSignature: Sendable {
         guard let header = try? JSON(parsing: bytes, maxDepth: 8, maxValues: 200).object else {
             throw Failure("header", "not a JSON object, or a member twice")
         }
-        // Extensions that must be understood: none is (RFC 7515 section 4.1.11).
+        // `crit` names extensions that must be understood; we support none (RFC 7515 section 4.1.11).
         guard header["crit"] == nil else { throw Failure("crit", "an extension that is not known") }
         guard let name = header["alg"]?.string else { throw Failure("alg", "missing") }
         guard let algorithm = SignatureAlgorithm(rawValue: name) else {
@@ -71,14 +71,15 @@ public struct JSONWebSignature: Sendable {
         return (algorithm, keyID, type)
     }
 
-    /// The payload, if one of the keys signed it with an allowed algorithm. It is read only after that.
+    /// The payload, if one of the keys has signed the token with an allowed algorithm. It is parsed only then. Throws
+    /// ``Failure``.
     public func verify(
         with keys: JSONWebKeySet, allowed: Set<SignatureAlgorithm>
     ) throws(Failure) -> JSONObject {
         try verified(with: keys, allowed: allowed).payload
     }
 
-    /// What a signature vouches for, and the key that made it.
+    /// A verified payload, and the key that signed it.
     struct Verified {
         let payload: JSONObject
         let key: JSONWebKeySet.Key
@@ -98,9 +99,9 @@ public struct JSONWebSignature: Sendable {
         return Verified(payload: payload, key: key)
     }
 
-    /// True if the signature may have been made by a key that is not in the set yet, so that fetching the set again can
-    /// help: nothing in it has the token's `kid`; or no `kid` ties the token to a key and none of the keys fits it.
-    /// False if the named key is there and simply did not sign this.
+    /// True if a key that is not in the set may have made the signature, so that fetching the set again may help. This
+    /// is so if no key has the token's `kid`, or if the token has no `kid` and no key verifies it. False if the key
+    /// with this `kid` is in the set but did not sign the token.
     public func isKeyMissing(in keys: JSONWebKeySet) -> Bool {
         let candidates = keys.candidates(kid: keyID, algorithm: algorithm)
         let isNamed = keyID != nil && candidates.contains { $0.keyID != nil }

@@ -2,15 +2,15 @@ public import HTTPMessages
 internal import Secrets
 internal import StrictJSON
 
-/// How metadata are asked for and read (OpenID Connect Discovery section 4, RFC 8414 section 3). A document counts only
-/// if it names the very issuer that was configured, byte for byte: otherwise any issuer could speak for any other.
+/// Requests for metadata and their responses (OpenID Connect Discovery section 4, RFC 8414 section 3). The document
+/// must name exactly the configured issuer, byte for byte. Otherwise any issuer could publish metadata for another one.
 extension ProviderMetadata {
-    /// Where metadata may be, in the order to ask: OpenID Connect's place (appended to the issuer), then RFC 8414's
-    /// (between host and path). `.invalid` at one place is no answer for the other: ask on; if both fail, the first
-    /// error is the one to tell. Throws `.misconfigured` for an issuer that is none.
+    /// The requests to try in order: OpenID Connect's location (appended to the issuer), then RFC 8414's (between host
+    /// and path). If the first fails with `.invalid`, try the second; if both fail, report the first error. Throws
+    /// `.misconfigured` if `issuer` is not a valid issuer.
     public static func discoveryRequests(issuer: String) throws(OAuthError) -> [HTTPRequest] {
         let parts = try parse(issuer: issuer)
-        // Section 4.1 and section 3.1: a slash at the end goes first.
+        // A trailing slash is removed first (OpenID Connect Discovery section 4.1, RFC 8414 section 3.1).
         let path = parts.path.hasSuffix("/") ? String(parts.path.dropLast()) : parts.path
         let authority = String(parts.text.dropLast(parts.path.utf8.count))
         let places = [
@@ -25,11 +25,12 @@ extension ProviderMetadata {
         }
     }
 
-    /// Reads a metadata document that was asked for on behalf of `issuer`.
+    /// Reads the metadata document of `issuer`. Throws:
     ///
-    /// - `.unavailable`: 408, 425, 429, 5xx.
-    /// - `.invalid`: another status than 200, no JSON object, another issuer, an endpoint that is missing or refused.
-    /// - `.misconfigured`: the provider offers no S256, or `issuer` is none.
+    /// - `.unavailable`: status 408, 425, 429 or 5xx.
+    /// - `.invalid`: another status than 200, no JSON object, another issuer, or an endpoint that is missing or not
+    ///   allowed.
+    /// - `.misconfigured`: the provider does not support S256, or `issuer` is not a valid issuer.
     public init(parsing response: HTTPResponse, issuer: String) throws(OAuthError) {
         let url = try ProviderMetadata.parse(issuer: issuer)
         try ResponseReader.checkStatus(response, of: .metadata)
@@ -46,7 +47,7 @@ extension ProviderMetadata {
         }
     }
 
-    /// RFC 8414 section 2: https, no query, no fragment. Plain http only on loopback.
+    /// RFC 8414 section 2: https without query and fragment. Plain http is allowed only on loopback.
     private static func parse(issuer: String) throws(OAuthError) -> WebURL {
         guard let url = try? WebURL(parsing: issuer), url.isSecure else {
             throw .misconfigured(reason: "the issuer is not an https URL (or http on loopback)")

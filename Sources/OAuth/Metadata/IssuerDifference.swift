@@ -1,4 +1,4 @@
-/// What differs between the issuer that metadata state and the configured one, in words.
+/// Describes the difference between the issuer in the metadata and the configured one.
 enum IssuerDifference {
     static func sentence(stated: String, configured: String) -> String {
         let words = CheckedText.description(stated) ?? ""

@@ -1,13 +1,13 @@
 import HTTPMessages
 import StrictJSON
 
-/// The members of a metadata document, each taken out with its rule. An endpoint that we would not send secrets to
-/// spoils the whole document: who writes one such line is not to be believed in the others.
+/// Reads members of a metadata document. An endpoint that breaks the rule makes the whole document invalid, because its
+/// other members cannot be trusted either.
 struct MetadataDocument {
     let object: JSONObject
     let issuer: WebURL
 
-    /// The endpoint, nil if the document has none.
+    /// The endpoint; nil if it is absent. Throws `.invalid`.
     func endpoint(_ name: String) throws(OAuthError) -> String? {
         switch object[name] {
         case nil, .null?: return nil
@@ -28,10 +28,10 @@ struct MetadataDocument {
         return endpoint
     }
 
-    /// False if the document says nothing, or nothing that is true.
+    /// False if the member is absent or not a boolean.
     func flag(_ name: String) -> Bool { object[name]?.bool ?? false }
 
-    /// The list, nil if the document has none.
+    /// The list; nil if it is absent. Throws `.invalid` for another type.
     func texts(_ name: String) throws(OAuthError) -> [String]? {
         switch object[name] {
         case nil, .null?: return nil

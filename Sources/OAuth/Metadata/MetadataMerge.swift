@@ -1,16 +1,16 @@
-/// Some providers publish metadata at both places, and one of the two documents says less: revocation stands in RFC
-/// 8414's, say, and userinfo in OpenID Connect's.
+/// Some providers publish metadata at both locations, and one of the documents is incomplete. For example, only RFC
+/// 8414's has the revocation endpoint.
 extension ProviderMetadata {
-    /// True if something that is used is missing, so that the other place is worth a request.
+    /// True if a member that we use is missing, so that the document at the other location should be fetched.
     public var isWorthCompleting: Bool {
         jwksURI == nil || userinfoEndpoint == nil || revocationEndpoint == nil
     }
 
-    /// These metadata, with what they lack taken from the same provider's document at the other place; what they say
-    /// stands. Nothing is taken from a document of another issuer, or with other endpoints for signing in: it describes
-    /// another server, and a token must not be sent there.
+    /// A copy in which missing members are taken from the same provider's document at the other location; existing
+    /// members are kept. If the other document has another issuer, authorization endpoint or token endpoint, nothing is
+    /// taken, because it may describe another server, to which tokens must not be sent.
     ///
-    /// A promise or a demand counts, whichever document makes it: leaving one out only weakens a check.
+    /// A promise or requirement in either document counts, because ignoring one would weaken a check.
     public func completed(by other: ProviderMetadata) -> ProviderMetadata {
         guard let issuer, let theirs = other.issuer, issuer.isSameBytes(as: theirs),
             idTokenIssuer == other.idTokenIssuer, tokenEndpoint.isSameBytes(as: other.tokenEndpoint),

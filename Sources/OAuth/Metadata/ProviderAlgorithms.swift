@@ -1,21 +1,21 @@
 public import Cryptography
 
-/// What a provider signs with, as far as we can check it. The metadata say it, never a token's own header.
+/// The provider's signature algorithms that we can verify. They come from the metadata, never from a token's header.
 extension ProviderMetadata {
-    /// What ID tokens may be signed with. What the metadata do not say is RS256 (OpenID Connect Discovery section 3).
+    /// The algorithms allowed for ID tokens; RS256 if the metadata do not say (OpenID Connect Discovery section 3).
     public var allowedIDTokenAlgorithms: Set<SignatureAlgorithm> {
         Set(idTokenSigningAlgorithms?.compactMap(SignatureAlgorithm.init(rawValue:)) ?? [.rs256])
     }
 
-    /// What signed userinfo may be signed with: what the metadata say, or as ID tokens.
+    /// The algorithms allowed for signed userinfo; those for ID tokens if the metadata do not say.
     public var allowedUserinfoAlgorithms: Set<SignatureAlgorithm> {
         let stated = userinfoSigningAlgorithms?.compactMap(SignatureAlgorithm.init(rawValue:)) ?? []
         return stated.isEmpty ? allowedIDTokenAlgorithms : Set(stated)
     }
 
-    /// Throws `.misconfigured` if no ID token of this provider could be checked, which is better said before a person
-    /// signs in: its issuer or its keys are not known, or it signs in ways that prove nothing to us. HS256 and its
-    /// kin are made with the client's secret: whoever holds it can sign as the provider.
+    /// Throws `.misconfigured` if no ID token of this provider could be verified, so that the user learns it before the
+    /// sign-in: the issuer or the keys are unknown, or the algorithms are unsupported. HS256 and the like are
+    /// unsupported: they use the client secret, so whoever knows it could sign as the provider.
     public func checkIDTokens() throws(OAuthError) {
         guard issuer != nil, jwksURI != nil else {
             throw .misconfigured(

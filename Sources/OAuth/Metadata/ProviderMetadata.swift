@@ -1,17 +1,18 @@
-/// What is known of a provider: its issuer, its endpoints and what it supports (RFC 8414 section 2, OpenID Connect
-/// Discovery section 3). Every endpoint in a value of this type is a URL that secrets may be sent to.
+/// The known properties of a provider: issuer, endpoints and supported features (RFC 8414 section 2, OpenID Connect
+/// Discovery section 3). Every endpoint here is a URL that secrets may be sent to.
 public struct ProviderMetadata: Sendable, Equatable {
-    /// As configured, byte for byte; nil for a plain OAuth server whose endpoints were given by hand.
+    /// As configured, byte for byte; nil for an OAuth server whose endpoints were configured one by one.
     public let issuer: String?
-    /// What a token's `iss` must be: ``issuer``, except at a place that Microsoft's directories share. There it is the
-    /// template `https://login.microsoftonline.com/{tenantid}/v2.0`, which ``IDTokenExpectations/issuer`` takes.
+    /// The issuer that ID tokens must have: ``issuer``, except at the location that Microsoft's directories share.
+    /// There it is the template `https://login.microsoftonline.com/{tenantid}/v2.0`, see
+    /// ``IDTokenExpectations/issuer``.
     public let idTokenIssuer: String?
-    /// Empty by hand for a server that nobody signs in at: it gives tokens to services alone.
+    /// Empty if none is configured, for a server that only issues tokens to services.
     public let authorizationEndpoint: String
     public let tokenEndpoint: String
     public internal(set) var jwksURI: String?
     public internal(set) var userinfoEndpoint: String?
-    /// In which words that endpoint speaks of a person.
+    /// The member names that the userinfo endpoint uses.
     public internal(set) var userinfoDialect = UserinfoDialect.openID
     /// RFC 7009.
     public internal(set) var revocationEndpoint: String?
@@ -20,27 +21,27 @@ public struct ProviderMetadata: Sendable, Equatable {
     public internal(set) var deviceAuthorizationEndpoint: String?
     /// RFC 9126.
     public internal(set) var pushedAuthorizationRequestEndpoint: String?
-    /// The provider takes authorization requests only by RFC 9126.
+    /// True if the provider accepts only pushed authorization requests (RFC 9126).
     public internal(set) var requiresPushedAuthorization: Bool
     /// RFC 7591.
     public internal(set) var registrationEndpoint: String?
-    /// The provider promises an `iss` in every authorization response (RFC 9207).
+    /// True if the provider sends `iss` in every authorization response (RFC 9207).
     public internal(set) var supportsIssuerInResponse: Bool
-    /// Nil if nothing is said: S256 is sent all the same, and its effect is then unknown.
+    /// Nil if the metadata do not say. S256 is sent anyway; whether the provider checks it is then unknown.
     public internal(set) var codeChallengeMethods: [String]?
-    /// Nil if nothing is said, which means `client_secret_basic`.
+    /// Nil if the metadata do not say, which means `client_secret_basic`.
     public internal(set) var tokenEndpointAuthenticationMethods: [String]?
-    /// What `private_key_jwt` may be signed with; nil if nothing is said.
+    /// The algorithms for `private_key_jwt`; nil if the metadata do not say.
     public internal(set) var tokenEndpointSigningAlgorithms: [String]?
-    /// How authorization responses come; nil if nothing is said, which means query and fragment.
+    /// The response modes; nil if the metadata do not say, which means query and fragment.
     public internal(set) var responseModes: [String]?
     public internal(set) var idTokenSigningAlgorithms: [String]?
-    /// What signed userinfo answers are signed with; nil if nothing is said.
+    /// The algorithms of signed userinfo responses; nil if the metadata do not say.
     public internal(set) var userinfoSigningAlgorithms: [String]?
     public internal(set) var scopesSupported: [String]?
 
-    /// Metadata by hand, for a server that publishes none. Throws `.misconfigured` for an endpoint that is not https
-    /// (or http on loopback), has a fragment or names a user.
+    /// Metadata from the configuration, for a server that publishes none. Throws `.misconfigured` for an endpoint that
+    /// is not https (or http on loopback), or has a fragment or user information.
     public init(
         issuer: String? = nil, authorizationEndpoint: String?, tokenEndpoint: String, jwksURI: String? = nil,
         userinfoEndpoint: String? = nil, revocationEndpoint: String? = nil, endSessionEndpoint: String? = nil,
@@ -99,7 +100,7 @@ public struct ProviderMetadata: Sendable, Equatable {
         responseModes = try document.texts("response_modes_supported")
         idTokenSigningAlgorithms = try document.texts("id_token_signing_alg_values_supported")
         userinfoSigningAlgorithms = try document.texts("userinfo_signing_alg_values_supported")
-        // Only shown: a broken list is no reason to refuse a provider.
+        // Only for display, so a malformed list is ignored.
         scopesSupported = (try? document.texts("scopes_supported")) ?? nil
     }
 }

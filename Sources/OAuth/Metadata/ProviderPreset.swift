@@ -1,29 +1,29 @@
 internal import HTTPMessages
 
-/// Providers that many people have, by name: what one must know of them to sign in, and no more. A preset fills in what
-/// the configuration leaves out; it never overrules it.
+/// Well-known providers by name, with the facts that are needed for a sign-in. A preset provides defaults; the
+/// configuration has priority.
 public enum ProviderPreset: Sendable, Equatable {
     case google
-    /// The directory's id, or `common` or `organizations` for the place that directories share: there every directory's
-    /// own word counts, see ``ProviderMetadata/idTokenIssuer``.
+    /// The directory's id, or `common` or `organizations` for the location that directories share. There the tokens of
+    /// each directory are accepted, see ``ProviderMetadata/idTokenIssuer``.
     case microsoft(tenant: String)
     case github
-    /// `gitlab.com`, or the host of one's own GitLab, with a port if it has one.
+    /// `gitlab.com`, or the host (with an optional port) of a self-managed GitLab.
     case gitlab(host: String)
 
-    /// How the provider's endpoints become known.
+    /// Where the provider's endpoints come from.
     public enum Source: Sendable, Equatable {
-        /// By discovery from this issuer.
+        /// Discovery from this issuer.
         case issuer(String)
-        /// Known beforehand: the provider publishes none that we may rely on.
+        /// Fixed endpoints, because the provider publishes no suitable metadata.
         case endpoints(ProviderMetadata)
     }
 
-    /// The names that a configuration may give, sorted.
+    /// The names for the configuration, sorted.
     public static let names = ["github", "gitlab", "google", "microsoft"]
 
-    /// Finds a preset. `tenant` is Microsoft's and needed there, `host` GitLab's; where they do not belong they are
-    /// refused. Throws `.misconfigured` with what is missing or wrong.
+    /// Finds a preset. `tenant` is required for Microsoft, `host` is optional for GitLab; with other providers they are
+    /// errors. Throws `.misconfigured`.
     public init(name: String, tenant: String? = nil, host: String? = nil) throws(OAuthError) {
         guard tenant == nil || name == "microsoft" else {
             throw .misconfigured(reason: "a tenant belongs to the provider microsoft only")
@@ -42,7 +42,7 @@ public enum ProviderPreset: Sendable, Equatable {
         }
     }
 
-    /// As written in a configuration and shown as an account's `provider`.
+    /// The name in the configuration and in an account's `provider`.
     public var name: String {
         switch self {
         case .google: "google"
@@ -52,7 +52,8 @@ public enum ProviderPreset: Sendable, Equatable {
         }
     }
 
-    /// Where the endpoints come from. Throws only for a value that ``init(name:tenant:host:)`` would have refused.
+    /// Where the endpoints come from. Throws `.misconfigured` only for values that ``init(name:tenant:host:)`` does not
+    /// create.
     public func source() throws(OAuthError) -> Source {
         switch self {
         case .google: .issuer("https://accounts.google.com")
@@ -62,7 +63,7 @@ public enum ProviderPreset: Sendable, Equatable {
         }
     }
 
-    /// No OpenID Connect for people and no RFC 7009: a token is all there is. Whose it is, the API says.
+    /// GitHub has no OpenID Connect for users and no revocation (RFC 7009). The subject comes from its API.
     private static func gitHub() throws(OAuthError) -> ProviderMetadata {
         var metadata = try ProviderMetadata(
             authorizationEndpoint: "https://github.com/login/oauth/authorize",
@@ -73,22 +74,23 @@ public enum ProviderPreset: Sendable, Equatable {
         return metadata
     }
 
-    /// Google and GitHub give every client a secret, the others only confidential ones; all four take it in the form.
+    /// How the client authenticates. Google and GitHub issue a secret to every client, the others only to confidential
+    /// ones. All four accept it in the form.
     public func clientAuthentication(hasSecret: Bool) -> ClientAuthentication {
         hasSecret ? .clientSecretPost : .none
     }
 
-    /// What the account's authorization requests add unless the configuration says otherwise.
+    /// Parameters that are added to authorization requests unless the configuration sets them.
     public var authorizationParameters: [(String, String)] {
         switch self {
-        // Google's word for the scope `offline_access`, which it does not know.
+        // Google has this parameter in place of the scope `offline_access`.
         case .google: [("access_type", "offline")]
         case .microsoft, .github, .gitlab: []
         }
     }
 
-    /// A redirect URI other than the usual loopback address; nil for the usual one. Microsoft ignores the port of
-    /// `http://localhost` only, not that of an address.
+    /// A default redirect URI other than the usual loopback address; nil for the usual one. Microsoft ignores the port
+    /// of `http://localhost` only, not that of an IP address.
     public var redirectURI: String? {
         switch self {
         case .microsoft: "http://localhost:{port}"
@@ -96,7 +98,7 @@ public enum ProviderPreset: Sendable, Equatable {
         }
     }
 
-    /// Where Microsoft keeps persons without an organization: what it calls `consumers` states this directory's issuer.
+    /// The directory of personal Microsoft accounts, whose issuer the metadata of the alias `consumers` contain.
     private static let personalDirectory = "9188040d-6c67-4c5b-b112-36a304b66dad"
 
     private static func checked(tenant: String?) throws(OAuthError) -> String {

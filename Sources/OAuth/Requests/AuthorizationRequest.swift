@@ -1,10 +1,10 @@
 internal import HTTPMessages
 public import Secrets
 
-/// The question that the browser carries to the provider (RFC 6749 section 4.1.1, RFC 7636, OpenID Connect Core
-/// section 3.1.2.1). What binds the answer to us is set here and cannot be overridden by extra parameters.
+/// An authorization request (RFC 6749 section 4.1.1, RFC 7636, OpenID Connect Core section 3.1.2.1). The parameters
+/// that protect the response are set here and cannot be overridden by additional parameters.
 public struct AuthorizationRequest: Sendable {
-    /// Parameters that are set here and nowhere else; apps and configurations may not give them.
+    /// Parameters that only this type sets. Apps and configurations must not give them.
     public static let reservedParameters: Set<String> = [
         "client_id", "client_secret", "redirect_uri", "redirect_to", "response_type", "response_mode", "state", "nonce",
         "scope", "scopes", "code_challenge", "code_challenge_method", "code_verifier", "request", "request_uri",
@@ -16,20 +16,21 @@ public struct AuthorizationRequest: Sendable {
     public let redirectURI: String
     public let scopes: [String]
     public let state: Secret
-    /// Sent only with the scope `openid`: without an ID token nothing would answer it.
+    /// Sent only with the scope `openid`, because only an ID token can repeat it.
     public let nonce: Secret?
     /// S256, see ``PKCE/challenge``.
     public let codeChallenge: String
-    /// `form_post` or another; nil for the provider's usual `query`.
+    /// `form_post` or another mode; nil for the default, `query`.
     public let responseMode: String?
-    /// The API the token is for (RFC 8707).
+    /// The resource that the token is for (RFC 8707).
     public let resource: String?
-    /// What the account or the app adds, in order.
+    /// Parameters of the account or the app, in order.
     public let additionalParameters: [(String, String)]
-    /// The `max_age` among them, in seconds, which the ID token must agree with; nil if none is asked for.
+    /// Their `max_age` in seconds, which the ID token must satisfy; nil if there is none.
     public let maxAge: Int?
 
-    /// Throws `.misconfigured` if an additional parameter is reserved, repeated or nameless, or a `max_age` is no number.
+    /// Throws `.misconfigured` if an additional parameter is reserved, repeated or has no name, or if `max_age` is not
+    /// a number.
     public init(
         endpoint: String, clientID: String, redirectURI: String, scopes: [String], state: Secret, nonce: Secret?,
         codeChallenge: String, responseMode: String? = nil, resource: String? = nil,
@@ -42,7 +43,7 @@ public struct AuthorizationRequest: Sendable {
             }
         }
         maxAge = try additionalParameters.first { $0.0 == "max_age" }.map { _, text throws(OAuthError) in
-            // What is asked for is checked later: a text that only the provider understands could not be.
+            // The ID token is checked against it later, so it must be understood here.
             guard let seconds = Int(text), seconds >= 0 else {
                 throw .misconfigured(reason: "max_age is not a number of seconds")
             }
@@ -60,10 +61,10 @@ public struct AuthorizationRequest: Sendable {
         self.additionalParameters = additionalParameters
     }
 
-    /// The URL to open. A query that the endpoint already has is kept as it is (RFC 6749 section 3.1).
+    /// The authorization URL. An existing query of the endpoint is kept (RFC 6749 section 3.1).
     public func url() -> String { url(with: parameters) }
 
-    /// All that is asked, in order.
+    /// All parameters in order.
     var parameters: [(String, String)] {
         var parameters = [
             ("response_type", "code"), ("client_id", clientID), ("redirect_uri", redirectURI),

@@ -1,13 +1,14 @@
 public import HTTPMessages
 
-/// A client that acts for itself (RFC 6749 section 4.4): no person is asked, and no refresh token is expected, since the
-/// same request gives the next token.
+/// The client credentials grant (RFC 6749 section 4.4): the client acts for itself. No user is involved and no refresh
+/// token is needed, because the same request gives the next token.
 extension TokenRequest {
-    /// The grant's name on the wire.
+    /// The value of `grant_type`.
     public static let clientCredentialsGrant = "client_credentials"
 
-    /// Asks for a token of the client's own. Only a client that proves itself may (RFC 6749 section 4.4): `registration`
-    /// is to have a secret or a key. `audience` is what many servers know in place of `resource` (RFC 8707 section 2).
+    /// A token request for the client itself. The client must authenticate (RFC 6749 section 4.4), so `registration`
+    /// must have a secret or a key. `audience` is a parameter that many servers use in place of `resource` (RFC 8707
+    /// section 2).
     public static func clientCredentials(
         scope: [String]? = nil, audience: String? = nil, resource: String? = nil,
         registration: ClientRegistration, endpoint: String
@@ -21,7 +22,7 @@ extension TokenRequest {
 }
 
 extension HTTPRequest {
-    /// What a token is to be for, as far as it is said.
+    /// Adds the parameters that say what the token is for.
     mutating func appendTarget(scope: [String]?, audience: String?, resource: String?) {
         if let scope, !scope.isEmpty { appendParameter("scope", scope.joined(separator: " ")) }
         if let audience { appendParameter("audience", audience) }

@@ -2,22 +2,21 @@ internal import Cryptography
 public import Secrets
 internal import StrictJSON
 
-/// The private key that a client proves itself with, in place of a secret that both sides know (OpenID Connect Core
-/// section 9, `private_key_jwt`). It is read from a PEM file, or from a JSON Web Key, which also names itself (`kid`)
-/// and its algorithm (`alg`). A certificate beside a PEM key names it too, by its thumbprint (RFC 7515 section 4.1.8):
-/// Microsoft finds the key by that.
+/// The private key for client authentication with `private_key_jwt` (OpenID Connect Core section 9). It is read from a
+/// PEM file or a JSON Web Key; the latter may contain its id (`kid`) and its algorithm (`alg`). If the PEM file also
+/// has a certificate, its thumbprint is sent (`x5t#S256`, RFC 7515 section 4.1.8), by which Microsoft finds the key.
 public struct ClientKey: Sendable, Equatable {
     private let key: PrivateKey
     private let keyID: String?
-    /// SHA-256 of the certificate.
+    /// The certificate's SHA-256 digest.
     private let thumbprint: [UInt8]?
-    /// The only one that the key may be used with, if it says so.
+    /// The algorithm that the key is restricted to, if any.
     private let algorithm: SignatureAlgorithm?
 
-    /// `keyID` is what the provider calls the key (`kid`), where the text does not say it.
+    /// Reads a key. `keyID` is its `kid` at the provider, if the text does not contain it.
     ///
-    /// Throws `.misconfigured` for what is no private key of ours: RSA of 2048 bits or more, P-256, P-384, P-521,
-    /// Ed25519; unencrypted. Also for a text that names the key otherwise.
+    /// Throws `.misconfigured` if the text is not an unencrypted private key of a supported kind (RSA of 2048 bits or
+    /// more, P-256, P-384, P-521, Ed25519), or if it contains another `kid`.
     public init(parsing text: Secret, keyID: String? = nil) throws(OAuthError) {
         let isJSON = text.revealedBytes().first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) } == UInt8(ascii: "{")
         if isJSON {
@@ -44,7 +43,7 @@ public struct ClientKey: Sendable, Equatable {
     }
 
     private init(reading object: JSONObject, keyID: String?) throws(OAuthError) {
-        // The public half is read by the rules for everybody's keys, which refuse one that shows its private half.
+        // The public part is parsed like a provider's key, and that parser rejects keys with a private part.
         let hidden: Set<String> = ["d", "p", "q", "dp", "dq", "qi", "key_ops"]
         let open = JSONObject(object.members.filter { !hidden.contains($0.name) })
         guard let half = JSONWebKeySet.Key(parsing: open) else {
@@ -78,7 +77,7 @@ public struct ClientKey: Sendable, Equatable {
             && left.thumbprint == right.thumbprint
     }
 
-    /// SHA-256 of the first certificate in a PEM text, which is the key's own by custom; nil without one.
+    /// SHA-256 of the first certificate in a PEM text, which is that of the key by convention; nil if there is none.
     private static func thumbprint(in text: Secret) -> [UInt8]? {
         var body: [UInt8]?
         for line in text.revealedBytes().split(whereSeparator: { $0 == 0x0A || $0 == 0x0D }) {
@@ -93,16 +92,16 @@ public struct ClientKey: Sendable, Equatable {
         return nil
     }
 
-    /// The algorithm to sign with: the key's own; else, of those that fit it, the first that the provider offers. RS256
-    /// comes before the rest for RSA keys, since it is what every provider with such keys knows; with a certificate
-    /// PS256 does, which is what Microsoft asks for and does not say.
+    /// The algorithm to sign with: the key's own, otherwise the first suitable one that the provider supports. For RSA
+    /// keys RS256 is preferred, since every provider with RSA keys supports it. With a certificate it is PS256, which
+    /// Microsoft requires but does not announce.
     ///
-    /// Throws `.misconfigured` if the provider names algorithms and none of them is the key's.
+    /// Throws `.misconfigured` if the provider announces algorithms and the key fits none of them.
     fileprivate func algorithm(among offered: [String]?) throws(OAuthError) -> SignatureAlgorithm {
         var fitting = algorithm.map { [$0] } ?? SignatureAlgorithm.allCases.filter(key.publicKey.fits)
         if thumbprint != nil, fitting.contains(.ps256) { fitting.insert(.ps256, at: 0) }
         let names = Set((offered ?? []).compactMap(SignatureAlgorithm.init(rawValue:)))
-        // A provider that says nothing takes what its registration says.
+        // If the provider announces nothing, the key's first choice is used.
         let chosen = offered == nil ? fitting.first : fitting.first(where: names.contains)
         guard let chosen else {
             throw .misconfigured(reason: "the provider takes no signature that the client's key can make")
@@ -121,10 +120,10 @@ public struct ClientKey: Sendable, Equatable {
     }
 }
 
-/// How a client's key is used at one provider: each request gets an assertion of its own (RFC 7523 section 3).
+/// Creates a new client assertion for each request to one provider (RFC 7523 section 3).
 public struct ClientAssertion: Sendable, Equatable {
     static let type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-    /// Seconds that an assertion counts.
+    /// The lifetime of an assertion in seconds.
     static let lifetime = 60
 
     private let key: ClientKey
@@ -132,12 +131,14 @@ public struct ClientAssertion: Sendable, Equatable {
     private let audience: String
     private let now: Int
 
+    /// Throws `.misconfigured` if the provider announces algorithms and the key fits none of them.
+    ///
     /// - Parameters:
-    ///   - key: the client's.
-    ///   - metadata: the provider's. The audience is its issuer, as the single string: an assertion for one endpoint's
-    ///     URL could be led elsewhere by metadata that lie about it. A provider whose endpoints are set by hand, without
-    ///     an issuer, is named by its token endpoint.
-    ///   - now: Unix seconds.
+    ///   - key: the client's key.
+    ///   - metadata: the provider's metadata. The audience is its issuer, as a single string. Attack: if it were an
+    ///     endpoint's URL, false metadata could make us create an assertion for another server. Without an issuer, as
+    ///     with configured endpoints, the token endpoint is used.
+    ///   - now: the current time in Unix seconds.
     public init(key: ClientKey, metadata: ProviderMetadata, now: Int) throws(OAuthError) {
         self.key = key
         algorithm = try key.algorithm(among: metadata.tokenEndpointSigningAlgorithms)
@@ -145,7 +146,7 @@ public struct ClientAssertion: Sendable, Equatable {
         self.now = now
     }
 
-    /// A new assertion about the client; nil only if libcrypto cannot sign.
+    /// A new assertion about the client; nil only if libcrypto fails.
     func text(clientID: String) -> Secret? {
         key.sign(
             JSONObject([

@@ -2,20 +2,20 @@ public import HTTPMessages
 public import Secrets
 internal import StrictJSON
 
-/// What a native app tells a provider about itself to be registered there (RFC 7591 section 2, OpenID Connect Dynamic
-/// Client Registration section 2): nothing that we would not keep to.
+/// The metadata of a native app for dynamic client registration (RFC 7591 section 2, OpenID Connect Dynamic Client
+/// Registration section 2).
 public struct ClientRegistrationRequest: Sendable, Equatable {
-    /// What the provider's pages call us.
+    /// The name that the provider's pages show to users.
     public static let clientName = "Ringback"
 
-    /// As they are registered: without a port where any port of loopback is meant.
+    /// The URIs to register, without a port if any port of loopback is meant.
     public let redirectURIs: [String]
     public let scopes: [String]
     public let authentication: ClientAuthentication
 
-    /// - Parameter redirectTemplate: an account's redirect URI, where `{port}` or port 0 stands for a free one.
-    /// - Throws: `.misconfigured` for a redirect URI that no native app may have (RFC 8252 sections 7 and 8.3), or a
-    ///   way to authenticate that cannot be registered.
+    /// - Parameter redirectTemplate: an account's redirect URI, in which `{port}` or port 0 stands for a free port.
+    /// - Throws: `.misconfigured` for a redirect URI that a native app must not use (RFC 8252 sections 7 and 8.3), or
+    ///   an authentication method that cannot be registered.
     public init(
         redirectTemplate: String, scopes: [String], authentication: ClientAuthentication
     ) throws(OAuthError) {
@@ -33,7 +33,7 @@ public struct ClientRegistrationRequest: Sendable, Equatable {
         self.authentication = authentication
     }
 
-    /// A POST of the metadata (RFC 7591 section 3.1). The token is for providers that register nobody without one.
+    /// The registration request (RFC 7591 section 3.1). `initialAccessToken` is for providers that require one.
     public func request(to endpoint: String, initialAccessToken: Secret? = nil) -> HTTPRequest {
         var object = JSONObject([
             .init("client_name", .string(ClientRegistrationRequest.clientName)), .init("application_type", "native"),
@@ -47,19 +47,19 @@ public struct ClientRegistrationRequest: Sendable, Equatable {
             fields: HTTPFields([("Accept", "application/json"), ("Content-Type", "application/json")]),
             authorization: initialAccessToken.map { Secret("Bearer \($0.revealed())") },
             body: Secret(bytes: JSON.object(object).serialized()), limits: HTTPLimits(maxBody: HTTPRequest.maxAnswer),
-            // A registration cannot be asked for twice: half an answer may hold what it is managed with.
+            // The request cannot be repeated, and an incomplete response may contain the registration access token.
             keepsPartialBody: true)
     }
 
-    /// RFC 8252 section 7.3: a provider lets the port of a loopback redirect vary. So none is registered where the
-    /// account takes a free one; `{port}` is no part of a URL.
+    /// The redirect URI to register; nil if it is not allowed. RFC 8252 section 7.3: providers accept any port of a
+    /// loopback redirect URI, so a free port is registered without a port.
     private static func registered(_ template: String) -> String? {
         let halves = template.split(separator: ":{port}", maxSplits: 1, omittingEmptySubsequences: false)
         let isFree = halves.count == 2
         guard let url = try? WebURL(parsing: isFree ? "\(halves[0]):0\(halves[1])" : template), url.fragment == nil
         else { return nil }
         guard url.scheme == "http" else {
-            // `https:`, or what no browser keeps for itself; the configuration's own check knows the whole list.
+            // https or a custom scheme. The configuration checks the full list of reserved schemes.
             guard !isFree, !["javascript", "data", "file", "about", "blob", "vbscript"].contains(url.scheme) else {
                 return nil
             }
@@ -74,9 +74,8 @@ public struct ClientRegistrationRequest: Sendable, Equatable {
 }
 
 extension ProviderMetadata {
-    /// How a client that has nothing yet is best registered: as a public one where that is taken, since what a desktop
-    /// keeps is no secret (RFC 8252 section 8.4); else with a secret, by the first way offered. Nil if the provider
-    /// takes neither.
+    /// The authentication method to register with: a public client if the provider supports it, because a desktop app
+    /// cannot keep a secret (RFC 8252 section 8.4); otherwise with a secret. Nil if the provider supports neither.
     public var registrableAuthentication: ClientAuthentication? {
         guard let offered = tokenEndpointAuthenticationMethods else { return ClientAuthentication.none }
         let ways: [ClientAuthentication] = [.none, .clientSecretBasic, .clientSecretPost]

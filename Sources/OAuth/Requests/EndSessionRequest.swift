@@ -1,27 +1,27 @@
 internal import HTTPMessages
 public import Secrets
 
-/// What a browser brings to the provider to end the person's session there (OpenID Connect RP-Initiated Logout 1.0,
-/// section 2). It is a page to open, never a request of ours: the session there is the browser's.
+/// The end of the session at the provider (OpenID Connect RP-Initiated Logout 1.0, section 2). It is a page for the
+/// user's browser, not a request of ours, because that session belongs to the browser.
 ///
-/// Whatever is in this URL can be seen by others: it becomes a browser's argument, and history.
+/// The URL can be seen by others: it is passed to the browser as an argument and stays in its history.
 public struct EndSessionRequest: Sendable, Equatable {
     public let endpoint: String
     public let clientID: String
-    /// Who is to be signed out, as the provider itself wrote it down; an expired one is as good.
+    /// The ID token of the user to sign out. An expired one is accepted too.
     public let idTokenHint: Secret?
-    /// Who is to be signed out, where there is no ID token to say so.
+    /// The user to sign out, if there is no ID token.
     public let logoutHint: String?
-    /// Where the browser goes afterwards; the provider must know it.
+    /// Where the browser is sent afterwards; it must be registered at the provider.
     public let redirectURI: String?
-    /// Nothing waits for it to come back (OIDF-41, OIDF-42): it is sent since the page behind the redirect URI, which is
-    /// somebody else's, may want one.
+    /// Nobody here waits for this value to come back. It is sent because the page at the redirect URI, which belongs to
+    /// another party, may expect one.
     public let state: Secret
 
-    /// Servers and proxies read request lines of 8 KiB.
+    /// The maximum length of the URL in bytes. Many servers and proxies limit the request line to 8 KiB.
     private static let longestURL = 7_500
 
-    /// Of two hints the better one counts.
+    /// If both hints are given, only the ID token is sent.
     public init(
         endpoint: String, clientID: String, idTokenHint: Secret? = nil, logoutHint: String? = nil,
         redirectURI: String? = nil, state: Secret
@@ -34,14 +34,13 @@ public struct EndSessionRequest: Sendable, Equatable {
         self.state = state
     }
 
-    /// The URL to open. An ID token that would make it too long for the provider's server is left out: without it the
-    /// page asks.
+    /// The URL to open. An ID token that would make it too long is left out; the provider's page then asks the user.
     public func url() -> String {
         let whole = url(with: idTokenHint)
         return whole.utf8.count > EndSessionRequest.longestURL ? url(with: nil) : whole
     }
 
-    /// True if the URL has the ID token in it.
+    /// True if the URL contains the ID token.
     public var showsIDToken: Bool {
         idTokenHint != nil && url(with: idTokenHint).utf8.count <= EndSessionRequest.longestURL
     }
@@ -58,7 +57,7 @@ public struct EndSessionRequest: Sendable, Equatable {
 }
 
 extension WebURL {
-    /// The endpoint with parameters. A query that it already has is kept as it is (RFC 6749 section 3.1).
+    /// The endpoint with parameters added. An existing query is kept (RFC 6749 section 3.1).
     static func appending(_ parameters: [(String, String)], to endpoint: String) -> String {
         let hasQuery = endpoint.utf8.contains(UInt8(ascii: "?"))
         let separator = !hasQuery ? "?" : endpoint.hasSuffix("?") || endpoint.hasSuffix("&") ? "" : "&"

@@ -1,13 +1,13 @@
 import HTTPMessages
 import Secrets
 
-/// POST requests with a form, the shape of every request to a token, revocation or similar endpoint. Parameters are
-/// written straight into the body, which is secret as a whole.
+/// POST requests with a form, as all token, revocation and similar endpoints take. The parameters are written directly
+/// into the body, which is a secret.
 extension HTTPRequest {
-    /// Answers with three tokens of the largest size still fit; a longer one is somebody's mistake or attack.
+    /// The maximum size of a response in bytes: room for three tokens of the maximum length.
     static let maxAnswer = 262_144
 
-    /// An empty form for the endpoint; JSON is asked for, since some servers answer in forms otherwise.
+    /// A request with an empty form. `Accept` asks for JSON, because some servers respond with a form otherwise.
     static func form(to endpoint: String) -> HTTPRequest {
         HTTPRequest(
             method: "POST", url: endpoint,

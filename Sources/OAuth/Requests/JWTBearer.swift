@@ -1,14 +1,14 @@
 public import HTTPMessages
 public import Secrets
 
-/// A statement of somebody whom the server trusts, as a grant (RFC 7521 section 4.1, RFC 7523 section 2.1): a workload's
-/// own token is traded for one of the server's.
+/// The JWT bearer grant (RFC 7521 section 4.1, RFC 7523 section 2.1): an assertion of an issuer that the server trusts,
+/// such as a workload's token, is exchanged for an access token.
 extension TokenRequest {
-    /// The grant's name on the wire.
+    /// The value of `grant_type`.
     public static let jwtBearerGrant = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
-    /// Trades an assertion. The client need not prove itself, nor even be named (RFC 7521 section 4.1): then
-    /// `registration` has no client id.
+    /// Exchanges an assertion. Client authentication and even the client id are optional (RFC 7521 section 4.1);
+    /// without them `registration` has an empty client id.
     public static func jwtBearer(
         assertion: Assertion, scope: [String]? = nil, audience: String? = nil, resource: String? = nil,
         registration: ClientRegistration, endpoint: String
@@ -22,14 +22,14 @@ extension TokenRequest {
     }
 }
 
-/// A token of somebody else's making that is presented as it is: nobody here looks into it.
+/// A token of another issuer that is sent unchanged. It is not parsed here.
 public struct Assertion: Sendable, Equatable {
     /// At most 64 KiB of printable ASCII without spaces.
     public let text: Secret
 
-    /// Reads a file's content: the token, and the white space around it that editors and shells leave.
+    /// Reads a file's content. White space around the token, as editors and shells leave it, is removed.
     ///
-    /// Throws `.misconfigured` for what is no token: nothing, several words, other characters, too much.
+    /// Throws `.misconfigured` if the content is empty, has several words or other characters, or is too long.
     public init(parsing content: Secret) throws(OAuthError) {
         let isSpace: (UInt8) -> Bool = { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
         let bytes = content.revealedBytes()

@@ -1,18 +1,18 @@
 internal import Cryptography
 public import Secrets
 
-/// Proof that the one who redeems a code is the one who asked for it (RFC 7636), always by S256. The verifier stays
-/// here until the token request; only its digest travels through the browser.
+/// PKCE with S256 (RFC 7636): proof that the client that redeems a code is the one that requested it. The verifier is
+/// sent only in the token request; the browser sees only its digest.
 public struct PKCE: Sendable, Equatable {
     /// 256 random bits as 43 characters (RFC 7636 section 4.1).
     public let verifier: Secret
 
-    /// A fresh verifier from the system's generator.
+    /// A new random verifier.
     public init() {
         self.init(verifier: RandomToken.base64URL(bits: 256))
     }
 
-    /// A verifier made elsewhere: 43...128 unreserved characters, which is not checked.
+    /// An existing verifier. It must have 43...128 unreserved characters, which is not checked.
     public init(verifier: Secret) {
         self.verifier = verifier
     }

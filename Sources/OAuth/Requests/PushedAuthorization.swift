@@ -2,15 +2,15 @@ public import HTTPMessages
 internal import Secrets
 internal import StrictJSON
 
-/// An authorization request that goes to the provider directly, with the client's authentication; the browser carries
-/// only a reference to it (RFC 9126).
+/// A pushed authorization request (RFC 9126): the parameters are sent to the provider directly, with client
+/// authentication, and the browser gets only a reference to them.
 public struct PushedAuthorization: Sendable, Equatable {
-    /// What the provider calls the request. Of one use.
+    /// The reference, which can be used once.
     public let requestURI: String
-    /// Seconds that it can be used.
+    /// The reference's lifetime in seconds.
     public let expiresIn: Int
 
-    /// A POST of the request's parameters, with the client's authentication.
+    /// The request: a POST of the authorization request's parameters with client authentication.
     public static func request(
         _ authorization: AuthorizationRequest, registration: ClientRegistration, endpoint: String
     ) -> HTTPRequest {
@@ -18,7 +18,7 @@ public struct PushedAuthorization: Sendable, Equatable {
         for (name, value) in authorization.parameters where name != "client_id" {
             request.appendParameter(name, value)
         }
-        // A parameter of the request, which the client's authentication brings along unless it is in the fields.
+        // `client_id` is a parameter of the request. Other authentication methods add it to the form themselves.
         if registration.authentication == .clientSecretBasic {
             request.appendParameter("client_id", registration.clientID)
         }
@@ -26,14 +26,15 @@ public struct PushedAuthorization: Sendable, Equatable {
         return request
     }
 
-    /// True if the response refuses the client itself, so that an authorization request through the browser would be
-    /// refused too. One known server says so by 403 with an empty body.
+    /// True if the response rejects the client itself, so that an authorization request through the browser would fail
+    /// too. One known server does so with status 403 and an empty body.
     public static func refusesClient(in response: HTTPResponse) -> Bool {
         OAuthError.refusesClient(in: response, codes: ["invalid_client", "unauthorized_client"])
             || (response.status == 403 && response.body.isEmpty)
     }
 
-    /// Reads the response (section 2.2): 201 with `request_uri` and `expires_in`. Some servers answer 200 in its place.
+    /// Reads the response (section 2.2): 201 with `request_uri` and `expires_in`. Some servers send status 200. Throws
+    /// `.refused` for an error response, `.unavailable` or `.invalid`.
     public init(parsing response: HTTPResponse) throws(OAuthError) {
         try ResponseReader.checkStatus(response, of: .pushedAuthorization)
         let object = try ResponseReader.object(in: response, of: .pushedAuthorization)
@@ -55,8 +56,8 @@ public struct PushedAuthorization: Sendable, Equatable {
 }
 
 extension AuthorizationRequest {
-    /// The URL to open for a request that was pushed: the client and the reference (section 4), and the response type,
-    /// which some servers ask for beside them as OAuth 2.0 does (RFC 6749 section 4.1.1).
+    /// The authorization URL for a pushed request: client id and reference (section 4), and `response_type`, which some
+    /// servers require (RFC 6749 section 4.1.1).
     public func url(of pushed: PushedAuthorization) -> String {
         url(with: [("response_type", "code"), ("client_id", clientID), ("request_uri", pushed.requestURI)])
     }

@@ -1,27 +1,28 @@
 public import HTTPMessages
 public import Secrets
 
-/// What a registration is read, changed and deleted with (RFC 7592 section 3). Whoever loses it can only ask the
-/// provider's people to remove the client.
+/// The access to a client registration (RFC 7592 section 3). Without this token the registration can only be removed by
+/// the provider's staff.
 public struct RegistrationManagement: Sendable, Equatable {
     public let token: Secret
-    /// Nil if the provider named no place that the token may be sent to: it is kept all the same.
+    /// The client configuration endpoint; nil if the provider gave no URL that the token may be sent to. The token is
+    /// kept anyway.
     public let uri: String?
 
-    /// A kept one. The URI is believed: it was checked before it was kept.
+    /// Stored values. The URI was checked before it was stored.
     public init(token: Secret, uri: String?) {
         self.token = token
         self.uri = uri
     }
 
-    /// As an answer on behalf of the issuer names it; nil without a token.
+    /// From a response on behalf of this issuer; nil without a token.
     init?(token text: String?, uri: String?, issuer: String) {
         guard let token = TokenText.secret(text) else { return nil }
         self.token = token
         self.uri = uri.flatMap { RegistrationManagement.checked($0, issuer: issuer) }
     }
 
-    /// Out of an answer that is not JSON as we accept it, see ``MemberSalvage``.
+    /// From a response that is not valid JSON, see ``MemberSalvage``.
     init?(salvagedFrom body: Secret, issuer: String) {
         self.init(
             token: MemberSalvage.text(of: "registration_access_token", in: body),
@@ -35,7 +36,7 @@ public struct RegistrationManagement: Sendable, Equatable {
         return text
     }
 
-    /// Deletes the registration (section 2.3); nil where nobody knows where.
+    /// The request that deletes the registration (section 2.3); nil if the URI is unknown.
     public func deletion() -> HTTPRequest? {
         uri.map { uri in
             HTTPRequest(
@@ -44,11 +45,12 @@ public struct RegistrationManagement: Sendable, Equatable {
         }
     }
 
-    /// Reads the answer to ``deletion()``: returns if the client is gone, or was before.
+    /// Reads the response to ``deletion()``. Returns if the client is deleted or did not exist any more. Otherwise
+    /// throws:
     ///
-    /// - `.refused`: 401 (also the word for a client that is gone, which only the provider can tell), 403 and 405
-    ///   (section 2.3: it is not deleted this way), or an OAuth error.
-    /// - `.unavailable`: 408, 425, 429 or 5xx.
+    /// - `.refused`: status 401 (also sent for a client that does not exist any more), 403 or 405 (section 2.3: it
+    ///   cannot be deleted this way), or an OAuth error.
+    /// - `.unavailable`: status 408, 425, 429 or 5xx.
     public static func checkDeletion(_ response: HTTPResponse) throws(OAuthError) {
         try ResponseReader.checkStatus(response, of: .registration)
         if (200..<300).contains(response.status) || [404, 410].contains(response.status) { return }

@@ -1,15 +1,15 @@
 public import HTTPMessages
 public import Secrets
 
-/// Telling the provider that a token is to die (RFC 7009).
+/// Revocation of a token (RFC 7009).
 public enum RevocationRequest {
-    /// Which token it is, for servers that look in two places (RFC 7009 section 2.1).
+    /// The kind of token, for servers with separate stores (RFC 7009 section 2.1).
     public enum Hint: String, Sendable {
         case accessToken = "access_token"
         case refreshToken = "refresh_token"
     }
 
-    /// A POST of the token, with the client's authentication.
+    /// The revocation request, with client authentication.
     public static func build(
         token: Secret, hint: Hint, registration: ClientRegistration, endpoint: String
     ) -> HTTPRequest {
@@ -21,14 +21,14 @@ public enum RevocationRequest {
     }
 }
 
-/// How far a revocation went. Anything else is an error; `.unavailable` is worth another try.
+/// The result of a revocation. Other responses are errors; after `.unavailable` try again.
 public enum RevocationOutcome: Sendable, Equatable {
-    /// The token is dead, or was before.
+    /// The token is revoked, or was not valid any more.
     case revoked
-    /// The provider does not revoke such tokens: done as far as possible.
+    /// The provider does not support revoking such tokens.
     case unsupported
 
-    /// Reads the answer (RFC 7009 section 2.2).
+    /// Reads the response (RFC 7009 section 2.2). Throws `.refused`, `.unavailable` or `.invalid`.
     public init(parsing response: HTTPResponse) throws(OAuthError) {
         try ResponseReader.checkStatus(response, of: .revocation)
         guard !(200..<300).contains(response.status) else {
@@ -41,7 +41,7 @@ public enum RevocationOutcome: Sendable, Equatable {
         }
         switch refusal.code {
         case "unsupported_token_type", "invalid_request": self = .unsupported
-        // The standard wants 200 for a token that is unknown or dead already; some servers say so instead.
+        // The standard requires 200 for an unknown or invalid token, but some servers send these errors.
         case "invalid_token", "invalid_grant": self = .revoked
         case "temporarily_unavailable", "server_error", "slow_down":
             throw ResponseReader.unavailable(response, .revocation)

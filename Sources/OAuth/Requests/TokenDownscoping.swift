@@ -1,9 +1,10 @@
-/// What a token can be narrowed to, as far as its text tells: a mistake here is the caller's, and no provider is asked.
+/// Checks the syntax of scope, audience and resource of a downscoped token, so that a caller's mistake is reported
+/// without a request.
 public enum TokenDownscoping {
-    /// Longer texts are nobody's scope, audience or resource.
+    /// The maximum length of each text in bytes.
     static let maxLength = 2_000
 
-    /// RFC 6749 section 3.3: printable ASCII without spaces, quotes and backslashes.
+    /// True for a scope (RFC 6749 section 3.3): printable ASCII without spaces, quotes and backslashes.
     public static func isScope(_ text: String) -> Bool {
         !text.isEmpty && text.utf8.count <= maxLength
             && text.utf8.allSatisfy { byte in
@@ -11,18 +12,18 @@ public enum TokenDownscoping {
             }
     }
 
-    /// Whom a token is for, in the provider's words (RFC 8693 section 2.1 has it as a name): no control characters.
+    /// True for an audience (RFC 8693 section 2.1), a name that the provider defines: no control characters.
     public static func isAudience(_ text: String) -> Bool {
         !text.isEmpty && text.utf8.count <= maxLength
             && text.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
     }
 
-    /// RFC 8707 section 2: an absolute URI without a fragment.
+    /// True for a resource (RFC 8707 section 2): an absolute URI without a fragment.
     public static func isResource(_ text: String) -> Bool {
         guard text.utf8.count <= maxLength, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),
             !text.utf8.contains(UInt8(ascii: "#")), let colon = text.utf8.firstIndex(of: UInt8(ascii: ":"))
         else { return false }
-        // RFC 3986 section 3.1, and something behind it.
+        // A scheme (RFC 3986 section 3.1) with text after it.
         let scheme = text.utf8[..<colon]
         let isScheme = scheme.allSatisfy { byte in
             switch byte {
@@ -35,21 +36,21 @@ public enum TokenDownscoping {
     }
 }
 
-/// A bound on what tokens are good for, beside what was granted.
+/// The scope ceiling: an upper limit for the scopes of the tokens that are served.
 extension TokenDownscoping {
-    /// What of a ceiling can be asked for: a refresh names no scope that was not granted (RFC 6749 section 6). The whole
-    /// ceiling where nothing is known of what was.
+    /// The scopes of a ceiling that can be requested: a refresh must not name scopes that were not granted (RFC 6749
+    /// section 6). The whole ceiling if the granted scopes are unknown.
     public static func reachable(_ ceiling: [String], of granted: some Collection<String>) -> [String] {
         granted.isEmpty ? ceiling : ceiling.filter(granted.contains)
     }
 
-    /// What a person should know of an account below a ceiling that does not fit it; nil if it fits.
+    /// A remark for users if an account's granted scopes do not cover its ceiling; nil if they do.
     public static func remark(on account: String, below ceiling: [String], of granted: some Collection<String>)
         -> String?
     {
         let reachable = reachable(ceiling, of: granted)
         let strangers = ceiling.filter { !reachable.contains($0) }
-        // A session that is good for less than the ceiling is served as it is.
+        // If all granted scopes are within the ceiling, the token is served as it is.
         guard !strangers.isEmpty, !granted.allSatisfy(ceiling.contains) else { return nil }
         let words = "\(account) does not ask its provider for “\(strangers.joined(separator: " "))”"
         return reachable.isEmpty

@@ -1,12 +1,12 @@
 public import HTTPMessages
 
-/// A token of one security domain for one of another (RFC 8693).
+/// The token exchange grant (RFC 8693): a token of one security domain is exchanged for one of another.
 extension TokenRequest {
-    /// The grant's name on the wire.
+    /// The value of `grant_type`.
     public static let tokenExchangeGrant = "urn:ietf:params:oauth:grant-type:token-exchange"
 
-    /// Trades a token of the given type for an access token, and says that it is to be one: without that word some
-    /// servers give what they like, and others refuse.
+    /// Exchanges a token of the given type for an access token. The requested type is sent too, because without it some
+    /// servers issue another type and others return an error.
     public static func tokenExchange(
         subjectToken: Assertion, type: ExchangedTokenType, scope: [String]? = nil, audience: String? = nil,
         resource: String? = nil, registration: ClientRegistration, endpoint: String
@@ -22,20 +22,20 @@ extension TokenRequest {
     }
 }
 
-/// What kind of token is traded (RFC 8693 section 3): one of its words, or a URI that the server made up.
+/// The type of a token (RFC 8693 section 3): a short name, or a URI that the server defines.
 public struct ExchangedTokenType: Sendable, Equatable {
     public let uri: String
 
     private static let prefix = "urn:ietf:params:oauth:token-type:"
-    /// The short names of those that the standard knows.
+    /// The short names of the standard types.
     public static let words = ["access_token", "id_token", "jwt", "refresh_token", "saml1", "saml2"]
     public static let accessToken = ExchangedTokenType(uri: prefix + "access_token")
-    /// What a workload is given by its platform.
+    /// The usual type of a platform's workload token.
     public static let jwt = ExchangedTokenType(uri: prefix + "jwt")
 
     private init(uri: String) { self.uri = uri }
 
-    /// A word, or an absolute URI without spaces; nil for anything else.
+    /// Reads a short name, or an absolute URI without spaces; nil for other text.
     public init?(parsing text: String) {
         if ExchangedTokenType.words.contains(text) {
             uri = ExchangedTokenType.prefix + text
@@ -48,9 +48,9 @@ public struct ExchangedTokenType: Sendable, Equatable {
         }
     }
 
-    /// Refuses what a server issued that is no access token (RFC 8693 section 2.2.1): it must not be sent as a bearer
-    /// token to anybody. A JSON Web Token is a form that access tokens have. A server that leaves the word out has said
-    /// `token_type` all the same, which is checked before.
+    /// Throws `.invalid` if the issued token is no access token (RFC 8693 section 2.2.1), which must not be sent as a
+    /// bearer token. `jwt` is accepted, because access tokens may have that form. If `issued_token_type` is missing,
+    /// the check of `token_type` has to suffice.
     public static func check(issued tokens: TokenSet) throws(OAuthError) {
         guard let issued = tokens.issuedTokenType else { return }
         guard [accessToken.uri, jwt.uri].contains(issued) else {

@@ -1,10 +1,10 @@
 public import HTTPMessages
 public import Secrets
 
-/// Requests to the token endpoint (RFC 6749 sections 4.1.3 and 6): one function per grant.
+/// Token requests (RFC 6749 sections 4.1.3 and 6): one function for each grant.
 public enum TokenRequest {
-    /// Redeems a code. `redirectURI` is the one of the authorization request, byte for byte; `resource` too, if it had
-    /// one (RFC 8707 section 2.2).
+    /// The request that redeems a code. `redirectURI` must be the one of the authorization request, byte for byte, and
+    /// so must `resource`, if it had one (RFC 8707 section 2.2).
     public static func authorizationCode(
         code: Secret, verifier: Secret, redirectURI: String, resource: String? = nil,
         registration: ClientRegistration, endpoint: String
@@ -19,8 +19,8 @@ public enum TokenRequest {
         return request
     }
 
-    /// Trades a refresh token for new tokens. `scope` only to narrow: servers refuse a refresh that repeats scopes such
-    /// as `offline_access`.
+    /// The refresh request. `scope` is only for downscoping: servers reject a refresh that repeats scopes such as
+    /// `offline_access`.
     public static func refresh(
         token: Secret, scope: [String]? = nil, audience: String? = nil, resource: String? = nil,
         registration: ClientRegistration, endpoint: String
@@ -32,7 +32,8 @@ public enum TokenRequest {
         if let audience { request.appendParameter("audience", audience) }
         if let resource { request.appendParameter("resource", resource) }
         registration.authenticate(&request)
-        // The provider may have rotated before the line broke: what came may hold the only refresh token that lives.
+        // The provider may have rotated before the connection failed. The part that arrived may contain the only valid
+        // refresh token.
         request.keepsPartialBody = true
         return request
     }

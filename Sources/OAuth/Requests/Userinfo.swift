@@ -2,9 +2,9 @@ public import HTTPMessages
 public import Secrets
 public import StrictJSON
 
-/// The request for a person's claims (OpenID Connect Core section 5.3.1).
+/// The userinfo request (OpenID Connect Core section 5.3.1).
 public enum UserinfoRequest {
-    /// A GET with the access token in the `Authorization` field, never in the URL (RFC 9700 section 4.3.2).
+    /// A GET with the access token in the `Authorization` field, because URLs are logged (RFC 9700 section 4.3.2).
     public static func build(endpoint: String, accessToken: Secret) -> HTTPRequest {
         HTTPRequest(
             url: endpoint, fields: HTTPFields([("Accept", "application/json")]),
@@ -14,16 +14,18 @@ public enum UserinfoRequest {
     }
 }
 
-/// A person's claims (OpenID Connect Core section 5.3.2). They are the person's of the ID token or nobody's.
+/// The subject's claims (OpenID Connect Core section 5.3.2). Their `sub` must match that of the ID token.
 public struct Userinfo: Sendable, Equatable {
-    /// `sub`; nil only where no ID token names a subject and the provider does not either.
+    /// `sub`; nil only if there is no ID token and the provider does not send one.
     public let subject: String?
     public let claims: JSONObject
 
-    /// Reads a plain answer; for a signed one see ``signedToken(in:)``. With a `subject`, `sub` must be there and be it, byte for byte.
+    /// Reads an unsigned response; for a signed one see ``signedToken(in:)``. If `subject` is given, `sub` must be
+    /// equal, byte for byte.
     ///
-    /// 401 and 403 are `.refused` as `invalid_token` and `insufficient_scope` (RFC 6750 section 3.1), in our words: an
-    /// API's error says nothing about the grant.
+    /// Throws `.refused` with `invalid_token` for status 401 and `insufficient_scope` for 403 (RFC 6750 section 3.1),
+    /// without the provider's message: these errors say nothing about the grant. Otherwise throws `.unavailable` or
+    /// `.invalid`.
     public init(
         parsing response: HTTPResponse, subject: String?, dialect: UserinfoDialect = .openID
     ) throws(OAuthError) {
@@ -41,7 +43,7 @@ public struct Userinfo: Sendable, Equatable {
         try self.init(claims: dialect.claims(in: object), subject: subject)
     }
 
-    /// The claims of an answer that is believed, if they are the subject's.
+    /// Claims of a response that was checked. Throws `.invalid` if they belong to another subject.
     init(claims: JSONObject, subject: String?) throws(OAuthError) {
         switch claims["sub"] {
         case .string(let text)? where text.isSubject: self.subject = text

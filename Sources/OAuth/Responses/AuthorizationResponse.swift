@@ -2,32 +2,32 @@ internal import Cryptography
 public import HTTPMessages
 public import Secrets
 
-/// What a callback means: exactly one state, and exactly one of a code and an error (RFC 6749 section 4.1.2). Reading
-/// one proves nothing yet; a text that is not exactly this is a ``Failure`` and changes nothing.
+/// An authorization response: exactly one state, and either a code or an error (RFC 6749 section 4.1.2). Parsing proves
+/// nothing about its origin. Everything else is a ``Failure`` and must not change any state.
 public struct AuthorizationResponse: Sendable, Equatable {
-    /// The provider's yes or no.
+    /// What the provider decided.
     public enum Outcome: Sendable, Equatable {
         /// 1...8192 bytes.
         case code(Secret)
-        /// Its words are checked; its status is 0.
+        /// An error response; its texts are checked, its status is 0.
         case refusal(OAuthError.Refusal)
     }
 
-    /// Why a callback has no meaning.
+    /// Why a callback is not an authorization response.
     public enum Failure: Error, Sendable, Equatable {
-        /// Bad escapes, bytes outside the URL alphabet, too many parameters, or a code that cannot be one.
+        /// Invalid escapes, characters that are not allowed in URLs, too many parameters, or an invalid code.
         case malformed
-        /// A parameter that must be there once is there twice; its name is one of ours.
+        /// A parameter that may occur only once is repeated; the name is from our own list.
         case repeatedParameter(String)
-        /// A code and an error.
+        /// Both a code and an error.
         case conflictingParameters
         case missingState
         /// Neither a code nor an error.
         case missingCode
-        /// The implicit flow's answer: tokens where only a code belongs (RFC 9700 section 2.1.2).
+        /// Tokens, as in the implicit flow, where only a code is allowed (RFC 9700 section 2.1.2).
         case carriesTokens
 
-        /// One sentence for the person who looks for the cause.
+        /// A sentence for the user.
         public var explanation: String {
             switch self {
             case .malformed: "The callback is not a well-formed authorization response."
@@ -42,20 +42,20 @@ public struct AuthorizationResponse: Sendable, Equatable {
         }
     }
 
-    /// The longest code accepted, in bytes.
+    /// The maximum length of a code in bytes.
     public static let maxCode = 8_192
 
     public let state: Secret
     public let outcome: Outcome
-    /// The `iss` parameter, form-decoded; empty if it was given empty.
+    /// The decoded `iss` parameter; may be empty.
     public let issuer: String?
 
-    /// Reads a callback URL: its query, and its fragment only to see whether tokens are in it.
+    /// Reads a callback URL. The fragment is only checked for tokens. Throws ``Failure``.
     public init(parsing callback: WebURL) throws(Failure) {
         try self.init(parsingQuery: callback.query ?? "", fragment: callback.fragment)
     }
 
-    /// Reads the raw query of a callback URL, and its fragment if the way it came shows one.
+    /// Reads the raw query of a callback URL, and its fragment if it is known. Throws ``Failure``.
     public init(parsingQuery query: String, fragment: String? = nil) throws(Failure) {
         try self.init(
             pairs: AuthorizationResponse.pairs(query.utf8),
@@ -63,7 +63,7 @@ public struct AuthorizationResponse: Sendable, Equatable {
         )
     }
 
-    /// Reads the body of a `form_post` callback (OAuth 2.0 Form Post Response Mode).
+    /// Reads the body of a `form_post` callback (OAuth 2.0 Form Post Response Mode). Throws ``Failure``.
     public init(parsingForm body: some Collection<UInt8>) throws(Failure) {
         try self.init(pairs: AuthorizationResponse.pairs(body), fragment: [])
     }
@@ -77,7 +77,7 @@ public struct AuthorizationResponse: Sendable, Equatable {
             guard values.updateValue(pair.value, forKey: pair.name) == nil else { throw .repeatedParameter(pair.name) }
         }
         guard let state = values["state"], !state.isEmpty else { throw .missingState }
-        // An empty parameter counts as left out (RFC 6749 section 3.1).
+        // An empty parameter counts as omitted (RFC 6749 section 3.1).
         let code = values["code"].flatMap { $0.isEmpty ? nil : $0 }
         let error = values["error"].flatMap { $0.isEmpty ? nil : $0 }
         switch (code, error) {
@@ -99,16 +99,18 @@ public struct AuthorizationResponse: Sendable, Equatable {
         self.issuer = values["iss"]
     }
 
-    /// What a flow is found by: SHA-256 of the state, so that a look-up tells nothing by its time.
+    /// The key by which a flow is found: SHA-256 of the state, so that the time of a look-up reveals nothing about the
+    /// state.
     public var stateKey: [UInt8] { AuthorizationResponse.key(forState: state) }
 
-    /// What a flow with this state is kept under, see ``stateKey``.
+    /// The same key for a flow's state, see ``stateKey``.
     public static func key(forState state: Secret) -> [UInt8] { Digest.sha256(state.revealedBytes()) }
 
-    /// RFC 9207 section 2.4: an `iss` must be the expected one byte for byte, and must be there with a code if the
-    /// provider's metadata promise it. Some providers leave it out of error responses: whoever forges one needs the
-    /// state, and ends a sign-in at most. For a provider without a known issuer there is nothing to compare.
-    /// Where the expected issuer is a template, see ``ProviderMetadata/idTokenIssuer``, any directory's will do.
+    /// Checks `iss` (RFC 9207 section 2.4). If it is present, it must be the expected issuer, byte for byte. With a
+    /// code it must be present if the metadata say so. In an error response it may be missing, because some providers
+    /// omit it there; forging such a response needs the state and can only end a sign-in. Without an expected issuer
+    /// there is nothing to compare. If the expected issuer is a template, see ``ProviderMetadata/idTokenIssuer``, the
+    /// issuer of any directory is accepted.
     public func check(issuer expected: String?, isAdvertised: Bool) -> Bool {
         guard let issuer else {
             if case .refusal = outcome { return true }
@@ -118,7 +120,7 @@ public struct AuthorizationResponse: Sendable, Equatable {
         return IssuerTemplate.admits(issuer, expected: expected, tenant: nil)
     }
 
-    /// RFC 6749 section 3.1: no parameter twice. Two readers of one callback must not see two things.
+    /// Parameters that may occur only once (RFC 6749 section 3.1): two parsers must not read different values.
     private static let single: Set<String> = [
         "code", "state", "iss", "error", "error_description", "error_uri", "session_state",
     ]

@@ -1,8 +1,8 @@
 public import HTTPMessages
 
 extension OAuthError {
-    /// True if the response of an endpoint that authenticates clients says that it does not accept the client (RFC 6749
-    /// section 5.2): 401, or an error of these codes at another status than 5xx.
+    /// True if the response of an endpoint that authenticates clients rejects the client (RFC 6749 section 5.2): status
+    /// 401, or an error with one of these codes at a status below 500.
     public static func refusesClient(
         in response: HTTPResponse, codes: Set<String> = ["invalid_client", "incorrect_client_credentials"]
     ) -> Bool {

@@ -2,40 +2,40 @@ public import HTTPMessages
 public import Secrets
 internal import StrictJSON
 
-/// A sign-in on another device (RFC 8628): a code and an address for the person, and a secret to ask with whether the
-/// person has said yes. What a person will see or open is checked here: a provider could be made to say anything.
+/// A device authorization (RFC 8628): a code and a URL for the user, and the device code for polling the token
+/// endpoint. What the user will see or open is checked here, because the response is chosen by the server.
 public struct DeviceAuthorization: Sendable, Equatable {
-    /// What the token endpoint is asked with. Never shown.
+    /// Identifies the flow at the token endpoint. Never shown.
     public let deviceCode: Secret
-    /// What the person types: 1 to 32 letters, digits, `-`, `_`, `.` and inner spaces.
+    /// The code that the user types: 1 to 32 letters, digits, `-`, `_`, `.` and inner spaces.
     public let userCode: String
-    /// Where it is typed: https, or http on loopback at a provider on loopback.
+    /// The page where it is typed: https, or http on loopback if the provider is on loopback.
     public let verificationURI: String
-    /// The same with the code in it, for a QR code; nil where the provider has none that may be shown.
+    /// The same page with the code in its URL, for a QR code; nil if the provider gives none or it is not allowed.
     public let verificationURIComplete: String?
-    /// Seconds from the answer on that the codes live, 1 to ``longestLife``.
+    /// The lifetime of the codes in seconds from the response on, 1 to ``longestLife``.
     public let expiresIn: Int
-    /// Seconds between two questions, ``shortestInterval`` or more.
+    /// Seconds between two polls, at least ``shortestInterval``.
     public let interval: Int
 
-    /// The `grant_type` of the questions (section 3.4).
+    /// The `grant_type` of the polls (section 3.4).
     public static let grantType = "urn:ietf:params:oauth:grant-type:device_code"
-    /// A longer promise is cut to it (seconds): nobody sits before a code for half an hour.
+    /// The maximum lifetime in seconds; longer ones are reduced to it.
     public static let longestLife = 1_800
-    /// What an answer without `interval` means (section 3.2), and the least that is kept to (seconds).
+    /// The interval if the response has none (section 3.2), and the minimum, in seconds.
     public static let shortestInterval = 5
-    /// The longest code that a person can be asked to type.
+    /// The maximum length of a user code.
     static let longestUserCode = 32
-    /// The longest address that is shown, in bytes.
+    /// The maximum length of a URL in bytes.
     static let longestAddress = 2_048
 
-    /// The request (section 3.1), with the client's authentication.
+    /// The device authorization request (section 3.1) with client authentication.
     public static func request(
         scopes: [String], additionalParameters: [(String, String)] = [], registration: ClientRegistration,
         endpoint: String
     ) -> HTTPRequest {
         var request = HTTPRequest.form(to: endpoint)
-        // A parameter of the request, which the client's authentication brings along unless it is in the fields.
+        // `client_id` is a parameter of the request. Other authentication methods add it to the form themselves.
         if registration.authentication == .clientSecretBasic {
             request.appendParameter("client_id", registration.clientID)
         }
@@ -45,8 +45,8 @@ public struct DeviceAuthorization: Sendable, Equatable {
         return request
     }
 
-    /// Reads the answer (section 3.2). A life that is missing or no number is the longest one; one of 0 or less is a
-    /// code that nobody can use, and refused. `endpoint` is where the answer came from.
+    /// Reads the response (section 3.2). A missing lifetime counts as the maximum; one of 0 or less throws `.invalid`.
+    /// `endpoint` is where the response came from. Throws `.refused` for an error response.
     public init(parsing response: HTTPResponse, from endpoint: String) throws(OAuthError) {
         try ResponseReader.checkStatus(response, of: .deviceAuthorization)
         let object = try ResponseReader.object(in: response, of: .deviceAuthorization)
@@ -65,7 +65,7 @@ public struct DeviceAuthorization: Sendable, Equatable {
                 reason: "no user_code that a person could type (1 to \(DeviceAuthorization.longestUserCode) "
                     + "letters, digits and -)")
         }
-        // Google's older word for it.
+        // Google uses the older name.
         guard let address = object["verification_uri"]?.string ?? object["verification_url"]?.string else {
             throw .invalid(.deviceAuthorization, reason: "no verification_uri")
         }
@@ -77,7 +77,7 @@ public struct DeviceAuthorization: Sendable, Equatable {
         self.deviceCode = deviceCode
         self.userCode = userCode
         verificationURI = address
-        // It only saves typing: one that may not be opened is left out.
+        // It is optional, so one that is not allowed is ignored.
         verificationURIComplete = complete.flatMap { DeviceAuthorization.mayBeShown($0, by: endpoint) ? $0 : nil }
         expiresIn = try DeviceAuthorization.life(object["expires_in"])
         interval = DevicePace.sensible(LenientNumber.seconds(object["interval"]), within: expiresIn)
@@ -89,7 +89,7 @@ public struct DeviceAuthorization: Sendable, Equatable {
         return min(seconds, longestLife)
     }
 
-    /// What can be typed, and cannot move a cursor, hide or pretend.
+    /// True if the code can be typed and contains no character that affects a terminal or is invisible.
     private static func isUserCode(_ text: String) -> Bool {
         let bytes = text.utf8
         return (1...longestUserCode).contains(bytes.count) && bytes.first != 0x20 && bytes.last != 0x20
@@ -98,7 +98,7 @@ public struct DeviceAuthorization: Sendable, Equatable {
             }
     }
 
-    /// A provider out there may not send the person to a page on this machine.
+    /// An external provider must not send the user to a page on this machine.
     private static func mayBeShown(_ address: String, by endpoint: String) -> Bool {
         guard address.utf8.count <= longestAddress, let url = try? WebURL(parsing: address), url.isSecure,
             let home = try? WebURL(parsing: endpoint)

@@ -1,46 +1,46 @@
-/// When a provider may be asked again whether the person has said yes (RFC 8628 section 3.5). Every wait counts from the
-/// answer before, not from the question: a slow provider is not asked more often for being slow.
+/// When the token endpoint may be polled next (RFC 8628 section 3.5). Each wait starts after the previous response, not
+/// after the request, so that a slow provider is not polled more often.
 public struct DevicePace: Sendable, Equatable {
-    /// Seconds that a provider wants between an answer and the next question, as it stands now.
+    /// The current interval in seconds between a response and the next poll.
     public private(set) var interval: Int
-    /// Attempts in a row that brought no answer.
+    /// The number of consecutive polls without a usable response.
     private var failures = 0
     private var isSlowed = false
-    /// Seconds that the provider said to stay away for the next time.
+    /// Seconds of a `Retry-After` for the next poll.
     private var retryAfter = 0
 
-    /// What came of a question.
+    /// The result of a poll.
     public enum Event: Sendable, Equatable {
         /// `authorization_pending`
         case pending
-        /// `slow_down`, with the interval that some providers state beside it (seconds).
+        /// `slow_down`, with the interval in seconds that some providers send with it.
         case slowDown(interval: Int?)
-        /// No connection, no answer in time, or one that says "later"; seconds, where it says how much later.
+        /// No connection, no response in time, or a status that means "later"; `retryAfter` in seconds, if given.
         case unanswered(retryAfter: Int?)
     }
 
-    /// Section 3.5: what each `slow_down` adds, for good (seconds).
+    /// Section 3.5: how many seconds each `slow_down` adds permanently.
     public static let slowing = 5
-    /// A provider that has said `slow_down` once counts with a clock that is faster than ours: by up to a fifth, and a
-    /// bit. Otherwise each of its words would be answered a moment too early again.
+    /// After a `slow_down` the wait is a quarter longer: by a fifth (1 / `faster`) and a twentieth. The provider's
+    /// clock may run faster than ours, and otherwise each poll would again be slightly too early.
     private static let faster = 5
-    /// The longest back-off: a network that is back must not find us asleep (milliseconds).
+    /// The longest back-off in milliseconds, so that the sign-in continues soon after the network is back.
     private static let longestPause = 120_000
-    /// No provider may keep us busy with additions (seconds).
+    /// The longest interval in seconds, whatever the provider adds.
     private static let longestInterval = DeviceAuthorization.longestLife
 
     public init(interval: Int) {
         self.interval = min(max(interval, 1), DevicePace.longestInterval)
     }
 
-    /// A stated interval as it is kept to, in seconds: never less than the usual five, nor so much that not a single
-    /// question would fit into the codes' life.
+    /// The interval to use in seconds for a stated one: at least five seconds, and not so long that no poll fits into
+    /// the lifetime of the codes.
     public static func sensible(_ stated: Int?, within life: Int) -> Int {
         let usual = DeviceAuthorization.shortestInterval
         return min(max(stated ?? usual, usual), max(life - usual, usual))
     }
 
-    /// Learns from an answer, or from none.
+    /// Records the result of a poll.
     public mutating func note(_ event: Event) {
         switch event {
         case .pending:
@@ -57,7 +57,7 @@ public struct DevicePace: Sendable, Equatable {
         }
     }
 
-    /// Milliseconds from the last answer (or from giving up on it) to the next question.
+    /// Milliseconds from the last response (or failure) to the next poll.
     public var pause: Int {
         var milliseconds = interval * 1_000
         if isSlowed { milliseconds += milliseconds / DevicePace.faster + milliseconds / 20 }

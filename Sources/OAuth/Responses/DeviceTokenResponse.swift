@@ -2,20 +2,21 @@ public import HTTPMessages
 public import Secrets
 internal import StrictJSON
 
-/// The token endpoint's answer to "has the person said yes?" (RFC 8628 section 3.5).
+/// The response of the token endpoint to a poll (RFC 8628 section 3.5).
 public enum DeviceTokenResponse: Sendable {
-    /// Yes, with what is in any token answer.
+    /// The user has approved; a normal token response.
     case granted(TokenResponse)
-    /// Not yet, or not so fast.
+    /// The user has not decided yet, or the polls are too fast.
     case waiting(DevicePace.Event)
 
-    /// Reads an answer. `authorization_pending` and `slow_down` count at every status below 500 (Google says them with
-    /// 428 and 403); whatever else is an error is thrown, and ends the questions:
+    /// Reads a response. `authorization_pending` and `slow_down` are accepted with every status below 500 except
+    /// redirects, because Google sends them with 428 and 403. Other errors are thrown:
     ///
-    /// - `.refused`: the provider's no; `access_denied` is the person's, `expired_token` means that nobody came in time.
-    /// - `.unavailable` and `.failing`: 408, 425, 429 or 5xx: no answer, see
+    /// - `.refused`: an error response, which ends the polling; `access_denied` means that the user declined,
+    ///   `expired_token` that the code has expired.
+    /// - `.unavailable` and `.failing`: status 408, 425, 429 or 5xx. Poll again, see
     ///   ``DevicePace/Event/unanswered(retryAfter:)``.
-    /// - `.invalid`: no answer of a token endpoint.
+    /// - `.invalid`: not a response of a token endpoint.
     public init(reading response: HTTPResponse) throws(OAuthError) {
         if let event = DeviceTokenResponse.event(in: response) {
             self = .waiting(event)
@@ -27,12 +28,12 @@ public enum DeviceTokenResponse: Sendable {
     private static func event(in response: HTTPResponse) -> DevicePace.Event? {
         guard !response.isTruncated, response.status < 500, !(300..<400).contains(response.status),
             let object = try? ResponseReader.tokenObject(in: response),
-            // Tokens are tokens, whatever stands beside them.
+            // A response with tokens is a success, whatever error it also has.
             object["access_token"] == nil, object["refresh_token"] == nil
         else { return nil }
         switch object["error"]?.string {
         case "authorization_pending"?: return .pending
-        // GitHub says in the answer what the interval is from now on.
+        // GitHub sends the new interval with the error.
         case "slow_down"?: return .slowDown(interval: LenientNumber.seconds(object["interval"]))
         default: return nil
         }
@@ -40,14 +41,14 @@ public enum DeviceTokenResponse: Sendable {
 }
 
 extension TokenRequest {
-    /// Asks whether the person has said yes (RFC 8628 section 3.4).
+    /// The poll request (RFC 8628 section 3.4).
     public static func deviceCode(
         _ code: Secret, registration: ClientRegistration, endpoint: String
     ) -> HTTPRequest {
         var request = HTTPRequest.form(to: endpoint)
         request.appendParameter("grant_type", DeviceAuthorization.grantType)
         request.appendParameter("device_code", code)
-        // Section 3.4 wants the id in the form unless the client authenticates otherwise; some want it there always.
+        // Section 3.4 requires the client id unless the client authenticates otherwise; some servers always require it.
         if registration.authentication == .clientSecretBasic {
             request.appendParameter("client_id", registration.clientID)
         }

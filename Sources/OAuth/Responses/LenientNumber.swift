@@ -1,12 +1,12 @@
 import StrictJSON
 
-/// Lifetimes as providers write them: a number, a number in quotes, a fraction, nothing. A lifetime is cosmetic beside
-/// the token it comes with, so no form of it fails an answer, and none can trap.
+/// Reads lifetimes leniently: as a number, a quoted number or a fraction. A lifetime is less important than the token
+/// beside it, so no form of it makes a response fail, and no number can trap.
 enum LenientNumber {
-    /// A year: longer promises are cut to it.
+    /// A year in seconds; longer lifetimes are reduced to it.
     static let longest = 31_536_000
 
-    /// Whole seconds, 0...one year; nil where no number is written.
+    /// Whole seconds, 0...one year; nil if the value is not a number.
     static func seconds(_ value: JSON?) -> Int? {
         switch value {
         case .integer(let seconds): min(max(seconds, 0), longest)
@@ -21,7 +21,7 @@ enum LenientNumber {
         return Int(min(max(seconds, 0), Double(longest)))
     }
 
-    /// Only decimal digits and their signs: `Double` alone would also read "nan", "inf" and hexadecimal.
+    /// Only decimal digits, signs and exponents: `Double` would also read "nan", "inf" and hexadecimal.
     private static func number(_ text: String) -> Double? {
         guard text.utf8.count <= 32, text.utf8.allSatisfy({ "0123456789+-.eE".utf8.contains($0) }) else { return nil }
         return Double(text)

@@ -1,20 +1,20 @@
 import Secrets
 import StrictJSON
 
-/// Gets one member's text out of a successful answer that is not JSON as we accept it: cut off on the way, followed by a
-/// debug message, with a member twice. For what exists nowhere else: a token that a provider has just made.
+/// Extracts one member's text from a successful response that is not valid JSON: it was cut off, is followed by a debug
+/// message, or has a member twice. For tokens that a provider has just created, which cannot be obtained again.
 ///
-/// Only what the answer certainly says is taken: a member of the outermost object, whole, followed by a comma, a brace
-/// or the end, reached over well-formed text, and not there twice, not even in the part that cannot be read.
+/// Only an unambiguous value is taken: a complete member of the outermost object that is followed by a comma, a brace
+/// or the end, after well-formed text, and whose name does not occur again, not even in the part that cannot be parsed.
 enum MemberSalvage {
-    /// Nil without such a member, or if it is no text.
+    /// The member's text; nil if there is no such member or it is no text.
     static func text(of name: String, in body: Secret) -> String? {
         var scanner = Scanner(bytes: body.revealedBytes(), name: name)
         return scanner.member()
     }
 
-    /// Reads members by their bytes alone and holds nothing of them but the brackets that are open: no depth and no number
-    /// of values is too much.
+    /// Scans the bytes without building values. It stores only the open brackets, so depth and number of values are not
+    /// limited.
     private struct Scanner {
         private static let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
         let bytes: [UInt8]
@@ -33,7 +33,7 @@ enum MemberSalvage {
             skipSpace()
             guard skip("{") else { return nil }
             var found: String?
-            // How far the text was read and made sense.
+            // Up to here the text was well-formed.
             var understood = position
             while let member = nextName() {
                 let start = position
@@ -53,7 +53,7 @@ enum MemberSalvage {
             return isNamed(from: understood) ? nil : found
         }
 
-        /// A member's name and the colon after it.
+        /// Reads a member's name and the colon after it.
         private mutating func nextName() -> String? {
             skipSpace()
             let start = position
@@ -65,16 +65,16 @@ enum MemberSalvage {
             return name
         }
 
-        /// True if the name stands anywhere in the rest, however it is spelt. By bytes: a quote with an accent on it is
-        /// another character.
+        /// True if the quoted name occurs anywhere in the rest, in any spelling. Compares bytes, because Swift treats a
+        /// quote with a combining accent as one character.
         private func isNamed(from start: Int) -> Bool {
             let quoted = Array("\"\(name)\"".utf8)
             let rest = unescaped(bytes[start...])
             return rest.indices.contains { rest[$0...].starts(with: quoted) }
         }
 
-        /// With every `\uXXXX` that means ASCII as what it means, be it in a string or not; nothing else of a name needs
-        /// an escape.
+        /// The text with every `\uXXXX` of an ASCII character replaced by that character, inside strings or not. Other
+        /// escapes are not needed to write the name.
         private func unescaped(_ text: ArraySlice<UInt8>) -> [UInt8] {
             var plain: [UInt8] = []
             var index = text.startIndex
@@ -93,7 +93,7 @@ enum MemberSalvage {
             return plain
         }
 
-        /// The string that these bytes write; nil if they write another value or a broken one.
+        /// The string in these bytes; nil if they are another value or malformed.
         private func text(_ range: Range<Int>) -> String? { (try? JSON(parsing: bytes[range]))?.string }
 
         private mutating func skipSpace() {
@@ -106,7 +106,7 @@ enum MemberSalvage {
             return true
         }
 
-        /// False at the end of the text; the position is then of no use.
+        /// False at the end of the text; the position is then undefined.
         private mutating func skipString() -> Bool {
             guard skip("\"") else { return false }
             while let byte = current {
@@ -127,7 +127,7 @@ enum MemberSalvage {
             }
         }
 
-        /// Brackets that do not pair end what is understood: a name behind them may be one of the outermost object.
+        /// Brackets that do not match end the scan: a name after them could belong to the outermost object.
         private mutating func skipContainer() -> Bool {
             var open: [UInt8] = []
             while let byte = current {
@@ -147,7 +147,7 @@ enum MemberSalvage {
             return false
         }
 
-        /// What numbers and words are written with, `NaN` included.
+        /// The characters of numbers and words, including `NaN`.
         private func isWord(_ byte: UInt8) -> Bool {
             switch byte {
             case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "."): true

@@ -1,31 +1,31 @@
-/// Why a provider's answer cannot be used. Holds names, statuses and checked codes: never a body, a URL or a token.
+/// Why a provider's response cannot be used. Contains names, statuses and checked codes, never a body, URL or token.
 public enum OAuthError: Error, Sendable, Equatable {
-    /// Which of the provider's answers.
+    /// The kind of response.
     public enum Answer: String, Sendable {
         case metadata, keys, authorization, token, userinfo, revocation, registration
         case pushedAuthorization = "pushed authorization"
         case deviceAuthorization = "device authorization"
     }
 
-    /// The answer broke its format or its promises; `reason` is our own sentence.
+    /// The response is malformed or contradicts the metadata; `reason` is our own text.
     case invalid(Answer, reason: String)
-    /// An ID token failed a check of OpenID Connect Core section 3.1.3.7 or 12.2; `claim` names what failed.
+    /// An ID token failed a check of OpenID Connect Core section 3.1.3.7 or 12.2; `claim` names the failed part.
     case invalidIDToken(claim: String, reason: String)
-    /// The provider said no in OAuth's words (RFC 6749 sections 4.1.2.1 and 5.2).
+    /// An OAuth error response (RFC 6749 sections 4.1.2.1 and 5.2).
     case refused(Refusal)
-    /// 408, 425, 429 or 5xx, or the provider's own word for it: try later. `retryAfter` in seconds.
+    /// Try later: status 408, 425, 429 or 5xx, or an error code with that meaning. `retryAfter` in seconds.
     case unavailable(Answer, status: Int, retryAfter: Int?)
-    /// The provider failed (5xx) and said why in OAuth's words: try later, as for `unavailable`. `retryAfter` in seconds.
+    /// Try later: status 5xx with an OAuth error. `retryAfter` in seconds.
     case failing(Refusal, retryAfter: Int?)
-    /// The configuration does not fit this provider; `reason` is our own sentence.
+    /// The configuration does not fit this provider; `reason` is our own text.
     case misconfigured(reason: String)
 
-    /// An error answer, its words checked (printable ASCII, bounded).
+    /// An error response with checked texts (printable ASCII, limited length).
     public struct Refusal: Error, Sendable, Equatable {
         /// `invalid_grant`, `access_denied`, ...
         public let code: String
         public let message: String?
-        /// The HTTP status, 0 for an authorization response.
+        /// The HTTP status; 0 for an authorization response.
         public let status: Int
 
         public init(code: String, message: String?, status: Int) {
@@ -35,14 +35,14 @@ public enum OAuthError: Error, Sendable, Equatable {
         }
     }
 
-    /// What to do about it.
+    /// What can be done about an error.
     public enum Remedy: Sendable, Equatable {
-        /// Later, the same request may succeed; seconds, where the provider said so.
+        /// The same request may succeed later; `after` in seconds, if the provider said so.
         case retry(after: Int?)
-        /// The grant is dead.
+        /// The grant is not valid any more.
         case signInAgain
         case fixConfiguration
-        /// The provider is at fault: nothing the person can do but try again.
+        /// An error of the provider. The user can only try again.
         case reportToProvider
     }
 
@@ -53,11 +53,11 @@ public enum OAuthError: Error, Sendable, Equatable {
         case .misconfigured: .fixConfiguration
         case .refused(let refusal):
             switch refusal.code {
-            // Proof of a dead grant is the token endpoint's own answer (RFC 6749 section 5.2; some say it with 200):
-            // not a word in a browser's redirect, nor one at a status that a proxy makes up.
+            // Only the token endpoint itself can prove that a grant is invalid (RFC 6749 section 5.2; some send it with
+            // 200). An authorization response in the browser or a status that a proxy may create is no proof.
             case "invalid_grant" where [200, 400, 401, 403].contains(refusal.status): .signInAgain
             case "temporarily_unavailable", "server_error", "slow_down": .retry(after: nil)
-            // The last three are GitHub's and Google's.
+            // The last three are codes of GitHub and Google.
             case "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_scope",
                 "unsupported_response_type", "incorrect_client_credentials", "redirect_uri_mismatch",
                 "deleted_client":

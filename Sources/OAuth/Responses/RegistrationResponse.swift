@@ -2,38 +2,40 @@ public import HTTPMessages
 public import Secrets
 internal import StrictJSON
 
-/// A client as the provider has registered it (RFC 7591 section 3.2.1). What it says differently from what was asked
-/// for is what holds (DCR-02).
+/// A client as the provider registered it (RFC 7591 section 3.2.1). Where it differs from the request, the response
+/// counts.
 public struct RegisteredClient: Sendable, Equatable {
     public let clientID: String
     public let authentication: ClientAuthentication
     /// Nil for a public client.
     public let secret: Secret?
-    /// Unix seconds; nil for a secret that does not expire.
+    /// Unix seconds; nil if the secret does not expire.
     public let secretExpiresAt: Int?
-    /// What the provider says it registered; nil if it says nothing.
+    /// The registered redirect URIs; nil if the response does not contain them.
     public let redirectURIs: [String]?
 }
 
-/// A registration endpoint's answer, in two looks. The first finds what the registration is managed with, which exists
-/// nowhere else: it must be kept, or used, before anything else in the answer can fail. The second checks the rest.
+/// A registration response, read in two steps. The first step finds the registration access token, which cannot be
+/// obtained again: it must be stored or used before anything else in the response can fail. The second step checks the
+/// rest.
 public struct RegistrationResponse: Sendable {
-    /// Nil if the provider gave no token to manage the registration with.
+    /// Nil if the provider gave no registration access token.
     public let management: RegistrationManagement?
     private let outcome: Result<JSONObject, OAuthError>
 
-    /// The longest `client_id` that is kept, in bytes: a session is bound to it.
+    /// The maximum length of a `client_id` in bytes.
     private static let longestClientID = 1_024
-    /// Secrets of no use would be sent to the provider with every request.
+    /// The maximum length of a secret in bytes.
     private static let longestSecret = 8_192
 
-    /// The first look.
+    /// The first step.
     ///
-    /// - Parameter issuer: whose answer it is; no other address may be named in it (MD-05).
-    /// - `.refused`: the provider's no (section 3.2.2: `invalid_redirect_uri`, `invalid_client_metadata`); a 401 or 403
-    ///   without such a word is `invalid_token` or `access_denied`.
-    /// - `.unavailable`: 408, 425, 429 or 5xx.
-    /// - `.invalid`: no answer of a registration endpoint.
+    /// - Parameter issuer: the provider's issuer. A URL in the response must not name another IP address.
+    /// - Throws:
+    ///   - `.refused`: an error response (section 3.2.2: `invalid_redirect_uri`, `invalid_client_metadata`); status 401
+    ///     or 403 without an error code gives `invalid_token` or `access_denied`.
+    ///   - `.unavailable`: status 408, 425, 429 or 5xx.
+    ///   - `.invalid`: not a response of a registration endpoint.
     public init(reading response: HTTPResponse, issuer: String) throws(OAuthError) {
         let isSuccess = (200..<300).contains(response.status)
         let object: JSONObject
@@ -62,7 +64,7 @@ public struct RegistrationResponse: Sendable {
         outcome = .success(object)
     }
 
-    /// RFC 6750 section 3.1 has the words; many servers send the status alone.
+    /// The codes are those of RFC 6750 section 3.1. Many servers send only the status.
     private static func meaning(of error: OAuthError, _ response: HTTPResponse) -> OAuthError {
         guard case .invalid = error else { return error }
         switch response.status {
@@ -72,17 +74,17 @@ public struct RegistrationResponse: Sendable {
         }
     }
 
-    /// The `client_id`, if that much can be read: to name what remains of a registration that cannot be used.
+    /// The `client_id`, if it can be read. It identifies a registration that cannot be used.
     public var clientID: String? {
         guard case .success(let object) = outcome else { return nil }
         return TokenText.secret(
             object["client_id"]?.string, allowsSpace: true, limit: RegistrationResponse.longestClientID)?.revealed()
     }
 
-    /// The second look: the client, or why it cannot be used.
+    /// The second step: the client. Throws if it cannot be used.
     ///
-    /// - `.invalid`: no `client_id`, a member of another type than the standard's, a secret that is missing or could
-    ///   break out of a header, or a way to authenticate that we do not have.
+    /// - `.invalid`: no `client_id`, a member of the wrong type, a secret that is missing or has characters that are
+    ///   not allowed in a header, or an authentication method that we do not support.
     public func client(asked request: ClientRegistrationRequest) throws(OAuthError) -> RegisteredClient {
         let object = try outcome.get()
         guard let clientID else { throw .invalid(.registration, reason: "no client_id that can be used") }
@@ -93,7 +95,7 @@ public struct RegistrationResponse: Sendable {
         }
         return RegisteredClient(
             clientID: clientID, authentication: authentication,
-            // What a public client has no use for is not kept.
+            // A public client's secret is not kept, because it has no use.
             secret: authentication == .none ? nil : secret,
             secretExpiresAt: RegistrationResponse.expiry(in: object),
             redirectURIs: try RegistrationResponse.redirectURIs(in: object))
@@ -109,8 +111,8 @@ public struct RegistrationResponse: Sendable {
         }
     }
 
-    /// Section 2: nothing said means `client_secret_basic`; but a provider that gave no secret to a client that asked to
-    /// be public only left it out.
+    /// The client authentication method (section 2). A missing one means `client_secret_basic`, but if the client asked
+    /// to be public and got no secret, the provider has only omitted it.
     private static func authentication(
         in object: JSONObject, _ secret: Secret?, _ request: ClientRegistrationRequest
     ) throws(OAuthError) -> ClientAuthentication {
@@ -125,8 +127,8 @@ public struct RegistrationResponse: Sendable {
         }
     }
 
-    /// Unix seconds; 0, or nothing, for a secret that does not expire. As cosmetic as a lifetime: what is no time at all
-    /// costs nobody the registration, and a secret that has expired is told when it is refused.
+    /// Unix seconds; nil if the secret does not expire. Malformed values are ignored too: the registration is still
+    /// usable, and an expired secret is reported when the provider rejects it.
     private static func expiry(in object: JSONObject) -> Int? {
         let seconds: Double? =
             switch object["client_secret_expires_at"] {

@@ -2,11 +2,11 @@ import HTTPMessages
 import Secrets
 import StrictJSON
 
-/// Token answers as a form, which RFC 6749 never allowed and GitHub sends where nobody asks for JSON. Its names and
-/// values mean what the members of the same name mean; a name twice is refused, as it is there.
+/// Token responses in form encoding. RFC 6749 does not allow them, but GitHub sends them unless JSON is requested.
+/// Names and values mean the same as in JSON, and a repeated name is an error too.
 extension ResponseReader {
-    /// The answer of a token endpoint as an object, whichever way it is written. What looks like JSON is read as JSON:
-    /// some servers name it wrongly, and no form begins with a brace.
+    /// The token response as an object, from JSON or a form. A body that begins with a brace is read as JSON, because
+    /// some servers send JSON with the wrong media type.
     static func tokenObject(in response: HTTPResponse) throws(OAuthError) -> JSONObject {
         guard isForm(response) else { return try object(in: response, of: .token) }
         let pairs: [FormEncoding.Pair]
@@ -35,7 +35,7 @@ extension ResponseReader {
         body.revealedBytes().first { !isSpace($0) } == UInt8(ascii: "{")
     }
 
-    /// Without the line break that some servers end a body with.
+    /// Without surrounding white space; some servers end the body with a line break.
     private static func trimmed(_ bytes: [UInt8]) -> ArraySlice<UInt8> {
         var rest = bytes.drop(while: isSpace)
         while let last = rest.last, isSpace(last) { rest.removeLast() }

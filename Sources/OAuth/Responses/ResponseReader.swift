@@ -2,24 +2,25 @@ import HTTPMessages
 import Secrets
 import StrictJSON
 
-/// The first look at any answer of a provider, the same for all: is it there, is it JSON, is it an error. Statuses that
-/// mean "later" are never taken for a "no", whatever their body says: proxies write bodies too.
+/// The checks that are common to all responses of providers: status, JSON, error. A status that means "later" is never
+/// treated as an error response, whatever the body says, because proxies send bodies too.
 enum ResponseReader {
-    /// Throws for answers that say nothing about the request: 408, 425, 429, 5xx, redirects, and what was cut off.
+    /// Throws for responses that say nothing about the request: status 408, 425, 429, 5xx, redirects, and truncated
+    /// ones.
     static func checkStatus(_ response: HTTPResponse, of answer: OAuthError.Answer) throws(OAuthError) {
         switch response.status {
         case 408, 425, 429, 500...599:
             throw failure(response, answer) ?? unavailable(response, answer)
         case 300..<400:
-            // A followed redirect would carry codes and tokens to a host that nobody configured.
+            // Following a redirect could send codes and tokens to a host that is not configured.
             throw .invalid(answer, reason: "redirect refused (HTTP \(response.status))")
         default: break
         }
-        // Half an answer may say the opposite of the whole one.
+        // A truncated response may mean the opposite of the complete one.
         guard !response.isTruncated else { throw .invalid(answer, reason: "the answer was cut off on the way") }
     }
 
-    /// A failure that says why. Whatever its words are, they prove nothing about the grant.
+    /// A 5xx response with an OAuth error. Whatever the error is, it proves nothing about the grant.
     private static func failure(_ response: HTTPResponse, _ answer: OAuthError.Answer) -> OAuthError? {
         guard response.status >= 500, !response.isTruncated, [.token, .pushedAuthorization].contains(answer),
             let object = try? object(in: response, of: answer),
@@ -32,7 +33,7 @@ enum ResponseReader {
         .unavailable(answer, status: response.status, retryAfter: RetryAfter.seconds(in: response.fields))
     }
 
-    /// The body as a JSON object.
+    /// The body as a JSON object. Throws `.invalid`.
     static func object(in response: HTTPResponse, of answer: OAuthError.Answer) throws(OAuthError) -> JSONObject {
         guard !response.body.isEmpty else {
             throw .invalid(answer, reason: "an empty answer (HTTP \(response.status))")
@@ -55,15 +56,15 @@ enum ResponseReader {
         return object
     }
 
-    /// The lower-cased media type without its parameters.
+    /// The media type in lower case, without parameters.
     static func mediaType(of response: HTTPResponse) -> String? {
         guard let value = response.fields["Content-Type"] else { return nil }
         let type = value.utf8.prefix { $0 != UInt8(ascii: ";") && $0 != 0x20 && $0 != 0x09 }
         return String(decoding: type, as: UTF8.self).lowercased()
     }
 
-    /// The OAuth error in an answer (RFC 6749 section 5.2), also in the nested forms that some servers send.
-    /// Nil without an `error`; one that is no text at all is `.invalid`.
+    /// The OAuth error in a response (RFC 6749 section 5.2), also in the nested forms of some servers. Nil without an
+    /// `error`. Throws `.invalid` if it is not a text.
     static func refusal(
         in object: JSONObject, status: Int, of answer: OAuthError.Answer
     ) throws(OAuthError) -> OAuthError.Refusal? {

@@ -1,13 +1,13 @@
 public import HTTPMessages
 
-/// When a provider wants to be asked again (RFC 9110 section 10.2.3). A number we would not wait for is not obeyed
-/// to the letter: a day is the most, so that no answer can silence an account for good.
+/// Reads `Retry-After` (RFC 9110 section 10.2.3). It is limited to a day, so that no response can stop an account for
+/// good.
 public enum RetryAfter {
-    /// The most seconds that are believed.
+    /// The maximum in seconds.
     public static let longest = 86_400
 
-    /// Seconds from now, 0...86400; nil where nothing usable is said. The date form is ignored: it would compare the
-    /// provider's clock with ours.
+    /// Seconds from now, 0...86400; nil if there is no usable value. The date form is ignored, because the provider's
+    /// clock may differ from ours.
     public static func seconds(in fields: HTTPFields) -> Int? {
         guard let text = fields["Retry-After"] else { return nil }
         let digits = text.utf8.drop { $0 == 0x20 || $0 == 0x09 }

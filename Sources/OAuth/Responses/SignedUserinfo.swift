@@ -3,9 +3,9 @@ public import HTTPMessages
 public import Secrets
 internal import StrictJSON
 
-/// What a signed userinfo answer must agree with.
+/// The values that a signed userinfo response must match.
 public struct UserinfoExpectations: Sendable {
-    /// As ``IDTokenExpectations/issuer``; pass the ID token's own `iss` where that is a template.
+    /// As ``IDTokenExpectations/issuer``; the ID token's own `iss` if that is a template.
     public var issuer: String
     public var clientID: String
     /// The ID token's `sub`.
@@ -14,7 +14,7 @@ public struct UserinfoExpectations: Sendable {
     public var now: Int
     /// As ``IDTokenExpectations/leeway``.
     public var leeway: Int
-    /// ``ProviderMetadata/allowedUserinfoAlgorithms``. Never what a token's header says.
+    /// ``ProviderMetadata/allowedUserinfoAlgorithms``, never the algorithm of a token's header.
     public var allowedAlgorithms: Set<SignatureAlgorithm>
 
     public init(
@@ -30,18 +30,18 @@ public struct UserinfoExpectations: Sendable {
     }
 }
 
-/// A person's claims as a signed token (OpenID Connect Core section 5.3.2): a client is registered so, or it is not.
+/// Signed userinfo (OpenID Connect Core section 5.3.2), for clients that are registered for it.
 extension Userinfo {
-    /// The token of a successful answer of the type `application/jwt`; nil for every other answer, which
-    /// ``init(parsing:subject:)`` reads. Ask ``IDToken/isKeyMissing(for:in:)`` about it as about an ID token.
+    /// The token of a successful response of type `application/jwt`; nil for other responses, which
+    /// ``init(parsing:subject:)`` reads. Use ``IDToken/isKeyMissing(for:in:)`` for it as for an ID token.
     public static func signedToken(in response: HTTPResponse) -> Secret? {
         guard response.status == 200, !response.isTruncated, ResponseReader.mediaType(of: response) == "application/jwt"
         else { return nil }
         return response.body
     }
 
-    /// Believes a signed answer if the provider's keys signed it, `iss` and `aud` are there and ours, the subject is the
-    /// ID token's, and it is of now where it says anything about time. Throws `.invalid(.userinfo, reason:)`.
+    /// Verifies a signed response: the provider's keys must have signed it, `iss`, `aud` and the subject must match,
+    /// and its times, if there are any, must be valid. Throws `.invalid(.userinfo, reason:)`.
     public init(
         verifying token: Secret, keys: JSONWebKeySet, expecting expected: UserinfoExpectations
     ) throws(OAuthError) {

@@ -2,25 +2,24 @@ public import HTTPMessages
 public import Secrets
 internal import StrictJSON
 
-/// The token endpoint's answer, in two looks. The first finds the refresh token, which may have been rotated: it must
-/// be durable before anything else in the answer can fail. The second checks the rest.
+/// A token response, read in two steps. The first step finds the refresh token, which may be a rotated one: it must be
+/// stored durably before anything else in the response can fail. The second step checks the rest.
 ///
-/// A refresh token is taken from every successful answer that has a readable one, even if all else in it is broken, the
-/// JSON itself included (see ``RefreshTokenSalvage``).
+/// The refresh token is taken from every successful response that has a readable one, even if everything else is
+/// malformed, including the JSON itself (see ``RefreshTokenSalvage``).
 public struct TokenResponse: Sendable {
-    /// The new refresh token, unchecked beyond its characters; nil if the old one stays.
+    /// The new refresh token, with only its characters checked; nil if the old one remains valid.
     public let refreshToken: Secret?
     private let outcome: Result<TokenSet, OAuthError>
 
-    /// The first look.
+    /// The first step. Throws:
     ///
-    /// - `.refused`: the provider's no, in OAuth's words, at whatever status (GitHub says it with 200).
-    /// - `.unavailable`: 408, 425, 429 or 5xx, whose bodies prove nothing, or the provider's own word for "later".
-    /// - `.failing`: 5xx with an OAuth error, which proves no more.
-    /// - `.invalid`: no answer of a token endpoint: a page, a redirect, an empty or broken body.
+    /// - `.refused`: an OAuth error response, with any status below 500 (GitHub sends them with 200).
+    /// - `.unavailable`: status 408, 425, 429 or 5xx, or an error code that means "later".
+    /// - `.failing`: status 5xx with an OAuth error.
+    /// - `.invalid`: not a response of a token endpoint: a web page, a redirect, an empty or malformed body.
     ///
-    /// An answer that was cut off on the way gives its refresh token at most, however complete it looks: nothing else
-    /// in it is believed.
+    /// From a truncated response only the refresh token is taken, even if the rest looks complete.
     public init(reading response: HTTPResponse) throws(OAuthError) {
         let isSuccess = (200..<300).contains(response.status)
         let object: JSONObject
@@ -35,7 +34,8 @@ public struct TokenResponse: Sendable {
         }
         refreshToken = isSuccess ? TokenText.secret(object["refresh_token"]?.string, allowsSpace: true) : nil
         guard refreshToken == nil else {
-            // From here on nothing throws: an answer that says both yes and no must not cost this token.
+            // From here on nothing throws: even a response with both an error and tokens must not lose this refresh
+            // token.
             outcome = TokenResponse.rest(of: object, refreshToken)
             return
         }
@@ -46,17 +46,17 @@ public struct TokenResponse: Sendable {
         outcome = TokenResponse.rest(of: object, nil)
     }
 
-    /// The second look: the tokens, or why they cannot be used.
+    /// The second step: the tokens. Throws if they cannot be used.
     public func tokenSet() throws(OAuthError) -> TokenSet { try outcome.get() }
 
-    /// RFC 6749 section 4.1.2.1 has words for "later", and servers use them here too.
+    /// The codes for "later" belong to RFC 6749 section 4.1.2.1, but servers also use them here.
     private static func meaning(
         of refusal: OAuthError.Refusal, _ object: JSONObject, _ response: HTTPResponse
     ) -> OAuthError {
         switch refusal.code {
         case "temporarily_unavailable", "server_error", "slow_down": ResponseReader.unavailable(response, .token)
-        // GitHub's word for a refresh token that is dead, said with 200: the standard's word for it is the one that the
-        // rest of the house knows.
+        // GitHub's code for an invalid refresh token, sent with status 200. It is mapped to the standard's code, which
+        // the rest of the code checks.
         case "bad_refresh_token":
             .refused(.init(code: "invalid_grant", message: refusal.message, status: refusal.status))
         case "invalid_grant":
@@ -68,8 +68,9 @@ public struct TokenResponse: Sendable {
         }
     }
 
-    /// Microsoft says `invalid_grant` of grants that live too, and beside it what it wants: a second factor, another
-    /// device or place, a consent. The word for that, then: it ends no session. `bad_token` and the like end it.
+    /// Microsoft also sends `invalid_grant` for valid grants, with a `suberror` that says what is missing: a second
+    /// factor, another device or place, or consent. These get another code, so that the session is not ended.
+    /// `bad_token` and others do end it.
     private static func livingGrant(_ suberror: String?) -> String? {
         switch suberror {
         case "consent_required": "consent_required"

@@ -1,23 +1,23 @@
 public import Secrets
 internal import StrictJSON
 
-/// The token endpoint's answer (RFC 6749 section 5.1), checked. Strict about the access token and its type, which are
-/// used; lenient about lifetimes and scopes, for whose sake no session may be lost.
+/// A checked token response (RFC 6749 section 5.1). The access token and its type are checked strictly. Lifetimes and
+/// scopes are read leniently, so that no session is lost because of them.
 public struct TokenSet: Sendable, Equatable {
     /// At most 64 KiB of printable ASCII without spaces.
     public let accessToken: Secret
-    /// `Bearer`, however the provider wrote it.
+    /// `Bearer`, in this spelling.
     public let tokenType: String
-    /// Seconds, 0...one year; nil if the provider states none.
+    /// The access token's lifetime in seconds, 0...one year; nil if it is not stated.
     public let expiresIn: Int?
     public let refreshToken: Secret?
-    /// Unverified.
+    /// Not verified.
     public let idToken: Secret?
-    /// Space-separated; nil if the provider says nothing, which means: as requested.
+    /// Space-separated; nil if it is missing, which means: as requested.
     public let scope: String?
-    /// The refresh token's life in seconds; nil if none is stated.
+    /// The refresh token's lifetime in seconds; nil if it is not stated.
     public let refreshExpiresIn: Int?
-    /// What an exchange yielded (RFC 8693 section 2.2.1); nil if the provider does not say.
+    /// The type of an exchanged token (RFC 8693 section 2.2.1); nil if it is not stated.
     public let issuedTokenType: String?
 
     public init(
@@ -50,12 +50,12 @@ public struct TokenSet: Sendable, Equatable {
         )
     }
 
-    /// RFC 6749 section 7.1: a token of a type that is not understood must not be used.
+    /// RFC 6749 section 7.1: a token of an unknown type must not be used.
     private static func type(_ value: JSON?) throws(OAuthError) -> String {
         guard let text = value?.string else { throw .invalid(.token, reason: "no token_type") }
         switch text.lowercased() {
         case "bearer": return "Bearer"
-        // RFC 8693 section 2.2.1: not one to send to anybody as a bearer token.
+        // RFC 8693 section 2.2.1: must not be used as a bearer token.
         case "n_a": throw .invalid(.token, reason: "a token that is no access token (token_type N_A)")
         case "dpop": throw .invalid(.token, reason: "a token bound to a key (DPoP), which is not supported")
         default: throw .invalid(.token, reason: "a token_type other than Bearer")
@@ -70,7 +70,7 @@ public struct TokenSet: Sendable, Equatable {
         return token
     }
 
-    /// One space between scopes. A text with characters that no scope has is as good as none.
+    /// The scopes, separated by one space. A text with other characters is ignored.
     private static func scope(_ value: JSON?) -> String? {
         let texts: [String]
         switch value {
@@ -84,8 +84,8 @@ public struct TokenSet: Sendable, Equatable {
         return scopes.joined(separator: " ")
     }
 
-    /// ``scope`` with one space between scopes, whatever the provider puts there: GitHub and others write commas, which a
-    /// scope may have too (RFC 6749 section 3.3). They part scopes where none that was asked for has one.
+    /// ``scope`` with one space between scopes. GitHub and others separate them by commas, but a comma may also be part
+    /// of a scope (RFC 6749 section 3.3). So commas are separators only if no requested scope contains one.
     public func scope(askedFor asked: [String]) -> String? {
         guard let scope, scope.utf8.contains(UInt8(ascii: ",")), !asked.contains(where: { $0.contains(",") }) else {
             return scope
@@ -93,7 +93,7 @@ public struct TokenSet: Sendable, Equatable {
         return scope.split { $0 == "," || $0 == " " }.joined(separator: " ")
     }
 
-    /// Keycloak's name and GitHub's. Zero is how Keycloak says that an offline token does not expire.
+    /// The members of Keycloak and GitHub. Keycloak sends zero for an offline token, which does not expire.
     private static func refreshLifetime(_ object: JSONObject) -> Int? {
         let stated =
             LenientNumber.seconds(object["refresh_expires_in"])

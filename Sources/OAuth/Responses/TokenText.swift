@@ -1,12 +1,13 @@
 import Secrets
 
-/// What a token may look like. RFC 6749 appendix A.12 and A.17 allow printable ASCII; anything else could break out of
-/// the header or the form it is sent in.
+/// The syntax of tokens: RFC 6749 appendix A.12 and A.17 allow printable ASCII. Other characters could break the header
+/// or form in which the token is sent.
 enum TokenText {
-    /// The most bytes of one token or code that we keep.
+    /// The maximum length of a token or code in bytes.
     static let maxLength = 65_536
 
-    /// The text as a token: 1...64 KiB of printable ASCII, spaces only where they are allowed.
+    /// The text as a token: 1 byte to 64 KiB of printable ASCII, with spaces only if they are allowed. Nil for other
+    /// text.
     static func secret(_ text: String?, allowsSpace: Bool = false, limit: Int = maxLength) -> Secret? {
         guard let text, !text.isEmpty, text.utf8.count <= limit else { return nil }
         let lowest: UInt8 = allowsSpace ? 0x20 : 0x21

@@ -1,12 +1,12 @@
 internal import StrictJSON
 
-/// In which words a provider speaks of a person: OpenID Connect's, or its own, which are put into those.
+/// The member names of a userinfo response: OpenID Connect's, or a provider's own, which are converted to those.
 public enum UserinfoDialect: Sendable, Equatable {
     case openID
-    /// `GET /user` of GitHub's API. A person there is a number: names are changed, and given to others.
+    /// `GET /user` of GitHub's API. The subject is the numeric id, because login names can be changed and reused.
     case gitHub
 
-    /// The claims in OpenID Connect's words (Core section 5.1). What has no word there is left out.
+    /// The claims under OpenID Connect's names (Core section 5.1). Others are left out.
     func claims(in object: JSONObject) -> JSONObject {
         switch self {
         case .openID: return object

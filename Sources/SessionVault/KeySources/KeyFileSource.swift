@@ -1,5 +1,5 @@
-// The key in a file beside the state directory, not in it: whoever gets a copy of the state (a backup, a synchronized
-// folder) has not got the key. Against a program of the same user it protects nothing.
+// The key is in a file outside the state directory: a copy of the state directory (a backup, a synchronized folder)
+// does not contain the key. It does not protect against programs of the same user.
 
 internal import Cryptography
 internal import Glibc
@@ -9,16 +9,16 @@ public import StrictJSON
 /// Keeps wrapping keys in files of mode 0600, one for each identifier, in a directory of mode 0700.
 public struct KeyFileSource: KeySource {
     private static let suffix = ".key"
-    /// 32 bytes in base64url, and a line's end.
+    /// 32 bytes in base64url and a line feed.
     private static let fileSize = 44
 
-    /// Where the key files are.
+    /// The directory of the key files.
     public let directory: String
     private let state: String
 
     /// - Parameters:
-    ///   - directory: made when the first key is. By default `ringback/keys` in the user's data directory.
-    ///   - state: the state directory, in which the keys must not be.
+    ///   - directory: created with the first key. The default is `ringback/keys` in the user's data directory.
+    ///   - state: the state directory, which must not contain the keys.
     public init(directory: String, outside state: String) {
         self.directory = directory
         self.state = state
@@ -82,7 +82,7 @@ public struct KeyFileSource: KeySource {
         do throws(FileFailure) {
             let place = try SyncedDirectory(opening: directory)
             let name = id + KeyFileSource.suffix
-            // What was being written when the process was killed holds a key as well.
+            // A temporary file that a killed process left contains the key too.
             for name in [name, name + SyncedDirectory.temporarySuffix] where try place.remove(name) { try place.sync() }
             return true
         } catch {
@@ -93,11 +93,11 @@ public struct KeyFileSource: KeySource {
     // MARK: The directory
 
     private func check(_ id: String) throws(KeySourceError) {
-        // It becomes a file's name.
+        // The identifier becomes a file name.
         guard VaultKeyFile.isKeyID(id) else { throw .failed(reason: "\"\(id.prefix(64))\" is no key's identifier.") }
     }
 
-    /// What is refused for being unsafe is `locked`, not `failed`: it is there, and somebody has to look at it.
+    /// An unsafe directory gives `locked`, not `failed`: the key exists, but the user has to fix the permissions.
     private func opened(isMade: Bool) throws(KeySourceError) -> SyncedDirectory {
         let place: SyncedDirectory
         do throws(FileFailure) {
@@ -136,18 +136,19 @@ public struct KeyFileSource: KeySource {
         return path.isEmpty ? nil : String(path)
     }
 
-    /// Looks at every directory upward, by what it is and not by its name: links and mounts have many names.
+    /// Compares every parent directory by device and inode instead of by name, because links and mounts give other
+    /// names.
     private func isInsideState(_ path: String) -> Bool {
         var wanted = stat()
         guard unsafe stat(state, &wanted) == 0 else { return false }
         var path = path
         var below = stat()
-        // As many levels as a path of this form can have.
+        // A limit for the loop; no path has so many levels.
         for level in 0..<1_000 {
             var here = stat()
             guard unsafe stat(path, &here) == 0 else { return false }
             if here.st_dev == wanted.st_dev, here.st_ino == wanted.st_ino { return true }
-            // The root is its own parent.
+            // The root directory is its own parent.
             if level > 0, here.st_dev == below.st_dev, here.st_ino == below.st_ino { return false }
             below = here
             path += "/.."

@@ -1,6 +1,6 @@
-/// Why a key is asked for. A source that would have to put a question to the person (a keyring's window) does so only
-/// where a person has just asked for the key: no daemon throws windows at somebody by itself.
+/// Why a key is requested. A source that would have to show a prompt (a keyring's window) does so only if a user's
+/// request needs the key. The daemon never shows a prompt by itself.
 public enum KeyRequest {
-    /// True in a task, and in those that it starts, that does what a person asked for.
+    /// True in a task that handles a user's request, and in its child tasks.
     @TaskLocal public static var isByPerson = false
 }

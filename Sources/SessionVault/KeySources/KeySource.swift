@@ -1,7 +1,7 @@
 public import Secrets
 public import StrictJSON
 
-/// What may be asked for as the place of the wrapping key (`[vault] key_source`, `ringback vault rekey`).
+/// The places where the wrapping key may be kept (`[vault] key_source`, `ringback vault rekey`).
 public enum KeySourceChoice: String, Sendable, CaseIterable {
     case auto
     case secretService = "secret-service"
@@ -12,28 +12,30 @@ public enum KeySourceChoice: String, Sendable, CaseIterable {
     case memory
 }
 
-/// Holds wrapping keys: 32 random bytes each (or derived from a passphrase), by an identifier that the vault chose.
+/// Keeps wrapping keys of 32 bytes (random, or derived from a passphrase) under identifiers that the vault chooses.
+/// Failures are thrown as ``KeySourceError``.
 public protocol KeySource: Sendable {
     var choice: KeySourceChoice { get }
-    /// True if a new key can be put there now without asking the person anything. Cheap where the answer is no.
+    /// True if a new key can be stored now without a prompt. Must be fast if the result is false.
     func canHoldNewKey() async -> Bool
-    /// Makes a key and keeps it. `parameters` go into the vault key's header, in clear, and come back at `fetch`.
+    /// Makes a key and stores it. `parameters` are stored unencrypted in the header of `vault.key` and passed to
+    /// `fetch`.
     func create(_ id: String, passphrase: Secret?) async throws(KeySourceError) -> (key: Secret, parameters: JSONObject)
-    /// The key of that identifier.
+    /// The key with this identifier.
     func fetch(_ id: String, parameters: JSONObject, passphrase: Secret?) async throws(KeySourceError) -> Secret
-    /// Lets a key go that is no longer used. True if it is not there any more, whoever removed it.
+    /// Removes a key that is no longer used. True if it does not exist any more.
     @discardableResult func remove(_ id: String, parameters: JSONObject) async -> Bool
-    /// What it protects against and what not, in a sentence for people.
+    /// What it protects against and what not, as a sentence for users.
     var protects: String { get }
 }
 
-/// Why a source gave no key. Reasons are sentences for people.
+/// Why a source gave no key. Reasons are sentences for users.
 public enum KeySourceError: Error, Sendable, Equatable {
-    /// It is not there: no service, no credential, no file.
+    /// The service, the credential or the file does not exist.
     case absent(reason: String)
-    /// It is there and does not open.
+    /// It exists, but cannot be used now.
     case locked(reason: String)
-    /// It asks for a passphrase, and none was given.
+    /// A passphrase is needed and none was given.
     case needsPassphrase
     case failed(reason: String)
 }

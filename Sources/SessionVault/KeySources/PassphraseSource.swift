@@ -2,7 +2,7 @@ internal import Cryptography
 public import Secrets
 public import StrictJSON
 
-/// The key is derived from a passphrase by scrypt and rests nowhere. Salt and cost are in the vault key's header.
+/// Derives the key from a passphrase with scrypt; it is not stored. Salt and cost are in the header of `vault.key`.
 public struct PassphraseSource: KeySource {
     private static let saltLength = 32
 
@@ -10,7 +10,7 @@ public struct PassphraseSource: KeySource {
 
     public init() { self.init(cost: .standard) }
 
-    /// For tests, which cannot wait.
+    /// For tests: with a lower cost.
     init(cost: Scrypt.Cost) { self.cost = cost }
 
     public var choice: KeySourceChoice { .passphrase }
@@ -19,7 +19,7 @@ public struct PassphraseSource: KeySource {
             + "passphrase is hard to guess"
     }
 
-    /// Without asking the person anything there is no passphrase.
+    /// False: the user would have to be asked for a passphrase.
     public func canHoldNewKey() async -> Bool { false }
 
     public func create(
@@ -39,7 +39,7 @@ public struct PassphraseSource: KeySource {
         _ id: String, parameters: JSONObject, passphrase: Secret?
     ) async throws(KeySourceError) -> Secret {
         guard let passphrase, !passphrase.isEmpty else { throw .needsPassphrase }
-        // The header is not authentic before the key is there: the cost is bounded by its type.
+        // The header cannot be authenticated before the key is known. The type `Scrypt.Cost` limits the cost.
         guard parameters["kdf"]?.string == "scrypt", let n = parameters["n"]?.integer,
             let r = parameters["r"]?.integer, let p = parameters["p"]?.integer,
             let cost = Scrypt.Cost(validN: n, r: r, p: p),
@@ -50,7 +50,7 @@ public struct PassphraseSource: KeySource {
         return try PassphraseSource.derive(passphrase, salt, cost)
     }
 
-    /// There is nothing to let go.
+    /// Nothing is stored, so nothing has to be removed.
     public func remove(_ id: String, parameters: JSONObject) async -> Bool { true }
 
     private static func derive(

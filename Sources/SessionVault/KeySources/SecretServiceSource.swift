@@ -2,8 +2,8 @@ internal import Cryptography
 public import Secrets
 public import StrictJSON
 
-/// Keeps wrapping keys in the desktop's keyring. How one talks to it is the maker's business: the vault knows four
-/// questions. Keys travel as base64url text, which every keyring and its window can hold.
+/// Keeps wrapping keys in the desktop's keyring. The closures do the actual calls, so this module does not depend on
+/// D-Bus. Keys are stored as base64url text, which every keyring accepts and can display.
 public struct SecretServiceSource: KeySource {
     private let isAvailable: @Sendable () async -> Bool
     private let put: @Sendable (_ id: String, _ secret: Secret) async throws(KeySourceError) -> Void
@@ -11,10 +11,10 @@ public struct SecretServiceSource: KeySource {
     private let delete: @Sendable (_ id: String) async -> Bool
 
     /// - Parameters:
-    ///   - available: a keyring is there and takes an item now, without a question to the person.
-    ///   - create: puts a new item; throws `locked` if the person did not unlock the keyring.
-    ///   - read: the item of that identifier; throws `absent` where there is none, or no keyring.
-    ///   - delete: true if the item is not there any more.
+    ///   - available: true if a keyring exists and can store an item now without a prompt.
+    ///   - create: stores a new item; throws `locked` if the user did not unlock the keyring.
+    ///   - read: the item with this identifier; throws `absent` if there is no such item or no keyring.
+    ///   - delete: true if the item does not exist any more.
     public init(
         available: @escaping @Sendable () async -> Bool,
         create: @escaping @Sendable (_ id: String, _ secret: Secret) async throws(KeySourceError) -> Void,
@@ -42,7 +42,7 @@ public struct SecretServiceSource: KeySource {
         var text = key.withBytes { span in unsafe span.withUnsafeBytes { unsafe Base64URL.encodeToBytes($0) } }
         defer { text.erase() }
         try await put(id, Secret(bytes: text))
-        // A keyring that forgets or mangles what it was given would take every session with it.
+        // Read the key back: if the keyring lost or changed it, every session would be lost.
         let kept = try? await fetch(id, parameters: JSONObject(), passphrase: nil)
         guard kept == key else {
             _ = await delete(id)

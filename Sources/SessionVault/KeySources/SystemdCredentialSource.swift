@@ -3,9 +3,9 @@ internal import Glibc
 public import Secrets
 public import StrictJSON
 
-/// The key is derived from the credential `ringback-vault-key` that systemd gives the unit (`LoadCredential=`,
-/// `LoadCredentialEncrypted=`). The credential's own digest is recorded, so that another one is told from a damaged
-/// vault. It cannot make credentials: it uses the one that is there.
+/// Derives the key from the credential `ringback-vault-key` that systemd passes to the unit (`LoadCredential=`,
+/// `LoadCredentialEncrypted=`). A digest of the credential is recorded, so that another credential can be distinguished
+/// from a damaged vault. This source cannot create credentials; it uses the existing one.
 public struct SystemdCredentialSource: KeySource {
     /// The credential's name in the unit.
     public static let credential = "ringback-vault-key"
@@ -14,7 +14,7 @@ public struct SystemdCredentialSource: KeySource {
 
     private let directory: String?
 
-    /// - Parameter directory: what `CREDENTIALS_DIRECTORY` holds; nil where it is not set.
+    /// - Parameter directory: the value of `CREDENTIALS_DIRECTORY`; nil if it is not set.
     public init(directory: String?) {
         self.directory = directory
     }
@@ -49,7 +49,7 @@ public struct SystemdCredentialSource: KeySource {
         return try SystemdCredentialSource.derive(credential, "key 1 \(id)", 32)
     }
 
-    /// The credential is the unit's.
+    /// The credential belongs to the unit, so nothing is removed.
     public func remove(_ id: String, parameters: JSONObject) async -> Bool { true }
 
     private func read() throws(KeySourceError) -> Secret {

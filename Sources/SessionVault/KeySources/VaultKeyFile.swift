@@ -1,26 +1,26 @@
-// The vault's key is one random data key for all sessions, in `vault.key`, wrapped by a key of the source that the
-// header names. Moving to another source rewrites this file alone.
+// All sessions are sealed with one random data key. It is in `vault.key`, wrapped by a key of the source that the
+// header names. Moving to another source rewrites only this file.
 
 internal import Cryptography
 internal import Secrets
 internal import StrictJSON
 
-/// What `vault.key` says in clear. Authentic only once the key was unwrapped.
+/// The unencrypted header of `vault.key`. It is authenticated only after the key was unwrapped.
 struct VaultKeyFile: Sendable, Equatable {
     static let name = "vault.key"
-    /// Bytes of such a file at most.
+    /// The maximum size of the file in bytes.
     static let maximumSize = SealedFile.maximumHeader + 4_096
 
     var source: KeySourceChoice
-    /// The wrapping key's identifier in its source: hexadecimal digits, since sources make names of it.
+    /// The wrapping key's identifier in its source: hexadecimal digits, because sources use it in names.
     var keyID: String
-    /// The source's own.
+    /// Parameters of the source.
     var parameters: JSONObject
 
     enum Failure: Error, Equatable {
         case newer(version: Int)
         case damaged(reason: String)
-        /// The wrapping key is another one than the file was made with.
+        /// The wrapping key is not the one with which the file was made.
         case otherKey
     }
 
@@ -67,12 +67,12 @@ struct VaultKeyFile: Sendable, Equatable {
         ])
     }
 
-    /// The file's content.
+    /// The content of the file with the wrapped data key.
     func sealed(_ dataKey: SealingKey, with wrappingKey: Secret) throws(CryptographyError) -> [UInt8] {
         try SealedFile(header: header, text: dataKey.secret).sealed(.vaultKey, with: SealingKey(wrappingKey))
     }
 
-    /// The data key of a file.
+    /// The data key of a file. Throws ``Failure`` or an error of libcrypto.
     static func open(_ bytes: [UInt8], with wrappingKey: Secret) throws -> SealingKey {
         switch try SealedFile.read(bytes, .vaultKey, key: SealingKey(wrappingKey)) {
         case .file(let file):

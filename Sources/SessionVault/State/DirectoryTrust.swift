@@ -1,31 +1,32 @@
 internal import Glibc
 
-/// Whether other users could exchange a directory, or one above it: whoever may rename a parent can put another directory
-/// in its place. The rule is that of sshd's StrictModes, for every directory and link from the root on.
+/// Checks whether another user could replace a directory or one above it. Attack: a user who can write to a parent
+/// directory can rename the directory and put another one in its place. The rule is that of StrictModes in sshd, for
+/// every directory and link from the root on.
 public enum DirectoryTrust {
-    /// A directory that other users control, and what to do.
+    /// A directory that other users control.
     public struct Failure: Error, Equatable {
         /// The directory or link.
         public let path: String
-        /// A sentence without its subject and its end, such as “can be written by others: chmod go-w /a”.
+        /// What is wrong and what to do, as the rest of a sentence: "can be written by others. Run: chmod go-w /a".
         public let reason: String
     }
 
-    /// Checks every directory above `path`, and where links on the way lead. What does not exist yet is fine: it is made
-    /// in a directory that was checked. `path` itself is not looked at.
+    /// Checks every directory above `path`, following links. A missing directory is accepted, because it is created in
+    /// one that was checked. `path` itself is not checked. Throws ``Failure``.
     ///
-    /// A directory is trusted that belongs to the user or root, and that others cannot write to. One with the sticky bit
-    /// (`/tmp`) may be written to by others, since they cannot rename what is ours; then the next one must be ours.
+    /// A directory is trusted if it belongs to the user or root and others cannot write to it. A directory with the
+    /// sticky bit (`/tmp`) may be writable by others, since they cannot rename files of other users in it.
     public static func check(parentsOf path: String) throws(Failure) {
         guard let slash = path.lastIndex(of: "/") else { return try check(".") }
         try check(slash == path.startIndex ? "/" : String(path[..<slash]))
     }
 
-    /// The same with the directory itself.
+    /// The same, and also checks the directory itself. Throws ``Failure``.
     public static func check(_ path: String) throws(Failure) {
         var rest = components(of: absolute(path))
         var current = ""
-        // So many links are more than anybody has: the kernel follows 40.
+        // The limit of the kernel is 40.
         var links = 40
         try check("/", isLink: false)
         while !rest.isEmpty {
@@ -37,7 +38,7 @@ public enum DirectoryTrust {
             }
             let next = "\(current)/\(name)"
             var status = stat()
-            // Missing, or not to be looked at by us: whoever uses it learns that from the system.
+            // Missing or not accessible: opening it will report that.
             guard unsafe lstat(next, &status) == 0 else { return }
             let isLink = status.st_mode & S_IFMT == S_IFLNK
             try check(next, isLink: isLink)
@@ -67,9 +68,9 @@ public enum DirectoryTrust {
                     "belongs to uid \(status.st_uid), neither you (uid \(user)) nor root, who could replace what is in it"
             )
         }
-        // A link has no mode of its own.
+        // The mode of a link has no meaning. With the sticky bit others cannot rename our files.
         guard !isLink, status.st_mode & 0o1000 == 0 else { return }
-        // On many systems each user has a group of the same number, with nobody else in it, and umask 002.
+        // On many systems each user has a group of the same number without other members, and the umask 002.
         let isOwnGroup = status.st_gid == user && getegid() == user
         guard status.st_mode & (isOwnGroup ? 0o002 : 0o022) == 0 else {
             throw Failure(
@@ -78,11 +79,11 @@ public enum DirectoryTrust {
         }
     }
 
-    /// In a user namespace that has no root, what is root's outside has the number of nobody, and so has everything else
-    /// that the namespace has no name for. The two cannot be told apart there.
+    /// In a user namespace without root, files of the outside root have the overflow uid (nobody), like those of all
+    /// users that the namespace does not map. They cannot be distinguished there, so this uid is accepted.
     private static func isUnmapped(_ uid: UInt32) -> Bool { uid == overflow }
 
-    /// Nil where every uid has a number of its own, as it is outside of user namespaces.
+    /// The overflow uid, if there are unmapped uids; nil outside of user namespaces.
     private static let overflow: UInt32? = {
         let map = text(of: "/proc/self/uid_map").split { $0 == " " || $0 == "\n" }
         guard map.count >= 3, map != ["0", "0", "4294967295"] else { return nil }

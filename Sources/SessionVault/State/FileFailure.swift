@@ -1,17 +1,17 @@
-// Every refusal says what was tried, where, why not, and what to do about it.
+// Errors say what was tried, where, why it failed, and what to do.
 
 internal import Glibc
 
-/// A system call on a file that failed.
+/// A failed system call on a file.
 struct FileFailure: Error, Equatable {
-    /// A verb: "write", "read".
+    /// A verb such as "write" or "read".
     let action: String
     let path: String
     let code: Int32
-    /// It happened, but a power cut may undo it: both states have to be reckoned with.
+    /// True if the change was made but may be undone by a power failure, so both states are possible.
     var isInDoubt = false
 
-    /// A sentence for people.
+    /// The error as a sentence for users.
     var reason: String {
         let doubt = isInDoubt ? " (it is written, but may not survive a power cut)" : ""
         return "Cannot \(action) \(path): \(unsafe String(cString: strerror(code)))\(doubt); \(advice)."

@@ -1,5 +1,5 @@
-/// A small file in the state directory that is replaced whole and durably: it holds what it had before, or what it was
-/// given last. Read only if it is the user's alone.
+/// A small file in the state directory that is replaced as a whole and durably: after a crash it has either the old or
+/// the new content. It is read only if it belongs to the user and is closed to others.
 public struct StateFile: Sendable {
     private let directory: String
     private let name: String
@@ -15,7 +15,7 @@ public struct StateFile: Sendable {
     /// Another file of the same directory.
     public func sibling(named name: String) -> StateFile { StateFile(directory: directory, name: name) }
 
-    /// The file's content; nil if there is none. At most `limit` bytes.
+    /// The file's content, at most `limit` bytes; nil if the file does not exist.
     ///
     /// - Throws: ``VaultError/damaged(reason:)`` for a file that cannot be read, is longer, or is open to others.
     public func read(atMost limit: Int) throws(VaultError) -> [UInt8]? {
@@ -28,9 +28,9 @@ public struct StateFile: Sendable {
         throw .damaged(reason: "\(directory)/\(name) is longer than \(limit) bytes, which nothing of ours is.")
     }
 
-    /// Replaces the content, or makes the file, 0600. When it returns, a power cut does not undo it.
+    /// Replaces the content, or creates the file with mode 0600. A power failure does not undo it after the return.
     ///
-    /// - Throws: ``VaultError/unwritable(reason:)``; the old content is then still there.
+    /// - Throws: ``VaultError/unwritable(reason:)``; the old content is then kept.
     public func write(_ bytes: [UInt8]) throws(VaultError) {
         do throws(FileFailure) {
             try SyncedDirectory(opening: directory).write(bytes, as: name)
@@ -39,7 +39,8 @@ public struct StateFile: Sendable {
         }
     }
 
-    /// Gives a file that makes no sense another name, so that the next ``write(_:)`` does not end it. Returns that name.
+    /// Renames a file with unusable content, so that the next ``write(_:)`` does not overwrite it. Returns the new
+    /// path.
     public func setAside() -> String? {
         guard let place = try? SyncedDirectory(opening: directory) else { return nil }
         let other = "\(name).damaged"

@@ -1,27 +1,28 @@
-// The lock file says who holds the lock. The kernel's lock decides among processes that share a kernel; the lease
-// decides between hosts that share a home directory, where the kernel's lock may not reach.
+// The lock file says who holds the lock. The kernel's lock excludes other processes on the same kernel. The lease
+// excludes other hosts that share the home directory, where the kernel's lock may have no effect.
 
 internal import Glibc
 internal import StrictJSON
 
-/// Who holds the state directory, as the lock file names it.
+/// The holder of the state directory, as written in the lock file.
 struct StateLease: Sendable, Equatable {
-    /// Renewed every 30 s by its holder. Longer than four renewals and a server's delay: nobody is there any more.
+    /// The lease is renewed every 30 s. After this time, four missed renewals, the holder is taken to be gone.
     static let lifetime: Duration = .seconds(120)
-    /// Written in one piece of a fixed length, so that no reader ever sees half of it.
+    /// The file has a fixed length and is written in one call, so that no reader sees a part of it.
     static let size = 512
 
-    /// The name of the machine.
+    /// The host name.
     var host: String
-    /// Differs with every start of a kernel.
+    /// The boot id, which differs after each boot.
     var boot: String
     var pid: Int
-    /// When the process started, in clock ticks since boot: tells it from a later one with the same number.
+    /// The start time of the process in clock ticks since boot. It distinguishes the process from a later one with its
+    /// id.
     var start: Int
 
     var holder: StateHolder { StateHolder(host: host, pid: pid) }
 
-    /// This process.
+    /// The lease of this process.
     static func ours() -> StateLease {
         var name = utsname()
         unsafe uname(&name)
@@ -32,10 +33,10 @@ struct StateLease: Sendable, Equatable {
         return StateLease(host: host, boot: boot, pid: Int(getpid()), start: startTime(of: Int(getpid())) ?? 0)
     }
 
-    /// True if the process of the lease is alive. Only meaningful on the kernel that the lease names.
+    /// True if the process of the lease is running. Meaningful only on the kernel that the lease names.
     var isAlive: Bool { StateLease.startTime(of: pid) == start }
 
-    /// The lock file's content.
+    /// The content of the lock file.
     func serialized() -> [UInt8] {
         let object: JSON = [
             "host": .string(host), "boot": .string(boot), "pid": .integer(pid), "start": .integer(start),
@@ -53,12 +54,12 @@ struct StateLease: Sendable, Equatable {
         self.start = start
     }
 
-    /// Nil for anything that is not a lease: a file that was just made, one whose holder has left, or garbage.
+    /// Nil if the content is no lease: the file is new, its holder has released it, or it is damaged.
     init?(parsing bytes: [UInt8]) {
         guard let object = try? JSON(parsing: bytes), let host = object["host"]?.string,
             let boot = object["boot"]?.string, let pid = object["pid"]?.integer, let start = object["start"]?.integer
         else { return nil }
-        // The text ends in messages: nothing but the characters of names.
+        // The host name appears in messages, so only printable ASCII is accepted.
         guard !host.isEmpty, host.utf8.count <= 255, host.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), pid > 0 else {
             return nil
         }
@@ -67,7 +68,7 @@ struct StateLease: Sendable, Equatable {
 
     /// Field 22 of `/proc/PID/stat`; nil if there is no such process.
     static func startTime(of pid: Int) -> Int? {
-        // The name, in parentheses, may hold spaces and parentheses itself: count from the last one.
+        // The second field is the name in parentheses, which may itself contain parentheses. Count from the last one.
         let text = readText("/proc/\(pid)/stat")
         guard let close = text.lastIndex(of: ")") else { return nil }
         let fields = text[text.index(after: close)...].split(separator: " ")
@@ -82,9 +83,9 @@ struct StateLease: Sendable, Equatable {
     }
 }
 
-/// Reading and writing small files whole.
+/// Reads and writes small files as a whole.
 enum FileBytes {
-    /// From the start of the file.
+    /// Reads from the start of the file.
     static func read(_ descriptor: Int32, atMost limit: Int) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: limit)
         var filled = 0
@@ -99,7 +100,7 @@ enum FileBytes {
         return Array(bytes[..<filled])
     }
 
-    /// At the start of the file. 0, or an errno.
+    /// Writes at the start of the file. Returns 0 or an errno.
     static func write(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
         var written = 0
         while written < bytes.count {
@@ -112,7 +113,7 @@ enum FileBytes {
                 guard code == EINTR else { return code }
                 continue
             }
-            // Nothing written and no reason given: not asked a second time.
+            // A write of 0 bytes without an error is not repeated.
             guard count > 0 else { return EIO }
             written += count
         }

@@ -1,13 +1,13 @@
-// One daemon per state directory, whatever its socket: two that refresh the same session would each rotate the other's
-// refresh token away. The lock is the kernel's (flock) with a lease in the file, see StateLease. A holder that is gone
-// leaves nothing that keeps the next one out.
+// Only one daemon may use a state directory, whatever its socket. Race: if two refresh the same session, each makes the
+// other's refresh token invalid. The lock is the kernel's `flock` together with a lease in the file, see StateLease. A
+// lock whose holder has ended does not block the next one.
 
 internal import Glibc
 internal import Synchronization
 
-/// The exclusive right to a state directory, from `init` to ``release()`` or the end of the process.
+/// The exclusive right to use a state directory, from `init` to ``release()`` or the end of the process.
 public final class StateLock: Sendable {
-    /// How often ``renew()`` is to be called.
+    /// The interval in which ``renew()`` must be called.
     public static let renewalInterval: Duration = .seconds(30)
 
     /// The directory, as given, without trailing slashes.
@@ -20,14 +20,14 @@ public final class StateLock: Sendable {
         let file: Int32
     }
 
-    /// Makes the directory if it is missing (0700, its parents too), checks that it is ours alone, and takes the lock.
+    /// Creates the directory and its parents if they are missing (0700), checks owner and mode, and takes the lock.
     ///
-    /// Throws `.held` if another daemon has it: at once, nothing waits.
+    /// Does not wait. Throws ``StateLockError``: `.held` if another daemon has the lock.
     public convenience init(directory: String) throws(StateLockError) {
         try self.init(directory: directory, lease: .ours(), usesKernelLock: true)
     }
 
-    /// For tests: in another's name, or as on a file system without locks.
+    /// For tests: with another holder's lease, or as on a file system without locks.
     init(directory given: String, lease: StateLease, usesKernelLock: Bool) throws(StateLockError) {
         let path = StateLock.withoutTrailingSlashes(given)
         let directory = try StateLock.openDirectory(path)
@@ -46,13 +46,13 @@ public final class StateLock: Sendable {
         release()
     }
 
-    /// Says that the holder is still there. Called every ``renewalInterval``; throws `.lost` if the lock file is gone
-    /// or names somebody else, and then the daemon must stop.
+    /// Renews the lease. Must be called every ``renewalInterval``. Throws `.lost` if the lock file is gone or names
+    /// another holder; the daemon must then stop.
     public func renew() throws(StateLockError) {
         let result: Result<Void, StateLockError> = state.withLock { state in
             Result { () throws(StateLockError) in
                 guard let state else { throw .lost(directory: directory, holder: nil) }
-                // Opened anew: over NFS only an open asks the server what the file holds now.
+                // Opened again, because over NFS only `open` fetches the current content.
                 let current = StateLock.open(state.directory, O_RDONLY)
                 guard current >= 0 else { throw .lost(directory: directory, holder: nil) }
                 defer { close(current) }
@@ -60,7 +60,7 @@ public final class StateLock: Sendable {
                 guard found == lease, StateLock.isSameFile(current, state.file) else {
                     throw .lost(directory: directory, holder: found?.holder)
                 }
-                // The time is the file server's, the same for all hosts that look at it.
+                // The server's time is used, which is the same for all hosts.
                 guard futimens(state.file, nil) == 0 else {
                     throw .system(call: "futimens", path: directory + "/lock", errno: errno)
                 }
@@ -69,10 +69,10 @@ public final class StateLock: Sendable {
         try result.get()
     }
 
-    /// Gives the directory free. May be called twice.
+    /// Releases the lock. May be called twice.
     public func release() {
         guard let descriptors = state.withLock({ $0.take() }) else { return }
-        // The file stays: removing it would let two others lock two files of the same name.
+        // The file is not removed. Race: if it were, two others could each lock a different file of this name.
         let found = StateLease(parsing: FileBytes.read(descriptors.file, atMost: StateLease.size))
         if found == lease { ftruncate(descriptors.file, 0) }
         close(descriptors.file)
@@ -82,7 +82,7 @@ public final class StateLock: Sendable {
     // MARK: The directory
 
     private static func withoutTrailingSlashes(_ path: String) -> String {
-        // "link/" would be followed where "link" is not.
+        // "link/" would be followed although "link" is not.
         var path = path[...]
         while path.utf8.count > 1, path.hasSuffix("/") { path.removeLast() }
         return String(path)
@@ -120,7 +120,8 @@ public final class StateLock: Sendable {
         while end < path.endIndex {
             end = path[path.index(after: end)...].firstIndex(of: "/") ?? path.endIndex
             let part = String(path[..<end])
-            // Not created through mkdir's EEXIST alone: on a read-only parent it would fail for another reason.
+            // `access` first: on a read-only file system `mkdir` of an existing directory fails with another error than
+            // EEXIST.
             guard unsafe access(part, F_OK) != 0, unsafe mkdir(part, 0o700) != 0 else { continue }
             let code = errno
             guard code == EEXIST else { throw .system(call: "mkdir", path: part, errno: code) }
@@ -158,8 +159,8 @@ public final class StateLock: Sendable {
             }
             let code = FileBytes.write(lease.serialized(), to: file)
             guard code == 0 else { throw .system(call: "write", path: name, errno: code) }
-            // Not synced: after a power cut the boot's name tells that the lease is void, and a busy disk would hold up
-            // the start. Setting the time is free there, and makes a file server's client send what was written.
+            // Not synced: after a power failure the boot id shows that the lease is void, and a busy disk would delay
+            // the start. Setting the time is cheap and makes an NFS client send the written data.
             guard futimens(file, nil) == 0 else { throw .system(call: "futimens", path: name, errno: errno) }
             return file
         } catch {
@@ -168,12 +169,12 @@ public final class StateLock: Sendable {
         }
     }
 
-    /// Never waits and follows no link: a pipe or a device in the lock's place must not stop the daemon.
+    /// Does not block and follows no link: a pipe or a device in place of the lock file must not stop the daemon.
     private static func open(_ directory: Int32, _ flags: Int32) -> Int32 {
         unsafe openat(directory, "lock", flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0o600)
     }
 
-    /// True if the kernel's lock is ours; false on a file system that has none.
+    /// True if the kernel's lock was taken; false if the file system has no locks.
     private static func lock(_ file: Int32, _ path: String) throws(StateLockError) -> Bool {
         while flock(file, LOCK_EX | LOCK_NB) != 0 {
             let code = errno
@@ -189,10 +190,10 @@ public final class StateLock: Sendable {
         return true
     }
 
-    /// What is known of the process that a lease in the file names.
+    /// What is known about the process that a lease names.
     private enum Relation {
         case gone, alive
-        /// Out of sight: only the lease's age tells.
+        /// On another kernel or in another container: only the age of the lease counts.
         case unknown
     }
 
@@ -200,16 +201,17 @@ public final class StateLock: Sendable {
         of found: StateLease, to ours: StateLease, isKernelLocked: Bool
     ) -> Relation {
         if found.boot == ours.boot {
-            // The same kernel: its lock is the whole truth. Without one, look for the process, unless it is in
-            // another container.
+            // The same kernel. If its lock was taken, the holder is gone. Without locks, look for the process, unless
+            // it is in another container.
             if isKernelLocked { return .gone }
             return found.host == ours.host ? (found.isAlive ? .alive : .gone) : .unknown
         }
-        // The same machine after a restart: whoever that was is gone.
+        // The same host after a reboot: the process is gone.
         return found.host == ours.host ? .gone : .unknown
     }
 
-    /// True if the lock file was renewed lately, by the clock of the file system: hosts disagree about the time.
+    /// True if the lease was renewed recently. Both times are from the file system's clock, because hosts' clocks
+    /// differ.
     private static func isFresh(_ lock: Int32, _ directory: Int32, _ path: String) throws(StateLockError) -> Bool {
         let probe = "lock.clock"
         let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK
@@ -224,7 +226,7 @@ public final class StateLock: Sendable {
             throw .system(call: "futimens", path: "\(path)/\(probe)", errno: errno)
         }
         let age = Duration.seconds(now.st_mtim.tv_sec - renewed.st_mtim.tv_sec)
-        // A time far ahead was written before the clock was set back, and has not been renewed since.
+        // A time far in the future was written before the clock was set back, and was not renewed since.
         return age > .zero - StateLease.lifetime && age < StateLease.lifetime
     }
 

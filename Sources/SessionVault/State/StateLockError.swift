@@ -1,4 +1,4 @@
-// Every refusal says what to do.
+// The error texts say what to do.
 
 import Glibc
 
@@ -13,21 +13,22 @@ public struct StateHolder: Sendable, Equatable {
     }
 }
 
-/// Why a state directory cannot be used. Holds paths, modes and ids.
+/// Why a state directory cannot be used. Contains paths, modes and ids.
 public enum StateLockError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// Another daemon holds the directory; nil if it has not said who it is.
+    /// Another daemon holds the directory; `holder` is nil if the lock file does not name it.
     case held(directory: String, holder: StateHolder?)
-    /// The lock that we had is somebody else's now, or its file is gone: stop before two daemons use the same tokens.
+    /// The lock that we had was taken by another daemon, or its file is gone. The daemon must stop, because two daemons
+    /// must not use the same tokens.
     case lost(directory: String, holder: StateHolder?)
     /// A symbolic link, or no directory.
     case notADirectory(String)
-    /// The directory or the lock file belongs to somebody else.
+    /// The directory or the lock file belongs to another user.
     case foreignOwner(path: String, uid: UInt32)
-    /// Group or others may enter the directory; permission bits.
+    /// Other users may enter the directory; `mode` has the permission bits.
     case openToOthers(directory: String, mode: UInt32)
     /// Other users control a directory above it.
     case untrustedParent(DirectoryTrust.Failure)
-    /// Something that is not a plain file stands where the lock file belongs.
+    /// The lock file is not a regular file.
     case notAFile(String)
     /// A system call failed.
     case system(call: String, path: String, errno: Int32)

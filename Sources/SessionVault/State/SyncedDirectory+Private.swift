@@ -1,9 +1,9 @@
-// Files that hold a key, and the directory they are in, are the user's and nobody else's.
+// For files with keys and their directory, which must belong to the user and be closed to others.
 
 internal import Glibc
 
 extension SyncedDirectory {
-    /// Makes the directory and those above it, 0700, durably.
+    /// Creates the directory and its parents with mode 0700, durably.
     static func make(_ path: String) throws(FileFailure) {
         var end = path.startIndex
         var above = "/"
@@ -16,21 +16,22 @@ extension SyncedDirectory {
                 guard isMade || code == EEXIST else { throw FileFailure(action: "make", path: part, code: code) }
                 try SyncedDirectory(opening: above, followsLink: true).sync()
             } else {
-                // Somebody may have made it and been killed before its name was safe.
+                // A process that created it may have been killed before its sync.
                 try? SyncedDirectory(opening: above, followsLink: true).sync()
             }
             above = part
         }
     }
 
-    /// The content of a plain file of ours that others cannot read; nil if there is none, EPERM for any other.
+    /// The content of a regular file that belongs to us and is closed to others; nil if there is none. Throws EPERM for
+    /// others.
     func readPrivate(_ name: String, atMost limit: Int) throws(FileFailure) -> [UInt8]? {
         guard let bytes = try read(name, atMost: limit) else { return nil }
         guard isPrivate(name) else { throw FileFailure(action: "use", path: path + "/" + name, code: EPERM) }
         return bytes
     }
 
-    /// Makes a file that was not there, 0600, durably.
+    /// Creates a new file with mode 0600, durably. Throws EEXIST if there is one.
     func makeNew(_ bytes: [UInt8], as name: String) throws(FileFailure) {
         guard !exists(name) else { throw FileFailure(action: "make", path: path + "/" + name, code: EEXIST) }
         try write(bytes, as: name)

@@ -1,6 +1,6 @@
-// What a method has done when it returns, a power cut does not undo; what it was doing when the process was killed, the
-// old file survives. A live file is never opened for writing: a new one is written beside it, synced, renamed over it,
-// and the directory synced. Names are relative to a descriptor, so nobody can move the directory under our feet.
+// When a method returns, a power failure does not undo its change. If the process is killed during it, the old file is
+// kept. A live file is never opened for writing: a new one is written beside it, synced and renamed over it, and then
+// the directory is synced. Names are relative to a descriptor, so replacing a parent directory has no effect.
 
 internal import Glibc
 
@@ -24,14 +24,15 @@ final class SyncedDirectory: Sendable {
         close(descriptor)
     }
 
-    /// The directory of that name in this one, made (0700) if it is missing and wanted; nil if it is missing.
+    /// The subdirectory with this name. If it is missing, it is created (0700) if `isMade` is true, otherwise the
+    /// result is nil.
     func subdirectory(_ name: String, isMade: Bool) throws(FileFailure) -> SyncedDirectory? {
         if isMade {
             if unsafe mkdirat(descriptor, name, 0o700) == 0 {
                 try sync()
             } else {
                 let code = errno
-                // On a read-only file system a directory that exists is refused for that reason.
+                // On a read-only file system `mkdir` of an existing directory fails with another error than EEXIST.
                 guard code == EEXIST || exists(name) else { throw failure("make", name, code) }
                 try? sync()
             }
@@ -46,7 +47,7 @@ final class SyncedDirectory: Sendable {
 
     // MARK: Reading
 
-    /// The names of everything in it, in no order.
+    /// The names of all entries, unsorted.
     func names() throws(FileFailure) -> [String] {
         let copy = openat(".", O_RDONLY | O_DIRECTORY)
         let code = errno
@@ -72,9 +73,9 @@ final class SyncedDirectory: Sendable {
         }
     }
 
-    /// The file's content, of a larger file one byte more than `limit`; nil if there is none.
+    /// The file's content; of a larger file the first `limit` + 1 bytes; nil if there is no file.
     func read(_ name: String, atMost limit: Int) throws(FileFailure) -> [UInt8]? {
-        // Not blocked by a pipe that somebody put there.
+        // O_NONBLOCK, so that opening a pipe does not block.
         let file = openat(name, O_RDONLY | O_NONBLOCK)
         let code = errno
         guard file >= 0 else {
@@ -102,24 +103,24 @@ final class SyncedDirectory: Sendable {
         return bytes
     }
 
-    /// True also where it cannot be told.
+    /// Also true if it cannot be determined.
     func exists(_ name: String) -> Bool {
         unsafe faccessat(descriptor, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT
     }
 
-    /// The file's size; 0 if there is none.
+    /// The file's size in bytes; 0 if there is no file.
     func size(_ name: String) -> Int {
         var status = stat()
         return unsafe fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? Int(status.st_size) : 0
     }
 
-    /// The file's inode number; 0 if there is none.
+    /// The file's inode number; 0 if there is no file.
     func inode(_ name: String) -> UInt64 {
         var status = stat()
         return unsafe fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? UInt64(status.st_ino) : 0
     }
 
-    /// True if what has that name (`.` is the directory itself) is ours, and others may do nothing with it.
+    /// True if this entry (`.` is the directory itself) belongs to us and is closed to others.
     func isPrivate(_ name: String) -> Bool {
         var status = stat()
         guard unsafe fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { return false }
@@ -128,7 +129,7 @@ final class SyncedDirectory: Sendable {
 
     // MARK: Writing
 
-    /// Replaces the file, or makes it.
+    /// Replaces the file or creates it, durably.
     func write(_ bytes: [UInt8], as name: String) throws(FileFailure) {
         let temporary = name + SyncedDirectory.temporarySuffix
         let file = try create(temporary, for: name)
@@ -143,7 +144,7 @@ final class SyncedDirectory: Sendable {
         try syncAfter("write", name)
     }
 
-    /// Makes a file that holds room for so many bytes. One that is there keeps its content. Throws without a trace.
+    /// Creates a file with reserved space. An existing one keeps its content. If it throws, no new file is left.
     func reserve(_ size: Int, as name: String) throws(FileFailure) {
         let existing = openat(name, O_RDWR)
         if existing >= 0 {
@@ -162,8 +163,8 @@ final class SyncedDirectory: Sendable {
         }
     }
 
-    /// Writes into the reserved file and renames it to `name`. False if there is no reserved file. On failure the
-    /// reserved file is still there, with any content.
+    /// Writes into the reserved file and renames it to `name`. False if there is no reserved file. If it throws, the
+    /// reserved file still exists, with undefined content.
     func fill(_ reserved: String, with bytes: [UInt8], as name: String) throws(FileFailure) -> Bool {
         let file = openat(reserved, O_RDWR)
         let code = errno
@@ -174,7 +175,8 @@ final class SyncedDirectory: Sendable {
         defer { close(file) }
         var status = stat()
         guard unsafe fstat(file, &status) == 0 else { throw failure("write", reserved, errno) }
-        // Shortened first: so the content is whole with the last byte written, and needs no block that it has not got.
+        // The file is truncated before it is written. So its content is complete after the last byte, and no new blocks
+        // are needed.
         if Int(status.st_size) > bytes.count {
             guard ftruncate(file, bytes.count) == 0 else { throw failure("write", reserved, errno) }
         }
@@ -184,7 +186,7 @@ final class SyncedDirectory: Sendable {
         return true
     }
 
-    /// Makes what the file holds durable.
+    /// Syncs the content of the file.
     func syncFile(_ name: String) throws(FileFailure) {
         let file = openat(name, O_RDWR)
         let code = errno
@@ -193,12 +195,12 @@ final class SyncedDirectory: Sendable {
         try flush(file, name)
     }
 
-    /// Takes effect with ``sync()``.
+    /// Renames. Durable after ``sync()``.
     func move(_ name: String, to other: String, as action: String = "move") throws(FileFailure) {
         guard unsafe renameat(descriptor, name, descriptor, other) == 0 else { throw failure(action, other, errno) }
     }
 
-    /// Takes effect with ``sync()``. False if there was none.
+    /// Removes a file. Durable after ``sync()``. False if there was none.
     @discardableResult func remove(_ name: String) throws(FileFailure) -> Bool {
         guard unsafe unlinkat(descriptor, name, 0) != 0 else { return true }
         let code = errno
@@ -206,7 +208,7 @@ final class SyncedDirectory: Sendable {
         return false
     }
 
-    /// Makes what was made, moved and removed durable.
+    /// Makes created, renamed and removed entries durable.
     func sync() throws(FileFailure) {
         try flush(descriptor, ".")
     }
@@ -223,7 +225,7 @@ final class SyncedDirectory: Sendable {
                 descriptor, file, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
             let code = errno
             if made >= 0 { return made }
-            // Left by a process that did not live to remove it; the lock on the state directory says that it is gone.
+            // Left by a killed process; we hold the lock of the state directory, so that process has ended.
             guard code == EEXIST, unsafe unlinkat(descriptor, file, 0) == 0 else { throw failure("write", name, code) }
         }
         throw failure("write", name, EEXIST)

@@ -2,20 +2,20 @@ public import HTTPMessages
 public import Secrets
 internal import StrictJSON
 
-/// What a browser flow at a provider is asked for.
+/// A sign-in through the browser with one of the project's providers.
 public struct BrowserSignIn: Sendable, Equatable {
-    /// `google`, `apple`, `custom:acme` and so on, in any letter case.
+    /// `google`, `apple`, `custom:acme` and so on; the letter case is ignored.
     public var provider: String
-    /// Added to the provider's default scopes; for a `custom:` provider, in their place.
+    /// Added to the provider's default scopes; for a `custom:` provider they replace them.
     public var scopes: [String]
-    /// Where to come back to: ``SupabaseRedirect/url``.
+    /// Where the browser comes back to: ``SupabaseRedirect/url``.
     public var redirectTo: String
     /// The challenge of the flow's ``PKCE``.
     public var challenge: String
-    /// Passed on to the provider: `prompt`, `login_hint`, `access_type` ...
+    /// Additional parameters for the provider: `prompt`, `login_hint`, `access_type` ...
     public var params: [(name: String, value: String)]
 
-    /// A request for the browser.
+    /// Creates a request.
     public init(
         provider: String, scopes: [String] = [], redirectTo: String, challenge: String,
         params: [(name: String, value: String)] = []
@@ -32,8 +32,8 @@ public struct BrowserSignIn: Sendable, Equatable {
             && left.challenge == right.challenge && left.params.elementsEqual(right.params, by: ==)
     }
 
-    /// The query of the authorization endpoint. What is ours comes first: a server that takes the first of two
-    /// parameters takes ours.
+    /// The query of the authorization endpoint. Our own parameters come first, because the server uses the first of two
+    /// parameters with the same name. Throws for `oauth_provider`.
     func query() throws(FieldError) -> [(String, String)] {
         var query = [("provider", try SupabaseProject.checkedProvider(provider))]
         if !scopes.isEmpty { query.append(("scopes", scopes.joined(separator: " "))) }
@@ -44,37 +44,38 @@ public struct BrowserSignIn: Sendable, Equatable {
     }
 }
 
-/// Requests that send a person to a browser.
+/// Requests for sign-ins in a browser.
 extension SupabaseProject {
-    /// The URL to open. It is public: the challenge and the flow's key are not secret. Throws for `oauth_provider`.
+    /// The URL to open. It is not secret: it contains only the challenge and the flow's key. Throws for
+    /// `oauth_provider`.
     public func authorizationURL(_ signIn: BrowserSignIn) throws(FieldError) -> String {
         "\(authURL)/authorize?\(FormEncoding.encode(try signIn.query()))"
     }
 
-    /// The same URL, asked by us: a disabled provider is then an error that can be told, and no page of JSON in front
-    /// of the person; see ``AuthorizationAnswer``. The gateway leaves this address open; the key goes along all the
-    /// same.
+    /// A request to the same URL by us. A disabled provider can then be reported as an error, instead of the browser
+    /// showing a page of JSON; see ``AuthorizationAnswer``. The gateway requires no key here, but it is sent anyway.
+    /// Throws for `oauth_provider`.
     public func authorization(_ signIn: BrowserSignIn) throws(FieldError) -> HTTPRequest {
         request("GET", "/authorize", query: try signIn.query())
     }
 
-    /// The URL at which the user of `bearer` adds an identity; the answer is a ``URLResponse``. The code that comes back
-    /// belongs to a new session of the same user.
+    /// Requests the URL at which the user of `bearer` adds an identity; the response is a ``URLResponse``. The code
+    /// that comes back belongs to a new session of the same user. Throws for `oauth_provider`.
     public func identityLink(_ signIn: BrowserSignIn, bearer: Secret) throws(FieldError) -> HTTPRequest {
         let query = try signIn.query() + [("skip_http_redirect", "true")]
         return request("GET", "/user/identities/authorize", query: query, bearer: bearer)
     }
 
-    /// Whose identity provider a single sign-on goes to.
+    /// Selects the identity provider for single sign-on.
     public enum Organization: Sendable, Equatable {
-        /// The domain of the person's address.
+        /// By the domain of the user's e-mail address.
         case domain(String)
-        /// The UUID of the provider in the project.
+        /// By the UUID of the provider in the project.
         case providerID(String)
     }
 
-    /// The URL of an organization's identity provider; the answer is a ``URLResponse``. The one request whose
-    /// `redirect_to` is in the body. The whole way there and back must fit 2 minutes. Throws for `domain` and
+    /// Requests the URL of an organization's identity provider; the response is a ``URLResponse``. This is the only
+    /// request with `redirect_to` in the body. The sign-in must be finished within 2 minutes. Throws for `domain` and
     /// `provider_id`.
     public func singleSignOn(
         _ organization: Organization, redirectTo: String, challenge: String, captcha: Secret? = nil
@@ -83,7 +84,7 @@ extension SupabaseProject {
         switch organization {
         case .domain(let domain):
             let text = domain.lowercased()
-            // The rules of an address's domain are those of a domain.
+            // The rules for the domain of an e-mail address apply.
             guard (try? EmailAddress(parsing: "a@\(text)")) != nil else {
                 throw FieldError(field: "domain", reason: "not a domain such as example.org")
             }
@@ -93,7 +94,7 @@ extension SupabaseProject {
             body["provider_id"] = .string(id)
         }
         body["redirect_to"] = .string(redirectTo)
-        // Without this the server redirects to a page of the identity provider's.
+        // Without this the server responds with a redirect.
         body["skip_http_redirect"] = true
         body.set(challenge: challenge)
         body.set(captcha: captcha)

@@ -2,39 +2,39 @@ public import HTTPMessages
 public import Secrets
 public import StrictJSON
 
-/// A second factor to be.
+/// A second factor to be added.
 public struct NewFactor: Sendable, Equatable {
-    /// What the factor is.
+    /// The kind of factor.
     public enum Kind: Sendable, Equatable {
-        /// An authenticator app. `issuer` is the name it shows; nil for the Site URL's host.
+        /// An authenticator app. `issuer` is the name that it shows; nil for the host of the Site URL.
         case totp(issuer: String?)
         case phone(PhoneNumber)
-        /// A key of the person's, asked by a browser.
+        /// A security key, used through a browser.
         case webAuthn
     }
 
     public var kind: Kind
-    /// Unique among the user's factors; two factors without a name collide as well.
+    /// Must be unique among the user's factors; having no name counts as a name.
     public var name: String?
 
-    /// A factor.
+    /// Creates a factor.
     public init(_ kind: Kind, name: String? = nil) {
         self.kind = kind
         self.name = name
     }
 }
 
-/// What proves a factor.
+/// Proof of a factor.
 public enum FactorProof: Sendable, Equatable {
-    /// An authenticator's or a message's code.
+    /// The code of an authenticator app or a message.
     case code(OneTimeCode)
-    /// A browser's answer to the options of a challenge. `type` is the challenge's own: `create` or `request`.
+    /// A browser's response to the options of a challenge. `type` is that of the challenge: `create` or `request`.
     case webAuthn(type: String, credential: JSONObject)
 }
 
-/// Requests about second factors: all with the user's access token.
+/// Requests about second factors. All need the user's access token.
 extension SupabaseProject {
-    /// Adds a factor, which counts once it is verified; the answer is a ``FactorEnrolment``.
+    /// Adds a factor, which has an effect only after it is verified; the response is a ``FactorEnrolment``.
     public func enroll(_ factor: NewFactor, bearer: Secret) -> HTTPRequest {
         var body = JSONObject()
         switch factor.kind {
@@ -50,8 +50,8 @@ extension SupabaseProject {
         return request("POST", "/factors", body: body, bearer: bearer)
     }
 
-    /// Asks for a challenge, by message for a phone; the answer is a ``FactorChallenge``. There is always a body: for
-    /// some factors the server refuses a request without one. Throws for `id`.
+    /// Requests a challenge; for a phone the server sends a message. The response is a ``FactorChallenge``. A body is
+    /// always sent, because the server requires it for some factors. Throws for `id`.
     public func challenge(
         factor id: String, channel: MessageChannel? = nil, bearer: Secret
     ) throws(FieldError) -> HTTPRequest {
@@ -59,9 +59,9 @@ extension SupabaseProject {
         return request("POST", try SupabaseProject.path(toFactor: id) + "/challenge", body: body, bearer: bearer)
     }
 
-    /// Answers a challenge; the answer is a ``SessionResponse`` of the same session with a new refresh token, after which
-    /// the one before ends the session: no refresh may run beside this, and even a part of the answer is wanted. Throws
-    /// for `id` and `challenge_id`.
+    /// Responds to a challenge. The response is a ``SessionResponse`` for the same session with a new refresh token.
+    /// From then on, using the old refresh token ends the session, so no refresh may run at the same time, and a
+    /// partial response must be kept. Throws for `id` and `challenge_id`.
     public func verify(
         factor id: String, challenge: String, proof: FactorProof, bearer: Secret
     ) throws(FieldError) -> HTTPRequest {
@@ -79,8 +79,8 @@ extension SupabaseProject {
         return request
     }
 
-    /// Removes a factor; a verified one only with an `aal2` token. Refresh afterwards: the session falls back to
-    /// `aal1`. Throws for `id`.
+    /// Removes a factor; a verified one only with an `aal2` token. The session falls back to `aal1`, so it should be
+    /// refreshed afterwards. Throws for `id`.
     public func removeFactor(_ id: String, bearer: Secret) throws(FieldError) -> HTTPRequest {
         request("DELETE", try SupabaseProject.path(toFactor: id), bearer: bearer)
     }

@@ -2,13 +2,13 @@ public import HTTPMessages
 public import Secrets
 public import StrictJSON
 
-/// What an authenticator answered: `PublicKeyCredential.toJSON()` (Web Authentication level 3, section 5.1). Its
-/// contents are for the server to judge.
+/// An authenticator's response: `PublicKeyCredential.toJSON()` (Web Authentication level 3, section 5.1). Only its form
+/// is checked here; the server verifies it.
 public struct PasskeyCredential: Sendable, Equatable {
     let document: JSONObject
 
-    /// Throws for `credential`, if it is not the form of one at all: a challenge is taken once, and what is plainly no
-    /// answer must not cost it.
+    /// Throws for `credential` if it does not have this form. A challenge can be used only once, so an obviously
+    /// invalid response is not sent.
     public init(parsing document: JSONObject) throws(FieldError) {
         guard document.word("id") != nil, document["response"]?.object?.word("clientDataJSON") != nil else {
             throw FieldError(
@@ -22,31 +22,32 @@ public struct PasskeyCredential: Sendable, Equatable {
     }
 }
 
-/// Requests about passkeys. The ceremony itself is an app's or a web page's, at an origin that the project has listed.
+/// Requests about passkeys. The WebAuthn ceremony runs in an app or web page at an origin that the project allows.
 extension SupabaseProject {
-    /// The longest name of a passkey, in bytes, as the server counts.
+    /// The maximum length of a passkey's name in bytes.
     public static let maxPasskeyName = 120
 
-    /// Asks for what an authenticator is to sign for a sign-in; the answer is a ``PasskeyChallenge``. There is always a
-    /// body: where the project asks people for a puzzle, it refuses a request without one.
+    /// Requests a challenge for a sign-in; the response is a ``PasskeyChallenge``. A body is always sent: a project
+    /// with CAPTCHA protection requires one.
     public func passkeySignIn(captcha: Secret? = nil) -> HTTPRequest {
         var body = JSONObject()
         body.set(captcha: captcha)
         return request("POST", "/passkeys/authentication/options", body: body)
     }
 
-    /// Trades an authenticator's answer; the answer is a ``SessionResponse``. Throws for `challenge_id`.
+    /// Exchanges an authenticator's response for a session; the response is a ``SessionResponse``. Throws for
+    /// `challenge_id`.
     public func passkeyGrant(challenge: String, credential: PasskeyCredential) throws(FieldError) -> HTTPRequest {
         let body = try SupabaseProject.answer(to: challenge, credential)
         return request("POST", "/passkeys/authentication/verify", body: body)
     }
 
-    /// Asks for what an authenticator needs to make a passkey; the answer is a ``PasskeyChallenge``.
+    /// Requests a challenge for a new passkey; the response is a ``PasskeyChallenge``.
     public func passkeyRegistration(bearer: Secret) -> HTTPRequest {
         request("POST", "/passkeys/registration/options", body: JSONObject(), bearer: bearer)
     }
 
-    /// Adds a passkey to the user; the answer is a ``Passkey``. Throws for `challenge_id`.
+    /// Adds a passkey to the user; the response is a ``Passkey``. Throws for `challenge_id`.
     public func registerPasskey(
         challenge: String, credential: PasskeyCredential, bearer: Secret
     ) throws(FieldError) -> HTTPRequest {
@@ -54,10 +55,10 @@ extension SupabaseProject {
         return request("POST", "/passkeys/registration/verify", body: body, bearer: bearer)
     }
 
-    /// The user's passkeys; the answer is a ``PasskeyList``.
+    /// Requests the user's passkeys; the response is a ``PasskeyList``.
     public func passkeys(bearer: Secret) -> HTTPRequest { request("GET", "/passkeys/", bearer: bearer) }
 
-    /// Names a passkey; the answer is a ``Passkey``. Throws for `id` and `friendly_name`: 1 to 120 bytes.
+    /// Renames a passkey; the response is a ``Passkey``. Throws for `id` and `friendly_name` (1 to 120 bytes).
     public func renamePasskey(_ id: String, to name: String, bearer: Secret) throws(FieldError) -> HTTPRequest {
         guard (1...SupabaseProject.maxPasskeyName).contains(name.utf8.count) else {
             throw FieldError(field: "friendly_name", reason: "not 1 to \(SupabaseProject.maxPasskeyName) bytes")
@@ -66,8 +67,8 @@ extension SupabaseProject {
         return request("PATCH", path, body: JSONObject(["friendly_name": .string(name)]), bearer: bearer)
     }
 
-    /// Removes a passkey; the answer is a ``RemovalResponse``. Where the user has a second factor, only with an `aal2`
-    /// token. Throws for `id`.
+    /// Removes a passkey; the response is a ``RemovalResponse``. If the user has a second factor, an `aal2` token is
+    /// needed. Throws for `id`.
     public func removePasskey(_ id: String, bearer: Secret) throws(FieldError) -> HTTPRequest {
         request("DELETE", try SupabaseProject.path(toPasskey: id), bearer: bearer)
     }

@@ -1,9 +1,9 @@
 internal import Secrets
 internal import StrictJSON
 
-/// Members that several requests have, written the same everywhere.
+/// Members that several requests share.
 extension JSONObject {
-    /// The members in the order they are written; those without a value are left out.
+    /// Creates an object with the members in this order; those with nil are left out.
     init(_ members: KeyValuePairs<String, JSON?>) {
         self.init(members.compactMap { name, value in value.map { Member(name, $0) } })
     }
@@ -16,13 +16,13 @@ extension JSONObject {
         }
     }
 
-    /// The answer of a puzzle that the project may ask of people.
+    /// The CAPTCHA token, if the project has CAPTCHA protection.
     mutating func set(captcha: Secret?) {
         guard let captcha else { return }
         self["gotrue_meta_security"] = ["captcha_token": .secret(captcha)]
     }
 
-    /// The challenge of RFC 7636, always by S256, which the server and its clients write in small letters.
+    /// The PKCE challenge (RFC 7636), always S256, which the server writes in lower case.
     mutating func set(challenge: String?) {
         guard let challenge else { return }
         self["code_challenge"] = .string(challenge)
@@ -31,17 +31,17 @@ extension JSONObject {
 }
 
 extension JSON {
-    /// A secret's text, for a body that is secret as a whole.
+    /// A secret as JSON text; the body as a whole is a secret.
     static func secret(_ secret: Secret) -> JSON { .string(secret.revealed()) }
 
-    /// A text that may be missing.
+    /// A text, or nil.
     static func optional(_ text: String?) -> JSON? { text.map { .string($0) } }
 }
 
 extension SupabaseProject {
     static let challengeMethod = "s256"
 
-    /// `redirect_to` is read from the query, not from the body.
+    /// `redirect_to` as a query parameter, where the server reads it.
     static func query(redirectTo: String?) -> [(String, String)] {
         redirectTo.map { [("redirect_to", $0)] } ?? []
     }

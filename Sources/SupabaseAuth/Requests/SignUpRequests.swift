@@ -2,42 +2,42 @@ public import HTTPMessages
 public import Secrets
 public import StrictJSON
 
-/// How a code gets to a phone.
+/// How a code is sent to a phone.
 public enum MessageChannel: String, Sendable {
     case sms
     case whatsapp
 }
 
-/// Where a mail's link leads, and how the code in it is proved. For a typed code neither is needed.
+/// Where the link in a mail leads, and how its code is redeemed. For a typed code neither is needed.
 public struct MailLink: Sendable, Equatable {
     /// ``SupabaseRedirect/url``; nil for the project's Site URL.
     public var redirectTo: String?
-    /// The challenge of the flow's PKCE: its budget is five minutes from the request, mostly. Nil where the code is to
-    /// be typed or the link's hash to be posted.
+    /// The PKCE challenge of the flow, which usually expires five minutes after the request. Nil if the code is typed
+    /// or the link's hash is posted.
     public var challenge: String?
 
-    /// A link, or none.
+    /// Creates a link.
     public init(redirectTo: String? = nil, challenge: String? = nil) {
         self.redirectTo = redirectTo
         self.challenge = challenge
     }
 
-    /// Nothing: the code is typed.
+    /// No link: the code is typed.
     public static let none = MailLink()
 }
 
-/// Requests that make users and send them messages.
+/// Requests that create users and send them messages.
 extension SupabaseProject {
-    /// What a new user brings along.
+    /// The data of a new user.
     public struct NewUser: Sendable, Equatable {
         public var contact: Contact
         public var password: Secret
-        /// `user_metadata`; anything but an object is refused where it is parsed.
+        /// `user_metadata`.
         public var data: JSONObject?
-        /// For a phone number; nil for the server's choice, SMS.
+        /// For a phone number; nil for the server's default, SMS.
         public var channel: MessageChannel?
 
-        /// A user to be.
+        /// Creates the data.
         public init(contact: Contact, password: Secret, data: JSONObject? = nil, channel: MessageChannel? = nil) {
             self.contact = contact
             self.password = password
@@ -46,8 +46,8 @@ extension SupabaseProject {
         }
     }
 
-    /// Makes a user; the answer is a ``SignUpResponse``. Throws for `password` and `channel`. For a phone number the link
-    /// is left out: the server refuses its challenge.
+    /// Creates a user; the response is a ``SignUpResponse``. For a phone number `link` is ignored, because the server
+    /// rejects a challenge there. Throws for `password` and `channel`.
     public func signUp(_ user: NewUser, link: MailLink = .none, captcha: Secret? = nil) throws(FieldError)
         -> HTTPRequest
     {
@@ -60,15 +60,15 @@ extension SupabaseProject {
         return mailing("/signup", user.contact, link, captcha, body)
     }
 
-    /// Makes a user without name and password. The answer is a ``SessionResponse``.
+    /// Creates an anonymous user; the response is a ``SessionResponse``.
     public func signUpAnonymously(data: JSONObject? = nil, captcha: Secret? = nil) -> HTTPRequest {
         var body = JSONObject(["data": data.map { .object($0) }])
         body.set(captcha: captcha)
         return request("POST", "/signup", body: body)
     }
 
-    /// Sends a one-time code, by mail with a link beside it; the answer is a ``MessageResponse``. Unless `createsUser`,
-    /// an unknown address is `otp_disabled`. Throws for `channel`.
+    /// Sends a one-time code; a mail also has a link. The response is a ``MessageResponse``. If `createsUser` is false,
+    /// an unknown address gives the error `otp_disabled`. Throws for `channel`.
     public func sendCode(
         to contact: Contact, createsUser: Bool = true, data: JSONObject? = nil, channel: MessageChannel? = nil,
         link: MailLink = .none, captcha: Secret? = nil
@@ -81,7 +81,8 @@ extension SupabaseProject {
         return mailing("/otp", contact, link, captcha, body)
     }
 
-    /// Sends a link by mail: the older request, which ``sendCode(to:createsUser:data:channel:link:captcha:)`` replaced.
+    /// Sends a link by mail. This is the older request; ``sendCode(to:createsUser:data:channel:link:captcha:)``
+    /// replaces it.
     public func sendMagicLink(
         to address: EmailAddress, data: JSONObject? = nil, link: MailLink = .none, captcha: Secret? = nil
     ) -> HTTPRequest {
@@ -89,13 +90,13 @@ extension SupabaseProject {
         return mailing("/magiclink", .email(address), link, captcha, body)
     }
 
-    /// Sends a mail to a person who forgot the password. An unknown address gets the same answer.
+    /// Sends a mail for resetting a forgotten password. The response for an unknown address is the same.
     public func sendRecovery(to address: EmailAddress, link: MailLink = .none, captcha: Secret? = nil) -> HTTPRequest {
         let contact = Contact.email(address)
         return mailing("/recover", contact, link, captcha, JSONObject(["email": .string(address.text)]))
     }
 
-    /// What is sent once more.
+    /// The kind of message to send again.
     public enum Resending: String, Sendable {
         case signUp = "signup"
         case emailChange = "email_change"
@@ -103,8 +104,8 @@ extension SupabaseProject {
         case phoneChange = "phone_change"
     }
 
-    /// Sends a message once more. `contact` is the user's current address or number, also for a change. Throws for
-    /// `type`: mails go to addresses, messages to numbers.
+    /// Sends a message again. `contact` is the user's current address or number, also for a change. Throws for `type`
+    /// if the kind does not fit the contact.
     public func resend(
         _ kind: Resending, to contact: Contact, link: MailLink = .none, captcha: Secret? = nil
     ) throws(FieldError) -> HTTPRequest {
@@ -132,7 +133,7 @@ extension SupabaseProject {
 }
 
 extension JSONObject {
-    /// The server refuses a channel beside an e-mail address.
+    /// The server rejects a channel together with an e-mail address. Throws for `channel`.
     fileprivate mutating func set(channel: MessageChannel?, for contact: Contact) throws(FieldError) {
         guard let channel else { return }
         guard case .phone = contact else { throw FieldError(field: "channel", reason: "only for a phone number") }

@@ -2,9 +2,9 @@ public import HTTPMessages
 public import Secrets
 internal import StrictJSON
 
-/// Requests that end in a session: the grants of the token endpoint. The grant is named in the query, the rest is JSON.
+/// Token requests, which give a session. The grant type is in the query, the other parameters are in a JSON body.
 extension SupabaseProject {
-    /// Trades an e-mail address or phone number and a password. Throws for `password`.
+    /// The password grant with an e-mail address or a phone number. Throws for `password`.
     public func passwordGrant(
         _ contact: Contact, password: Secret, captcha: Secret? = nil
     ) throws(FieldError) -> HTTPRequest {
@@ -16,26 +16,26 @@ extension SupabaseProject {
         return grant("password", body)
     }
 
-    /// Trades a callback's code. A wrong verifier does not consume it.
+    /// Redeems the code of a callback. A wrong verifier does not use up the code.
     public func codeGrant(code: Secret, verifier: Secret) -> HTTPRequest {
         grant(
             "pkce",
             JSONObject(["auth_code": .secret(code), "code_verifier": .secret(verifier)]))
     }
 
-    /// Trades a refresh token. The answer may hold the only one that lives from then on, so that even a part of it is
-    /// wanted, see ``SessionResponse/refreshToken``.
+    /// The refresh request. The response may contain the only valid refresh token, so a partial one is kept, see
+    /// ``SessionResponse/refreshToken``.
     public func refreshGrant(token: Secret) -> HTTPRequest {
         var request = grant("refresh_token", JSONObject(["refresh_token": .secret(token)]))
         request.keepsPartialBody = true
         return request
     }
 
-    /// Trades an ID token of the provider's (`apple`, `google`, `azure`, `custom:…`).
+    /// Exchanges an ID token of another provider (`apple`, `google`, `azure`, `custom:…`).
     ///
-    /// `nonce` is the raw one: the token must carry its SHA-256 in lower-case hexadecimal, and both must be there or
-    /// neither. `accessToken` is the provider's, compared with the token's `at_hash`. With `linkingTo`, a user's access
-    /// token, the identity is added to that user.
+    /// `nonce` is the raw nonce. The token must contain its SHA-256 in lower-case hexadecimal; either both have a nonce
+    /// or neither. `accessToken` is the provider's, which the server compares with the token's `at_hash`. With
+    /// `linkingTo`, a user's access token, the identity is added to that user. Throws for `oauth_provider`.
     public func idTokenGrant(
         provider: String, idToken: Secret, accessToken: Secret? = nil, nonce: Secret? = nil, captcha: Secret? = nil,
         linkingTo bearer: Secret? = nil
@@ -51,7 +51,8 @@ extension SupabaseProject {
         return request
     }
 
-    /// Trades a wallet's signature of a message (EIP-4361 and its like). `chain` is `ethereum` or `solana`.
+    /// Exchanges a wallet's signature of a message (EIP-4361 and similar). `chain` is `ethereum` or `solana`. Throws
+    /// for `chain` and `message`.
     public func web3Grant(
         chain: String, message: String, signature: Secret, captcha: Secret? = nil
     ) throws(FieldError) -> HTTPRequest {
@@ -72,7 +73,7 @@ extension SupabaseProject {
         request("POST", "/token", query: [("grant_type", type)], body: body, bearer: bearer)
     }
 
-    /// A provider's name as the server knows them: `google`, `linkedin_oidc`, `custom:acme`.
+    /// Checks the syntax of a provider's name: `google`, `linkedin_oidc`, `custom:acme`. Throws for `oauth_provider`.
     static func checkedProvider(_ name: String) throws(FieldError) -> String {
         let isName =
             (1...100).contains(name.utf8.count)

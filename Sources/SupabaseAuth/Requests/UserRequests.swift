@@ -2,33 +2,33 @@ public import HTTPMessages
 public import Secrets
 public import StrictJSON
 
-/// Changes that a user makes to itself; nil members stay as they are.
+/// Changes that a user makes to its own data; nil members are not changed.
 public struct UserChanges: Sendable, Equatable {
-    /// Pending until it is confirmed, by both addresses where the project wants it.
+    /// Pending until it is confirmed. The project may require confirmation at both addresses.
     public var email: EmailAddress?
     /// Pending until its code is verified.
     public var phone: PhoneNumber?
-    /// Ends all other sessions of the user.
+    /// A new password ends all other sessions of the user.
     public var password: Secret?
-    /// Where the project asks for it.
+    /// Needed if the project requires it.
     public var currentPassword: Secret?
-    /// The code of ``SupabaseProject/reauthentication(bearer:)``, where the session is too old to change a password.
+    /// The code of ``SupabaseProject/reauthentication(bearer:)``, needed to change the password in an older session.
     public var nonce: Secret?
-    /// Merged into `user_metadata`; a member that is null is removed there.
+    /// Merged into `user_metadata`; a member with null is removed.
     public var data: JSONObject?
-    /// For the code to a new number.
+    /// The channel for the code to a new number.
     public var channel: MessageChannel?
 
-    /// No changes yet.
+    /// Creates an empty change.
     public init() {}
 
-    /// True if there is nothing to change.
+    /// True if nothing is changed.
     public var isEmpty: Bool { email == nil && phone == nil && password == nil && data == nil }
 
-    /// True if an address or a number is to become another one, which waits for its code.
+    /// True if the address or number is changed, which needs a confirmation.
     public var hasContacts: Bool { email != nil || phone != nil }
 
-    /// The address and the number alone, without anything secret.
+    /// Only the changes of address and number, without secrets.
     public var contacts: UserChanges {
         var changes = UserChanges()
         changes.email = email
@@ -37,7 +37,7 @@ public struct UserChanges: Sendable, Equatable {
         return changes
     }
 
-    /// Everything but the address and the number.
+    /// All changes except those of address and number.
     public var withoutContacts: UserChanges {
         var changes = self
         changes.email = nil
@@ -47,7 +47,7 @@ public struct UserChanges: Sendable, Equatable {
     }
 }
 
-/// How far a sign-out reaches.
+/// Which sessions a sign-out ends.
 public enum SignOutScope: String, Sendable {
     /// This session.
     case local
@@ -57,13 +57,15 @@ public enum SignOutScope: String, Sendable {
     case others
 }
 
-/// Requests that a user makes about itself: all with its access token.
+/// Requests of a user about itself. All need its access token.
 extension SupabaseProject {
-    /// The user. Also the way to ask whether an access token is still good: the server looks the session up.
+    /// Requests the user. This also shows whether an access token is still valid, because the server looks up the
+    /// session.
     public func user(bearer: Secret) -> HTTPRequest { request("GET", "/user", bearer: bearer) }
 
-    /// Changes the user; the answer is a ``SupabaseUser``, the access token's claims follow at the next refresh. The
-    /// link counts for a new e-mail address alone. Throws for `password` and for changes without any.
+    /// Changes the user; the response is a ``SupabaseUser``. The claims of the access token change with the next
+    /// refresh. `link` is used only for a new e-mail address. Throws for `password` and `current_password`, and for
+    /// `data` if nothing is changed.
     public func update(_ changes: UserChanges, link: MailLink = .none, bearer: Secret) throws(FieldError) -> HTTPRequest
     {
         guard !changes.isEmpty else { throw FieldError(field: "data", reason: "there is nothing to change") }
@@ -83,17 +85,17 @@ extension SupabaseProject {
         return request("PUT", "/user", query: query, body: body, bearer: bearer)
     }
 
-    /// Sends the code for ``UserChanges/nonce``; the answer is a ``MessageResponse``.
+    /// Requests that the code for ``UserChanges/nonce`` is sent; the response is a ``MessageResponse``.
     public func reauthentication(bearer: Secret) -> HTTPRequest { request("GET", "/reauthenticate", bearer: bearer) }
 
-    /// Ends sessions; the answer is a ``SignOutResponse``. Access tokens handed out stay valid for the tables until they
-    /// expire.
+    /// Ends sessions; the response is a ``SignOutResponse``. Issued access tokens are accepted by the project's tables
+    /// until they expire.
     public func signOut(_ scope: SignOutScope, bearer: Secret) -> HTTPRequest {
         request("POST", "/logout", query: [("scope", scope.rawValue)], bearer: bearer)
     }
 
-    /// Takes an identity from the user. `identityID` is ``Identity/identityID``, not the provider's subject. Throws for
-    /// `id`.
+    /// Removes an identity from the user. `identityID` is ``Identity/identityID``, not the provider's subject. Throws
+    /// for `id`.
     public func removeIdentity(_ identityID: String, bearer: Secret) throws(FieldError) -> HTTPRequest {
         guard PlainText.isUUID(identityID) else { throw FieldError(field: "id", reason: "not a UUID") }
         return request("DELETE", "/user/identities/\(identityID)", bearer: bearer)

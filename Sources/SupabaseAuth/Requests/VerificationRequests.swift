@@ -2,8 +2,7 @@ public import HTTPMessages
 public import Secrets
 internal import StrictJSON
 
-/// Requests that redeem what was sent to a person: the code as it is typed, or the hash of a mail's link. Neither needs
-/// a PKCE verifier, and no redirect has a part in it.
+/// Requests that redeem a typed code or the hash from a mail's link. They need neither a PKCE verifier nor a redirect.
 extension SupabaseProject {
     /// What a code or a hash was sent for.
     public enum Purpose: String, Sendable {
@@ -12,7 +11,7 @@ extension SupabaseProject {
         case recovery
         case magicLink = "magiclink"
         case emailChange = "email_change"
-        /// A sign-up's or a magic link's code.
+        /// The code of a sign-up or a magic link.
         case email
         case sms
         case phoneChange = "phone_change"
@@ -20,8 +19,8 @@ extension SupabaseProject {
         fileprivate var isForPhone: Bool { self == .sms || self == .phoneChange }
     }
 
-    /// Redeems a typed code. `contact` is where it was sent: for a change, the new address or number. Throws for
-    /// `type` if the two do not fit. The answer is a ``SessionResponse``.
+    /// Redeems a typed code; the response is a ``SessionResponse``. `contact` is where it was sent: for a change, the
+    /// new address or number. Throws for `type` if it does not fit the contact.
     public func verify(_ code: OneTimeCode, for purpose: Purpose, of contact: Contact) throws(FieldError) -> HTTPRequest
     {
         switch contact {
@@ -34,7 +33,7 @@ extension SupabaseProject {
         return request("POST", "/verify", body: body)
     }
 
-    /// Redeems the hash of a mail's link, one of PKCE (`pkce_…`) included. Throws for `type` and `token_hash`.
+    /// Redeems the hash of a mail's link, also one for PKCE (`pkce_…`). Throws for `type` and `token_hash`.
     public func verify(tokenHash: Secret, for purpose: Purpose) throws(FieldError) -> HTTPRequest {
         guard !purpose.isForPhone else {
             throw FieldError(field: "type", reason: "\(purpose.rawValue) has no token_hash")
