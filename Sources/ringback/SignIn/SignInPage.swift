@@ -1,5 +1,5 @@
-/// The form of a sign-in page, filled in as a person would: the hidden fields as they are, the choice or the name for
-/// the user, and the first button. Enough HTML for a plain form; no script, no style.
+/// The form of a sign-in page, filled in as a user would: the hidden fields as they are, the choice or the name for the
+/// user, and the first button. Reads enough HTML for a plain form; no script, no style.
 struct SignInPage {
     private(set) var action: String
     private(set) var fields: [(String, String)] = []
