@@ -6,7 +6,7 @@ public struct AuthEvent: RawRepresentable, Hashable, Sendable, ExpressibleByStri
     public init(rawValue: String) { self.rawValue = rawValue }
     public init(stringLiteral value: String) { rawValue = value }
 
-    /// How things stand: the first event, and the first again whenever the connection to the daemon was renewed.
+    /// The account's present state: the first event, and again the first after each reconnection to the daemon.
     public static let initialSession: AuthEvent = "initial_session"
     public static let signedIn: AuthEvent = "signed_in"
     public static let tokenRefreshed: AuthEvent = "token_refreshed"
@@ -25,14 +25,14 @@ public struct AuthStateChanges: AsyncSequence, Sendable {
     public typealias Element = (event: AuthEvent, session: Session?)
     public typealias Failure = RingbackError
 
-    /// A consumer this far behind loses the oldest events: the newest session is what counts.
+    /// If a consumer is this many events behind, the oldest are dropped: the newest session is what counts.
     private static let backlog = 64
 
     let account: String
     let application: String
     let socket: String?
 
-    /// Gives events to one consumer; ends its connection when the consumer goes.
+    /// Delivers events to one consumer, and closes its connection when the consumer stops.
     public struct Iterator: AsyncIteratorProtocol {
         var base: AsyncStream<Result<Element, RingbackError>>.Iterator
 
@@ -71,20 +71,20 @@ public struct AuthStateChanges: AsyncSequence, Sendable {
 }
 
 extension BrokerClient {
-    /// What happens to the account from now on, starting with `initial_session`: how it stands.
+    /// What happens to the account from now on, starting with `initial_session`: its present state.
     ///
-    /// The session beside an event is nil when there is no token to hand out: the account is signed out, or its
-    /// token has expired while the provider is away (then ``Account/isStale`` is true and the person is still signed
-    /// in). When the daemon restarts, the sequence reconnects, takes up after the last event it saw, and gives
+    /// The session beside an event is nil when no token can be issued: the account is signed out, or its token has
+    /// expired while the provider cannot be reached (then ``Account/isStale`` is true and the user is still signed in).
+    /// When the daemon restarts, the sequence reconnects, continues after the last event it saw, and gives
     /// `initial_session` again. It ends when its consumer stops.
     ///
-    /// It throws what waiting cannot mend: `account_not_found`, `policy_denied`, `foreign_server`.
+    /// It throws only errors that waiting does not change: `account_not_found`, `policy_denied`, `foreign_server`.
     public func authStateChanges(_ account: String) -> AuthStateChanges {
         AuthStateChanges(account: account, application: application, socket: socket)
     }
 }
 
-/// Follows the stream of events on a thread of its own, and again after every break.
+/// Follows the stream of events on a thread of its own, and reconnects after every break.
 struct EventPump: Sendable {
     let account: String
     let application: String
@@ -101,11 +101,11 @@ struct EventPump: Sendable {
             do throws(RingbackError) {
                 try follow(&lastID, &failures, deliver)
             } catch {
-                // A consumer that has gone hears of nothing.
+                // A consumer that has stopped gets no error.
                 if error.kind == .cancelled || interruption.isInterrupted { return }
                 if EventPump.isFinal(error) { return deliver(.failure(error)) }
             }
-            // Half of it by chance, or every app on the machine would come back in the same instant.
+            // Half of the pause is random, so that not every app on the machine reconnects in the same instant.
             let longest = min(longestPause, pause * (1 << min(failures, 10)))
             failures += 1
             if interruption.wait(atMost: longest * Double.random(in: 0.5...1)) { return }
@@ -137,7 +137,7 @@ struct EventPump: Sendable {
         }
     }
 
-    /// True for what no waiting changes.
+    /// True for an error that waiting does not change.
     static func isFinal(_ error: RingbackError) -> Bool {
         switch error.kind {
         case .accountNotFound, .policyDenied, .foreignServer: true
