@@ -14,7 +14,7 @@ public struct ExposedAPI: Sendable {
     let api: SocketAPI
     let exposedSocket: ExposedSocket
     let policy: Policy
-    /// The users whom the records have been told of.
+    /// The uids whose refused connections have been recorded.
     private let refused = Refused()
     private let allowance = Allowance()
 

@@ -171,7 +171,7 @@ public struct SocketAPI: Sendable {
     /// Seconds since the start, whatever happened to the wall clock.
     var uptime: Int { max(daemon.boot() - daemon.startedAtBoot, 0) / 1_000 }
 
-    /// The closed restricted sockets that the user should be told of unasked.
+    /// The closed restricted sockets of which `status` and `doctor` warn the user.
     func exposureTroubles() async -> [ClosedSocket] {
         await daemon.exposedSockets?.missing.filter(\.isTrouble) ?? []
     }

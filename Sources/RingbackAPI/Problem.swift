@@ -32,7 +32,7 @@ public struct Problem: Error, Sendable, Equatable {
         self.extensions = extensions
     }
 
-    /// Reads a document leniently: only an object is required. `status` stands in for a missing code.
+    /// Reads a document leniently: only an object is required. A missing code is derived from `status`.
     public init(reading document: JSON, status: Int) {
         let object = document.object ?? JSONObject()
         self.code = ErrorCode(rawValue: object["code"]?.string ?? "http_\(status)")

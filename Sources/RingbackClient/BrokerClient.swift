@@ -98,7 +98,7 @@ public struct BrokerClient: Sendable {
         }
     }
 
-    /// The sign-ins that the daemon remembers, oldest first: pending ones, and those that ended in the last 10 minutes.
+    /// The sign-ins that the daemon keeps, oldest first: pending ones, and those that ended in the last 10 minutes.
     public func flows() async throws(RingbackError) -> [Flow] {
         try await run { calls throws(RingbackError) in try calls.flows() }
     }

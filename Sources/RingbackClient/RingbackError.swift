@@ -19,7 +19,7 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
         public init(rawValue: String) { self.rawValue = rawValue }
         public init(stringLiteral value: String) { rawValue = value }
 
-        /// No daemon answers at the socket, or there is no path for one.
+        /// No daemon responds at the socket, or there is no path for one.
         public static let noDaemon: Kind = "no_daemon"
         /// The socket belongs to another user. Nothing was sent to it.
         public static let foreignServer: Kind = "foreign_server"

@@ -43,7 +43,7 @@ extension BrokerCalls {
         }
     }
 
-    /// Every sign-in that the daemon remembers.
+    /// Every sign-in that the daemon keeps.
     package func flows() throws(RingbackError) -> [Flow] {
         try call(.listFlows)["flows"]?.array?.compactMap { Flow(reading: $0) } ?? []
     }

@@ -1,5 +1,5 @@
 // Where restricted sockets are. Every directory on the way belongs to the user and is closed to others, or the socket
-// is not made. A socket that somebody answers at is never removed; one that a crash left is.
+// is not made. A socket at which a program listens is never removed; one that a crash left is.
 
 import APIServer
 import BrokerCore
@@ -100,7 +100,7 @@ struct ExposedPlaces: Sendable {
         if !comesBack { unsafe rmdir(place(of: exposedSocket).directory) }
     }
 
-    /// Removes the sockets that nobody answers at, which a killed daemon left. To be called before any is made.
+    /// Removes the sockets at which no program listens, which a killed daemon left. To be called before any is made.
     func sweep() {
         for name in ExposedPlaces.names(in: "\(base)/exposed") where name.hasSuffix(".sock") {
             let isDead = removeDead("\(base)/exposed/\(name)")
@@ -115,7 +115,7 @@ struct ExposedPlaces: Sendable {
         for name in ExposedPlaces.names(in: "\(base)/mount") { unsafe rmdir("\(base)/mount/\(name)") }
     }
 
-    /// Removes a socket that nobody answers at. False if somebody does.
+    /// Removes a socket at which no program listens. False if one does.
     private func removeDead(_ path: String) -> Bool {
         guard (try? Places.refuseLiveSocket(at: path)) != nil else { return false }
         ExposedPlaces.unlinkSocket(path)

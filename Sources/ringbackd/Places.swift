@@ -69,7 +69,7 @@ extension Places {
         }
     }
 
-    /// Refuses a socket that another program answers at. The state lock keeps out only a second daemon with the same
+    /// Refuses a socket at which another program listens. The state lock keeps out only a second daemon with the same
     /// state. One with another state would take over the socket, and the first one's clients would find themselves
     /// signed out.
     func refuseLiveSocket() throws(PlaceError) { try Places.refuseLiveSocket(at: socket) }

@@ -2,7 +2,7 @@
 public enum RefreshReason: String, Sendable {
     /// Ahead of time, or after a start, a resume or an outage.
     case scheduled
-    /// A caller needed a token that lives longer.
+    /// A caller needed a token that is valid for longer.
     case needed
     /// A caller asked for it, perhaps because a server had refused the token.
     case requested
@@ -42,7 +42,7 @@ public enum BrokerFact: Sendable {
     case signInWanted(AccountName)
     /// The session itself ends at this time (Unix seconds). Only a sign-in brings another.
     case sessionEnding(AccountName, at: Int)
-    /// The provider proved the session dead.
+    /// The provider has ended the session: its error response proves it.
     case sessionEnded(AccountName, subject: String?)
     /// A request to the token endpoint is about to be made.
     case refreshStarted(AccountName, reason: RefreshReason)
@@ -50,7 +50,7 @@ public enum BrokerFact: Sendable {
     case refreshFailed(AccountName, BrokerError)
     /// A refresh brought a good access token and an ID token that cannot be used. Recorded once for each cause.
     case idTokenDropped(AccountName, BrokerError)
-    /// The provider could not be told of a sign-out. It is tried again.
+    /// A revocation could not be sent to the provider. It is tried again.
     case revocationPostponed(AccountName, BrokerError)
     case revocationDelivered(AccountName)
     /// A revocation is not tried again: the provider sent too many error responses, or nothing of the session may be

@@ -20,7 +20,7 @@ public final class Work: Sendable {
         return promise
     }
 
-    /// Starts something that mostly sleeps. It is cancelled at shutdown instead of waited for.
+    /// Starts a task that mostly waits. It is cancelled at shutdown instead of waited for.
     public func startTimer(_ body: @escaping @Sendable () async -> Void) {
         launch(isTimer: true, body)
     }

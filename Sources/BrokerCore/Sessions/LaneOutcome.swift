@@ -27,7 +27,7 @@ extension LaneState {
         case changeEnded
         /// The session should be refreshed at once.
         case becameUrgent
-        /// The provider proved the session dead.
+        /// The provider has ended the session: its error response proves it.
         case dead(code: String?)
         case saved
         case notSaved

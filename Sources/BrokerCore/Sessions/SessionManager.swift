@@ -208,7 +208,7 @@ actor SessionManager {
         // The lane may have been set aside meanwhile. Then the copy that is kept there is updated.
         if session.isEphemeral { residue.update(session, of: account) }
         if error != nil, lanes[account.name]?.account.slot != account.slot {
-            // No lane remembers it any more.
+            // No lane has it any more.
             residue.keep(unwritten: session, in: account.slot)
             schedule.set(.save(account.name), at: clock.bootInstant + Schedule.saveRetryInterval)
         }

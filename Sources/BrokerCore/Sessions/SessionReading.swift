@@ -6,7 +6,7 @@ private let joinWindow: Duration = .seconds(5)
 
 /// Reads never queue: they take what is there, or join the refresh in the lane.
 extension SessionManager {
-    /// A token for a caller: the one that is held if it lives long enough, else a refreshed one.
+    /// A token for a caller: the current one if it is valid long enough, else a refreshed one.
     func issuedToken(_ name: AccountName, _ query: SessionQuery) async throws(BrokerError) -> IssuedToken {
         guard lanes[name] != nil else { throw .accountNotFound(name.rawValue) }
         try lanes[name]?.account.check(query)

@@ -29,8 +29,8 @@ public final class SessionSnapshot: Sendable {
         }
     }
 
-    /// The account's token, if it lives long enough for a caller who named no `min_valid`; its expiry in Unix seconds,
-    /// and in seconds from now. The last two are nil where the expiry is not known.
+    /// The account's token, if it is valid long enough for a caller who named no `min_valid`; its expiry in Unix
+    /// seconds, and in seconds from now. The last two are nil where the expiry is not known.
     public func current(_ account: String) -> (entry: Entry, expiresAt: Int?, remaining: Int?)? {
         guard let entry = state.withLock({ $0.entries[account] }) else { return nil }
         let boot = clock.bootInstant

@@ -4,7 +4,7 @@
 struct HTTPResponseReader {
     /// What the bytes so far have yielded.
     enum Step {
-        /// Comes once, first. Interim answers (1xx) are skipped.
+        /// Comes once, first. Interim responses (1xx) are skipped.
         case head(HTTPExchange.Head)
         /// Bytes of the body, at least one.
         case piece([UInt8])
@@ -51,7 +51,7 @@ struct HTTPResponseReader {
     /// The server sends no more.
     mutating func close() { isClosed = true }
 
-    /// - Throws: `bad_answer` for what is no answer, `no_daemon` if nothing came at all.
+    /// - Throws: `bad_answer` if this is not an HTTP response, `no_daemon` if nothing came at all.
     mutating func next() throws(RingbackError) -> Step {
         while true {
             switch state {

@@ -102,7 +102,8 @@ extension ProviderState {
             hasIDToken: settings.renewsIDToken, at: now)
     }
 
-    /// If the token that replaced it was used, the first response has arrived: there is no honest reason to repeat it.
+    /// If the token that replaced it was used, the first response has arrived: a correct client has no reason to repeat
+    /// the request.
     private func isWithinGrace(_ successor: (token: String, at: Int), at now: Int) -> Bool {
         settings.reuseGrace > 0 && now - successor.at <= settings.reuseGrace
             && ledger.refreshTokens[successor.token]?.successor == nil

@@ -30,7 +30,7 @@ final class AgentHouse {
             "No private directory can be made in \(parents.joined(separator: ", ")). Set TMPDIR to a place for one.")
     }
 
-    /// Starts the daemon and waits until it answers.
+    /// Starts the daemon and waits until it responds.
     ///
     /// - Returns: nil, or its exit status if it ended before that.
     func start(_ options: [String], _ command: ChildCommand) throws(RingbackError) -> Int32? {

@@ -48,7 +48,7 @@ final class DemoHouse {
         return "http://\(place.authority)"
     }
 
-    /// Starts the daemon and waits until it answers.
+    /// Starts the daemon and waits until it responds.
     func startDaemon(_ configuration: String) throws(RingbackError) -> DaemonStatus {
         let file = directory + "/config.toml"
         // The vault's key is in the demo's directory too, so that nothing is left in the user's own directories.

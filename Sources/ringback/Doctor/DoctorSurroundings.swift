@@ -8,7 +8,7 @@ extension DoctorReport {
     /// Checks that the state directory is on a local disk. Daemons on two hosts with one state directory would use up
     /// each other's refresh tokens.
     ///
-    /// - Parameter stated: the state directory of the running daemon; nil if none answers.
+    /// - Parameter stated: the state directory of the running daemon; nil if none responds.
     mutating func lookAtHome(_ stated: String?, hasManager: Bool) {
         guard let state = stated ?? DoctorReport.usualState else {
             return add("home", .warning, "HOME is not set: there is no place for the state.", command: "export HOME=~")

@@ -3,7 +3,7 @@ import RingbackClient
 
 /// The user's systemd, asked through `systemctl --user`.
 enum UserManager {
-    /// True if one answers.
+    /// True if one responds.
     static var isThere: Bool { saysYes(["show", "--property=Version"]) }
 
     /// True if the unit runs, or listens.

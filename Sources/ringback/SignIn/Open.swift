@@ -53,7 +53,7 @@ enum DaemonStart {
     private static let bound: Duration = .seconds(10)
     private static let command = ["systemctl", "--user", "start", "ringback.socket"]
 
-    /// True if no daemon answers at a known socket.
+    /// True if no daemon responds at a known socket.
     static func helps(_ error: RingbackError) -> Bool { error.kind == .noDaemon && error.recovery != .fixConfiguration }
 
     /// - Throws: `no_daemon`, with what to do.

@@ -4,11 +4,11 @@ import RingbackClient
 import StrictJSON
 import Terminal
 
-/// The daemon that answers now at the usual socket.
+/// The daemon that now listens at the usual socket.
 struct RunningDaemon {
     let pid: pid_t
 
-    /// Nil if none answers, or if it does not tell its pid.
+    /// Nil if none responds, or if its response has no pid.
     static func find() -> RunningDaemon? {
         guard let calls = try? Daemon.calls(socket: nil),
             let status = try? calls.call(.getStatus, timeout: .seconds(5)),

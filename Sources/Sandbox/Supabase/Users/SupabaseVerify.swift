@@ -2,7 +2,7 @@ internal import HTTPMessages
 internal import LocalHTTP
 internal import StrictJSON
 
-/// `/verify`: the link in a mail (GET, answered with a redirect) and the typed code (POST, answered with a session).
+/// `/verify`: the link in a mail (GET, which returns a redirect) and the typed code (POST, which returns a session).
 extension SupabaseProject {
     private static let deadLink = SupabaseRefusal(403, "otp_expired", "Email link is invalid or has expired")
     private static let deadCode = SupabaseRefusal(403, "otp_expired", "Token has expired or is invalid")
