@@ -5,7 +5,7 @@ internal import StrictJSON
 /// A request's body may have the members that its route lists, and no others. If another member were ignored, a
 /// misspelt password would not be changed, and a misspelt limit would not hold.
 extension Call {
-    /// Refuses what the route does not read, also where it is null, and names what was meant.
+    /// Refuses a member that the route does not read, even if it is null, and names the one that was probably meant.
     func refuseUnknownMembers() throws(Problem) {
         guard !wholeBody.names.isEmpty, let known = route.bodyMembers,
             let stranger = wholeBody.names.first(where: { !known.contains($0) })
@@ -16,14 +16,14 @@ extension Call {
             .validationFailed, "\(Call.shown(stranger)): this request has no such member\(meant) \(list)")
     }
 
-    /// A name of the caller's, for a sentence that somebody may read on a terminal.
+    /// A name from the caller, shortened for a sentence that may be shown on a terminal.
     private static func shown(_ name: String) -> String {
         let letters = name.unicodeScalars.filter { $0.properties.generalCategory != .control }
         let start = String(String.UnicodeScalarView(letters.prefix(64)))
         return letters.count > 64 ? start + "…" : start
     }
 
-    /// A password that is chosen; where it is said twice, both must be the same.
+    /// A new password. If it is stated twice, both must be the same.
     func newPassword() throws(Problem) -> Secret? {
         let password = try secret("password")
         guard let again = try secret("password_confirmation") else { return password }

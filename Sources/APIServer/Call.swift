@@ -7,8 +7,8 @@ internal import RingbackAPI
 internal import Secrets
 internal import StrictJSON
 
-/// A request that has found its route, with its parameters read strictly: a name given twice, or a value of another
-/// type than the documented one, is the caller's mistake and is said so.
+/// A request that has found its route. Its parameters are read strictly: a name given twice, or a value of another type
+/// than the documented one, is reported as the caller's mistake.
 struct Call: Sendable {
     let request: ServerRequest
     let route: Route
@@ -18,7 +18,7 @@ struct Call: Sendable {
     private let query: [String: String]
     private let body: JSONObject
 
-    /// No wait is longer (seconds).
+    /// The longest wait, in seconds.
     static let longestWait = 600
 
     init(
@@ -34,7 +34,7 @@ struct Call: Sendable {
         try refuseUnknownMembers()
     }
 
-    /// The process at the other end, as the kernel names it; nil where there is none.
+    /// The pid of the process at the other end, from the kernel; nil if there is none.
     var process: Int32? { if case .local(_, let pid) = request.peer { pid } else { nil } }
 
     private static func readQuery(_ text: String?) throws(Problem) -> [String: String] {
@@ -84,7 +84,8 @@ struct Call: Sendable {
     /// The names of all query parameters, sorted.
     var queryNames: [String] { query.keys.sorted() }
 
-    /// Refuses what the route does not read: who misspells `scope` would be given a wider token than they asked for.
+    /// Refuses a parameter that the route does not read: with a misspelt `scope`, the caller would get a token with
+    /// more scopes than it asked for.
     func refuseUnknownQuery() throws(Problem) {
         guard !query.isEmpty else { return }
         let known = route.query.map(\.name).sorted()
@@ -111,7 +112,7 @@ struct Call: Sendable {
         guard !text.isEmpty, text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else {
             throw invalid(name, "it is a whole number of seconds")
         }
-        // What does not fit a number is over the bound too.
+        // A number that is too large for an `Int` is clamped too.
         return min(Int(text) ?? Int.max, Call.longestWait)
     }
 
@@ -153,7 +154,7 @@ struct Call: Sendable {
         return text
     }
 
-    /// A text that must not be seen. What is wrong with it is said without it.
+    /// A text that must not be shown. An error about it does not contain it.
     func secret(_ name: String) throws(Problem) -> Secret? {
         guard let text = try text(name) else { return nil }
         guard !text.isEmpty else { throw invalid(name, "it is empty; leave it out where none is asked for") }

@@ -3,8 +3,8 @@ internal import LocalHTTP
 internal import Records
 internal import RingbackAPI
 
-/// What is known of a connection, once for all its requests: what the policy says of its peer, and who the audit log
-/// takes it for.
+/// What is known of a connection, once for all its requests: the policy's decision on its peer, and the caller for the
+/// audit log.
 struct ConnectionFacts: Sendable {
     let decision: Policy.Decision
     let caller: AuditCaller?
@@ -29,8 +29,8 @@ extension SocketAPI {
         return decision.isAllowed ? facts : nil
     }
 
-    /// A token leaves the daemon: counted, and told to the audit log with what it is good for. On the way of every
-    /// request.
+    /// A token is issued: it is counted, and written to the audit log with its scope. Called in every request for a
+    /// token.
     func noteIssuedToken(
         _ facts: ConnectionFacts, _ issuedToken: IssuedToken, _ key: TokenKey, _ operation: RingbackAPI.Operation
     ) {
@@ -48,8 +48,8 @@ extension SocketAPI {
         records.audit.note(caller, use, at: broker.now)
     }
 
-    /// Who asked for a change; and whatever a root that is not the owner asked for, since it passes every other bound.
-    /// Tokens have lines of their own.
+    /// Writes who asked for a change to the audit log. For a root that is not the owner it writes every request, since
+    /// no other limit holds for root. Tokens have entries of their own.
     func noteRequest(_ call: Call) {
         guard let records, let caller = call.facts.caller else { return }
         switch call.route.endpoint.operation {

@@ -9,25 +9,25 @@ internal import StrictJSON
 internal import Synchronization
 
 /// What a restricted socket serves: a reduced status, the accounts that it shows, and their access tokens within its
-/// ceiling. Everything else, whatever it is, is 403 `policy_denied`: what is allowed is listed here, not what is not.
+/// ceiling. Everything else is 403 `policy_denied`: what is allowed is listed here, not what is forbidden.
 public struct ExposedAPI: Sendable {
     let api: SocketAPI
     let exposedSocket: ExposedSocket
     let policy: Policy
-    /// Whom the records have been told of.
+    /// The uids whose refused connections have been recorded.
     private let refused = Refused()
     private let allowance = Allowance()
 
-    /// - Parameter api: the whole of what is served a part of.
+    /// - Parameter api: the API of which a part is served.
     public init(_ api: SocketAPI, showing exposedSocket: ExposedSocket) {
         self.api = api
         self.exposedSocket = exposedSocket
         policy = Policy(owner: api.owner, showing: exposedSocket)
     }
 
-    /// More programs than one container runs.
+    /// More than the programs of one container need.
     private static let maxConnections = 64
-    /// A server of it. The owner of the process, root and the users who are named connect.
+    /// A server of this API. The owner of the process, root and the users who are named may connect.
     public func server() -> HTTPServer {
         var limits = ServerLimits()
         limits.maxConnections = ExposedAPI.maxConnections
@@ -39,7 +39,7 @@ public struct ExposedAPI: Sendable {
     @Sendable func accepts(_ peer: Peer) -> Bool {
         guard case .local(let uid, _) = peer else { return false }
         if policy.admits(uid: uid) { return true }
-        // Whoever set it up needs to know which uid a container's user has out here.
+        // The user who made the socket needs to know which uid a container's user has on this machine.
         if refused.isNew(uid) { api.records?.noteRefused(uid: uid, at: exposedSocket) }
         return false
     }
@@ -47,7 +47,7 @@ public struct ExposedAPI: Sendable {
     @Sendable func respond(_ request: ServerRequest) async -> ServerResponse {
         do throws(Problem) {
             try api.refuseBrowsers(request)
-            // Before anything of the request is looked at: what is not served has no mistakes of its own.
+            // Checked before anything else in the request: an endpoint that is not served has no other errors.
             guard
                 case .route(let route, let parameters) = Router.shared.match(
                     method: request.method, path: request.path),
@@ -70,8 +70,8 @@ public struct ExposedAPI: Sendable {
         let handler: @Sendable (ExposedAPI) -> @Sendable (Call) async throws(Problem) -> ServerResponse
     }
 
-    /// Everything that a restricted socket serves. Whatever is not here is refused: another parameter of `session` asks
-    /// for more than a downscoped access token.
+    /// Everything that a restricted socket serves. Everything else is refused, also another parameter of `session`,
+    /// since it would ask for more than a downscoped access token.
     static let services: [Endpoint: Service] = [
         .getStatus: Service(query: [], handler: ExposedAPI.status),
         .listAccounts: Service(query: [], handler: ExposedAPI.listAccounts),
@@ -95,7 +95,7 @@ public struct ExposedAPI: Sendable {
         Problem(.policyDenied, "This is the restricted socket “\(exposedSocket.name)”: \(what) here.")
     }
 
-    /// The policy's word on the request; and who asks, once for a connection.
+    /// The policy's decision on the request, and the caller; once for a connection.
     private func facts(
         of request: ServerRequest, _ operation: RingbackAPI.Operation, _ account: String?
     ) throws(Problem) -> ConnectionFacts {
@@ -142,7 +142,8 @@ public struct ExposedAPI: Sendable {
         return views
     }
 
-    /// False for an account that became another one under its name: the socket is about to be closed.
+    /// False if the account has another provider or client than when it was exposed. The socket is about to be closed
+    /// then.
     private func isBound(_ name: AccountName) async -> Bool {
         guard let binding = await api.broker.binding(of: name) else { return true }
         return exposedSocket.isBound(name, to: binding)
@@ -178,7 +179,7 @@ public struct ExposedAPI: Sendable {
         return ServerResponse(json: account(view, call.language))
     }
 
-    /// What is told of an account, of all that there is: not the file that it is configured in, nor a sign-in under way.
+    /// The members of an account that are shown. The file that configures it and a pending sign-in are not.
     static let told: Set<String> = [
         "name", "provider", "state", "source", "stale", "grant", "subject", "user", "aal", "next_aal", "expires_at",
         "error",
@@ -189,8 +190,8 @@ public struct ExposedAPI: Sendable {
         var object = JSONObject(members.filter { ExposedAPI.told.contains($0.name) })
         object["source"] = .string("exposed socket \(exposedSocket.name)")
         object["error"] = view.error.map { Problem(elsewhere: $0, language: language).told(by: exposedSocket).json }
-        // Who is signed in, for a program that shows it or logs in to a mail server; what else the provider tells of the
-        // person is not for a narrow token's holder.
+        // Who is signed in, for a program that shows it or logs in to a mail server. The user's other claims are not
+        // for the holder of a downscoped token.
         if let user = object["user"]?.object {
             object["user"] = .object(JSONObject(user.members.filter { ["sub", "id", "email"].contains($0.name) }))
         }
@@ -199,7 +200,7 @@ public struct ExposedAPI: Sendable {
 
     // MARK: Tokens
 
-    /// Of an issuer that only accounts which are not shown have, it is not told that they exist.
+    /// The account of an issuer. If only accounts that are not shown have the issuer, it is as unknown as any other.
     private func account(_ call: Call) async throws(Problem) -> AccountName {
         guard let issuer = call.query("issuer") else { throw call.invalid("issuer", "it is required here") }
         return try await ask(call) { () throws(BrokerError) in
@@ -228,7 +229,7 @@ public struct ExposedAPI: Sendable {
         let wanted = query
         try await refuseWider(wanted, than: name, call)
         let issuedToken = try await ask(call) { () throws(BrokerError) in try await api.broker.session(name, wanted) }
-        // Once more: the configuration may have changed on the way.
+        // Checked again, since the configuration may have changed during the request.
         try await refuseAnother(name)
         guard exposedSocket.permits(issuedToken.token) else { throw denied(whyNotServed(issuedToken.token, of: name)) }
         api.noteIssuedToken(call.facts, issuedToken, wanted.key, .token)
@@ -250,7 +251,8 @@ public struct ExposedAPI: Sendable {
         return "the provider of \(name) gave a token that is good for more than \(ceiling), so it is not served"
     }
 
-    /// Without a ceiling the session's own token is one: a service's provider might give more to whoever asks for it.
+    /// Without a ceiling the session's own token is the limit: a service's provider might give more scopes if asked for
+    /// them.
     private func refuseWider(_ query: SessionQuery, than name: AccountName, _ call: Call) async throws(Problem) {
         guard exposedSocket.ceiling == nil, let asked = query.key.scopes else { return }
         var own = query
@@ -262,7 +264,8 @@ public struct ExposedAPI: Sendable {
         guard scopes.isSuperset(of: asked) else { throw denied("a scope beyond the session's own is not served") }
     }
 
-    /// Which token: as narrow as asked for, else as narrow as the ceiling; the session's own where it is that already.
+    /// Which token: with the scopes that were asked for, else with those of the ceiling. The session's own, if it is
+    /// within the ceiling.
     private func key(of name: AccountName, _ call: Call) async throws(Problem) -> TokenKey {
         let key = try call.tokenKey()
         guard key != .own else {
@@ -283,7 +286,7 @@ public struct ExposedAPI: Sendable {
         return key
     }
 
-    /// Users who were turned away, each once.
+    /// Users who were refused, each once.
     private final class Refused: Sendable {
         private let uids = Mutex<Set<UInt32>>([])
         func isNew(_ uid: UInt32) -> Bool { uids.withLock { $0.count < 64 && $0.insert(uid).inserted } }

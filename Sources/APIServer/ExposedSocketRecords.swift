@@ -2,9 +2,9 @@ public import BrokerCore
 internal import Records
 internal import StrictJSON
 
-/// What becomes of restricted sockets, in the audit log. Tokens that they gave have lines of their own.
+/// Restricted sockets in the audit log. Tokens that they issue have entries of their own.
 extension RecordKeeper {
-    /// Takes a fact over; meant to be the exposure book's `record`.
+    /// Takes a fact over; to be used as the registry's `record`.
     @Sendable public func note(_ fact: ExposedSocketRegistry.Fact) {
         switch fact {
         case .opened(let exposedSocket): write("exposed_socket_opened", exposedSocket.name, of: exposedSocket)
@@ -15,7 +15,7 @@ extension RecordKeeper {
         }
     }
 
-    /// Somebody connected who may not.
+    /// A user connected who may not.
     func noteRefused(uid: UInt32, at exposedSocket: ExposedSocket) {
         let members: JSONObject = JSONObject([
             .init("exposed_socket", .string(exposedSocket.name)), .init("uid", .integer(Int(uid))),

@@ -8,7 +8,8 @@ internal import SupabaseAuth
 internal import Synchronization
 
 extension SocketAPI {
-    /// `GET /v1/accounts/NAME/session` of a token that is held: no lane, no JSON encoding, no hop to another thread.
+    /// `GET /v1/accounts/NAME/session` of a token that is held: without the lane, JSON encoding, or a change of the
+    /// thread.
     @Sendable func immediate(_ request: ServerRequest) -> ServerResponse? {
         guard request.method == "GET", request.query == nil, request.body.isEmpty,
             let name = SocketAPI.account(inSessionPath: request.path),
@@ -36,19 +37,20 @@ extension SocketAPI {
     }
 }
 
-/// Session answers, encoded once per token: only `expires_in` differs from one request to the next, and it comes last.
+/// Session responses, encoded once per token: only `expires_in` differs from one request to the next, and it comes
+/// last.
 final class EncodedTokens: Sendable {
     private let known = Mutex<[String: (generation: UInt64, head: [UInt8])]>([:])
 
-    /// Lets the token of an account go: what is no longer handed out must not rest here.
-    /// Nil stands for all accounts.
+    /// Removes the token of an account: one that is no longer issued must not be kept here. Nil stands for all
+    /// accounts.
     func forget(_ account: String?) {
         known.withLock { known in
             if let account { known[account] = nil } else { known = [:] }
         }
     }
 
-    /// The accounts whose tokens are here.
+    /// The accounts whose tokens are kept here.
     var accounts: Set<String> { known.withLock { Set($0.keys) } }
 
     func body(for entry: SessionSnapshot.Entry, expiresAt: Int?, remaining: Int?) -> [UInt8] {
@@ -72,7 +74,7 @@ final class EncodedTokens: Sendable {
         return body
     }
 
-    /// The line that puts an access token on the socket.
+    /// The place that writes an access token into a response.
     static func members(of issuedToken: IssuedToken, isIDToken: Bool) -> JSONObject {
         var object = JSONObject([.init("account", .string(issuedToken.account.rawValue))])
         object["subject"] = issuedToken.subject.map { .string($0) }

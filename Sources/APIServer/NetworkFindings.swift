@@ -4,9 +4,10 @@ public import HTTPMessages
 extension SocketAPI {
     /// How providers are reached, for `ringback doctor`.
     public struct Network: Sendable {
-        /// Of the configuration, for accounts that do not say otherwise.
+        /// From the configuration, for accounts without a setting of their own.
         public var proxy: HTTPProxy?
-        /// Variables that name proxies for other programs. Their values may hold passwords and are not kept.
+        /// Variables that name proxies for other programs, and that are ignored. Their values may hold passwords and
+        /// are not kept.
         public var ignoredVariables: [String]
 
         public init(proxy: HTTPProxy? = nil, ignoredVariables: [String] = []) {

@@ -4,17 +4,17 @@ internal import RingbackAPI
 internal import StrictJSON
 internal import Synchronization
 
-/// Joins the broker to its records: what it tells becomes lines of the audit log and numbers of the metrics. The one
-/// place where a fact gets its words. Quick and never blocking: the broker tells in the middle of its turns.
+/// Turns the broker's facts into entries of the audit log and into metrics. Only here a fact gets its wording. It is
+/// quick and never blocks, since the broker calls it in the middle of its turns.
 public final class RecordKeeper: Sendable {
     public let audit: AuditLog
     public let metrics: Metrics
     let telemetry: Telemetry
 
-    /// Told when an account's token must not be handed out any more; nil stands for all accounts.
+    /// Called when an account's token must no longer be issued; nil stands for all accounts.
     private let whenGone = Mutex(Hook())
 
-    /// A function in a room of its own: a lock around the bare function would wrap it once more at every look.
+    /// A function inside a struct: a `Mutex` around the bare function would wrap it once more at every access.
     private struct Hook {
         var body: (@Sendable (String?) -> Void)?
     }
@@ -25,15 +25,15 @@ public final class RecordKeeper: Sendable {
         telemetry = Telemetry(now: audit.now)
     }
 
-    /// Takes a fact over; meant to be the broker's `record`.
+    /// Takes a fact over; to be used as the broker's `record`.
     @Sendable public func note(_ fact: BrokerFact) {
         count(fact)
         telemetry.note(fact)
         forget(fact)
         switch fact {
-        // Numbers alone: what they lead to is told when it is known.
+        // Only counted. What they lead to has an entry of its own.
         case .signInChosen, .signInStarted, .refreshStarted, .refreshSucceeded: break
-        // Said to the person, by others.
+        // The user is told by other parts.
         case .signInWanted, .sessionEnding: break
         case .signInEnded(let account, let method, let outcome, let duration, let error):
             write("sign_in", account, error) { members in
@@ -164,7 +164,7 @@ public final class RecordKeeper: Sendable {
         Problem(error, language: .english).code.rawValue
     }
 
-    /// A word from outside, short enough for a line.
+    /// Text from outside, cut to what fits into an entry.
     static func bounded(_ text: String) -> String {
         text.utf8.count <= 1_000 ? text : String(text.unicodeScalars.prefix(1_000))
     }

@@ -4,10 +4,10 @@ internal import RingbackAPI
 internal import StrictJSON
 internal import SupabaseAuth
 
-/// The body of a sign-in, field by field. A field that belongs to another method is refused: taking it in silence would
-/// be a pretence.
+/// The body of a sign-in, field by field. A field that belongs to another method is refused: if it were ignored, the
+/// caller would believe that it has an effect.
 extension Call {
-    /// What only sign-ins at a Supabase project have.
+    /// The fields that only sign-ins at a Supabase project have.
     func projectSignIn() throws(Problem) -> SupabaseSignInFields {
         var fields = SupabaseSignInFields()
         fields.oauthProvider = try text("oauth_provider")
@@ -48,13 +48,13 @@ extension Call {
         "anonymous": ["data", "captcha_token", "persist"],
         "sso": ["domain", "provider_id", "captcha_token", "persist", "provider_token", "callback_port"],
         "session": ["access_token", "refresh_token", "persist"],
-        // By a route of its own.
+        // It has an endpoint of its own.
         "link": ["oauth_provider", "scopes", "params", "id_token", "nonce", "access_token"],
     ]
 
     static let allProjectFields = fieldsOfMethods.values.reduce(into: Set<String>()) { $0.formUnion($1) }
 
-    /// Refuses what does not belong to the method. `isProject` says whether the account is at a project at all.
+    /// Refuses fields that do not belong to the method. `isProject`: the account is at a Supabase project.
     func refuseStrangers(to method: String, isProject: Bool) throws(Problem) {
         let usual: Set = method == "device" ? ["scopes", "params"] : ["scopes", "params", "callback_port"]
         let allowed = isProject ? Call.fieldsOfMethods[method] ?? [] : usual
@@ -63,7 +63,7 @@ extension Call {
         }
     }
 
-    /// A field as somebody typed it.
+    /// A field that the user has typed.
     func field(_ name: String) throws(FieldError) -> String? {
         do throws(Problem) {
             return try text(name)

@@ -6,9 +6,9 @@ public import LocalHTTP
 internal import RingbackAPI
 public import StrictJSON
 
-/// The socket API: requests become calls of the broker, and what the broker says becomes JSON.
+/// The socket API: requests become calls of the broker, and its results become JSON.
 public struct SocketAPI: Sendable {
-    /// Tells a person what came of a callback of the account, with a sentence for them where there is one; true if
+    /// Tells the user the result of a callback of the account, with a sentence for them where there is one. True if
     /// they see it.
     public typealias CallbackTeller =
         @Sendable (CallbackVerdict, _ account: AccountName?, _ message: String?) async -> Bool
@@ -18,9 +18,9 @@ public struct SocketAPI: Sendable {
         public var version: String
         /// Milliseconds since boot, as ``BrokerClock/boot`` tells them.
         let boot: @Sendable () -> Int
-        /// When this value was made: with the daemon.
+        /// When the daemon was started, in milliseconds since boot.
         let startedAtBoot: Int
-        /// Where its files are, for people who look for them.
+        /// Where its files are, for the user.
         public var places: [Place]?
         /// Unix seconds: when the configuration that is in force was read.
         public var configurationReadAt: @Sendable () -> Int? = { nil }
@@ -28,12 +28,12 @@ public struct SocketAPI: Sendable {
         public var network: @Sendable () -> Network = { Network() }
         /// Re-reads the configuration.
         public var reload: @Sendable () async -> Reloaded
-        /// Reads a file of certificates that an account to come is to believe, as the configuration would.
+        /// Reads a file of certificates for an account that is about to be added, by the configuration's own rules.
         public var certificates: @Sendable (_ path: String) throws(UntrustedFile) -> ServerTrust
-        /// The restricted sockets, and where they are. Without them there are none.
+        /// The restricted sockets, and where they are. If this is nil there are none.
         public var exposedSockets: ExposedSocketRegistry?
         public var exposedAt: @Sendable (ExposedSocket) -> ExposedPlace? = { _ in nil }
-        /// Tells the person on their desktop what came of a callback; true if a notice says it.
+        /// Tells the user on their desktop the result of a callback. True if a notice shows it.
         public var tellOfCallback: CallbackTeller = { _, _, _ in false }
 
         public init(
@@ -49,11 +49,11 @@ public struct SocketAPI: Sendable {
         }
     }
 
-    /// What became of reading the configuration again.
+    /// The result of reading the configuration again.
     public struct Reloaded: Sendable {
-        /// The mistakes as problem members (`file`, `line`, `key`, `message`); with any, nothing was changed.
+        /// The mistakes as problem members (`file`, `line`, `key`, `message`). If there are any, nothing was changed.
         public var errors: [JSON]
-        /// The tables whose changes take effect with the daemon's next start alone.
+        /// The tables whose changes take effect only at the daemon's next start.
         public var restartNeeded: [String]
 
         public init(errors: [JSON] = [], restartNeeded: [String] = []) {
@@ -66,14 +66,15 @@ public struct SocketAPI: Sendable {
     let policy: Policy
     let daemon: Daemon
     let records: RecordKeeper?
-    /// Without one, every URL from outside is taken for a callback.
+    /// If this is nil, every URL from outside is treated as a callback.
     let deepLinks: DeepLinkRegistry?
-    /// The daemon's own user: with root, all who connect.
+    /// The daemon's own user. Only this user and root may connect.
     let owner: UInt32
     let encoded = EncodedTokens()
     let diagnosticLinks: DiagnosticLinks
 
-    /// - Parameter records: the same that the broker tells its facts to. Without them there is no audit and no metrics.
+    /// - Parameter records: the same that get the broker's facts. Without them there is no audit log and there are no
+    ///   metrics.
     public init(
         broker: Broker, policy: Policy, daemon: Daemon, records: RecordKeeper? = nil, owner: UInt32? = nil,
         deepLinks: DeepLinkRegistry? = nil
@@ -85,7 +86,7 @@ public struct SocketAPI: Sendable {
         diagnosticLinks = DiagnosticLinks(uptime: { [boot = daemon.boot] in boot() / 1_000 })
         self.records = records
         self.deepLinks = deepLinks
-        // A route that is missing ends the daemon at its start, not with a request.
+        // A missing route ends the daemon at its start, not at a request.
         _ = Router.shared
         records?.whenGone { [encoded] in encoded.forget($0) }
     }
@@ -104,7 +105,7 @@ public struct SocketAPI: Sendable {
             refusal: SocketAPI.refusal, immediate: immediate, handler: respond)
     }
 
-    /// What broke HTTP or a limit before it became a request.
+    /// The response to what violates HTTP or a limit, and so never becomes a request.
     @Sendable static func refusal(_ status: Int) -> ServerResponse {
         var problem =
             switch status {
@@ -142,7 +143,7 @@ public struct SocketAPI: Sendable {
         }
     }
 
-    /// A web page that reaches the socket through some proxy is not a local program.
+    /// Refuses web pages: one that reaches the socket through some proxy is not a local program.
     func refuseBrowsers(_ request: ServerRequest) throws(Problem) {
         for field in request.fields.lines where SocketAPI.isFromBrowser(field.name) {
             throw Problem(.policyDenied, "Requests of web pages are not served (field \(field.name)).")
@@ -167,10 +168,10 @@ public struct SocketAPI: Sendable {
         return facts
     }
 
-    /// Seconds since the start, by no clock that a user sets.
+    /// Seconds since the start, whatever happened to the wall clock.
     var uptime: Int { max(daemon.boot() - daemon.startedAtBoot, 0) / 1_000 }
 
-    /// What a person should know unasked of restricted sockets that are not there.
+    /// The closed restricted sockets of which `status` and `doctor` warn the user.
     func exposureTroubles() async -> [ClosedSocket] {
         await daemon.exposedSockets?.missing.filter(\.isTrouble) ?? []
     }

@@ -4,11 +4,11 @@ internal import LocalHTTP
 internal import StrictJSON
 internal import Synchronization
 
-/// An app's own funnel: what people do on their way in, as short lines without anybody's name. Nothing is kept or sent
-/// anywhere; who listens gets them.
+/// How users sign in to an app, as short lines without anybody's name. Nothing is stored or sent anywhere; only
+/// listeners get the lines.
 final class Telemetry: Sendable {
     private struct State {
-        /// How the last sign-in of an account was begun.
+        /// The method of each account's last sign-in.
         var ways: [String: String] = [:]
         var listeners: [ObjectIdentifier: TelemetryFeed] = [:]
     }
@@ -63,7 +63,7 @@ final class Telemetry: Sendable {
             line["error_type"] = "session_expired"
             return [line]
         case .identityLinked(let account, let provider, let sight):
-            // What was linked before the person came here is no step on their way.
+            // What was linked before the user first signed in here is no step of a sign-in.
             if case .former = sight { return [] }
             return [line("account_linked", account, provider)]
         default: return []
@@ -80,7 +80,7 @@ final class Telemetry: Sendable {
     }
 }
 
-/// One listener's lines. Who does not read loses the oldest of them.
+/// One listener's lines. If it does not read, the oldest are dropped.
 final class TelemetryFeed: Sendable {
     private struct State {
         var lines: [JSONObject] = []
@@ -92,7 +92,7 @@ final class TelemetryFeed: Sendable {
     private let onStop: @Sendable (ObjectIdentifier) -> Void
 
     private static let capacity = 1_024
-    /// A comment this often keeps the connection known to be alive.
+    /// How often a comment is sent, so that a broken connection is noticed.
     private static let heartbeat: Duration = .seconds(15)
 
     init(account: String?, onStop: @escaping @Sendable (ObjectIdentifier) -> Void) {

@@ -2,7 +2,8 @@ internal import BrokerCore
 internal import RingbackAPI
 
 extension Call {
-    /// Which of the session's tokens the query asks for. An empty narrowing would be none, and is refused.
+    /// Which of the session's tokens the query asks for. An empty parameter would not downscope anything, and is
+    /// refused.
     func tokenKey() throws(Problem) -> TokenKey {
         let scopes = query("scope").map { $0.split(separator: " ").map(String.init) }
         for (name, isEmpty) in [

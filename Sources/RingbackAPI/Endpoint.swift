@@ -1,4 +1,4 @@
-/// What an endpoint does, for policy. The raw values are the words of the wire.
+/// What an endpoint does, for the policy. The raw values are used on the wire.
 public enum Operation: String, Sendable, CaseIterable {
     case readState = "read_state"
     case token
@@ -81,7 +81,7 @@ public enum Endpoint: String, Sendable, CaseIterable {
     public var method: Method { facts.0 }
     /// Segments in braces are parameters, one segment each.
     public var path: String { facts.1 }
-    /// What policy decides about.
+    /// The operation that the policy decides about.
     public var operation: Operation { facts.2 }
 
     /// By path, then method.

@@ -1,4 +1,4 @@
-/// What went wrong, as the wire says it. Open: a newer daemon may send codes unknown here.
+/// What went wrong, as it is sent on the wire. Open: a newer daemon may send codes that are unknown here.
 public struct ErrorCode: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
@@ -37,14 +37,14 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable, ExpressibleByStri
     public static let shuttingDown: ErrorCode = "shutting_down"
     public static let timeout: ErrorCode = "timeout"
 
-    /// A row of the table: what the code means to HTTP and to a person.
+    /// A row of the table: the HTTP status and title of a code, and what the caller can do.
     public struct Meaning: Sendable {
         public let status: Int
         public let title: String
         public let recovery: Recovery
     }
 
-    /// Every code this version sends, with its meaning. The OpenAPI document is held against this table by a test.
+    /// Every code that this version sends, with its meaning. A test compares the OpenAPI document with this table.
     public static let table: [ErrorCode: Meaning] = [
         .invalidRequest: .init(status: 400, title: "The request is not valid", recovery: .none),
         .invalidCallback: .init(status: 400, title: "This is not a callback of a pending sign-in", recovery: .signIn),
@@ -73,7 +73,7 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable, ExpressibleByStri
         .flowCancelled: .init(status: 410, title: "The sign-in was cancelled", recovery: .signIn),
         .providerError: .init(status: 422, title: "The provider refused", recovery: .none),
         .passwordResetFailed: .init(status: 422, title: "The password was not changed", recovery: .none),
-        // Not the program's to mend: the person unlocks, and the same call succeeds.
+        // The program cannot fix this: the user unlocks the vault, and the same call succeeds.
         .vaultLocked: .init(status: 423, title: "The vault is locked", recovery: .retry),
         .rateLimited: .init(status: 429, title: "Too early: wait before the next attempt", recovery: .retry),
         .internalError: .init(status: 500, title: "Ringback made a mistake", recovery: .retry),

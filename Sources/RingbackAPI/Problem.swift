@@ -7,9 +7,9 @@ public struct Problem: Error, Sendable, Equatable {
     public var title: String
     /// What failed, which account, and the next step.
     public var detail: String?
-    /// The raw word: a newer daemon may send one unknown here.
+    /// The raw value: a newer daemon may send one that is unknown here.
     public var recovery: String
-    /// A sentence for the person, where there is something to show.
+    /// A sentence for the user, where there is something to show.
     public var userMessage: String?
     /// Seconds.
     public var retryAfter: Int?
@@ -32,7 +32,7 @@ public struct Problem: Error, Sendable, Equatable {
         self.extensions = extensions
     }
 
-    /// Reads a document leniently: only an object is required. `status` stands in for a missing code.
+    /// Reads a document leniently: only an object is required. A missing code is derived from `status`.
     public init(reading document: JSON, status: Int) {
         let object = document.object ?? JSONObject()
         self.code = ErrorCode(rawValue: object["code"]?.string ?? "http_\(status)")

@@ -6,7 +6,7 @@ public struct AuthEvent: RawRepresentable, Hashable, Sendable, ExpressibleByStri
     public init(rawValue: String) { self.rawValue = rawValue }
     public init(stringLiteral value: String) { rawValue = value }
 
-    /// How things stand: the first event, and the first again whenever the connection to the daemon was renewed.
+    /// The account's present state: the first event, and again the first after each reconnection to the daemon.
     public static let initialSession: AuthEvent = "initial_session"
     public static let signedIn: AuthEvent = "signed_in"
     public static let tokenRefreshed: AuthEvent = "token_refreshed"
@@ -25,7 +25,7 @@ public struct AuthStateChanges: AsyncSequence, Sendable {
     public typealias Element = (event: AuthEvent, session: Session?)
     public typealias Failure = RingbackError
 
-    /// A consumer this far behind loses the oldest events: the newest session is what counts.
+    /// If a consumer is this many events behind, the oldest are dropped: the newest session is what counts.
     private static let backlog = 64
 
     let account: String
@@ -39,14 +39,14 @@ public struct AuthStateChanges: AsyncSequence, Sendable {
 }
 
 extension BrokerClient {
-    /// What happens to the account from now on, starting with `initial_session`: how it stands.
+    /// What happens to the account from now on, starting with `initial_session`: its present state.
     ///
-    /// The session beside an event is nil when there is no token to hand out: the account is signed out, or its
-    /// token has expired while the provider is away (then ``Account/isStale`` is true and the person is still signed
-    /// in). When the daemon restarts, the sequence reconnects, takes up after the last event it saw, and gives
+    /// The session beside an event is nil when no token can be issued: the account is signed out, or its token has
+    /// expired while the provider cannot be reached (then ``Account/isStale`` is true and the user is still signed in).
+    /// When the daemon restarts, the sequence reconnects, continues after the last event it saw, and gives
     /// `initial_session` again. It ends when its consumer stops.
     ///
-    /// It throws what waiting cannot mend: `account_not_found`, `policy_denied`, `foreign_server`.
+    /// It throws only errors that waiting does not change: `account_not_found`, `policy_denied`, `foreign_server`.
     public func authStateChanges(_ account: String) -> AuthStateChanges {
         AuthStateChanges(account: account, application: application, socket: socket)
     }

@@ -1,8 +1,8 @@
 package import RingbackAPI
 package import StrictJSON
 
-/// The socket API as blocking calls: a connection per call, a bound on every wait. The command line uses it as it
-/// stands; ``BrokerClient`` runs it off the tasks' threads.
+/// The socket API as blocking calls: a connection for each call, a time limit for every wait. The command line uses it
+/// directly; ``BrokerClient`` runs it outside the threads that tasks share.
 package struct BrokerCalls: Sendable {
     package var socket: String
     package var application: String
@@ -17,12 +17,12 @@ package struct BrokerCalls: Sendable {
         language = BrokerCalls.language(SocketPlace.variable)
     }
 
-    /// One call; gives the answer's JSON of any 2xx status.
+    /// Makes one call. Returns the response's JSON for any 2xx status.
     ///
     /// - Parameter values: in place of the parameters of the endpoint's path, in order.
-    /// - Parameter timeout: the bound on the whole call.
+    /// - Parameter timeout: the limit for the whole call.
     /// - Parameter onTick: called once the request is sent, then about once a second while it waits.
-    /// - Throws: what the daemon says, as `kind` = its `code`; or `no_daemon`, `foreign_server`, `bad_answer`,
+    /// - Throws: the daemon's error, with its `code` as `kind`; or `no_daemon`, `foreign_server`, `bad_answer`,
     ///   `timed_out`, `cancelled`, `system_error`.
     package func call(
         _ endpoint: Endpoint, _ values: [String] = [], query: [(String, String?)] = [], body: JSON? = nil,
@@ -36,13 +36,13 @@ package struct BrokerCalls: Sendable {
         let exchange = HTTPExchange(connection)
         var fields = self.fields
         if body != nil { fields.append(("Content-Type", "application/json")) }
-        // A POST without a body states its length too, or servers differ in what they expect next.
+        // A POST without a body states its length too, since servers differ in what they expect otherwise.
         try exchange.send(method, target, fields: fields, body: body?.serialized() ?? (method == "POST" ? [] : nil))
         onTick?()
         return try BrokerCalls.readJSON(exchange)
     }
 
-    /// One call whose answer is text.
+    /// Makes one call whose response is text.
     package func text(_ endpoint: Endpoint, timeout: Duration = .seconds(30)) throws(RingbackError) -> String {
         let target = try RequestTarget.of(endpoint)
         let connection = try SocketConnection(
@@ -59,8 +59,8 @@ package struct BrokerCalls: Sendable {
         return String(decoding: try exchange.readBody(), as: UTF8.self)
     }
 
-    /// Opens the stream of events; its waits end when nothing came for `silence` (the daemon sends a comment every
-    /// 15 s).
+    /// Opens the stream of events. A wait for an event fails with `timed_out` if nothing came for `silence` (the daemon
+    /// sends a comment every 15 s).
     package func openEvents(
         account: String?, lastEventID: String? = nil, isTelemetry: Bool = false, silence: Duration = .seconds(45)
     ) throws(RingbackError) -> EventReader {
@@ -69,7 +69,7 @@ package struct BrokerCalls: Sendable {
         return try openStream(target, lastEventID: lastEventID, silence: silence)
     }
 
-    /// Opens the stream of a scheme's links, in the place of whoever listens for them now.
+    /// Opens the stream of a scheme's links. It replaces the program that listens for them now.
     package func openDeepLinks(scheme: String, silence: Duration = .seconds(45)) throws(RingbackError) -> EventReader {
         try openStream(
             RequestTarget.of(.streamDeepLinks, query: [("scheme", scheme)]), lastEventID: nil, silence: silence)

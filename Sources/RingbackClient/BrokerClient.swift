@@ -3,24 +3,24 @@ import StrictJSON
 
 /// Ringback for apps: sessions, sign-ins and their events, over the daemon's Unix socket.
 ///
-/// Every call has a bound, runs off the tasks' shared threads, and ends with `cancelled` when its task is cancelled.
-/// A value holds no connection: keep one, or make one where it is needed.
+/// Every call has a time limit, runs outside the threads that tasks share, and ends with `cancelled` when its task is
+/// cancelled. A value holds no connection: keep one, or make one where it is needed.
 public struct BrokerClient: Sendable {
     /// What a call does for an account that is not signed in.
     public enum SignIn: Sendable {
         /// It fails with `sign_in_required`.
         case never
-        /// It starts or joins a browser flow, opens the person's browser and waits for the end.
+        /// It starts or joins a browser flow, opens the user's browser and waits for the end.
         case browser
         /// As ``browser``, but the app shows the URL itself.
         case handler(@Sendable (Flow) async -> Void)
     }
 
-    /// Whose sessions a sign-out ends at the provider.
+    /// Which of the user's sessions a sign-out ends at the provider.
     public enum SignOutScope: String, Sendable {
         /// This session.
         case local
-        /// Every session of the person's.
+        /// Every session of the user.
         case global
         /// Every session but this one.
         case others
@@ -29,7 +29,7 @@ public struct BrokerClient: Sendable {
     let application: String
     let socket: String?
 
-    /// - Parameter application: the app's name, shown to the person; it proves nothing.
+    /// - Parameter application: the app's name, as it is shown to the user. It is not checked.
     /// - Parameter socket: the daemon's socket; by default `RINGBACK_SOCK`, or the place in `XDG_RUNTIME_DIR`.
     public init(application: String, socket: String? = nil) {
         self.application = application
@@ -39,11 +39,12 @@ public struct BrokerClient: Sendable {
     /// The account's session, refreshed first if need be.
     ///
     /// - Parameters:
-    ///   - minValid: seconds of life the token must have left (60 unless stated). A caller that names none also takes
-    ///     a shorter-lived token while the provider is away.
+    ///   - minValid: seconds that the token must still be valid (60 unless stated). A caller that names none also gets
+    ///     a token that expires sooner, while the provider cannot be reached.
     ///   - timeout: seconds to wait at most (30 unless stated).
-    ///   - scope: asks for a token narrowed so; space-separated. Likewise `audience` and `resource` (RFC 8707).
-    ///   - subject: fails with `state_conflict` if the session is somebody else's.
+    ///   - scope: asks for a token downscoped to these scopes; space-separated. Likewise `audience` and `resource` (RFC
+    ///     8707).
+    ///   - subject: fails with `state_conflict` if the session has another subject.
     ///   - signIn: what to do without a session. A sign-in's wait ends with the flow, not with `timeout`.
     /// - Throws: `sign_in_required`, `session_expired`, `account_not_found`, `provider_unreachable`, `rate_limited`,
     ///   `timeout`, `no_daemon` and others: see ``RingbackError``.
@@ -67,7 +68,7 @@ public struct BrokerClient: Sendable {
             case .never: throw error
             case .browser:
                 try await signInAndWait(account) { flow in
-                    // The flow is visible to the person's other tools too: it can be finished without this browser.
+                    // The user's other tools see the flow too: it can be finished without this browser.
                     if let url = flow.openURL ?? flow.authorizationURL { _ = Browser.open(url) }
                 }
             case .handler(let show): try await signInAndWait(account, show)
@@ -79,7 +80,7 @@ public struct BrokerClient: Sendable {
     /// Starts a browser sign-in, or joins the pending one. Open ``Flow/openURL``, then ``wait(for:)``.
     ///
     /// - Parameter timeout: the flow's seconds, if not the configured ones.
-    /// - Parameter switchSubject: allow another person than the one whose session is held.
+    /// - Parameter switchSubject: allow another user than the one whose session is held.
     /// - Parameter replace: cancel a different sign-in of the account that is pending, in place of `state_conflict`.
     public func signIn(
         _ account: String, timeout: Int? = nil, switchSubject: Bool = false, replace: Bool = false
@@ -97,12 +98,12 @@ public struct BrokerClient: Sendable {
         }
     }
 
-    /// The sign-ins that the daemon remembers, oldest first: pending ones, and those that ended in the last 10 minutes.
+    /// The sign-ins that the daemon keeps, oldest first: pending ones, and those that ended in the last 10 minutes.
     public func flows() async throws(RingbackError) -> [Flow] {
         try await run { calls throws(RingbackError) in try calls.flows() }
     }
 
-    /// Waits until the sign-in is over. Cancelling the task withdraws this sign-in's interest in the flow.
+    /// Waits until the sign-in has ended. Cancelling the task means that this caller no longer waits for the flow.
     ///
     /// - Throws: `access_denied`, `flow_expired`, `cancelled`, or why else there is no session.
     @discardableResult
@@ -110,7 +111,7 @@ public struct BrokerClient: Sendable {
         try await run { calls throws(RingbackError) in try calls.finish(flow) }
     }
 
-    /// Withdraws this sign-in's interest; the last one to do so cancels the flow.
+    /// This caller no longer waits for the sign-in. If no other caller waits, the flow is cancelled.
     public func withdraw(_ flow: Flow) async throws(RingbackError) {
         try await run { calls throws(RingbackError) in try calls.withdraw(flow: flow.id) }
     }
@@ -124,7 +125,7 @@ public struct BrokerClient: Sendable {
         }
     }
 
-    /// Renews the account's tokens: joins a refresh in flight, and takes the result of one that has just ended.
+    /// Refreshes the account's tokens. Joins a running refresh, and takes the result of one that has just ended.
     ///
     /// - Parameter force: do not take that result.
     @discardableResult
@@ -153,7 +154,7 @@ public struct BrokerClient: Sendable {
         try await run { calls throws(RingbackError) in try Account(reading: try calls.account(name)) }
     }
 
-    /// What the daemon says of itself.
+    /// The daemon's state.
     public func status() async throws(RingbackError) -> DaemonStatus {
         try await run { calls throws(RingbackError) in try DaemonStatus(reading: try calls.call(.getStatus)) }
     }

@@ -1,7 +1,7 @@
 import Glibc
 
-/// Opens a sign-in page in the person's browser. The URL comes from a provider, so it may be hostile: it must be one
-/// that a browser only shows (https, or http on loopback), and no shell ever sees it.
+/// Opens a sign-in page in the user's browser. The URL comes from a provider, so it may be hostile: it must be one that
+/// a browser only shows (https, or http on loopback), and it is never passed to a shell.
 public enum Browser {
     /// Opens the URL by the programs named in `BROWSER`, or by `xdg-open`. Does not wait for the page.
     ///
@@ -11,7 +11,7 @@ public enum Browser {
         return Subprocess.forget(pid)
     }
 
-    /// As ``open(_:)``; the opener's pid, for a caller that stays to hear how it ended.
+    /// As ``open(_:)``. Returns the opener's pid, for a caller that waits for its exit status.
     package static func start(_ url: String) -> Int32? {
         guard LoopbackURL.isSafeToOpen(url) else { return nil }
         // A loop, not a lazy map: reading `first` of a lazy collection calls its closure twice.

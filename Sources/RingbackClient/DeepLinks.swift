@@ -1,13 +1,13 @@
 internal import RingbackAPI
 package import StrictJSON
 
-/// A link of the app's URL scheme that the person followed, and that ended no sign-in.
+/// A link of the app's URL scheme that the user followed, and that ended no sign-in.
 public struct DeepLink: Sendable, Hashable, Identifiable {
     /// For ``BrokerClient/acknowledge(_:)``. Grows with each link.
     public let id: String
-    /// In small letters, without the colon.
+    /// In lower case, without the colon.
     public let scheme: String
-    /// As it came. Anybody may have written it, a web page included: believe nothing that it says.
+    /// The link as it came. Anybody may have written it, a web page for example: do not trust anything in it.
     public let url: String
     /// When it came.
     public let at: WallInstant
@@ -29,7 +29,7 @@ public struct DeepLinks: AsyncSequence, Sendable {
     public typealias Element = DeepLink
     public typealias Failure = RingbackError
 
-    /// More than the daemon keeps for one who does not acknowledge.
+    /// More than the daemon keeps for a listener that acknowledges nothing.
     private static let backlog = 64
 
     let scheme: String
@@ -43,26 +43,26 @@ public struct DeepLinks: AsyncSequence, Sendable {
 }
 
 extension BrokerClient {
-    /// The links of the app's scheme from now on, those first that nobody has acknowledged.
+    /// The links of the app's scheme from now on; before them, those that nobody has acknowledged.
     ///
-    /// Whoever listens last gets the links: the sequence ends when another program begins to listen for the scheme, or
-    /// its consumer stops. When the daemon restarts, it connects again. A link is given once, and given to the next
-    /// listener until it is acknowledged, a minute at most: acknowledge it when the app has taken it over.
+    /// The program that listened last gets the links: the sequence ends when another program begins to listen for the
+    /// scheme, or its consumer stops. When the daemon restarts, it connects again. A link is given once to each
+    /// listener until it is acknowledged, for a minute at most: acknowledge it when the app has taken it over.
     ///
-    /// It throws what waiting cannot mend: `not_found` (the scheme is not configured), `policy_denied`,
+    /// It throws only errors that waiting does not change: `not_found` (the scheme is not configured), `policy_denied`,
     /// `foreign_server`.
     public func deepLinks(_ scheme: String) -> DeepLinks {
         DeepLinks(scheme: scheme, application: application, socket: socket)
     }
 
-    /// The app has taken the link: no other listener gets it. No error for a link that is not kept any more.
+    /// The app has taken the link over: no other listener gets it. A link that is no longer kept is no error.
     public func acknowledge(_ link: DeepLink) async throws(RingbackError) {
         try await run { calls throws(RingbackError) in try calls.acknowledge(link) }
     }
 }
 
 extension BrokerCalls {
-    /// Tells the daemon that a link was taken; one that it does not keep any more is no error.
+    /// Acknowledges a link. A link that the daemon no longer keeps is no error.
     package func acknowledge(_ link: DeepLink) throws(RingbackError) {
         do throws(RingbackError) {
             _ = try call(.acknowledgeDeepLink, [link.id])

@@ -1,13 +1,13 @@
 package import StrictJSON
 import Synchronization
 
-/// Waits for a flow's end on a thread of its own, so that its caller can wait for a person at the same time.
+/// Waits for a flow's end on a thread of its own, so that its caller can wait for the user's input at the same time.
 package final class FlowWatch: Sendable {
     private let cancellation: Interruption
     private let ending: Interruption
     private let result = Mutex<Result<(Flow, JSON), RingbackError>?>(nil)
 
-    /// - Parameter end: the caller's own bound, see ``BrokerCalls/wait(forFlow:until:onTick:)``.
+    /// - Parameter end: the caller's own deadline, see ``BrokerCalls/wait(forFlow:until:onTick:)``.
     /// - Throws: `system_error` if there is no thread or descriptor left.
     package init(
         _ calls: BrokerCalls, flow id: String, until end: ContinuousClock.Instant? = nil
@@ -24,10 +24,10 @@ package final class FlowWatch: Sendable {
         guard failure == 0 else { throw .system("pthread_create", failure) }
     }
 
-    /// Readable once ``outcome`` has something.
+    /// Readable once ``outcome`` has a value.
     package var descriptor: Int32 { ending.descriptor }
 
-    /// The flow once the wait is over; nil before. Throws why it could not be waited for.
+    /// The flow once the wait has ended; nil before. Throws the error that ended the wait.
     package var outcome: (Flow, JSON)? {
         get throws(RingbackError) { try result.withLock { $0 }?.get() }
     }

@@ -1,6 +1,6 @@
 package import StrictJSON
 
-/// The person behind a session, as far as the provider tells.
+/// The user of a session, as far as the provider tells.
 public struct User: Sendable, Equatable {
     /// The address the provider knows; verified or not.
     public var email: String?
@@ -21,12 +21,12 @@ public struct User: Sendable, Equatable {
     }
 }
 
-/// What an account's sign-in yields: a short-lived access token and whose it is.
+/// What an account's sign-in yields: a short-lived access token and its subject.
 ///
 /// Its descriptions and reflection leave the token out.
 public struct Session: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
     public var account: String
-    /// The person, as the provider names them.
+    /// The user's identifier at the provider.
     public var subject: String
     public var accessToken: String
     /// As the provider wrote it, mostly `Bearer`.
@@ -37,11 +37,11 @@ public struct Session: Sendable, Equatable, CustomStringConvertible, CustomRefle
     public var scope: String
     public var issuer: String
     public var user: User?
-    /// How surely the person was recognised, at a Supabase project: `aal1`, or `aal2` with a second factor.
+    /// The assurance level of the session, at a Supabase project: `aal1`, or `aal2` with a second factor.
     public var assurance: String?
-    /// What the person's factors ask for: where it differs from ``assurance``, the sign-in is not complete.
+    /// The level that the user's factors ask for. If it differs from ``assurance``, the sign-in is not complete.
     public var nextAssurance: String?
-    /// When the session itself ends and a new sign-in is needed: beside ``AuthEvent/sessionEnding`` alone, nil
+    /// When the session itself ends and a new sign-in is needed: only beside ``AuthEvent/sessionEnding``, nil
     /// everywhere else.
     public var endsAt: WallInstant?
 
@@ -70,7 +70,7 @@ public struct Session: Sendable, Equatable, CustomStringConvertible, CustomRefle
 
 /// A configured account and its state.
 public struct Account: Sendable, Equatable {
-    /// Where an account is in its life. Open, since the daemon may be newer than the app.
+    /// The state of an account. Open, since the daemon may be newer than the app.
     public struct State: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
@@ -81,7 +81,7 @@ public struct Account: Sendable, Equatable {
         /// A sign-in is pending, and there is no session yet.
         public static let authenticating: State = "authenticating"
         public static let authenticated: State = "authenticated"
-        /// The session is being renewed; its token is still served while valid.
+        /// The session is being refreshed; its token is still served while it is valid.
         public static let refreshing: State = "refreshing"
 
         /// True if the account holds a session.
@@ -92,7 +92,7 @@ public struct Account: Sendable, Equatable {
     /// A preset's name, `supabase`, `oidc` or `oauth2`.
     public var provider: String
     public var state: State
-    /// True if the access token has expired while the provider is away.
+    /// True if the access token has expired while the provider cannot be reached.
     public var isStale: Bool
     public var subject: String?
     public var user: User?
@@ -102,8 +102,8 @@ public struct Account: Sendable, Equatable {
     public var nextAssurance: String?
     /// When the access token expires.
     public var expiresAt: WallInstant?
-    /// What went wrong last. It goes when the next sign-in, sign-out or refresh starts, when a change of the user
-    /// succeeds, and with a reload of the configuration.
+    /// The last error. Cleared when the next sign-in, sign-out or refresh starts, when a change of the user succeeds,
+    /// and by a reload of the configuration.
     public var error: RingbackError?
 
     package init(reading json: JSON) throws(RingbackError) {
@@ -123,7 +123,7 @@ public struct Account: Sendable, Equatable {
 
 /// A pending or ended sign-in.
 public struct Flow: Sendable, Equatable {
-    /// How far a sign-in is. Open, since the daemon may be newer than the app.
+    /// The state of a sign-in. Open, since the daemon may be newer than the app.
     public struct Status: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
@@ -142,55 +142,56 @@ public struct Flow: Sendable, Equatable {
     public var status: Status
     /// `callback`, `code`, `email_confirmation`, `device` or `passkey`.
     public var waitingFor: String?
-    /// The sign-in page's address for a person to be shown. A program that opens a page opens ``openURL``.
+    /// The sign-in page's address, to be shown to the user. A program that opens a page opens ``openURL``.
     public var authorizationURL: String?
-    /// What to open in a browser, once: it leads to the sign-in page by a request that stands in no argument list. Made
-    /// for this call; nil in what only looks at a flow, and where none could be made: then ``authorizationURL`` is opened.
+    /// What to open in a browser, once. It redirects to the sign-in page, whose address is then in no argument list.
+    /// Made for this call; nil when a flow is only looked at, and if none could be made: then open
+    /// ``authorizationURL``.
     public var openURL: String?
-    /// What became of the addresses that programs were to open, oldest first. If a few seconds after opening yours is
-    /// still `unused`, or is `foreign`, no browser of the person's has it: show them ``authorizationURL``.
+    /// What happened to the addresses that programs were to open, oldest first. If a few seconds after opening it yours
+    /// is still `unused`, or is `foreign`, the user's browser has not fetched it: show ``authorizationURL``.
     public var openAddresses: [OpenAddress]
-    /// What an app's authenticator is to answer, as JSON text: what `PublicKeyCredential.parseRequestOptionsFromJSON()`
-    /// and its like take. ``BrokerClient/verify(_:credential:)`` takes the answer.
+    /// The options for an app's authenticator, as JSON text, for `PublicKeyCredential.parseRequestOptionsFromJSON()`
+    /// and similar functions. ``BrokerClient/verify(_:credential:)`` takes the authenticator's response.
     public var passkeyOptions: String?
     /// What to enter on another device, and where.
     public var userCode: String?
     public var verificationURI: String?
     /// The address with the code in it, such as for a QR code.
     public var verificationURIComplete: String?
-    /// When the sign-in is given up.
+    /// When the flow expires.
     public var expiresAt: WallInstant?
     /// When a message can be sent again; nil where none was sent.
     public var resendAfter: WallInstant?
-    /// Where codes may come from, where there is more than one message: addresses, and numbers with their plus sign.
+    /// The addresses and numbers (with their plus sign) whose codes are awaited, if there is more than one message.
     public var awaiting: [String]
-    /// What to tell the person while the flow is pending, such as to look into the mail; nil mostly.
+    /// What to tell the user while the flow is pending, such as to look into the mail; nil mostly.
     public var userMessage: String?
     public var error: RingbackError?
     package var redirectURI: String?
 
-    /// An address that a program was to open.
+    /// An address that a program was asked to open.
     public struct OpenAddress: Sendable, Equatable {
-        /// What became of it. Open, since the daemon may be newer than the app.
+        /// What happened to it. Open, since the daemon may be newer than the app.
         public struct Status: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
             public let rawValue: String
             public init(rawValue: String) { self.rawValue = rawValue }
             public init(stringLiteral value: String) { rawValue = value }
 
             public static let unused: Status = "unused"
-            /// A browser of the person's was sent on to the sign-in page.
+            /// A browser of the user was redirected to the sign-in page.
             public static let fetched: Status = "fetched"
-            /// Another user asked for it and was sent nowhere: a browser in a container, or a stranger.
+            /// Another user requested it and was not redirected: a browser in a container, or an attacker.
             public static let foreign: Status = "foreign"
         }
 
         public var url: String
         public var status: Status
-        /// Of the other user, where the system knows.
+        /// Of the other user, if the system tells it.
         public var uid: Int?
     }
 
-    /// Nil if the JSON is no flow: a sign-in may be done at once and be answered with the account.
+    /// Nil if the JSON is not a flow: a sign-in may be done at once, and then the response is the account.
     package init?(reading json: JSON) {
         guard let id = json["id"]?.string, let status = json["status"]?.string else { return nil }
         self.id = id
@@ -216,7 +217,7 @@ public struct Flow: Sendable, Equatable {
         redirectURI = json["redirect_uri"]?.string
     }
 
-    /// Why the flow is over; nil while it is pending and once it is completed.
+    /// Why the flow has ended; nil while it is pending, and if it was completed.
     package var failure: RingbackError? {
         switch status {
         case .pending, .completed: nil
@@ -229,18 +230,18 @@ public struct Flow: Sendable, Equatable {
     }
 }
 
-/// What the daemon says of itself.
+/// The daemon's state.
 public struct DaemonStatus: Sendable, Equatable {
     public var version: String
-    /// Nil behind a restricted socket, which may be of another machine.
+    /// Nil behind a restricted socket, whose daemon may be on another machine.
     public var pid: Int?
     /// Seconds.
     public var uptime: Int
-    /// True while no session is served: the vault has no key until the person unlocks it.
+    /// True while no session is served, because the vault is locked.
     public var isVaultLocked: Bool
     /// Why it is locked, and what to do; nil when it is not.
     public var vaultLockReason: String?
-    /// Sign-outs that a provider has yet to hear of.
+    /// Sign-outs that a provider has not been told yet.
     public var pendingRevocations: Int
     /// How many accounts are in each state.
     public var accounts: [Account.State: Int]

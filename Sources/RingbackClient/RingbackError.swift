@@ -2,9 +2,9 @@ import Glibc
 package import RingbackAPI
 package import StrictJSON
 
-/// Why a call did not succeed. Its description is for people: ``userMessage`` where there is one, otherwise ``detail``.
+/// Why a call failed. Its description is for the user: ``userMessage`` where there is one, otherwise ``detail``.
 ///
-/// The library does without Foundation. An app that shows `localizedDescription` declares once:
+/// The library does not use Foundation. An app that shows `localizedDescription` declares once:
 ///
 /// ```swift
 /// extension RingbackError: @retroactive LocalizedError {
@@ -19,13 +19,13 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
         public init(rawValue: String) { self.rawValue = rawValue }
         public init(stringLiteral value: String) { rawValue = value }
 
-        /// Nobody answers at the socket, or there is no place for one.
+        /// No daemon responds at the socket, or there is no path for one.
         public static let noDaemon: Kind = "no_daemon"
-        /// The socket belongs to another user: not a byte was sent.
+        /// The socket belongs to another user. Nothing was sent to it.
         public static let foreignServer: Kind = "foreign_server"
-        /// The answer is not what the socket API promises.
+        /// The daemon's response is not what the socket API defines.
         public static let badAnswer: Kind = "bad_answer"
-        /// The daemon did not answer within this library's own bound.
+        /// The daemon did not respond within this library's own time limit.
         public static let timedOut: Kind = "timed_out"
         /// The waiting task was cancelled, or the sign-in was.
         public static let cancelled: Kind = "cancelled"
@@ -42,15 +42,15 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
         public static let wrongPassword: Kind = "wrong_password"
         /// A code, or the link of a mail, is wrong or no longer valid (`invalid_credentials` of the socket API).
         public static let wrongCode: Kind = "wrong_code"
-        /// Something that was typed or given cannot be right: `detail` says what.
+        /// A value that was typed or passed is not valid: `detail` says which and why.
         public static let validationFailed: Kind = "validation_failed"
         /// The password is not good enough for the project.
         public static let weakPassword: Kind = "weak_password"
-        /// Somebody has this address already.
+        /// The address is in use already.
         public static let emailAlreadyInUse: Kind = "email_already_in_use"
-        /// The account, or its provider, has no such way.
+        /// The account, or its provider, has no such method.
         public static let methodUnsupported: Kind = "method_unsupported"
-        /// The person or the provider said no.
+        /// The user or the provider denied access.
         public static let accessDenied: Kind = "access_denied"
         /// The user's policy does not allow this to the app.
         public static let policyDenied: Kind = "policy_denied"
@@ -60,26 +60,26 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
         public static let accountNotFound: Kind = "account_not_found"
         /// The daemon knows no such sign-in (any more).
         public static let flowNotFound: Kind = "flow_not_found"
-        /// The sign-in's time is over.
+        /// The sign-in was not finished in time.
         public static let flowExpired: Kind = "flow_expired"
         public static let flowCancelled: Kind = "flow_cancelled"
-        /// The account's state does not allow this: another sign-in is pending, or the subject is another.
+        /// The account's state does not allow this: another sign-in is pending, or the session has another subject.
         public static let stateConflict: Kind = "state_conflict"
-        /// The vault is locked: the same call succeeds once the person has unlocked it.
+        /// The vault is locked: the same call succeeds once the user has unlocked it.
         public static let vaultLocked: Kind = "vault_locked"
         /// The provider asks to wait: see ``RingbackError/retryAfter``.
         public static let rateLimited: Kind = "rate_limited"
         /// The provider cannot be reached now; the session is kept.
         public static let providerUnreachable: Kind = "provider_unreachable"
-        /// The provider answered something that is not valid.
+        /// The provider sent a response that is not valid.
         public static let invalidProviderResponse: Kind = "invalid_provider_response"
-        /// The provider refused.
+        /// The provider sent an error response.
         public static let providerError: Kind = "provider_error"
         /// The daemon's configuration has mistakes.
         public static let invalidConfiguration: Kind = "invalid_configuration"
-        /// The daemon is ending.
+        /// The daemon is shutting down.
         public static let shuttingDown: Kind = "shutting_down"
-        /// The bound that the call named has passed.
+        /// The time limit that the call named has passed.
         public static let timeout: Kind = "timeout"
     }
 
@@ -95,24 +95,24 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
         public static let signIn: Recovery = "sign_in"
         /// The identity should be linked from the account that it would have to belong to.
         public static let link: Recovery = "link"
-        /// The person should change the configuration.
+        /// The user should change the configuration.
         public static let fixConfiguration: Recovery = "fix_configuration"
         /// Nothing that is known here.
         public static let none: Recovery = "none"
     }
 
     public var kind: Kind
-    /// What failed, in English, for logs and developers. May contain text of the provider's: sanitize before a
-    /// terminal sees it.
+    /// What failed, in English, for logs and developers. It may contain text from the provider: sanitize it before it
+    /// is printed on a terminal.
     public var detail: String
-    /// A sentence for the person, in their language where the daemon has it; nil where there is nothing to show.
+    /// A sentence for the user, in their language where the daemon has it; nil where there is nothing to show.
     public var userMessage: String?
     public var recovery: Recovery
     /// Seconds to wait before the next attempt, where the provider said so.
     public var retryAfter: Int?
-    /// What a user can run next, as the command line says it after `detail`; nil where it has nothing to say.
+    /// What the user can run next. The command line prints it after `detail`. Nil if nothing is known to help.
     package var advice: String?
-    /// The daemon's problem document, if it was the daemon that refused.
+    /// The daemon's problem document, if the daemon sent one.
     package var problem: Problem?
 
     package init(_ kind: Kind, _ detail: String, recovery: Recovery = .none) {
@@ -136,13 +136,13 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
         self.init(Problem(reading: document, status: 0))
     }
 
-    /// The provider's own code, such as `otp_expired` of Supabase Auth or `invalid_grant`; nil where it said none.
+    /// The provider's own code, such as `otp_expired` of Supabase Auth or `invalid_grant`; nil if it sent none.
     public var providerCode: String? { problem?.extensions["provider_code"]?.string }
 
     public var description: String { userMessage ?? detail }
     public var debugDescription: String { "\(kind.rawValue): \(detail)" }
 
-    /// The socket API has one code for wrong credentials; the provider's tells which they were.
+    /// The socket API has one code for wrong credentials. The provider's code tells which credentials they were.
     private static func kind(of problem: Problem) -> Kind {
         guard problem.code == .invalidCredentials else { return Kind(rawValue: problem.code.rawValue) }
         return switch problem.extensions["provider_code"]?.string {

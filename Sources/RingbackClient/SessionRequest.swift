@@ -27,12 +27,12 @@ extension BrokerCalls {
             ("subject", request.subject), ("include", request.include),
         ]
         do throws(RingbackError) {
-            // The daemon bounds the wait (600 s at most); the rest is for a daemon that is stuck.
+            // The daemon limits the wait itself (600 s at most). The seconds beyond that are for a daemon that hangs.
             return try call(
                 endpoint, request.account.map { [$0] } ?? [], query: query,
                 timeout: .seconds(min(max(request.timeout ?? 30, 0), 600) + 5))
         } catch {
-            // A restricted socket gives tokens and nothing beside them: who the person is stands in the account.
+            // A restricted socket serves the token without the user, so the user is read from the account.
             guard error.kind == .policyDenied, request.include == "user" else { throw error }
             var rest = request
             rest.include = nil

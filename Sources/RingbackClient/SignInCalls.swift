@@ -1,17 +1,17 @@
 internal import RingbackAPI
 package import StrictJSON
 
-/// The sign-in's calls in the order a person lives them: start or join, wait, withdraw.
+/// The calls of a sign-in in their order: start or join, wait, stop waiting.
 extension BrokerCalls {
     /// How a sign-in begins.
     package enum Started: Sendable {
-        /// Something is awaited.
+        /// A flow was started or joined.
         case flow(Flow, JSON)
-        /// It was done at once; the account's JSON.
+        /// The sign-in is done already; the account's JSON.
         case done(JSON)
     }
 
-    /// - Parameter onTick: called once the daemon was asked, then about once a second: the daemon may have to ask the
+    /// - Parameter onTick: called once the request is sent, then about once a second: the daemon may have to ask the
     ///   provider first.
     package func signIn(
         _ account: String, _ fields: JSONObject, onTick: (() -> Void)? = nil
@@ -22,10 +22,10 @@ extension BrokerCalls {
         return .done(answer)
     }
 
-    /// Waits until the flow is over, in long polls that each end within half a minute, so that a daemon that vanished
-    /// is noticed.
+    /// Waits until the flow has ended. Each long poll ends within half a minute, so that a daemon that has vanished is
+    /// noticed.
     ///
-    /// - Parameter end: the caller's own bound; a flow that is pending still by then is given as it is.
+    /// - Parameter end: the caller's own deadline. A flow that is still pending then is returned as it is.
     package func wait(
         forFlow id: String, until end: ContinuousClock.Instant? = nil, onTick: (() -> Void)? = nil
     ) throws(RingbackError) -> (Flow, JSON) {
@@ -43,12 +43,13 @@ extension BrokerCalls {
         }
     }
 
-    /// Every sign-in that the daemon remembers.
+    /// Every sign-in that the daemon keeps.
     package func flows() throws(RingbackError) -> [Flow] {
         try call(.listFlows)["flows"]?.array?.compactMap { Flow(reading: $0) } ?? []
     }
 
-    /// Withdraws this sign-in's interest, even after the interruption: it is what an interrupted caller does last.
+    /// This caller no longer waits for the flow. Sent even after the interruption: it is an interrupted caller's last
+    /// call.
     package func withdraw(flow id: String) throws(RingbackError) {
         var calls = self
         calls.interruption = nil
@@ -59,7 +60,8 @@ extension BrokerCalls {
         try call(.getAccount, [name])
     }
 
-    /// Waits for the flow's end and gives the account. An interruption withdraws the interest.
+    /// Waits for the flow's end and returns the account. After an interruption this caller no longer waits for the
+    /// flow.
     func finish(_ flow: Flow) throws(RingbackError) -> Account {
         let ended: Flow
         do throws(RingbackError) {

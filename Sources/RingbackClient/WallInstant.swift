@@ -13,7 +13,7 @@ public struct WallInstant: Sendable, Hashable, Comparable, CustomStringConvertib
     /// The wall clock now.
     public static var now: WallInstant { WallInstant(secondsSince1970: WallClock.seconds()) }
 
-    /// From here to the other; negative if that is earlier. Ends of the range are not passed.
+    /// From here to the other; negative if that is earlier. Limited to what an `Int` of seconds can hold.
     public func duration(to other: WallInstant) -> Duration {
         let (seconds, overflow) = other.secondsSince1970.subtractingReportingOverflow(secondsSince1970)
         return .seconds(overflow ? (other > self ? .max : .min) : seconds)
@@ -30,7 +30,7 @@ public struct WallInstant: Sendable, Hashable, Comparable, CustomStringConvertib
         return Timestamp.text(of: secondsSince1970)
     }
 
-    /// A member of a document; nil if it is none, or no whole number.
+    /// The instant that a JSON member states; nil if it is missing or no whole number.
     package init?(_ json: JSON?) {
         guard let seconds = json?.integer else { return nil }
         self.init(secondsSince1970: seconds)

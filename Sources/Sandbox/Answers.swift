@@ -2,13 +2,13 @@ internal import HTTPMessages
 internal import LocalHTTP
 internal import StrictJSON
 
-/// The kinds of answers there are. None may be stored by anybody (RFC 6749 section 5.1).
+/// The kinds of responses. None may be stored by a cache (RFC 6749 section 5.1).
 enum Answers {
     static func json(_ value: JSON, status: Int = 200, fields: [(String, String)] = []) -> ServerResponse {
         answer(status, "application/json", value.serialized(), fields)
     }
 
-    /// A page. The policy names no `form-action`: browsers apply it to the redirect that answers the form too, and
+    /// A page. The policy names no `form-action`: browsers also apply it to the redirect that follows the form, and
     /// that goes to the client.
     static func page(_ html: String, status: Int = 200, scriptHash: String? = nil) -> ServerResponse {
         let script = scriptHash.map { "; script-src 'sha256-\($0)'" } ?? ""

@@ -7,7 +7,7 @@ public import Secrets
 /// Redirect URIs are compared byte for byte (RFC 9700 section 2.1), with the one exception of RFC 8252 section 7.3:
 /// the port of a loopback IP literal, which a native app learns only when it starts to listen.
 public struct SandboxClient: Sendable {
-    /// How a client proves itself at the token and revocation endpoints (OpenID Connect Core section 9).
+    /// How a client authenticates at the token and revocation endpoints (OpenID Connect Core section 9).
     public enum Authentication: String, Sendable, CaseIterable {
         case none
         case basic = "client_secret_basic"
@@ -30,9 +30,9 @@ public struct SandboxClient: Sendable {
     public let secret: Secret?
     public var redirectURIs: [String]
     public var loopback: LoopbackRule
-    /// What the client may use.
+    /// The methods that the client may use.
     public var authentications: [Authentication]
-    /// What a client with `private_key_jwt` may sign with.
+    /// The public keys of a client with `private_key_jwt`.
     public var keys: [PublicKey]
 
     public init(
@@ -48,7 +48,7 @@ public struct SandboxClient: Sendable {
         self.keys = keys
     }
 
-    /// The public client that is always there.
+    /// The public client that always exists.
     public static let demo = SandboxClient(id: "ringback-demo")
 
     /// True if an authorization response may be sent to the URI.

@@ -2,7 +2,7 @@ internal import HTTPMessages
 internal import LocalHTTP
 internal import Synchronization
 
-/// One issuer: its state behind a lock, and the waiting that latency, gates and hangs need.
+/// One issuer: its state behind a lock, and the waiting for latency, gates and hangs.
 final class SandboxProvider: Sendable {
     let bell = Bell()
     let room: HoldingRoom
@@ -21,7 +21,7 @@ final class SandboxProvider: Sendable {
         try state.withLock(body)
     }
 
-    /// Answers a request to a path below the issuer's.
+    /// Responds to a request to a path below the issuer's.
     func respond(to request: ServerRequest, path: String) async -> ServerResponse {
         let request = SandboxRequest(request, path: path)
         if path.hasPrefix("/sandbox/") { return await control(request, path: path) }
@@ -40,7 +40,7 @@ final class SandboxProvider: Sendable {
             state.log.answered(number, with: response.status)
             return HTTPDate.text(of: clock() + state.clockOffset)
         }
-        // A clock that is told to be wrong is seen to be.
+        // The date is the issuer's, also where its clock was set to be wrong.
         response.fields.set("Date", date)
         return response
     }
@@ -52,7 +52,7 @@ final class SandboxProvider: Sendable {
         var honest = isProcessedFirst ? process(request, endpoint, fault: fault) : nil
         if let hold {
             let isGate = if case .gate = hold.kind { true } else { false }
-            // Nobody reads the answer of a client that has gone, and its request shall not take effect.
+            // If the client has closed its connection, its request must not take effect.
             guard await room.hold(endpoint, isReleasable: isGate), isGate else { return hold.answer(insteadOf: nil) }
         }
         if !isProcessedFirst { honest = process(request, endpoint, fault: fault) }
@@ -64,7 +64,7 @@ final class SandboxProvider: Sendable {
         return honest.response
     }
 
-    /// The honest answer; nil if a fault keeps the request from taking effect.
+    /// The correct response; nil if a fault keeps the request from taking effect.
     private func process(
         _ request: SandboxRequest, _ endpoint: Endpoint, fault: Fault?
     ) -> (response: ServerResponse, hasRotated: Bool)? {

@@ -1,7 +1,7 @@
 internal import HTTPMessages
 internal import LocalHTTP
 
-/// A request as the endpoints read it. Malformed escapes are refused here, once.
+/// A request as the endpoints read it. Malformed escapes are detected here, once.
 struct SandboxRequest: Sendable {
     let method: String
     let path: String
@@ -12,7 +12,7 @@ struct SandboxRequest: Sendable {
     /// Nil unless the body is a form that can be read.
     let form: [FormEncoding.Pair]?
     let body: [UInt8]
-    /// False if the query or a body that says it is a form cannot be read.
+    /// False if the query, or a body that is declared to be a form, cannot be read.
     let isWellFormed: Bool
 
     init(_ request: ServerRequest, path: String) {
@@ -37,7 +37,7 @@ struct SandboxRequest: Sendable {
     /// Everything that was sent, for the log.
     var pairs: [FormEncoding.Pair] { query + (form ?? []) }
 
-    /// The `grant_type`, for faults that concern one grant.
+    /// The `grant_type`, for faults that apply to one grant.
     var grantType: String? { (form ?? query).first { $0.name == "grant_type" }?.value }
 }
 
@@ -64,7 +64,7 @@ struct Parameters: Sendable {
     }
 }
 
-/// Why an endpoint refuses: what RFC 6749 section 5.2 puts into an error answer.
+/// Why an endpoint refuses a request: the members of an error response (RFC 6749 section 5.2).
 struct Refusal: Error, Equatable {
     var code: String
     var description: String

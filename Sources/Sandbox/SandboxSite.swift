@@ -5,8 +5,8 @@ internal import Synchronization
 
 /// A development identity provider: one server with an issuer at its root and others below path prefixes.
 ///
-/// Written from the standards, apart from the client that is tested against it. Everything it knows is in memory, its
-/// users have no passwords, and it shows its secrets to whoever asks: it belongs on loopback, and nowhere else.
+/// Written from the standards, independently of the client that is tested against it. Everything it knows is in memory,
+/// its users have no passwords, and it shows its secrets to everybody: it must listen on loopback only.
 public final class SandboxSite: Sendable {
     private struct Place {
         let authorities: Set<String>
@@ -28,7 +28,7 @@ public final class SandboxSite: Sendable {
         self.clock = clock
     }
 
-    /// Starts to answer. The issuers' URLs begin with the origin (`http://127.0.0.1:8080`, no final slash), which is
+    /// Starts to respond. The issuers' URLs begin with the origin (`http://127.0.0.1:8080`, no final slash), which is
     /// known only once the server listens.
     public func open(at origin: String) {
         let providers = options.issuerPaths.map { prefix in
@@ -45,10 +45,11 @@ public final class SandboxSite: Sendable {
     /// The issuers' URLs; none before ``open(at:)``.
     public var issuers: [String] { place.withLock { $0?.issuers ?? [] } }
 
-    /// Answers a request: the handler of an `HTTPServer`.
+    /// Responds to a request: the handler of an `HTTPServer`.
     public func respond(to request: ServerRequest) async -> ServerResponse {
         guard let place = place.withLock({ $0 }) else { return Answers.text("Not open yet.", status: 503) }
-        // A name that somebody points to loopback must not open the sandbox to their web page.
+        // If an attacker lets a name point to loopback (DNS rebinding), the attacker's web page must not reach the
+        // sandbox.
         if let host = request.fields["Host"], !place.authorities.contains(host.lowercased()) {
             return Answers.text("The Host is not this server's.", status: 421)
         }

@@ -90,7 +90,7 @@ import UnixSignals
         let port = try listen(server)
         let origin = "http://\(host == "::1" ? "[::1]" : host):\(port)"
         site.open(at: origin)
-        // A reader that has gone must not end the server.
+        // A reader that has closed standard output must not end the server.
         signal(SIGPIPE, SIG_IGN)
         write("listening on \(origin)\n", to: STDOUT_FILENO)
         write(
@@ -101,7 +101,7 @@ import UnixSignals
             switches POST \(origin)/sandbox/control
 
             """, to: STDERR_FILENO)
-        // Cancelled, not gracefully shut down: requests that a test has left hanging are of no value.
+        // Cancelled instead of shut down gracefully: requests that a test has left open are not needed.
         var configuration = ServiceGroupConfiguration(
             services: [.init(service: server, successTerminationBehavior: .cancelGroup)],
             cancellationSignals: [.sigterm, .sigint], logger: Logger(label: "sandbox") { _ in SwiftLogNoOpLogHandler() }
@@ -124,7 +124,7 @@ import UnixSignals
         }
     }
 
-    /// At once and whole: whoever started the program waits for the line.
+    /// Writes the whole text at once: the program that started this one waits for the line.
     private func write(_ text: String, to descriptor: Int32) {
         var bytes = Array(text.utf8)[...]
         while !bytes.isEmpty {

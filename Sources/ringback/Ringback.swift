@@ -1,7 +1,7 @@
 import ArgumentParser
 
-/// The table of verbs. A verb is one file that asks the daemon and presents the answer: what to decide is decided in
-/// the daemon.
+/// The table of verbs. A verb is one file that asks the daemon and presents the response. Decisions are made in the
+/// daemon.
 struct Ringback: ParsableCommand {
     static let version = "0.1.0"
 

@@ -4,8 +4,8 @@ import Terminal
 
 StandardStreams.openClosedOnes()
 
-// Reading an access token is what scripts do a hundred times a minute: its common forms are recognised by hand, and
-// the general parser, with its reflection, is asked about everything else.
+// Scripts may read an access token a hundred times a minute. Its common forms are recognised by hand; the general
+// parser, which uses reflection, handles everything else.
 if let options = HotToken.recognize(CommandLine.arguments.dropFirst()) {
     exit(TokenVerb.run(options))
 }
@@ -18,7 +18,7 @@ do {
     var verb = try Ringback.parseAsRoot(arguments)
     try verb.run()
 } catch {
-    // A verb that failed has told why, and gives its status as an `ExitCode`.
+    // A verb that failed has printed why, and throws its status as an `ExitCode`.
     guard !(error is ExitCode), Ringback.exitCode(for: error).rawValue == ExitStatus.usage else {
         Ringback.exit(withError: error)
     }

@@ -35,7 +35,7 @@ extension Account {
         if let credential = account.clientSecretCredential {
             clientSecret = SecretSource(credential: credential, of: account, in: credentials)
         }
-        // What it is bound to is known only now.
+        // A registration is found by what the account is bound to, which is complete only now.
         if account.clientSecret == .registered { clientSecret = .registered(for: self, in: vault) }
     }
 }
@@ -66,7 +66,7 @@ extension SupabaseAccount {
 }
 
 extension Account.KeySource {
-    /// Nil without a key. Read at every use, like a secret in a file.
+    /// Nil without a key. The key is read at every use, as a secret in a file is.
     init?(_ account: AccountConfiguration) {
         guard account.clientKeyFile != nil else { return nil }
         self.init { () throws(BrokerError) in
@@ -84,11 +84,11 @@ extension Account.SecretSource {
     /// Nil for a public client.
     init?(_ account: AccountConfiguration, _ helper: HelperConnection) {
         switch account.clientSecret {
-        // The vault's and those that were given are other kinds of sources, see above.
+        // Registered secrets and credentials have sources of their own, see above.
         case .none, .credential, .registered: return nil
         case .inline(let secret): self.init { () throws(BrokerError) in secret }
         case .file:
-            // Read at every use: a secret that was exchanged on disk needs no reload.
+            // Read at every use: a secret that was replaced on disk needs no reload.
             self.init { () throws(BrokerError) in
                 do throws(ConfigurationError) {
                     if let secret = try account.readClientSecret(user: geteuid()) { return secret }

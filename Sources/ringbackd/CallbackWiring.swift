@@ -2,8 +2,8 @@ import BrokerCore
 import CallbackListener
 
 extension CallbackReceiver {
-    /// The door of a listener: redirect URIs of this machine are listened behind, others come by `ringback open` or
-    /// `ringback complete`.
+    /// Opens a listener for redirect URIs of this machine. The callbacks of others come by `ringback open` or `ringback
+    /// complete`.
     init(_ listener: LoopbackListener, peers: PeerUIDs) {
         self.init(
             open: { template, account throws(BrokerError) in
@@ -40,7 +40,7 @@ extension BrokerError {
 }
 
 extension CallbackOutcome {
-    /// What the browser is shown.
+    /// The page that the browser gets.
     init(_ verdict: CallbackVerdict) {
         switch verdict {
         case .completed: self = .completed

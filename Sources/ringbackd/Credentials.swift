@@ -3,19 +3,19 @@ import Glibc
 import Secrets
 
 /// Secrets that were given to the daemon at its start, by name: through descriptors (`--credential-fd NAME=N`), or as
-/// files in `$CREDENTIALS_DIRECTORY`, which systemd and containers set. Their names are in the configuration, nothing
-/// else is; what came through a descriptor is kept in memory, since it cannot be read twice.
+/// files in `$CREDENTIALS_DIRECTORY`, which systemd and containers set. The configuration has only their names. A
+/// secret that came through a descriptor is kept in memory, since it cannot be read twice.
 struct Credentials: Sendable {
     private let handed: [String: Secret]
     private let directory: String?
 
-    /// Bytes of one credential.
+    /// The largest size of a credential, in bytes.
     private static let maxSize = 65_536
     /// Milliseconds that the writer of a pipe has.
     private static let timeout: Int32 = 10_000
 
-    /// Reads every descriptor to its end and closes it: nothing that the daemon starts is to find it. Call it before
-    /// anything else opens descriptors, or a number may mean something of the daemon's own.
+    /// Reads every descriptor to its end and closes it, so that no program that the daemon starts can read it. To be
+    /// called before anything else opens descriptors: one of the numbers could then belong to the daemon.
     init(_ descriptors: [(name: String, descriptor: Int32)], directory: String?) throws(PlaceError) {
         self.directory = directory
         var handed: [String: Secret] = [:]
@@ -27,7 +27,7 @@ struct Credentials: Sendable {
 
     /// The credential of that name.
     ///
-    /// Throws with a sentence if there is none, or if its file is not to be trusted.
+    /// - Throws: a sentence, if there is none or if its file is not to be trusted.
     func secret(named name: String) throws(CredentialError) -> Secret {
         if let secret = handed[name] { return secret }
         guard let directory else {
@@ -42,7 +42,7 @@ struct Credentials: Sendable {
         }
     }
 
-    /// Standard input stays open: the next descriptor would take its place.
+    /// Standard input is replaced, not closed: the next descriptor would get its number.
     private static func release(_ descriptor: Int32) {
         let nothing = descriptor == STDIN_FILENO ? unsafe open("/dev/null", O_RDONLY | O_CLOEXEC) : -1
         if nothing > 0 {
@@ -85,7 +85,7 @@ struct Credentials: Sendable {
     }
 }
 
-/// A credential that cannot be had, and what to do.
+/// Why a credential cannot be read, and what to do.
 struct CredentialError: Error {
     let reason: String
 }

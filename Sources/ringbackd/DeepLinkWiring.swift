@@ -7,7 +7,8 @@ import Records
 import Secrets
 
 extension DeepLinkRegistry {
-    /// The desk of the daemon. The helper starts the programs: it reads their names itself, and is given the link.
+    /// The daemon's registry of links. The helper starts the programs: it reads their names itself, and is given the
+    /// link.
     convenience init(
         _ broker: Broker, helper: HelperConnection, work: Work, record: @escaping @Sendable (BrokerFact) -> Void,
         logger: Logger

@@ -1,5 +1,5 @@
-// Where restricted sockets are. Every directory on the way is ours and closed to others, or the socket is not made; what
-// answers somewhere is never taken away, and what a crash left is.
+// Where restricted sockets are. Every directory on the way belongs to the user and is closed to others, or the socket
+// is not made. A socket at which a program listens is never removed; one that a crash left is.
 
 import APIServer
 import BrokerCore
@@ -7,14 +7,14 @@ import Glibc
 
 /// `$XDG_RUNTIME_DIR/ringback/exposed` and what belongs to it; beside the daemon's socket where there is no such variable.
 struct ExposedPlaces: Sendable {
-    /// `exposed/NAME.sock` is for whoever names a path; `mount/NAME/socket` is alone in a directory, for containers that
-    /// must see no other.
+    /// `exposed/NAME.sock` is for programs that are given a path. `mount/NAME/socket` is alone in its directory, for
+    /// containers that must see no other socket.
     let base: String
-    /// Flatpak's directories of running apps; nil without `XDG_RUNTIME_DIR`, and for a daemon that leaves them alone.
+    /// Flatpak's directories of running apps; nil without `XDG_RUNTIME_DIR`, and for a private daemon.
     let apps: String?
     private let isPrivate: Bool
 
-    /// - Parameter isPrivate: the daemon has a directory of its own, and leaves the user's alone.
+    /// - Parameter isPrivate: the daemon has a directory of its own, and does not use the user's.
     init(socket: String, isPrivate: Bool) {
         self.isPrivate = isPrivate
         if !isPrivate, let runtime = environment("XDG_RUNTIME_DIR"), runtime.hasPrefix("/") {
@@ -34,7 +34,7 @@ struct ExposedPlaces: Sendable {
             })
     }
 
-    /// The same as paths to listen at.
+    /// All paths to listen at.
     func sockets(of exposedSocket: ExposedSocket) -> [String] {
         let place = place(of: exposedSocket)
         return [place.socket, "\(place.directory)/socket"] + (place.flatpakSocket.map { [$0] } ?? [])
@@ -42,13 +42,13 @@ struct ExposedPlaces: Sendable {
 
     // MARK: Making
 
-    /// Makes the directories of an exposure, with the modes that those who may connect need.
+    /// Makes the directories of an exposed socket, with the modes that those who may connect need.
     ///
     /// - Throws: a sentence that names the directory and what to do.
     func prepare(_ exposedSocket: ExposedSocket) throws(PlaceError) {
         let isShared = !exposedSocket.order.allowedUIDs.isEmpty
         try makeDirectory(base)
-        // Others get no further than into what is mounted for them: the directory above is closed to them.
+        // Other users reach only what is mounted for them: the directory above is closed to them.
         try makeDirectory("\(base)/exposed", mode: isShared ? 0o711 : nil)
         try makeDirectory("\(base)/mount")
         try makeDirectory("\(base)/mount/\(exposedSocket.name)", mode: isShared ? 0o711 : 0o700)
@@ -64,8 +64,8 @@ struct ExposedPlaces: Sendable {
         try makeDirectory("\(apps)/\(id)")
     }
 
-    /// A directory of ours, nobody else's, and no link. The mode is set where one is wanted; 0711 lets others pass
-    /// through, not look.
+    /// Makes a directory, or checks one that exists: it must be the user's own, and no symbolic link. The mode is set
+    /// where one is given; 0711 lets others pass through, but not list it.
     private func makeDirectory(_ path: String, mode: mode_t? = 0o700) throws(PlaceError) {
         if unsafe mkdir(path, 0o700) != 0 {
             let code = errno
@@ -83,7 +83,8 @@ struct ExposedPlaces: Sendable {
             throw PlaceError(reason: "\(path) belongs to another user. Remove it")
         }
         let isOurs = path.hasPrefix("\(base)/")
-        // What we made ourselves may be passable; what others make must be closed, Flatpak's to writing at least.
+        // Others may pass through directories that we made. The base must be closed to others, and Flatpak's
+        // directories at least not writable by them.
         guard status.st_mode & (isOurs ? 0o066 : path == base ? 0o077 : 0o022) == 0 else {
             throw PlaceError(reason: "\(path) is open to others. Run: chmod go-rwx \(path)")
         }
@@ -93,13 +94,13 @@ struct ExposedPlaces: Sendable {
 
     // MARK: Removing
 
-    /// Removes these sockets of an exposure. Its directory stays for one that comes back: it may be mounted somewhere.
+    /// Removes these sockets. If the exposed socket comes back its directory stays, since it may be mounted somewhere.
     func remove(_ sockets: [String], of exposedSocket: ExposedSocket, comesBack: Bool = false) {
         for path in sockets { ExposedPlaces.unlinkSocket(path) }
         if !comesBack { unsafe rmdir(place(of: exposedSocket).directory) }
     }
 
-    /// Removes the sockets that nobody answers at: a daemon that was killed left them. To be called before any is made.
+    /// Removes the sockets at which no program listens, which a killed daemon left. To be called before any is made.
     func sweep() {
         for name in ExposedPlaces.names(in: "\(base)/exposed") where name.hasSuffix(".sock") {
             let isDead = removeDead("\(base)/exposed/\(name)")
@@ -109,19 +110,19 @@ struct ExposedPlaces: Sendable {
         for name in ExposedPlaces.names(in: "\(base)/mount") { _ = removeDead("\(base)/mount/\(name)/socket") }
     }
 
-    /// Removes the directories that are empty. To be called when everything is open that shall be.
+    /// Removes the directories that are empty. To be called when every socket is open.
     func tidy() {
         for name in ExposedPlaces.names(in: "\(base)/mount") { unsafe rmdir("\(base)/mount/\(name)") }
     }
 
-    /// False if somebody answers there.
+    /// Removes a socket at which no program listens. False if one does.
     private func removeDead(_ path: String) -> Bool {
         guard (try? Places.refuseLiveSocket(at: path)) != nil else { return false }
         ExposedPlaces.unlinkSocket(path)
         return true
     }
 
-    /// What is no socket of ours is somebody else's.
+    /// Removes the path only if it is a socket of this user.
     private static func unlinkSocket(_ path: String) {
         var status = stat()
         guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK, status.st_uid == getuid() else {

@@ -7,7 +7,7 @@ import ServiceLifecycle
 import SessionVault
 import Synchronization
 
-/// The restricted sockets: for each exposure a server of its own, for as long as the book has it. Shut down with the
+/// The restricted sockets: a server for each exposed socket, as long as it is in the registry. Shut down with the
 /// daemon's own socket.
 final class ExposedSocketServers: Service {
     let places: ExposedPlaces
@@ -23,7 +23,8 @@ final class ExposedSocketServers: Service {
         self.logger = logger
     }
 
-    /// Joins what is needed to serve, and opens what the configuration says and what was open before the last end.
+    /// Takes what is needed to serve. Opens what was open before the daemon last ended, and what the configuration
+    /// says.
     func begin(_ api: SocketAPI, _ sessionManager: ExposedSocketRegistry, _ configuration: DaemonConfiguration) async {
         self.api.set(api)
         self.sessionManager.set(sessionManager)
@@ -33,7 +34,7 @@ final class ExposedSocketServers: Service {
         places.tidy()
     }
 
-    /// The book's hand on the sockets.
+    /// How the registry opens and closes the sockets.
     var callbackReceiver: ExposedSocketRegistry.Door {
         ExposedSocketRegistry.Door(
             open: { [self] exposedSocket throws(BrokerError) in try open(exposedSocket) },
@@ -42,7 +43,7 @@ final class ExposedSocketServers: Service {
 
     private func open(_ exposedSocket: ExposedSocket) throws(BrokerError) {
         guard let api = api.value else { throw .cancelled }
-        // Who connects is checked in any case; others than the owner must get that far.
+        // Every connection's uid is checked. Other users can only be checked if they can connect.
         let mode: UInt32 = exposedSocket.order.allowedUIDs.isEmpty ? 0o600 : 0o666
         let server = ExposedAPI(api, showing: exposedSocket).server()
         var made: [String] = []
@@ -96,7 +97,7 @@ final class ExposedSocketServers: Service {
         await sessionManager.value?.closeAll()
     }
 
-    /// For the log: what the book tells beside the records.
+    /// Logs what the registry reports.
     func tell(_ fact: ExposedSocketRegistry.Fact) {
         switch fact {
         case .opened(let exposedSocket): logger.info("Exposed: \(exposedSocket.name)")
@@ -113,7 +114,7 @@ final class ExposedSocketServers: Service {
 }
 
 extension ExposedSocketRegistry {
-    /// The daemon's book, kept in the state directory.
+    /// The daemon's registry, stored in the state directory.
     init(_ sockets: ExposedSocketServers, state: String, broker: Broker, records: RecordKeeper) {
         self.init(
             callbackReceiver: sockets.callbackReceiver, file: ExposedSocketRegistry.file(in: state),
@@ -124,7 +125,7 @@ extension ExposedSocketRegistry {
             })
     }
 
-    /// Where it is kept, below the state directory.
+    /// The registry's file in the state directory.
     static func file(in state: String) -> StateFile { StateFile(directory: state, name: "exposed-sockets.json") }
 
     /// Takes over what the configuration says.

@@ -2,10 +2,10 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// What the process gives up before it reads a secret.
+/// Restricts this process before it reads a secret.
 enum Hardening {
-    /// Variables that change how libraries behave, and the caller's proxies: a daemon's behaviour comes from its
-    /// configuration.
+    /// Variables that change how libraries behave, and the caller's proxies. They are removed: the daemon's behaviour
+    /// comes from its configuration.
     private static let foreignVariables: Set<String> = [
         "SSLKEYLOGFILE", "SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE", "OPENSSL_CONF", "OPENSSL_MODULES",
         "OPENSSL_ENGINES", "GCONV_PATH", "LOCPATH", "HOSTALIASES", "RES_OPTIONS", "LOCALDOMAIN", "MALLOC_TRACE",
@@ -16,7 +16,7 @@ enum Hardening {
     /// The proxy variables that were set when the daemon was started. They have no effect.
     static let ignoredProxyVariables = Mutex<[String]>([])
 
-    /// In this order, while there is one thread.
+    /// The order matters. To be called while there is one thread.
     static func apply() {
         resetCrashSignals()
         _ = clinux_refuse_dumps()
@@ -31,7 +31,7 @@ enum Hardening {
         clinux_hold_little_memory()
     }
 
-    /// Swift's own handler prints the memory that registers point at: secrets would reach the journal.
+    /// Swift's own crash handler prints the memory that registers point at: secrets would get into the journal.
     private static func resetCrashSignals() {
         for number in [SIGSEGV, SIGILL, SIGBUS, SIGFPE, SIGABRT, SIGQUIT, SIGTRAP] {
             signal(number, SIG_DFL)
@@ -52,8 +52,8 @@ enum Hardening {
         _exit(ExitStatus.failed)
     }
 
-    /// The path of this executable, by which the process list names it; the kernel's link to it where the file has been
-    /// replaced or removed since.
+    /// The path of this executable, so that the process list shows its name. If the file has been replaced or removed,
+    /// the kernel's link to it.
     private static func ownPath() -> String {
         let link = "/proc/self/exe"
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))

@@ -27,7 +27,7 @@ enum Main {
         if options.checksConfiguration { exit(checkConfiguration(place, options)) }
 
         if options.ownDirectory != nil { PrivateMode.forgetServiceManager() }
-        // Before anything opens a descriptor that could be taken for one of these.
+        // Checked before anything opens a descriptor that could get one of these numbers.
         for (name, number) in options.credentials where fcntl(number, F_GETFD) < 0 {
             stop("--credential-fd \(name)=\(number): that descriptor is not open", ExitStatus.failed)
         }
@@ -83,10 +83,10 @@ enum Main {
             broker: broker, policy: Policy(owner: getuid()), daemon: daemon, records: records,
             deepLinks: links)
         let server = api.server()
-        // Both before anybody can know that the daemon is there: a signal that came sooner would end it, uncleanly.
+        // Both are trapped before any program can reach the daemon: an earlier signal would end it without cleaning up.
         let hangups = await UnixSignalsSequence(trapping: .sighup)
         let ends = await UnixSignalsSequence(trapping: .sigterm, .sigint)
-        // What was exposed before is known before anybody can ask for more.
+        // What was exposed before is open again before a caller can ask for more.
         await exposed.begin(api, exposedSockets, configuration)
         reloader.exposedSockets.set(exposedSockets)
         listen(server, places, activated)
@@ -94,10 +94,10 @@ enum Main {
         ServiceManager.notify("READY=1")
         logger.info("Listening at \(places.socket)", metadata: ["accounts": "\(configuration.accounts.count)"])
 
-        // The last is shut down first: waiting programs are answered before anything they wait for ends.
+        // Services are shut down in reverse order: waiting callers get a response before what they wait for ends.
         var group = ServiceGroupConfiguration(
             services: [
-                // Named, since a name made by reflection would walk through everything that a service holds.
+                // Named: a name made by reflection would walk through everything that a service holds.
                 .init(
                     service: LastOut(broker: broker, http: http, audit: records.audit, logger: logger),
                     serviceName: "last out"),
@@ -134,8 +134,8 @@ enum Main {
         if activated == nil { unsafe unlink(places.socket) }
         lock.release()
         if let directory = options.agentDirectory { PrivateMode.remove(directory) }
-        // Not by `exit`: what libraries undo there, OpenSSL and libcurl first, must not meet the thread that may still be
-        // loading them, after a start and an end in one breath. Nothing of ours is left to be written.
+        // Not by `exit`: it runs the cleanup of OpenSSL and libcurl. If the daemon ends right after its start, a thread
+        // may still be loading them. Nothing of ours is left to be written.
         _exit(0)
     }
 
@@ -150,8 +150,8 @@ enum Main {
     }
 
     private static func startHelper(_ arguments: [String]) -> HelperConnection {
-        // The helper reads the configuration itself: the daemon can name an account, not a program. A file that
-        // RINGBACK_CONFIG named is named to it here, since its environment is a clean one.
+        // The helper reads the configuration itself, so that the daemon can name an account but no program. A file that
+        // RINGBACK_CONFIG named is passed as an argument, since the helper's environment is a clean one.
         do throws(HelperError) {
             return try HelperConnection.start(arguments: arguments)
         } catch {
@@ -165,7 +165,7 @@ enum Main {
             command: { (try? DaemonConfiguration.load(place))?[$0]?.clientSecretCommand })
     }
 
-    /// Needs no running daemon: 0, or 78 with every mistake.
+    /// Checks the configuration without a running daemon. Returns 0, or 78 after every mistake was printed.
     private static func checkConfiguration(_ place: ConfigurationPlace, _ options: Options) -> Int32 {
         var place = place
         place.candidate = options.candidate
@@ -186,8 +186,8 @@ enum Main {
         return report.isValid ? 0 : ExitStatus.badConfiguration
     }
 
-    /// The names of the sockets that calls made, where the state is known to be that of this configuration: a file that
-    /// is named may be meant for another daemon.
+    /// The names of the sockets that calls made, if the state directory is known to belong to this configuration: a
+    /// file that is named may be for another daemon.
     private static func exposedByHand(_ options: Options) -> Set<String> {
         guard options.configuration == nil || options.state != nil, let state = Places.state(options) else { return [] }
         return ExposedSocketRegistry.namesOfCalls(in: ExposedSocketRegistry.file(in: state))
@@ -251,12 +251,12 @@ enum Main {
 
     private static func stop(_ reason: String, _ status: Int32) -> Never {
         complain(reason)
-        // Other threads may be at work already: exit(3) would take the library down around them.
+        // Other threads may be running already: exit(3) would clean up libraries that they use.
         _exit(status)
     }
 }
 
-/// Joins the listener, which must exist before the broker, to the broker, which must know the listener.
+/// Connects the listener, which must exist before the broker, with the broker, which must know the listener.
 final class Arrivals: Sendable {
     private let broker = OnceBox<Broker>()
 

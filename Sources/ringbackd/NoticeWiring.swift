@@ -7,12 +7,12 @@ import Launcher
 import Logging
 import ServiceLifecycle
 
-/// Joins the board of notices to the broker, whose facts it hears and which must exist before it, and to the helper,
-/// which alone reaches the desktop.
+/// Connects the notices with the broker, whose facts they show and which must exist before them, and with the helper,
+/// the only process that reaches the desktop.
 final class Notices: Service, Sendable {
     private let snapshot = OnceBox<NoticeBoard>()
 
-    /// What the daemon's end gives the desktop to take down what nobody answers to any more.
+    /// How long the daemon's end waits for the desktop to remove notices that nobody would react to any more.
     private static let farewell: Duration = .milliseconds(500)
 
     func connect(_ broker: Broker, _ helper: HelperConnection, _ logger: Logger) {
@@ -29,7 +29,7 @@ final class Notices: Service, Sendable {
             accounts: configuration.accounts.compactMap { AccountName($0.name) })
     }
 
-    /// Tells the person what came of a callback; true if a notice says it.
+    /// Tells the user the result of a callback. True if a notice shows it.
     @Sendable func tell(_ verdict: CallbackVerdict, of account: AccountName?, message: String?) async -> Bool {
         await snapshot.value?.tell(verdict, of: account, message: message) ?? false
     }
@@ -49,7 +49,7 @@ extension Desktop {
     fileprivate init(_ helper: HelperConnection, _ logger: Logger) {
         self.init(
             show: { notice, former in
-                // Without a bus there is nobody to ask, and no reason to wake the helper.
+                // Without a bus no notice can be shown, and the helper need not be asked.
                 guard Desktop.hasBus else { return nil }
                 do throws(HelperError) {
                     switch try await helper.notify(notice, replacing: former) {
@@ -73,7 +73,7 @@ extension Desktop {
             }, news: { helper.noticeEvents() })
     }
 
-    /// Where sd-bus would look. A bus may come at any time: this is asked for every notice.
+    /// True if there is a bus where sd-bus would look. A bus may come at any time, so this is checked for every notice.
     private static var hasBus: Bool {
         if environment("DBUS_SESSION_BUS_ADDRESS") != nil { return true }
         guard let runtime = environment("XDG_RUNTIME_DIR") else { return false }

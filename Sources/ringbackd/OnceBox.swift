@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A value that is set once, before anybody looks.
+/// A value that is set once, before it is read.
 final class OnceBox<Value: Sendable>: Sendable {
     private let content = Mutex<Value?>(nil)
 

@@ -13,12 +13,13 @@ struct Options {
     var draft: (path: String?, original: String?) = (nil, nil)
     var isJSON = false
     var logLevel = "info"
-    /// Everything is in this directory: a daemon of a program's own.
+    /// Everything is in this directory: the daemon belongs to one program.
     var privateDirectory: String?
-    /// The daemon of `ringback agent`: in this directory, sessions in memory alone, and gone with the agent.
+    /// The daemon of `ringback agent`: it uses this directory, has its sessions in memory only, and ends with the
+    /// agent.
     var agentDirectory: String?
     var exitsWithParent = false
-    /// The parent's pid, by its own word.
+    /// The parent's pid, as the parent stated it.
     var parent: Int32?
     /// Secrets that are read from descriptors at the start.
     var credentials: [(name: String, descriptor: Int32)] = []
@@ -111,7 +112,7 @@ enum ExitStatus {
     static let badConfiguration: Int32 = 78
 }
 
-/// Says something on standard error.
+/// Prints a line on standard error.
 func complain(_ text: String) {
     let bytes = Array("ringbackd: \(text)\n".utf8)
     _ = unsafe write(STDERR_FILENO, bytes, bytes.count)

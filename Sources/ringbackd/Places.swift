@@ -24,7 +24,7 @@ struct Places {
         self.state = state
     }
 
-    /// Where the state is, of a daemon that is started with these options; nil if there is no place.
+    /// The state directory of a daemon that is started with these options; nil if there is no place for it.
     static func state(_ options: Options) -> String? {
         if let directory = options.ownDirectory { return "\(directory)/state" }
         if let state = options.state ?? environment("RINGBACK_STATE") { return state }
@@ -59,7 +59,7 @@ struct Places {
 }
 
 extension Places {
-    /// Refuses a directory that other users could exchange for another one.
+    /// Refuses a directory that other users could replace.
     static func checkParents(of directory: String) throws(PlaceError) {
         do throws(DirectoryTrust.Failure) {
             try DirectoryTrust.check(parentsOf: directory)
@@ -69,15 +69,16 @@ extension Places {
         }
     }
 
-    /// Refuses a socket that somebody answers at. The state lock keeps out a second daemon of the same state only: one
-    /// of another state would take the socket away from under the first one's clients, who would then be signed out.
+    /// Refuses a socket at which another program listens. The state lock keeps out only a second daemon with the same
+    /// state. One with another state would take over the socket, and the first one's clients would find themselves
+    /// signed out.
     func refuseLiveSocket() throws(PlaceError) { try Places.refuseLiveSocket(at: socket) }
 
     static func refuseLiveSocket(at socket: String) throws(PlaceError) {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         let name = Array(socket.utf8)
-        // A longer name is nobody's, and refused where it is to be used.
+        // A longer path is no socket's. It is refused where it is to be used.
         guard name.count < MemoryLayout.size(ofValue: address.sun_path) else { return }
         unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: name) }
         let descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC | O_NONBLOCK, 0)
@@ -88,7 +89,7 @@ extension Places {
                 unsafe connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0 ? 0 : errno
             }
         }
-        // EAGAIN: somebody listens, and has more callers than it takes.
+        // EAGAIN: a program listens, and its backlog is full.
         guard code == 0 || code == EAGAIN else { return }
         throw PlaceError(
             reason: "another program answers at \(socket), perhaps a ringbackd with another state directory. "
@@ -96,7 +97,7 @@ extension Places {
     }
 }
 
-/// A place that cannot be used, and what to do.
+/// Why a path cannot be used, and what to do.
 struct PlaceError: Error {
     let reason: String
 }

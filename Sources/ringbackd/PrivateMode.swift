@@ -3,8 +3,8 @@ import Configuration
 import Dispatch
 import Glibc
 
-/// A daemon of a program's own (`--private DIR`, `--agent DIR`): everything that it keeps is in one directory, closed
-/// to others, and nothing of the machine's or the person's daemon is touched.
+/// A daemon that belongs to one program (`--private DIR`, `--agent DIR`): everything that it keeps is in one directory,
+/// closed to others, and nothing of the user's own daemon is touched.
 extension ConfigurationPlace {
     init(_ options: Options) {
         if let directory = options.privateDirectory {
@@ -13,7 +13,7 @@ extension ConfigurationPlace {
                 userFile: named ?? "\(directory)/config.toml", isExplicit: named != nil,
                 dropInDirectories: ["\(directory)/accounts.d"],
                 home: environment("HOME").flatMap { $0.hasPrefix("/") ? $0 : nil }, user: geteuid())
-            // The key is copied with the state where it stands beside it, but this directory is all that there is.
+            // A key beside the state is copied with it, but this directory is the only one that the daemon has.
             usualVault.keySource = "key-file"
             usualVault.keyDirectory = "\(directory)/keys"
         } else {
@@ -31,7 +31,7 @@ extension Options {
     /// The directory that holds everything, if there is one.
     var ownDirectory: String? { privateDirectory ?? agentDirectory }
 
-    /// What the helper must be told to read the same configuration.
+    /// The arguments with which the helper reads the same configuration.
     func helperArguments(for place: ConfigurationPlace) -> [String] {
         let named = place.isExplicit ? place.userFile.map { ["--config", $0] } ?? [] : []
         return ["--helper"] + (privateDirectory.map { ["--private", $0] } ?? []) + named
@@ -44,24 +44,25 @@ extension Options {
     }
 }
 
-/// A directory of this daemon's own.
+/// A daemon with a directory of its own.
 enum PrivateMode {
-    /// A program that is a service itself is not to be spoken for: what its service manager gave it is its own.
+    /// Removes the service manager's variables. They belong to the program that started this daemon, which may be a
+    /// service.
     static func forgetServiceManager() {
         for name in ["NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"] {
             unsafe unsetenv(name)
         }
     }
 
-    /// Removes what an agent's daemon made in its directory, and the directory if nothing else is in it. Whoever began
-    /// the agent does so too; this is for an agent that was killed.
+    /// Removes what an agent's daemon made in its directory, and the directory if nothing else is in it. The program
+    /// that started the agent does so too; this is for an agent that was killed.
     static func remove(_ directory: String) {
         unsafe unlink("\(directory)/ringback.sock")
         for name in ["state", "exposed", "mount"] { removeFiles(in: "\(directory)/\(name)", depth: 4) }
         unsafe rmdir(directory)
     }
 
-    /// Files and directories, links as such: none is followed.
+    /// Removes files and directories. Symbolic links are removed, never followed.
     private static func removeFiles(in directory: String, depth: Int) {
         guard depth > 0, let stream = unsafe opendir(directory) else { return }
         var names: [String] = []
@@ -82,32 +83,32 @@ enum PrivateMode {
 
 /// Ends the daemon when the program that started it has ended, in whatever way (`--exit-with-parent`).
 ///
-/// By a descriptor of the parent and not by a death signal: that comes when the parent's thread ends which started us,
-/// and programs start others from threads that do not last.
+/// It watches a descriptor of the parent. A death signal would come too early: it is sent when the parent's thread ends
+/// that started us, and programs start others from threads that do not last.
 final class ParentWatch: Sendable {
     private let descriptor: Int32
 
     private init(_ descriptor: Int32) { self.descriptor = descriptor }
 
-    /// Takes hold of the parent. `stated` is its pid by its own word.
+    /// Opens a descriptor of the parent. `stated` is its pid as it stated it.
     ///
-    /// Ends the process if the parent has ended already: then our parent is another one than was stated, or becomes
-    /// another one while we look.
+    /// Ends the process if the parent has ended already: then our parent is not the stated one, or changes while we
+    /// look.
     static func begin(stated: Int32?) -> ParentWatch? {
         let parent = getppid()
         if let stated, stated != parent { gone() }
         let descriptor = clinux_open_process(parent)
-        // Of a kernel without such descriptors (before 5.3), or a sandbox that keeps them away, the signal is had.
+        // A kernel before 5.3 has no such descriptors, and a sandbox may forbid them. Then the death signal is used.
         if descriptor < 0, descriptor != -ESRCH, clinux_die_with_parent(SIGTERM) != 0 {
             complain("--exit-with-parent: this system does not tell of its parent's end")
             exit(ExitStatus.failed)
         }
-        // Whoever ended before this line has been replaced as our parent; afterwards the descriptor tells.
+        // If the parent ended before this line, we have another parent now. A later end is reported by the descriptor.
         guard descriptor != -ESRCH, getppid() == parent else { gone() }
         return descriptor < 0 ? nil : ParentWatch(descriptor)
     }
 
-    /// From now on the parent's end is a request to end, as SIGTERM is; an end since ``begin(stated:)`` counts.
+    /// From now on the parent's end has the effect of SIGTERM. An end since ``begin(stated:)`` counts too.
     func start() {
         let source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: .global())
         source.setEventHandler {

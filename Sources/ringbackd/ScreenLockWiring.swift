@@ -5,8 +5,8 @@ import Launcher
 import Logging
 import SessionVault
 
-/// Locks the vault with the screen. Whoever asked for that is told wherever it cannot be: a lock that silently is none
-/// is worse than none.
+/// Locks the vault when the screen is locked. Whenever that cannot work it is logged, since the user asked for it and
+/// relies on it.
 extension Freshness {
     func watchScreen() async {
         await broker.vaultSettled()
@@ -27,9 +27,9 @@ extension Freshness {
     }
 }
 
-/// Where the bus is that tells of the screen.
+/// The system bus, which reports that the screen was locked.
 enum SystemBus {
-    /// The socket's path, if nothing is there. Nil also for an address that names no path: then nobody can say.
+    /// The socket's path, if there is nothing at it. Nil also for an address without a path: then it cannot be told.
     static func missingSocket(named address: String?) -> String? {
         let name = "unix:path="
         let path: String

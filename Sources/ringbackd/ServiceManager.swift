@@ -1,7 +1,7 @@
 import Glibc
 
-/// What systemd gives a service and hears from it: a listening socket (sd_listen_fds(3)) and a word when it is ready
-/// (sd_notify(3)). Both are a few lines of protocol.
+/// The protocols between systemd and a service: a listening socket from systemd (sd_listen_fds(3)), and messages about
+/// the daemon's state to it (sd_notify(3)).
 enum ServiceManager {
     /// The socket that systemd opened for us, if it did, close-on-exec; the variables are removed either way.
     static func takeSocket() throws(PlaceError) -> Int32? {
@@ -33,7 +33,7 @@ enum ServiceManager {
         return unsafe getsockopt(descriptor, SOL_SOCKET, name, &value, &length) == 0 ? value : nil
     }
 
-    /// The socket's file name; an abstract or unnamed socket has no mode that would keep others out.
+    /// The socket's file name. An abstract or unnamed socket is refused: it has no mode that keeps others out.
     private static func path(of descriptor: Int32) throws(PlaceError) -> String {
         var address = sockaddr_un()
         var length = socklen_t(MemoryLayout<sockaddr_un>.size)
@@ -61,7 +61,7 @@ enum ServiceManager {
         try Places.checkParents(of: directory)
     }
 
-    /// Tells systemd how it stands; nothing without systemd.
+    /// Sends a state to systemd. Does nothing without systemd.
     static func notify(_ state: String) {
         guard let path = environment("NOTIFY_SOCKET"), path.hasPrefix("/") || path.hasPrefix("@") else { return }
         var address = sockaddr_un()

@@ -5,7 +5,7 @@ import OAuth
 import Secrets
 
 extension ServiceGrant {
-    /// Nil for an account that people sign in to.
+    /// Nil for an account that users sign in to.
     init?(_ account: AccountConfiguration) {
         guard let service = account.service else { return nil }
         let kind: Kind =
@@ -21,7 +21,7 @@ extension ServiceGrant {
 }
 
 extension ServiceGrant.AssertionSource {
-    /// Nil without an assertion. Read at every use: the platform replaces it under us.
+    /// Nil without an assertion. It is read at every use, since the platform may replace it at any time.
     fileprivate init?(_ account: AccountConfiguration) {
         guard account.service?.assertionFile != nil else { return nil }
         self.init { () throws(BrokerError) in
@@ -36,7 +36,7 @@ extension ServiceGrant.AssertionSource {
 }
 
 extension Account.KeySource {
-    /// Nil for a key that is no credential. One is read at every use, too: a service manager may exchange it.
+    /// Nil if the key is no credential. It is read at every use too, since a service manager may replace it.
     init?(credentialOf account: AccountConfiguration, in credentials: Credentials) {
         guard let name = account.clientKeyCredential else { return nil }
         self.init { () throws(BrokerError) in
@@ -56,7 +56,7 @@ extension Account.KeySource {
 }
 
 extension Account.SecretSource {
-    /// A secret that the daemon was given at its start.
+    /// A secret that was given to the daemon at its start.
     init(credential name: String, of account: AccountConfiguration, in credentials: Credentials) {
         self.init { () throws(BrokerError) in
             do throws(CredentialError) {

@@ -15,7 +15,7 @@ import SessionVault
 import Synchronization
 import UnixSignals
 
-/// The configuration that is in force, and the one way to replace it: whole, or not at all.
+/// The configuration that is in force. A reload replaces all of it, or nothing.
 final class Reloader: Sendable {
     private let place: ConfigurationPlace
     private let broker: Broker
@@ -27,9 +27,9 @@ final class Reloader: Sendable {
     private let links: DeepLinkRegistry
     private let logger: Logger
     private let vaultAtStart = OnceBox<VaultConfiguration>()
-    /// Unix seconds: when the reading of what is in force began.
+    /// Unix seconds: when the reading of the configuration in force began.
     private let read: Mutex<Int>
-    /// Set when there is something to show.
+    /// Set when the daemon's other parts exist.
     let exposedSockets = OnceBox<ExposedSocketRegistry>()
     let notices = OnceBox<Notices>()
 
@@ -52,7 +52,7 @@ final class Reloader: Sendable {
 
     private let proxy = Mutex<HTTPProxy?>(nil)
 
-    /// How the network is used: the proxy that is in force, and variables that would name one and are not heeded.
+    /// How the network is used: the proxy that is in force, and proxy variables that are ignored.
     var network: SocketAPI.Network {
         SocketAPI.Network(
             proxy: proxy.withLock { $0 }, ignoredVariables: Hardening.ignoredProxyVariables.withLock { $0 })
@@ -60,7 +60,7 @@ final class Reloader: Sendable {
 
     var readAt: Int { read.withLock { $0 } }
 
-    /// Re-reads everything, and says what of it is not in force now.
+    /// Reads the configuration again. Returns what of it takes effect only at the next start.
     func reload() async -> SocketAPI.Reloaded {
         ServiceManager.notify("RELOADING=1\nMONOTONIC_USEC=\(monotonicMicroseconds())")
         defer { ServiceManager.notify("READY=1") }
@@ -79,7 +79,7 @@ final class Reloader: Sendable {
         }
     }
 
-    /// A vault stays the one that it was at the start: sessions are in it.
+    /// A vault that has been opened at the start is kept, since sessions are in it.
     private func ignored(of configuration: DaemonConfiguration) -> [String] {
         guard vaultAtStart.value != configuration.vault else { return [] }
         logger.warning("The changes in [vault] take effect with the next start of the daemon")
@@ -95,7 +95,7 @@ final class Reloader: Sendable {
             configuration.accounts.compactMap {
                 Account($0, helper: helper, vault: vault, credentials: credentials)
             })
-        // After the accounts, whose redirect URIs have schemes too.
+        // After the accounts, since their redirect URIs have schemes too.
         await links.configure(configuration.schemes.map(LinkScheme.init))
         await exposedSockets.value?.configure(configuration)
         notices.value?.configure(configuration)
@@ -108,7 +108,7 @@ final class Reloader: Sendable {
     }
 }
 
-/// Whose browsers may bring an account's callback, beside the user's own; and whether it comes as a form.
+/// The other uids whose browsers may bring an account's callback, and whether it comes as a form.
 final class PeerUIDs: Sendable {
     private let uids = Mutex<[String: Set<UInt32>]>([:])
     private let forms = Mutex<Set<String>>([])
@@ -137,7 +137,7 @@ struct ReloadOnSignal: Service {
     }
 }
 
-/// Keeps the lease on the state directory fresh, so that another host on the same home directory stays away.
+/// Renews the lease on the state directory, so that no daemon starts on another host with the same home directory.
 struct LeaseKeeper: Service {
     let lock: StateLock
     let logger: Logger
@@ -158,20 +158,20 @@ struct LeaseKeeper: Service {
     }
 }
 
-/// Shut down last: lets changes under way finish, then ends what talks to the network.
+/// Shut down last: lets running changes finish, then ends what talks to the network.
 struct LastOut: Service {
     let broker: Broker
     let http: CurlClient
     let audit: AuditLog
     let logger: Logger
 
-    /// A rotated refresh token that is on its way to us is worth this wait.
-    /// As long as the promise to end within five seconds allows.
+    /// How long the end waits for running refreshes, whose responses may hold rotated refresh tokens. The whole end
+    /// takes five seconds at most.
     private static let drainTimeout: Duration = .milliseconds(3_800)
 
     func run() async throws {
-        // Loading libcurl takes as long as all of the start before: readiness did not wait for it, no thread of the
-        // pool does, and the first sign-in finds it done.
+        // Loading libcurl takes as long as the whole start before it. It is done after the daemon is ready and on no
+        // thread of the task pool, so that the first sign-in need not wait for it.
         DispatchQueue.global().async { [logger] in
             if !CurlClient.prepare() { logger.critical("libcurl cannot be loaded: no provider can be reached") }
         }

@@ -10,7 +10,7 @@ import ServiceLifecycle
 import SessionVault
 
 extension SealedFileVault {
-    /// The vault in the state directory, with every place that its key may rest in.
+    /// The vault in the state directory, with every key source.
     init(_ configuration: VaultConfiguration, state: String, helper: HelperConnection) {
         var sources: [any KeySource] = [
             SystemdCredentialSource(directory: environment("CREDENTIALS_DIRECTORY")), PassphraseSource(),
@@ -24,7 +24,7 @@ extension SealedFileVault {
             choice: KeySourceChoice(rawValue: configuration.keySource) ?? .auto)
     }
 
-    /// `$XDG_DATA_HOME/ringback/keys`: not in the state directory, which is what gets copied and synchronized.
+    /// `$XDG_DATA_HOME/ringback/keys`: not in the state directory, since that is copied and synchronized.
     private static var usualKeyDirectory: String? {
         let base = environment("XDG_DATA_HOME") ?? environment("HOME").map { "\($0)/.local/share" }
         return base.flatMap { $0.hasPrefix("/") ? "\($0)/ringback/keys" : nil }
@@ -32,15 +32,16 @@ extension SealedFileVault {
 }
 
 extension SecretServiceSource {
-    /// The keyring, by way of the helper: it alone talks to the session bus.
+    /// The keyring, through the helper, which alone talks to the session bus.
     fileprivate init(_ helper: HelperConnection) {
         self.init(
             available: {
-                // Without a bus there is no keyring, and no reason to wake the helper.
+                // Without a bus there is no keyring, and the helper need not be asked.
                 guard environment("DBUS_SESSION_BUS_ADDRESS") != nil || environment("XDG_RUNTIME_DIR") != nil else {
                     return false
                 }
-                // One that is locked is waited for: a person who has a keyring shall not get less, unasked, for good.
+                // A locked keyring is waited for: a user who has a keyring must not get a weaker key source without
+                // asking for it.
                 switch try? await helper.secretServiceStatus() {
                 case .unlocked, .locked: return true
                 case .unavailable, nil: return false
@@ -79,8 +80,7 @@ extension KeySourceError {
     }
 }
 
-/// Keeps sessions fresh for as long as the daemon lives, and hears what concerns them: the network's return, the
-/// keyring, the screen.
+/// Refreshes sessions as long as the daemon runs, and reacts to the network's return, the keyring and the screen.
 struct Freshness: Service {
     let broker: Broker
     let vault: SealedFileVault
@@ -103,12 +103,12 @@ struct Freshness: Service {
         }
     }
 
-    /// A day of small changes leaves holes in memory that only this returns.
+    /// Many small changes fragment the memory. Only this returns the free parts to the system.
     private func giveMemoryBack() async {
         while (try? await Task.sleep(for: .seconds(30))) != nil { clinux_give_memory_back() }
     }
 
-    /// Only for a vault whose key is there, or shall be: another one costs the helper no bus.
+    /// Only for a vault whose key is in the keyring, or shall be: otherwise the helper need not connect to the bus.
     private func watchKeyring() async {
         await broker.vaultSettled()
         let source = KeySourceChoice.secretService.rawValue

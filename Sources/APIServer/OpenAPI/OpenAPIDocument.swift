@@ -83,7 +83,7 @@ enum OpenAPIDocument {
         return responses
     }
 
-    /// Any request may meet some of these: a web page's fields, broken HTTP, the end of the daemon.
+    /// The problems that any request may get: for a web page's fields, for broken HTTP, at the daemon's end.
     private static func codes(of route: Route) -> Set<ErrorCode> {
         route.errors.and([
             .policyDenied, .invalidRequest, .internalError, .shuttingDown, .payloadTooLarge, .unsupportedMediaType,

@@ -2,8 +2,8 @@ internal import BrokerCore
 internal import RingbackAPI
 internal import StrictJSON
 
-/// Failures as an exposed socket tells them. Its clients are in a container or at the far end of a connection, where
-/// nothing can be changed: what only the daemon's machine knows is left out.
+/// Problems as an exposed socket reports them. Its clients are in a container or at the far end of a connection, where
+/// nothing of the daemon can be changed: details of the daemon's machine are left out.
 extension Problem {
     /// - Parameter language: of the sentence for the user.
     init(elsewhere error: BrokerError, language: Language) {
@@ -22,7 +22,7 @@ extension Problem {
         }
     }
 
-    /// The same with the name of the socket, so that the client knows that commands do nothing where it is.
+    /// The same with the name of the socket, so that the client knows that commands have no effect on its machine.
     func told(by exposedSocket: ExposedSocket) -> Problem {
         var problem = self
         problem.extensions["exposed_socket"] = .string(exposedSocket.name)

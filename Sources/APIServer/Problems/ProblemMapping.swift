@@ -5,7 +5,8 @@ internal import SupabaseAuth
 
 /// The one place where the broker's failures become problem documents.
 extension Problem {
-    /// `endedSignIn` says that a person was signing in: an odd answer means something to them only then.
+    /// `endedSignIn`: a user was signing in. Only then is there a sentence for the user about a response that is not
+    /// valid.
     init(_ error: BrokerError, language: Language, endedSignIn: Bool = false) {
         self = Problem(error)
         userMessage = PersonMessage(error, endedSignIn: endedSignIn)?.text(in: language.ofMessages)
@@ -59,7 +60,7 @@ extension Problem {
         case .tooManyAttempts(let seconds):
             self.init(.rateLimited, "Too many attempts to open the vault.", retryAfter: seconds)
         case .vaultFailed(let reason):
-            // The disk's mistake, not ours.
+            // The disk failed, not Ringback.
             self.init(.internalError, reason)
             title = "The vault cannot be used as it should"
         case .misconfigured(let reason): self.init(.invalidConfiguration, reason)
@@ -82,7 +83,7 @@ extension Problem {
         case .rateLimited(let seconds):
             self.init(.rateLimited, "The provider asks to wait before the next request.", retryAfter: seconds)
         case .unavailable(let status, let seconds):
-            // An authorization response says so without a status.
+            // An authorization response reports this without an HTTP status.
             let cause = status > 0 ? " (HTTP status \(status))" : ""
             self.init(.providerUnreachable, "The provider is not available for now\(cause).", retryAfter: seconds)
         case .failing(let status, let code, let message, let seconds):
@@ -104,7 +105,7 @@ extension Problem {
             let words = message.map { $0.hasSuffix(".") ? String($0.dropLast()) : $0 }
             let advice = Problem.setting(behind: code).map { " \($0)" } ?? ""
             let detail = "The provider answered “\(code)”\(words.map { ": \($0)" } ?? "").\(advice)"
-            // The grant may live, but only the person can say more to the provider.
+            // The session may still be valid, but the provider wants the user to sign in.
             let needsPerson = ["interaction_required", "login_required", "consent_required"].contains(code)
             self.init(
                 .providerError, detail, recovery: needsPerson ? .signIn : nil,
@@ -114,8 +115,8 @@ extension Problem {
 }
 
 extension Problem {
-    /// Which setting of the account to look at after a refusal (RFC 6749 sections 4.1.2.1 and 5.2); the last two are
-    /// GitHub's.
+    /// Which setting of the account to check after an error response (RFC 6749 sections 4.1.2.1 and 5.2); the last two
+    /// codes are GitHub's.
     fileprivate static func setting(behind code: String) -> String? {
         switch code {
         case "invalid_client", "incorrect_client_credentials":
@@ -130,13 +131,13 @@ extension Problem {
     }
 }
 
-/// The languages in which a person may be spoken to.
+/// The languages of the sentences for the user.
 enum Language: Sendable {
     case english
     case russian
 
-    /// The language of `Accept-Language` that we speak and that weighs most; the first of equals (RFC 9110 section
-    /// 12.5.4).
+    /// The language of `Accept-Language` that is known here and has the greatest weight; the first of equals (RFC 9110
+    /// section 12.5.4).
     init(accepting header: String?) {
         var best: (language: Language, weight: Double) = (.english, 0)
         for item in header?.split(separator: ",") ?? [] {

@@ -3,7 +3,7 @@ internal import RingbackAPI
 internal import StrictJSON
 
 extension Problem {
-    /// A provider's no to a service. Nobody can sign in in its place, so the text says what to mend.
+    /// A provider's error response to a service. Nobody can sign in for a service, so the text says what to correct.
     init(refused name: AccountName, code: String, message: String?) {
         var words = "The provider refused \(name) a token: “\(code)”"
         if let message { words += " (\(message))" }
@@ -13,7 +13,7 @@ extension Problem {
             .providerError, words, recovery: .fixConfiguration, extensions: Problem.members(ofProvider: code, message))
     }
 
-    /// RFC 6749 section 5.2 and RFC 8693 section 2.2.2, as far as a service is concerned.
+    /// Advice on the errors of RFC 6749 section 5.2 and RFC 8693 section 2.2.2 that a service may get.
     private static func advice(on code: String) -> String? {
         switch code {
         case "invalid_client": "Check client_id, client_authentication and the client's secret or key."
@@ -26,7 +26,7 @@ extension Problem {
         }
     }
 
-    /// What a provider said, for programs.
+    /// The provider's error, for programs.
     static func members(ofProvider code: String, _ message: String?) -> JSONObject {
         var members = JSONObject([.init("provider_code", .string(code))])
         members["provider_message"] = message.map { .string($0) }

@@ -4,7 +4,7 @@ internal import StrictJSON
 internal import SupabaseAuth
 
 extension Problem {
-    /// A Supabase project's no: its table has said already what it is to the outside.
+    /// A Supabase project's error response. Its code has been mapped already.
     init(_ problem: SupabaseProblem) {
         var members = JSONObject()
         members["provider_code"] = problem.providerCode.map { .string($0) }
@@ -18,8 +18,8 @@ extension Problem {
             extensions: members)
     }
 
-    /// What is wrong with a password, in our words, where the project's are kept back or there are none: they may
-    /// repeat a part of it.
+    /// What is wrong with a password, in our words. They are used if the project's text is missing, or is not passed on
+    /// because it may repeat a part of the password.
     private static func reasons(_ weaknesses: [String]) -> String {
         guard !weaknesses.isEmpty else { return "." }
         let sentences = weaknesses.map { weakness in
@@ -35,13 +35,13 @@ extension Problem {
 }
 
 extension PersonMessage {
-    /// What a person is told, by cause.
+    /// The sentence for the user, by cause.
     init?(_ error: BrokerError, endedSignIn: Bool) {
         switch error {
         case .project(let problem):
             guard let message = problem.message else { return nil }
             self = message
-        // Nobody's internet is to blame for a server on this machine.
+        // If a server on this machine cannot be reached, the network is not the cause.
         case .provider(.unreachable(let host, _)): self = PersonMessage.isLoopback(host) ? .serviceDown : .network
         case .provider(.unavailable), .provider(.failing), .provider(.unproved): self = .serviceDown
         case .provider(.rateLimited), .tooManyAttempts, .resendTooEarly: self = .tooManyAttempts

@@ -6,9 +6,9 @@ internal import RingbackAPI
 internal import StrictJSON
 internal import SupabaseAuth
 
-/// URLs from outside: callbacks, links for apps, and links that `ringback doctor` sent out. A user who came by a link
-/// of a custom scheme sees neither a page nor a terminal: with `"notify": true` a notification tells them what came of
-/// it, and the response says whether it was shown.
+/// URLs from outside: callbacks, links for apps, and test links of `ringback doctor`. A user who followed a link of a
+/// custom scheme sees neither a page nor a terminal: with `"notify": true` a notification tells them the result, and
+/// the response says whether it was shown.
 struct CallbackResource: Resource {
     let api: SocketAPI
 
@@ -37,7 +37,7 @@ struct CallbackResource: Resource {
         }
     }
 
-    /// The answer to a callback of a flow.
+    /// The response to a callback of a flow.
     private func answer(_ view: FlowView, after verdict: CallbackVerdict, isTold: Bool, _ call: Call) async -> JSON {
         var object = JSONObject([.init("flow", view.json(in: call.language))])
         if case .outdated = verdict, case .object(var flow)? = object["flow"] {
@@ -47,7 +47,7 @@ struct CallbackResource: Resource {
         if isTold {
             let message = object["flow"]?["user_message"]?.string
             var verdict = verdict
-            // Somebody who has confirmed a new address was signed in before.
+            // A user who has confirmed a new address was signed in before, so that no sign-in is reported.
             if case .completed(let id) = verdict, view.changesUser { verdict = .noted(flow: id) }
             object["notified"] = .bool(await daemon.tellOfCallback(verdict, view.account, message))
         }
@@ -66,7 +66,7 @@ struct CallbackResource: Resource {
         return problem
     }
 
-    /// The answer to a link of ours that came back; nil if the URL is something else.
+    /// The response to a test link that came back; nil if the URL is something else.
     private func diagnosticLink(_ url: String, _ call: Call) throws(Problem) -> ServerResponse? {
         var executable: String?
         if case .local(_, let pid) = call.request.peer { executable = ProcessFacts.executable(of: pid) }
@@ -78,7 +78,7 @@ struct CallbackResource: Resource {
         }
     }
 
-    /// The answer to a URL that was no callback but a link for an app; nil if it may be a callback.
+    /// The response to a URL that was no callback but a link for an app; nil if it may be a callback.
     private func deepLink(_ url: String, isTold: Bool, _ call: Call) async throws(Problem) -> ServerResponse? {
         guard let deepLinks = api.deepLinks else { return nil }
         switch await deepLinks.receive(url) {

@@ -21,7 +21,7 @@ struct DeepLinkResource: Resource {
     ]
 
     /// The links of a scheme for the app that listens, as server-sent events (WHATWG HTML section 9.2). Last-Event-ID
-    /// changes nothing: what was acknowledged is what was seen.
+    /// is ignored: a link is sent again until it is acknowledged.
     func streamDeepLinks(_ call: Call) async throws(Problem) -> ServerResponse {
         guard let scheme = call.query("scheme") else { throw call.invalid("scheme", "it is required") }
         var peer: PolicyPeer?
@@ -48,13 +48,13 @@ struct DeepLinkResource: Resource {
     }
 }
 
-/// What one listener is told. Here alone a link's URL leaves the daemon.
+/// The events for one listener. Only here a link's URL leaves the daemon.
 final class DeepLinkFeed: Sendable {
     private let listener: LinkListener
     private let now: @Sendable () -> Int
     private let state = Mutex((isFirst: true, isOver: false))
 
-    /// A comment this often keeps the connection known to be alive.
+    /// How often a comment is sent, so that a broken connection is noticed.
     private static let heartbeat: Duration = .seconds(15)
 
     init(_ listener: LinkListener, now: @escaping @Sendable () -> Int) {
@@ -68,7 +68,7 @@ final class DeepLinkFeed: Sendable {
             defer { state.isFirst = false }
             return state
         }
-        // A stream says something at once, so that the app knows that it stands.
+        // A comment is sent at once, so that the app knows that the stream has begun.
         if isFirst { return Array(": listening\n\n".utf8) }
         guard !isOver else { return nil }
         switch await listener.next(within: DeepLinkFeed.heartbeat) {
@@ -82,7 +82,8 @@ final class DeepLinkFeed: Sendable {
         }
     }
 
-    /// A client that vanishes between two events cancels nothing: the stream goes, and the listener with it.
+    /// If a client disappears between two events, nothing is cancelled: the stream is released, and with it the
+    /// listener.
     deinit { listener.stop() }
 
     func stop() {

@@ -3,8 +3,8 @@ internal import HTTPMessages
 internal import StrictJSON
 internal import Synchronization
 
-/// Links that `ringback doctor` lets the desktop open, to see whether they come back: each has a name that cannot be
-/// guessed, arrives once, and means nothing else. What arrives is neither a callback nor a link for an app.
+/// Links that `ringback doctor` makes the desktop open, to see whether they come back. Each has a name that cannot be
+/// guessed, and is accepted once. It is neither a callback nor a link for an app.
 final class DiagnosticLinks: Sendable {
     /// A link that was sent out.
     struct Link: Sendable {
@@ -16,22 +16,22 @@ final class DiagnosticLinks: Sendable {
         var url: String { "\(scheme)://\(DiagnosticLinks.host)/\(id)" }
     }
 
-    /// Who brought a link back.
+    /// The program that brought a link back.
     struct Arrival: Sendable {
         let executable: String?
     }
 
-    /// What became of a URL.
+    /// What a URL is.
     enum Outcome {
         case arrived(Link)
-        /// It looks like one, but nobody waits for it.
+        /// It has the form of a test link, but none of this name is awaited.
         case unknown
         /// It is something else.
         case other
     }
 
     static let host = "ringback-doctor"
-    /// A round trip takes a second; more than this many at a time are nobody's (seconds).
+    /// The lifetime of a link in seconds, and how many may be out at a time. A round trip takes a second.
     private static let lifetime = 120
     private static let maxCount = 64
 
@@ -60,7 +60,7 @@ final class DiagnosticLinks: Sendable {
         return links.withLock { $0[id] }.flatMap { $0.endsAt > now ? $0 : nil }
     }
 
-    /// Takes what came from outside.
+    /// Takes a URL that came from outside.
     func receive(_ text: String, from executable: @autoclosure () -> String?) -> Outcome {
         guard let url = try? WebURL(parsing: text), url.scheme != "http", url.scheme != "https",
             url.host == DiagnosticLinks.host
@@ -73,7 +73,7 @@ final class DiagnosticLinks: Sendable {
         return .arrived(link)
     }
 
-    /// 128 bits; small letters and digits, which nothing on the way changes.
+    /// 128 bits, in lower-case letters and digits, which no program on the way changes.
     private static func randomName() -> String {
         var generator = SystemRandomNumberGenerator()
         return (0..<2).map { _ in

@@ -8,8 +8,8 @@ internal import RingbackAPI
 internal import SessionVault
 internal import StrictJSON
 
-/// What `ringback doctor` asks of the daemon: what it sees of itself and of the accounts' providers, and links whose
-/// way through the desktop is to be seen.
+/// What `ringback doctor` asks of the daemon: its findings about itself and about the accounts' providers, and test
+/// links for the desktop.
 struct DiagnosticsResource: Resource {
     let api: SocketAPI
 
@@ -57,7 +57,7 @@ struct DiagnosticsResource: Resource {
         return ServerResponse(json: .object(object))
     }
 
-    /// All at once: a provider that hangs costs the others nothing.
+    /// All providers are asked at once, so that one that hangs does not delay the others.
     private func findings(of names: [AccountName]) async -> [(AccountName, [Finding])] {
         var found: [AccountName: [Finding]] = [:]
         await withTaskGroup(of: (AccountName, [Finding]).self) { group in
@@ -72,7 +72,7 @@ struct DiagnosticsResource: Resource {
         return names.map { ($0, found[$0] ?? []) }
     }
 
-    /// Not being signed in is no illness.
+    /// It is no problem if an account is not signed in.
     private func sessionFinding(_ name: AccountName) async -> Finding? {
         guard let view = try? await broker.account(name) else { return nil }
         guard let error = view.error else {
@@ -128,7 +128,7 @@ struct DiagnosticsResource: Resource {
         guard let text = try call.text("scheme"), let scheme = try? URLScheme(parsing: text) else {
             throw call.invalid("scheme", "an app's scheme is required, such as org.example.app")
         }
-        // A link that went round would promise what the daemon does not keep.
+        // If the daemon does not accept the scheme's links, a test link that comes back would mislead.
         if let why = await api.deepLinks?.whyForeign("\(scheme):x") { throw Problem(.stateConflict, why) }
         guard let link = api.diagnosticLinks.make(scheme) else {
             throw Problem(.stateConflict, "Too many links are under way. Try again in two minutes.")

@@ -2,22 +2,23 @@ internal import BrokerCore
 internal import RingbackAPI
 internal import StrictJSON
 
-/// The page that ends the person's session at the provider, beside a sign-out: where a browser is signed in there, the
-/// next sign-in would ask nobody.
+/// The page that ends the user's session at the provider, beside a sign-out. While a browser is signed in there, the
+/// next sign-in does not ask who signs in.
 extension SessionResource {
-    /// Whether the page's URL says who signs out.
+    /// Whether the page's URL names the user.
     enum EndSessionForm: String, CaseIterable {
         case saysWho = "true"
         case plain
     }
 
-    /// What the answer to a sign-out says of the page: `end_session_url`, `end_session_error` if it could not be found
-    /// out, nothing if the provider has no such page or nobody asked. The sign-out does not depend on it.
+    /// What the response to a sign-out says of the page: `end_session_url`; `end_session_error` if it could not be
+    /// found out; nothing if the provider has no such page, or if the caller did not ask. The sign-out does not depend
+    /// on it.
     func endSession(
         _ call: Call, _ ending: EndingSession?, _ name: AccountName
     ) async throws(Problem) -> [JSONObject.Member] {
         guard let ending, let form = try call.query("end_session", as: EndSessionForm.self) else { return [] }
-        // The URL may have the ID token in it: whoever may sign out may not therefore have that.
+        // The URL may contain the ID token, which not every caller that may sign out may have.
         let mayHaveIDToken = api.admit(call.request, account: name.rawValue, operation: .idToken) != nil
         let page: EndSessionPage?
         do throws(BrokerError) {

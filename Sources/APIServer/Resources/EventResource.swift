@@ -41,7 +41,7 @@ struct EventResource: Resource {
 }
 
 extension EventResource {
-    /// An app's own funnel in place of the events.
+    /// The stream of telemetry, in place of the events.
     private func telemetry(of account: AccountName?, _ call: Call) throws(Problem) -> ServerResponse {
         guard let records else { throw Problem(.notFound, "This daemon keeps no records.") }
         let feed = records.telemetry.listen(to: account?.rawValue)
@@ -61,21 +61,21 @@ extension EventResource {
     }
 }
 
-/// What one listener is told: first the accounts as they are, then what happens.
+/// The events for one listener: first the accounts as they are, then what happens.
 final class EventFeed: Sendable {
     private let broker: Broker
     private let live: EventSubscription
     private let language: Language
     private let state: Mutex<(initial: [UInt8]?, isOver: Bool)>
 
-    /// A comment this often keeps the connection known to be alive.
+    /// How often a comment is sent, so that a broken connection is noticed.
     private static let heartbeat: Duration = .seconds(15)
 
     init(broker: Broker, live: EventSubscription, initial: [BrokerEvent], language: Language) {
         self.broker = broker
         self.live = live
         self.language = language
-        // A stream says something at once, so that the client knows that it stands.
+        // Something is sent at once, so that the client knows that the stream has begun.
         let text = initial.flatMap { EventFeed.encode(nil, $0, language) }
         state = Mutex((text.isEmpty ? Array(": no accounts\n\n".utf8) : text, false))
     }
@@ -100,7 +100,8 @@ final class EventFeed: Sendable {
         }
     }
 
-    /// A client that vanishes between two events cancels nothing: the stream goes, and the listener with it.
+    /// If a client disappears between two events, nothing is cancelled: the stream is released, and with it the
+    /// listener.
     deinit { broker.stopListening(live) }
 
     func stop() {

@@ -3,8 +3,8 @@ internal import LocalHTTP
 internal import RingbackAPI
 internal import StrictJSON
 
-/// Exposed sockets, as the daemon's own socket makes and ends them. One is named by the caller; the daemon decides where
-/// it is, and no member of a request is a path.
+/// Exposed sockets, made and ended on the daemon's own socket. The caller gives a name. The daemon decides where the
+/// socket is: no member of a request is a path.
 struct ExposedSocketResource: Resource {
     let api: SocketAPI
 
@@ -72,7 +72,7 @@ struct ExposedSocketResource: Resource {
     }
 
     private func order(of call: Call) async throws(Problem) -> ExposedSocket.Order {
-        // Taken for one that is left out, a bound would be none.
+        // If null meant that a member is left out, a limit could be lost by mistake.
         for name in call.wholeBody.names where call.wholeBody[name] == .null {
             throw call.invalid(name, "it is null; leave it out where no bound is meant")
         }
@@ -98,7 +98,7 @@ struct ExposedSocketResource: Resource {
         return order
     }
 
-    /// The tokens of a Supabase project are all alike: a ceiling would let none through.
+    /// The tokens of a Supabase project have no scopes: a ceiling would let none through.
     private func refuseCeilingless(_ order: ExposedSocket.Order, _ call: Call) async throws(Problem) {
         guard order.ceiling != nil else { return }
         for account in order.accounts {
@@ -140,7 +140,7 @@ struct ExposedSocketResource: Resource {
 }
 
 extension ExposedSocketResource {
-    /// One that has no socket, though somebody may look for it.
+    /// A socket that is closed, though somebody may look for it.
     private func closed(_ closed: ClosedSocket) -> JSON {
         [
             "name": .string(closed.name), "source": .string(ExposedSocketResource.source(of: closed.exposedSocket)),
@@ -157,11 +157,11 @@ extension ExposedSocketResource {
     }
 }
 
-/// Where an exposure's sockets are.
+/// The paths of an exposed socket.
 public struct ExposedPlace: Sendable, Equatable {
     /// `…/exposed/NAME.sock`
     public var socket: String
-    /// A directory with nothing in it but another socket of the same.
+    /// A directory that holds nothing but another socket of the same server.
     public var directory: String
     /// In the directory that a Flatpak app sees.
     public var flatpakSocket: String?

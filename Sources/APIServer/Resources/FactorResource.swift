@@ -37,7 +37,7 @@ struct FactorResource: Resource {
         return ServerResponse(json: ["factors": user["factors"] ?? .array([])])
     }
 
-    /// The answer holds what an authenticator app is given: whoever sees it can make the codes.
+    /// The response holds the secret for an authenticator app: whoever sees it can make the codes.
     func enrollFactor(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
         let kind: NewFactor.Kind
@@ -89,7 +89,7 @@ struct FactorResource: Resource {
         return ServerResponse(json: .object(object))
     }
 
-    /// Without a `challenge_id`, one is asked for first: an authenticator app needs none to be sent.
+    /// Without a `challenge_id` a challenge is requested first: an authenticator app need not be sent anything.
     func verifyFactor(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
         let id = call.parameters["id"] ?? ""
@@ -104,7 +104,7 @@ struct FactorResource: Resource {
         return ServerResponse(json: view.json(in: call.language))
     }
 
-    /// A phone's code belongs to the message that it came with: asking for another challenge would send another one.
+    /// A phone's code belongs to the challenge whose message brought it. Another challenge would send another message.
     private func refuseUnasked(_ id: String, of name: AccountName, _ call: Call) async throws(Problem) {
         let user = try await call.ask { () throws(BrokerError) in try await broker.account(name).user }
         let factor = user?["factors"]?.array?.first { $0["id"]?.string == id }

@@ -4,7 +4,7 @@ internal import StrictJSON
 internal import SupabaseAuth
 
 extension FlowView {
-    /// Where the codes of a change of the user may come from, and what to tell the person.
+    /// The messages whose codes a change of the user waits for, and the sentence for the user.
     private func addConfirmations(to object: inout JSONObject, _ language: Language) {
         object["awaiting"] = .array(
             awaitedCodes.map { origin in
@@ -55,7 +55,7 @@ extension FlowView {
 }
 
 extension OpenAddress {
-    /// What became of an address that a program was to open.
+    /// What happened to an address that a program was asked to open.
     fileprivate var json: JSON {
         var object = JSONObject([.init("url", .string(url))])
         switch visit {
@@ -97,7 +97,7 @@ extension Component {
             .optional("error", .component(.problem)), .optional("user_message", .string),
         ])
 
-    /// An address that a program was to open, and what became of it.
+    /// An address that a program was asked to open, and what happened to it.
     private static let openAddress: Schema = .object([
         .required("url", .string), .required("status", .words(["unused", "fetched", "foreign"])),
         .optional("uid", .integer),

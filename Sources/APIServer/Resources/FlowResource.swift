@@ -75,7 +75,7 @@ struct FlowResource: Resource {
         return ServerResponse(json: view.json(in: call.language))
     }
 
-    /// What an authenticator answered for a flow, in place of a code.
+    /// Redeems an authenticator's response, in place of a code.
     private func verify(_ id: String, credential: JSONObject, _ call: Call) async throws(Problem) -> ServerResponse {
         for other in ["code", "token_hash", "email", "phone", "type"] where call.has(other) {
             throw call.invalid(other, "it does not go with a credential")

@@ -4,8 +4,8 @@ internal import RingbackAPI
 internal import StrictJSON
 internal import SupabaseAuth
 
-/// Passkeys of a user at a Supabase project. The ceremony with the authenticator is the app's: what it needs is handed
-/// out as it came, and its answer is passed on.
+/// Passkeys of a user at a Supabase project. The app holds the ceremony with the authenticator. The options for it are
+/// passed on as they came, and so is its response.
 struct PasskeyResource: Resource {
     let api: SocketAPI
 
@@ -34,7 +34,7 @@ struct PasskeyResource: Resource {
         return ServerResponse(json: ["passkeys": .array(passkeys.map { .object($0.json) })])
     }
 
-    /// What an authenticator needs to make a passkey.
+    /// The options that an authenticator needs to make a passkey.
     func beginPasskey(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
         let challenge = try await call.ask { () throws(BrokerError) in try await broker.passkeyRegistration(name) }

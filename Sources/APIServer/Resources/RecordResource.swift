@@ -22,14 +22,14 @@ struct RecordResource: Resource {
             RecordResource.metrics),
     ]
 
-    /// So many entries have room in an answer; the file in the state directory has all that are kept.
+    /// The most entries of a response. The file in the state directory has all that are kept.
     static let mostEntries = 1_000
 
     func audit(_ call: Call) async throws(Problem) -> ServerResponse {
         guard let records else { throw Problem(.notFound, "This daemon keeps no records.") }
         let since = try call.instant("since")
         let limit = try call.count("limit", atMost: RecordResource.mostEntries) ?? RecordResource.mostEntries
-        // Not only accounts that there are: what a removed one did stays on record.
+        // The account need not exist: entries about a removed one are kept.
         let account = call.query("account")
         let found = await records.audit.entries(since: since, account: account, limit: limit)
         return ServerResponse(json: ["entries": .array(found.entries), "truncated": .bool(found.isTruncated)])
@@ -53,7 +53,7 @@ extension Component {
     fileprivate static let audit = Component(
         "Audit", [.required("entries", .array(entry)), .required("truncated", .boolean)])
 
-    /// A line of the audit log; what it says beyond when and what depends on its event.
+    /// An entry of the audit log. Its further members depend on its event.
     private static let entry: Schema = .object(told + texts + numbers + others)
 
     private static let told: [Member] = [

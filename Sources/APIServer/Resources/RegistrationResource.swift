@@ -5,8 +5,8 @@ internal import RingbackAPI
 internal import Secrets
 internal import StrictJSON
 
-/// Clients that are registered at a provider for accounts to come, and the end of such a registration. What the
-/// provider gives that is secret stays in the vault: no answer here has a place for it.
+/// Registers clients at a provider for accounts that are about to be added, and deletes such registrations. The
+/// provider's secrets stay in the vault: no response here has a member for them.
 struct RegistrationResource: Resource {
     let api: SocketAPI
 
@@ -69,7 +69,7 @@ struct RegistrationResource: Resource {
             throw call.invalid("token_endpoint_auth_method", "it is one of: \(words)")
         }
         order.initialAccessToken = try call.secret("initial_access_token")
-        // It goes into a header field.
+        // It is sent in a header field.
         if let token = order.initialAccessToken, !token.revealed().utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) {
             throw call.invalid("initial_access_token", "it has characters that no such token has")
         }
@@ -103,7 +103,7 @@ struct RegistrationResource: Resource {
     }
 }
 
-/// A file that is not to be believed; the reason is a sentence's end for people.
+/// A file that must not be trusted. The reason is the end of a sentence.
 public struct UntrustedFile: Error, Sendable {
     public let reason: String
     public init(reason: String) { self.reason = reason }

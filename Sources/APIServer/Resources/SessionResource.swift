@@ -56,7 +56,7 @@ struct SessionResource: Resource {
             throw call.invalid("kind", "an ID token cannot be narrowed: leave scope, audience and resource out")
         }
         let extras = try included(call)
-        // An ID token proves who somebody is; a program that may have the one need not have the other.
+        // An ID token proves who the user is. A program that may have an access token may not always have it.
         if query.kind == .idToken || extras.contains(.idToken),
             api.admit(call.request, account: name.rawValue, operation: .idToken) == nil
         {
@@ -84,7 +84,8 @@ struct SessionResource: Resource {
         return ServerResponse(json: .object(object))
     }
 
-    /// What only some accounts have: where there is none, silence would look like an answer.
+    /// Adds what only some accounts have. If an account lacks it, the request is refused: a missing member could be
+    /// misread.
     private func include(
         _ extras: Set<Extra>, _ issuedToken: IssuedToken, into object: inout JSONObject, _ call: Call
     ) throws(Problem) {
@@ -101,7 +102,7 @@ struct SessionResource: Resource {
         api.noteIssuedToken(call.facts, issuedToken, .own, .providerToken)
     }
 
-    /// A row that cannot be had now takes nothing from the token.
+    /// If the row cannot be read now, the token is issued all the same.
     private func profile(of name: AccountName, _ call: Call) async throws(Problem) -> [JSONObject.Member] {
         let found: SupabaseProfile?
         do throws(BrokerError) {
@@ -166,7 +167,8 @@ struct SessionResource: Resource {
             let view = try await call.ask { () throws(BrokerError) in try await broker.signOutOthers(name) }
             return ServerResponse(json: view.json(in: call.language))
         }
-        // Whose it was is known only before it is closed; where its page is may wait until nobody reads it any more.
+        // The subject has to be read before the session is closed. The page can be found out afterwards, when readers
+        // see no session.
         var ending: EndingSession?
         if try call.query("end_session", as: EndSessionForm.self) != nil {
             ending = try await call.ask { () throws(BrokerError) in try await broker.ending(of: name) }

@@ -29,7 +29,7 @@ struct SignInResource: Resource {
         .optional("callback_port", .range(1...65_535)),
     ]
 
-    /// What a sign-in takes beyond what every provider's does.
+    /// The members that only sign-ins at Supabase projects have.
     private static let membersAtProjects: [Member] = [
         .optional("oauth_provider", .string), .optional("email", .string), .optional("phone", .string),
         .secret("password"), .secret("password_confirmation"), .optional("data", .anyObject),
@@ -45,7 +45,7 @@ struct SignInResource: Resource {
         let isProject = try await call.ask { () throws(BrokerError) in try await broker.isAtProject(name) }
         var request = SignInRequest()
         request.method = try call.text("method") ?? "browser"
-        // What begins by a route of its own does not begin here.
+        // What has an endpoint of its own does not begin here.
         guard isProject ? Broker.projectMethods.contains(request.method) : true else {
             throw Problem(
                 .methodUnsupported,
@@ -70,7 +70,7 @@ struct SignInResource: Resource {
 }
 
 extension Resource {
-    /// A flow where something is awaited, the account where it was done at once.
+    /// The response: the flow if something is awaited, the account if it was done at once.
     func beginning(
         _ started: (flow: FlowView?, isNew: Bool), of name: AccountName, _ call: Call
     ) async throws(Problem) -> ServerResponse {

@@ -40,8 +40,8 @@ struct StatusResource: Resource {
         ])
     }
 
-    /// What the broker sees of the caller. The executable is what `/proc` says now: the process may have become
-    /// another one since it connected, hence the confidence.
+    /// What the broker knows of the caller. The executable is what `/proc` says now: the process may run another
+    /// program than when it connected, hence the confidence.
     func peer(_ call: Call) async throws(Problem) -> ServerResponse {
         guard case .local(let uid, let pid) = call.request.peer else { throw Problem(.notFound) }
         var object = JSONObject([.init("uid", .integer(Int(uid))), .init("pid", .integer(Int(pid)))])

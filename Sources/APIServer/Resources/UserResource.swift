@@ -4,7 +4,7 @@ internal import RingbackAPI
 internal import StrictJSON
 internal import SupabaseAuth
 
-/// What a person does about themselves, where the provider lets programs do it: at a Supabase project.
+/// What users can change about themselves, if the provider lets programs do it: at a Supabase project.
 struct UserResource: Resource {
     let api: SocketAPI
 
@@ -66,7 +66,7 @@ struct UserResource: Resource {
         let wanted = changes
         let changed = try await call.ask { () throws(BrokerError) in try await broker.update(name, wanted) }
         var answer = JSONObject([.init("user", .object(changed.user))])
-        // What is not done yet: the codes of its messages go to this flow.
+        // The change is complete when the codes of its messages have been redeemed at this flow.
         answer["flow"] = changed.flow.map { $0.json(in: call.language) }
         return ServerResponse(json: .object(answer))
     }

@@ -27,7 +27,7 @@ struct VaultResource: Resource {
 
     func lockVault(_ call: Call) async throws(Problem) -> ServerResponse {
         try await call.ask { () throws(BrokerError) in try await broker.lockVault() }
-        // What was encoded for the hot path holds tokens.
+        // The responses that were encoded for the hot path hold tokens.
         api.encoded.forget(nil)
         return ServerResponse(json: broker.vault.status.json)
     }
@@ -56,7 +56,7 @@ struct VaultResource: Resource {
         return ServerResponse(json: broker.vault.status.json)
     }
 
-    /// A person asks: a keyring that is locked may put its question.
+    /// A user asks, so a locked keyring may show its prompt.
     private func forPerson(
         _ call: Call, _ body: @Sendable () async throws(BrokerError) -> Void
     ) async throws(Problem) {

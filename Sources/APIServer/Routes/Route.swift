@@ -3,8 +3,8 @@ internal import LocalHTTP
 internal import RingbackAPI
 internal import StrictJSON
 
-/// One operation of the socket API. Everything about it stands here and nowhere else: the router, the policy check, the
-/// refusal of unknown members and the OpenAPI document are derived from the list of routes.
+/// One operation of the socket API. Everything about it is stated here: the router, the policy check, the refusal of
+/// unknown members and the OpenAPI document are derived from the list of routes.
 struct Route: Sendable {
     typealias Handler = @Sendable (SocketAPI, Call) async throws(Problem) -> ServerResponse
 
@@ -16,7 +16,7 @@ struct Route: Sendable {
         case open
     }
 
-    /// What a response of success holds.
+    /// What the response of a success holds.
     enum Content: Sendable {
         case json(Component)
         /// Text of a media type.
@@ -31,7 +31,7 @@ struct Route: Sendable {
     /// The statuses of success.
     let statuses: [Int]
     let content: Content
-    /// The problems that the operation may meet beside those that any request may.
+    /// The problems that the operation may get, besides those that any request may.
     let errors: Set<ErrorCode>
     let handler: Handler
 

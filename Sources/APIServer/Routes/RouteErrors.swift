@@ -1,21 +1,21 @@
 internal import RingbackAPI
 
-/// Problems that many operations may meet.
+/// Problems that many operations may get.
 extension Set<ErrorCode> {
-    /// Whatever names an account.
+    /// Of an operation on an account.
     static let ofAccount: Set<ErrorCode> = [.accountNotFound]
-    /// Whatever asks a provider.
+    /// Of an operation that asks a provider.
     static let ofProvider: Set<ErrorCode> = [
         .providerError, .invalidProviderResponse, .providerUnreachable, .rateLimited, .invalidConfiguration,
         .vaultLocked, .timeout,
     ]
-    /// Whatever asks a Supabase project with an account's session.
+    /// Of an operation that asks a Supabase project with an account's session.
     static let ofSession = ofAccount.and(ofProvider).and([
         .signInRequired, .sessionExpired, .methodUnsupported, .validationFailed, .stateConflict, .accessDenied,
         .invalidCredentials, .notFound, .userNotFound, .weakPassword, .emailAlreadyInUse, .passwordResetFailed,
         .payloadTooLarge, .flowExpired, .invalidCallback,
     ])
-    /// Whatever may begin or continue a flow at a Supabase project.
+    /// Of an operation that may begin or continue a flow at a Supabase project.
     static let ofFlow = ofSession.and([.flowNotFound, .portInUse])
     static let ofVault: Set<ErrorCode> = [.vaultLocked, .stateConflict, .shuttingDown, .timeout]
     static let ofRegistration = ofProvider.and([.validationFailed, .stateConflict])

@@ -60,7 +60,7 @@ struct Router: Sendable {
     /// The route of an endpoint. Every endpoint has one.
     subscript(endpoint: Endpoint) -> Route? { byEndpoint[endpoint] }
 
-    /// Finds the route of a request. Parameters are taken as they stand: names need no escapes.
+    /// Finds the route of a request. Parameters are not unescaped, since names need no escapes.
     func match(method: String, path: String) -> Match {
         let segments = path.split(separator: "/", omittingEmptySubsequences: false)
         var methods: [String] = []

@@ -41,7 +41,7 @@ struct Component: Sendable, Equatable {
 
     init(_ name: String, _ members: [Member]) { self.init(name, .object(members)) }
 
-    /// Equal components have equal names: a test keeps each name to one schema.
+    /// Components with the same name are equal: a test makes sure that a name has one schema.
     static func == (left: Component, right: Component) -> Bool { left.name == right.name }
 }
 
@@ -50,9 +50,9 @@ struct Member: Sendable, Equatable {
     let name: String
     let schema: Schema
     let isRequired: Bool
-    /// For readers; nil where the name says it.
+    /// A description; nil where the name says it all.
     let text: String?
-    /// True for what is sent and never given back.
+    /// True for what is sent and never returned.
     let isSecret: Bool
 
     static func required(_ name: String, _ schema: Schema, _ text: String? = nil) -> Member {
@@ -63,7 +63,7 @@ struct Member: Sendable, Equatable {
         Member(name: name, schema: schema, isRequired: false, text: text, isSecret: false)
     }
 
-    /// An optional string that must not be seen.
+    /// An optional string that must not be shown.
     static func secret(_ name: String, _ text: String? = nil) -> Member {
         Member(name: name, schema: .string, isRequired: false, text: text, isSecret: true)
     }

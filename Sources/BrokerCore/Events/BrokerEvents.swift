@@ -1,7 +1,7 @@
-/// What listeners are told.
+/// Subscriptions to events.
 extension Broker {
-    /// What happens from now on; first the accounts as they are, then what `lastSeen` missed. Waits until the accounts
-    /// are loaded. The flows that `process` asked for are waited for as long as it listens.
+    /// What happens from now on; before it the accounts as they are, then the events after `lastSeen`. Waits until the
+    /// accounts are loaded. As long as `process` listens, the flows that it asked for count as waited for.
     public func events(
         of name: AccountName?, after lastSeen: UInt64?, process: Int32? = nil
     ) async throws(BrokerError) -> (initial: [BrokerEvent], live: EventSubscription) {
@@ -12,7 +12,7 @@ extension Broker {
             try? await sessionManager.ready(name)
             guard var view = try? await account(name) else { continue }
             if view.state == .loading {
-                // Told of when it is loaded, which may have happened just now.
+                // The account's event follows when it is loaded, which may have happened just now.
                 live.awaitInitial(name)
                 guard let current = try? await account(name), current.state != .loading, live.stopAwaiting(name) else {
                     continue
@@ -27,6 +27,6 @@ extension Broker {
         return (initial, live)
     }
 
-    /// The listener went away.
+    /// The listener has gone away.
     public func stopListening(_ subscription: EventSubscription) { bus.remove(subscription) }
 }

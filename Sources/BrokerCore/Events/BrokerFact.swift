@@ -1,33 +1,35 @@
-/// Why new tokens are asked for.
+/// Why new tokens are requested.
 public enum RefreshReason: String, Sendable {
     /// Ahead of time, or after a start, a resume or an outage.
     case scheduled
-    /// A caller needed a token that lives longer.
+    /// A caller needed a token that is valid for longer.
     case needed
-    /// Somebody asked for it, after a server had refused the token perhaps.
+    /// A caller asked for it, perhaps because a server had refused the token.
     case requested
-    /// Something else is to be asked of the provider first.
+    /// Another request to the provider needs a newer access token first.
     case change
 }
 
-/// Something that the records (audit log, metrics) are told. No secrets, and no text of a provider but checked codes.
+/// What the audit log and the metrics are told. It holds no secrets, and of a provider's text only checked codes.
 public enum BrokerFact: Sendable {
     /// How a sign-in ended.
     public enum Outcome: String, Sendable, CaseIterable {
         case completed, failed, cancelled, expired
     }
 
-    /// How a link is known.
+    /// How Ringback learned that an identity is linked.
     public enum IdentitySight: Sendable, Equatable {
         /// Somebody asked for it here.
         case asked
-        /// Nobody asked for it here: the server did it in silence, or somebody elsewhere; a comparison shows it.
+        /// A comparison shows it, and nobody asked for it here: the provider linked it by itself, or it was linked
+        /// elsewhere.
         case inferred
-        /// It was there already when the person first signed in here; made then, in Unix seconds by the server's clock.
+        /// It was linked already when the user first signed in here. `at` is when it was made, in Unix seconds by the
+        /// provider's clock.
         case former(at: Int)
     }
 
-    /// Somebody chose a way in: a provider's name, `email`, `phone`, or the method.
+    /// The user chose how to sign in: a provider's name, `email`, `phone`, or the method.
     case signInChosen(AccountName, way: String)
     case signInStarted(AccountName, method: String)
     case signInEnded(AccountName, method: String, Outcome, duration: Duration, error: BrokerError?)
@@ -35,27 +37,29 @@ public enum BrokerFact: Sendable {
     case sessionOpened(AccountName, subject: String?, replacing: String??)
     /// Signed out here.
     case sessionClosed(AccountName, subject: String?)
-    /// A program waits for a sign-in that nobody has asked a person for: whoever can show them its page should offer it.
+    /// A program waits for a sign-in that the user has not been offered. Whoever can show the user its page should
+    /// offer it.
     case signInWanted(AccountName)
-    /// The session itself ends then (Unix seconds); a sign-in alone brings another.
+    /// The session itself ends at this time (Unix seconds). Only a sign-in brings another.
     case sessionEnding(AccountName, at: Int)
-    /// The provider proved the session dead.
+    /// The provider has ended the session: its error response proves it.
     case sessionEnded(AccountName, subject: String?)
     /// A request to the token endpoint is about to be made.
     case refreshStarted(AccountName, reason: RefreshReason)
     case refreshSucceeded(AccountName)
     case refreshFailed(AccountName, BrokerError)
-    /// A refresh brought a good access token beside an ID token that cannot be used. Told once for each cause.
+    /// A refresh brought a good access token and an ID token that cannot be used. Recorded once for each cause.
     case idTokenDropped(AccountName, BrokerError)
-    /// The provider could not be told of a sign-out; it is tried again until it hears.
+    /// A revocation could not be sent to the provider. It is tried again.
     case revocationPostponed(AccountName, BrokerError)
     case revocationDelivered(AccountName)
-    /// The provider said no so often that it is not asked any more.
+    /// A revocation is not tried again: the provider sent too many error responses, or nothing of the session may be
+    /// kept.
     case revocationAbandoned(AccountName)
-    /// A provider's account belongs to the person now, or does not any more.
+    /// An identity at a provider was linked to the user, or unlinked.
     case identityLinked(AccountName, provider: String, IdentitySight = .asked)
     case identityUnlinked(AccountName, provider: String, isInferred: Bool = false)
-    /// The person signs in with one more key, or one less.
+    /// The user has one more passkey, or one less.
     case passkeyRegistered(AccountName, passkey: String)
     case passkeyRemoved(AccountName, passkey: String)
     case vaultOpened(keySource: String)
@@ -64,15 +68,15 @@ public enum BrokerFact: Sendable {
     case vaultRefused(BrokerError)
     case vaultRekeyed(from: String, to: String)
     case clientRegistered(AccountName, issuer: String, clientID: String)
-    /// At the provider and here, or here alone where the provider gave no way to. Without a client id it was one that
-    /// could not be used.
+    /// Deleted at the provider and here, or only here if the provider offers no way to. `clientID` is nil for a
+    /// registration that could not be used.
     case registrationDeleted(AccountName, clientID: String?)
     /// A registration that could not be used is still at the provider.
     case registrationLeft(AccountName, BrokerError)
-    /// Another program listens for a scheme's links now; the process numbers are the kernel's word.
+    /// Another program listens for a scheme's links now. The process numbers come from the kernel.
     case linkListenerReplaced(scheme: String, by: PolicyPeer?, former: PolicyPeer?)
     /// The scheme's command was started, since no app listened.
     case applicationStarted(scheme: String)
-    /// The sentence says why; no link is in it.
+    /// The sentence says why. It contains no link.
     case applicationNotStarted(scheme: String, reason: String)
 }

@@ -15,36 +15,36 @@ public struct BrokerEvent: Sendable {
         case signInFailed = "sign_in_failed"
         case refreshFailed = "refresh_failed"
         case sessionEnding = "session_ending"
-        /// A link came that ends no sign-in: its scheme is told, and nothing else of it.
+        /// A link came that ends no sign-in. The event tells only its scheme.
         case deepLink = "deep_link"
         /// Another program listens for a scheme's links now.
         case listenerReplaced = "listener_replaced"
     }
 
     public let kind: Kind
-    /// Nil where a scheme is concerned.
+    /// Nil for an event about a scheme.
     public let account: AccountName?
-    /// The account's.
+    /// The account's state; nil for an event about a scheme.
     public let state: AccountState?
     public var scheme: String?
     public var subject: String?
     public var user: JSONObject?
     public var expiresAt: Int?
     public var error: BrokerError?
-    /// When the session itself ends (Unix seconds): with `sessionEnding` alone.
+    /// When the session itself ends (Unix seconds); only with `sessionEnding`.
     public var endsAt: Int?
     /// Unix seconds.
     public let at: Int
 }
 
 extension BrokerEvent {
-    /// What happened to a scheme's links.
+    /// An event about a scheme's links.
     public init(kind: Kind, scheme: String, at: Int) {
         self.init(kind: kind, account: nil, state: nil, scheme: scheme, at: at)
     }
 }
 
-/// Tells what happened, to all who listen, in order. An event is posted in the same turn as the change it tells of.
+/// Sends events to all listeners, in order. An event is posted in the same turn as the change that it reports.
 public final class EventBus: Sendable {
     private struct State {
         var nextID: UInt64
@@ -56,10 +56,10 @@ public final class EventBus: Sendable {
     /// How many listen now.
     var listenerCount: Int { state.withLock { $0.listeners.count } }
 
-    /// Enough for a client that reconnects after a moment.
+    /// How many events are remembered for clients that reconnect.
     private static let memory = 256
 
-    /// Identifiers start at the time in microseconds, or at `first` where that is known to be after all earlier ones.
+    /// Identifiers start at the time in microseconds, or at `first` if that is known to be later than all earlier ones.
     public init(from first: UInt64? = nil) { state = Mutex(State(nextID: first ?? EventBus.now())) }
 
     /// The wall clock in microseconds.
@@ -73,7 +73,8 @@ public final class EventBus: Sendable {
         let listeners = state.withLock { state in
             let id = state.nextID
             state.nextID += 1
-            // What an account was at some instant is news to those alone who wait for it.
+            // `initialSession` says what an account was at some instant. Only listeners that wait for it get it, and it
+            // is not replayed.
             if event.kind != .initialSession { state.recent.append((id, event)) }
             if state.recent.count > EventBus.memory { state.recent.removeFirst() }
             for listener in state.listeners.values { listener.append(id, event) }
@@ -82,7 +83,7 @@ public final class EventBus: Sendable {
         for listener in listeners { listener.wake() }
     }
 
-    /// Listens from now on. `lastSeen` replays what is remembered after that identifier.
+    /// Listens from now on. With `lastSeen`, the remembered events after that identifier come first.
     func subscribe(
         to account: AccountName?, after lastSeen: UInt64?, process: Int32? = nil
     ) -> EventSubscription {
@@ -109,12 +110,12 @@ public final class EventBus: Sendable {
 
 /// One listener's events. A listener that does not keep up is dropped rather than waited for.
 public final class EventSubscription: Sendable {
-    /// What there is to tell.
+    /// What a listener gets next.
     public enum Next: Sendable {
         case events([(id: UInt64, event: BrokerEvent)])
-        /// Nothing happened within the bound.
+        /// Nothing happened in time.
         case quiet
-        /// Too much happened while the listener did not read; this is the last word.
+        /// Too much happened while the listener did not read, and events were lost. Nothing follows.
         case overflowed
         /// The listener went away.
         case cancelled
@@ -122,13 +123,13 @@ public final class EventSubscription: Sendable {
 
     private struct State {
         var queue: [(id: UInt64, event: BrokerEvent)] = []
-        /// Accounts that are loading still: their first event is what they are then.
+        /// Accounts that are still loading. Their first event is the `initialSession` of when they are loaded.
         var awaited: Set<AccountName> = []
         var hasOverflowed = false
         var signal = Promise<Void>()
     }
     private let account: AccountName?
-    /// Who listens.
+    /// The listening process.
     let process: Int32?
     private let state = Mutex(State())
     private static let capacity = 512
@@ -148,7 +149,7 @@ public final class EventSubscription: Sendable {
                     return
                 }
             }
-            // After a gap nothing may follow as if there were none.
+            // After a lost event nothing more is queued: the listener could not see the gap.
             if state.queue.count < EventSubscription.capacity, !state.hasOverflowed {
                 state.queue.append((id, event))
             } else {
@@ -160,7 +161,7 @@ public final class EventSubscription: Sendable {
     /// Holds the account's events back until it has been loaded and its `initialSession` is posted.
     func awaitInitial(_ account: AccountName) { state.withLock { _ = $0.awaited.insert(account) } }
 
-    /// True if the account was still awaited; now it is not.
+    /// Stops waiting for the account. True if it was still awaited.
     func stopAwaiting(_ account: AccountName) -> Bool { state.withLock { $0.awaited.remove(account) != nil } }
 
     func wake() {
@@ -170,7 +171,7 @@ public final class EventSubscription: Sendable {
         }.fulfil(())
     }
 
-    /// The next events, at most `bound` later.
+    /// The next events. Waits for them at most `bound`.
     public func next(within bound: Duration) async -> Next {
         let (ready, signal) = take()
         if let ready { return ready }

@@ -1,27 +1,28 @@
-/// An exposure that has no socket, though somebody may look for one: told where the open ones are, until it is open
-/// again, taken back, or no longer asked for.
+/// An exposed socket that is closed, though somebody may look for it. It is listed with the open ones until it is open
+/// again, revoked, or no longer asked for.
 public struct ClosedSocket: Sendable, Equatable {
     public enum Reason: String, Sendable, CaseIterable {
-        /// Its table is in the configuration still; while it says the same, nothing opens it.
+        /// Its table is still in the configuration. The socket stays closed until the table changes.
         case revoked, expired
-        /// What was revoked is not known any more, so this may have been. Its table opens nothing while it says the same.
+        /// The record of what was revoked is lost, so this socket may have been revoked. It stays closed until its
+        /// table changes.
         case forgotten
-        /// Its table's name is that of a socket which a call made.
+        /// A socket that a call made has the name of its table.
         case nameTaken = "name_taken"
-        /// An account that it showed is configured for another provider or client now.
+        /// An account that it showed is now configured for another provider or client.
         case accountChanged = "account_changed"
-        /// The socket cannot be made.
+        /// The socket could not be opened.
         case failed
     }
 
     public let exposedSocket: ExposedSocket
     public let reason: Reason
-    /// For people: why, and what to do.
+    /// Why it is closed and what to do, as text for the user.
     public let detail: String
 
     public var name: String { exposedSocket.name }
 
-    /// True if a person should know of it unasked; what was revoked or has expired is as it was meant.
+    /// True if the user should be told unasked. What was revoked or has expired is closed on purpose.
     public var isTrouble: Bool {
         switch reason {
         case .revoked, .expired: false
@@ -35,7 +36,7 @@ public struct ClosedSocket: Sendable, Equatable {
         self.detail = detail
     }
 
-    /// - Parameter reason: not `failed`, whose cause is a sentence of its own.
+    /// - Parameter reason: not `failed`, which needs a cause of its own.
     init(_ exposedSocket: ExposedSocket, _ reason: Reason) {
         self.exposedSocket = exposedSocket
         self.reason = reason

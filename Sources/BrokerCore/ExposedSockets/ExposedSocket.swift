@@ -1,30 +1,30 @@
 internal import OAuth
 
-/// Accounts shown through a socket of their own, to a program that must not have all of them: in a container, at the
-/// far end of an SSH connection. A value; who opens the socket is ``ExposedSocketRegistry``'s business.
+/// Accounts that are served on a socket of their own, to a program that must not have all of them: in a container, or
+/// at the far end of an SSH connection. This is a value; ``ExposedSocketRegistry`` opens and closes the socket.
 public struct ExposedSocket: Sendable, Equatable {
     /// Who made it.
     public enum Origin: Sendable, Equatable {
-        /// A call of the socket API. It rests in the state directory.
+        /// A call of the socket API. It is stored in the state directory.
         case call
-        /// The configuration, at this place for people.
+        /// The configuration, at this place, as text for the user.
         case configuration(String)
     }
 
-    /// What somebody asks to be shown.
+    /// What a socket is asked to show.
     public struct Order: Sendable, Equatable {
         public var name: String
         public var accounts: [AccountName]
-        /// The most that a token may be good for; nil for the session's own token, whatever it is good for.
+        /// The scopes that a token may have at most; nil for the session's own token, whatever scopes it has.
         public var ceiling: [String]?
-        /// Other users who may connect, as the daemon's user namespace numbers them.
+        /// Other users who may connect, by their uid in the daemon's user namespace.
         public var allowedUIDs: [UInt32]
-        /// A Flatpak app whose own directory the socket is in, too.
+        /// A Flatpak app. The socket is in that app's own directory too.
         public var flatpak: String?
         /// Seconds.
         public var lifetime: Int?
 
-        /// Sorted, without duplicates: equal orders are equal.
+        /// Lists are sorted and without duplicates, so that equal orders compare equal.
         public init(
             name: String, accounts: [AccountName], ceiling: [String]? = nil, allowedUIDs: [UInt32] = [],
             flatpak: String? = nil, lifetime: Int? = nil
@@ -38,14 +38,15 @@ public struct ExposedSocket: Sendable, Equatable {
         }
     }
 
-    /// Unguessable, and never given twice.
+    /// Random, and never used twice.
     public let id: String
     public let order: Order
     public internal(set) var origin: Origin
     /// Unix seconds.
     public let createdAt: Int
     public let expiry: Deadline?
-    /// Where each account was when it was shown: under its name another provider or client is another account.
+    /// What each account was bound to when it was exposed. An account of the same name with another provider or client
+    /// is another account.
     var bindings: [AccountName: SessionBinding] = [:]
 
     public var name: String { order.name }
@@ -55,39 +56,39 @@ public struct ExposedSocket: Sendable, Equatable {
     /// True if a call made it, and the configuration did not.
     var isOfCall: Bool { origin == .call }
 
-    /// True if the account is where it was when it was shown.
+    /// True if the account still has the binding that it had when it was exposed.
     public func isBound(_ name: AccountName, to binding: SessionBinding) -> Bool { bindings[name] == binding }
 
     /// True if it shows this account.
     public func shows(_ account: String) -> Bool { accounts.contains { $0.rawValue == account } }
 
-    /// True if a token that is asked for so is one that it may give.
+    /// True if a token with this key may be issued here.
     func covers(_ key: TokenKey) -> Bool {
         guard key.audience == nil, key.resource == nil else { return false }
         guard let ceiling, let scopes = key.scopes else { return true }
         return scopes.allSatisfy(ceiling.contains)
     }
 
-    /// True if the provider's own word on the token is that it is good for no more than the ceiling. A provider that
-    /// says nothing may have given anything.
+    /// True if the provider stated the token's scope, and it is within the ceiling. A token without a stated scope may
+    /// have any scope.
     public func permits(_ token: AccessToken) -> Bool {
         guard let ceiling else { return true }
         guard token.isScopeStated, let scope = token.scope, !scope.isEmpty else { return false }
         return scope.split(separator: " ").allSatisfy { ceiling.contains(String($0)) }
     }
 
-    /// True once its time is over, at an instant since boot (milliseconds).
+    /// True once it has expired, at an instant since boot (milliseconds).
     func hasExpired(at boot: Int) -> Bool { expiry.map { $0.boot.milliseconds <= boot } ?? false }
 }
 
 extension ExposedSocket.Order {
-    /// A year.
+    /// A year, in seconds.
     public static let longestLifetime = 31_536_000
     static let maxAccounts = 64
     static let maxScopes = 64
     static let maxUIDs = 16
 
-    /// What keeps the order from being carried out: the member and the reason, for people; nil if nothing does.
+    /// What is wrong with the order: the member and the reason, as text for the user; nil if nothing is.
     public var mistake: (member: String, reason: String)? {
         if AccountName(name) == nil {
             return ("name", "it begins with a-z or 0-9 and goes on with up to 63 of a-z, 0-9, “.”, “_” and “-”")
@@ -117,7 +118,7 @@ extension ExposedSocket.Order {
         return nil
     }
 
-    /// Elements with dots between them, as `flatpak` takes them: it becomes the name of a directory.
+    /// Elements with dots between them, as `flatpak` requires. The id becomes the name of a directory.
     private static func isFlatpakID(_ id: String) -> Bool {
         let elements = id.split(separator: ".", omittingEmptySubsequences: false)
         return elements.count >= 2 && id.utf8.count <= 255
@@ -136,32 +137,32 @@ extension ExposedSocket.Order {
 }
 
 extension Broker {
-    /// When a deadline is, in Unix seconds, and in how many seconds.
+    /// A deadline in Unix seconds, and in seconds from now.
     public func instant(of deadline: Deadline) -> (at: Int, remaining: Int) {
         (deadline.wall(by: clock).seconds, deadline.remaining(at: clock.bootInstant))
     }
 
-    /// What a session of the account is bound to now; nil without such an account.
+    /// The account's binding now; nil without such an account.
     public func binding(of name: AccountName) async -> SessionBinding? {
         try? await sessionManager.account(name).binding
     }
 
-    /// What of a ceiling can be asked for. More than was granted is refused by the provider, though a part of it could be
-    /// had.
+    /// The part of a ceiling that can be requested. A provider refuses a request for more scopes than were granted,
+    /// even if some of them were.
     public func reachable(_ ceiling: [String], of name: AccountName) async -> [String] {
         let reachable = TokenDownscoping.reachable(ceiling, of: await grantedScopes(of: name))
         return reachable.isEmpty ? ceiling : reachable
     }
 
-    /// What the account asks for, and what the provider said it gave. Empty where nobody knows; a service asks for what it
-    /// likes each time.
+    /// The scopes that the account asks for, and those that the provider stated. Empty where they are not known, and
+    /// for a service, which may ask for other scopes each time.
     private func grantedScopes(of name: AccountName) async -> Set<String> {
         guard let account = try? await sessionManager.account(name), account.grant == nil else { return [] }
         let stated = snapshot.current(name.rawValue)?.entry.issuedToken.token.scope ?? ""
         return Set(account.scopes).union(stated.split(separator: " ").map(String.init))
     }
 
-    /// What a person should know of an order that can be carried out all the same: a sentence each.
+    /// What the user should know about an order that is valid: a sentence each.
     public func remarks(on order: ExposedSocket.Order) async -> [String] {
         guard let ceiling = order.ceiling else { return [] }
         var remarks: [String] = []
@@ -173,6 +174,6 @@ extension Broker {
         return remarks
     }
 
-    /// True once the exposure's time is over.
+    /// True once the exposed socket has expired.
     public func isOver(_ exposedSocket: ExposedSocket) -> Bool { exposedSocket.hasExpired(at: clock.boot()) }
 }

@@ -1,16 +1,17 @@
 internal import SessionVault
 internal import StrictJSON
 
-/// The exposures that calls made, and what is remembered of the configuration's, as text for the state directory: no
-/// secret is among it. Each is checked like a call's when it is read back: a file is no better than its last writer.
+/// The exposed sockets that calls made, and what is remembered of the configuration's tables, as text for the state
+/// directory. It contains no secret. Each entry is checked like a call's when it is read: another program may have
+/// changed the file.
 struct ExposedSocketRecord: Equatable {
-    /// Of calls.
+    /// Those that calls made.
     var exposedSockets: [ExposedSocket]
-    /// Of the configuration's tables, by name.
+    /// What is remembered of the configuration's tables, by name.
     var tables: [String: ExposedSocketTable]
 
     static let version = 1
-    /// Larger files are none of ours.
+    /// A larger file was not written by Ringback.
     static let maxSize = 1 << 20
 
     init(exposedSockets: [ExposedSocket] = [], tables: [String: ExposedSocketTable] = [:]) {
@@ -48,7 +49,7 @@ struct ExposedSocketRecord: Equatable {
         return document.serialized()
     }
 
-    /// What was asked for.
+    /// The order as JSON members.
     static func members(of order: ExposedSocket.Order) -> JSONObject {
         var object = JSONObject([
             .init("name", .string(order.name)), .init("accounts", .array(order.accounts.map { .string($0.rawValue) })),
@@ -66,7 +67,8 @@ struct ExposedSocketRecord: Equatable {
 
     // MARK: Reading
 
-    /// Nil for a text that is none of this version or has a mistake anywhere: half of it would be a guess.
+    /// Nil for a text of another version or with a mistake anywhere. No part of it is used: the rest may hold a
+    /// restriction.
     init?(reading bytes: [UInt8], by clock: BrokerClock) {
         guard let object = try? JSON(parsing: bytes).object, object["version"]?.integer == ExposedSocketRecord.version,
             let list = object["exposed_sockets"]?.array
@@ -83,7 +85,7 @@ struct ExposedSocketRecord: Equatable {
             }
             exposedSockets.append(exposedSocket)
         }
-        // Older versions wrote none.
+        // Older versions did not write this member.
         guard let kept = object["configured"] else { return }
         guard let kept = kept.array else { return nil }
         for entry in kept {
@@ -100,7 +102,7 @@ struct ExposedSocketRecord: Equatable {
         else { return nil }
         let scopes = names(entry["scope"])
         let uids = (entry["allow_uids"]?.array ?? []).map { $0.integer.flatMap { UInt32(exactly: $0) } }
-        // What is there and cannot be read may have been a bound.
+        // A member that is there and cannot be read may have been a restriction.
         guard accounts.count == entry["accounts"]?.array?.count, (scopes == nil) == (entry["scope"] == nil),
             !uids.contains(nil), (entry["ttl"] == nil) == (entry["expiry"] == nil)
         else { return nil }
@@ -115,7 +117,7 @@ struct ExposedSocketRecord: Equatable {
             id: id, order: order, origin: .call, createdAt: createdAt, expiry: expiry, bindings: bindings)
     }
 
-    /// Older versions wrote none.
+    /// Older versions did not write this member.
     private static func bindings(_ json: JSON?) -> [AccountName: SessionBinding]? {
         guard let json else { return [:] }
         guard let members = json.object?.members else { return nil }

@@ -1,12 +1,12 @@
 internal import Cryptography
 public import SessionVault
 
-/// The exposures there are: those of the configuration, and those that calls made, which a restart does not end. Who is
-/// not in this book has no socket, and who is has one.
+/// The exposed sockets: those of the configuration, and those that calls made, which survive a restart. A socket is
+/// open exactly as long as it is in ``open``.
 public actor ExposedSocketRegistry {
-    /// How sockets come and go.
+    /// Opens and closes the sockets in the file system.
     public struct Door: Sendable {
-        /// Listens for the exposure; who connects gets what it shows.
+        /// Listens on the socket. Whoever connects gets the accounts that it shows.
         public let open: @Sendable (ExposedSocket) async throws(BrokerError) -> Void
         /// Ends its connections, and removes its sockets.
         public let close: @Sendable (ExposedSocket) async -> Void
@@ -20,22 +20,22 @@ public actor ExposedSocketRegistry {
         }
     }
 
-    /// What happens, for the records.
+    /// What the records are told.
     public enum Fact: Sendable {
         case opened(ExposedSocket)
         case closed(ExposedSocket, Ending)
-        /// It has no socket, though it should; the sentence says why.
+        /// It should have a socket and has none. The sentence says why.
         case failed(name: String, reason: String)
-        /// The file of what is remembered made no sense, or is lost.
+        /// The file of what is remembered is damaged or lost.
         case damaged(reason: String)
     }
 
     /// Why one ended.
     public enum Ending: String, Sendable {
         case revoked, expired
-        /// What was remembered is lost, and this may have been revoked.
+        /// The record is lost, and this socket may have been revoked.
         case forgotten
-        /// The configuration no longer has it, or has it otherwise.
+        /// The configuration no longer has it, or has changed it.
         case configuration
         /// An account that it showed is configured for another provider or client.
         case accountChanged = "account_changed"
@@ -48,22 +48,22 @@ public actor ExposedSocketRegistry {
     let binding: @Sendable (AccountName) async -> SessionBinding?
     let record: @Sendable (Fact) -> Void
     var open: [String: ExposedSocket] = [:]
-    /// The configuration's, open or not.
+    /// What is remembered of the configuration's tables, whether their sockets are open or not.
     var tables: [String: ExposedSocketTable] = [:]
-    /// Where in the configuration they stand.
+    /// Where in the configuration the tables stand, by name.
     var places: [String: String] = [:]
     private(set) var closed: [ClosedSocket] = []
-    /// The file does not say what is so; it is written again.
+    /// The file is older than the state in memory; it is written again.
     var isUnsaved = false
-    /// There is a mark beside the file, which says that the file was written once.
+    /// A file beside the record says that the record was written once.
     var isMarked = false
-    /// The file is lost or damaged: until the configuration's tables have been taken up, each may have been revoked.
+    /// The record is lost or damaged. Until the configuration's tables have been taken up, each may have been revoked.
     var isForgotten = false
-    /// Changes take turns: each waits for sockets.
+    /// Changes run one after another, since each waits for sockets.
     private var turn: Promise<Void>?
     private var signal = Promise<Void>()
 
-    /// So many may be open at a time, and each may have so many connections: see the door.
+    /// How many may be open at a time. Where a socket is opened, its connections are limited too.
     public static let most = 64
 
     public init(
@@ -83,20 +83,21 @@ public actor ExposedSocketRegistry {
     /// All of them, by name.
     public var all: [ExposedSocket] { open.values.sorted { $0.name < $1.name } }
 
-    /// The one of this id, or of this name.
+    /// The open socket with this id or this name.
     public func find(_ word: String) -> ExposedSocket? { open[word] ?? open.values.first { $0.id == word } }
 
-    /// Those without a socket that somebody may look for, by name.
+    /// Closed sockets that somebody may look for, by name.
     public var missing: [ClosedSocket] { closed.sorted { $0.name < $1.name } }
 
-    /// The names that calls have taken: no table of the configuration gets one of them.
+    /// The names of sockets that calls made. No table of the configuration may use them.
     public var namesOfCalls: Set<String> { Set(keptOfCalls.map(\.name)) }
 
     // MARK: Changing
 
-    /// Makes one.
+    /// Exposes accounts.
     ///
-    /// - Throws: `invalid`, `conflict` for a name that is taken or one too many, and whatever keeps it from a socket.
+    /// - Throws: `invalid`; `accountNotFound`; `conflict` for a name that is taken or for one socket too many;
+    ///   `vaultFailed` if the state directory cannot be written; whatever keeps the socket from being opened.
     @discardableResult
     public func add(_ order: ExposedSocket.Order) async throws(BrokerError) -> ExposedSocket {
         let result = await exclusively { () -> Result<ExposedSocket, BrokerError> in
@@ -126,7 +127,7 @@ public actor ExposedSocketRegistry {
         forgetClosed(order.name, isOfCall: true)
         save()
         guard !isUnsaved else {
-            // A promise to survive the next start that cannot be kept is not made.
+            // The socket is to survive the next start. If the record cannot be written, it is not made.
             await end(exposedSocket, .revoked)
             save()
             throw .vaultFailed("The state directory cannot be written, so \(order.name) was not exposed.")
@@ -134,8 +135,11 @@ public actor ExposedSocketRegistry {
         return exposedSocket
     }
 
-    /// Ends one: its connections, its sockets, and what would bring it back. One of the configuration stays closed for as
-    /// long as its table says the same.
+    /// Ends an exposed socket: its connections, its sockets, and what would bring it back. One of the configuration
+    /// stays closed until its table changes.
+    ///
+    /// - Throws: `nothingHeld` if there is none of this name; `vaultFailed` if it is closed but the state directory
+    ///   cannot be written, so that the next start may open it again.
     @discardableResult
     public func revoke(_ word: String) async throws(BrokerError) -> ExposedSocket {
         let result = await exclusively { () -> Result<ExposedSocket, BrokerError> in
@@ -173,7 +177,7 @@ public actor ExposedSocketRegistry {
 
     // MARK: Time
 
-    /// Ends what has expired, for as long as the daemon lives: until it is cancelled.
+    /// Ends what has expired. Runs until it is cancelled.
     public func keep() async {
         while !Task.isCancelled {
             await exclusively {
@@ -184,7 +188,8 @@ public actor ExposedSocketRegistry {
                 self.save()
             }
             let rung = signal
-            // A laptop that slept wakes late: it is looked at again before long. Where nothing ends by itself, nobody wakes.
+            // After a suspend a timer fires late, so that the clock is looked at again soon. If nothing expires, the
+            // wait is long.
             let next = open.values.compactMap(\.expiry?.boot.milliseconds).min().map { max($0 - clock.boot(), 1) }
             let longest = next == nil && !isUnsaved ? 86_400_000 : 30_000
             _ = await rung.wait(atMost: .milliseconds(min(next ?? longest, longest)))
@@ -215,7 +220,7 @@ public actor ExposedSocketRegistry {
         ring()
     }
 
-    /// ``keep()`` looks again.
+    /// Wakes ``keep()``.
     private func ring() {
         let rung = signal
         signal = Promise()
@@ -245,13 +250,13 @@ public actor ExposedSocketRegistry {
         closed.removeAll { (name == nil || $0.name == name) && $0.exposedSocket.isOfCall == isOfCall }
     }
 
-    /// What the file has of calls: one that could not be opened is tried again at the next start.
+    /// What the file holds of calls. A socket that could not be opened is among it: the next start tries again.
     private var keptOfCalls: [ExposedSocket] {
         let waiting = closed.filter { $0.reason == .failed && $0.exposedSocket.isOfCall }.map(\.exposedSocket)
         return all.filter(\.isOfCall) + waiting.filter { !$0.hasExpired(at: clock.boot()) }
     }
 
-    /// Shows that the file was there, should it be lost.
+    /// The file that shows that the record existed, in case the record is lost.
     static func mark(beside file: StateFile) -> StateFile { file.sibling(named: "exposed-sockets.made") }
 
     private static let markText = Array(

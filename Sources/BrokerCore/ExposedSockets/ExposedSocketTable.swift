@@ -1,19 +1,19 @@
 internal import Cryptography
 internal import StrictJSON
 
-/// What is remembered of a table of the configuration: neither a reload nor a restart begins its time anew, or opens what
-/// was revoked, as long as the table says the same.
+/// What is remembered of a table of the configuration. As long as the table says the same, neither a reload nor a
+/// restart extends its lifetime or opens what was revoked.
 struct ExposedSocketTable: Sendable, Equatable {
-    /// Of what the table says, not of how it is written.
+    /// Of the table's content, not of how it is written.
     let digest: String
     /// Seconds.
     let lifetime: Int?
-    /// Set when the table was first taken up.
+    /// Computed when the table was first taken up.
     let expiry: Deadline?
-    /// `revoked` or `expired`, once it is.
+    /// Why it has ended, if it has: `revoked`, `expired` or `forgotten`.
     var ending: ExposedSocketRegistry.Ending?
 
-    /// A table that is taken up now.
+    /// A table that is taken up for the first time.
     init(_ order: ExposedSocket.Order, by clock: BrokerClock, ending: ExposedSocketRegistry.Ending? = nil) {
         digest = ExposedSocketTable.digest(of: order)
         lifetime = order.lifetime
@@ -28,7 +28,7 @@ struct ExposedSocketTable: Sendable, Equatable {
         self.ending = ending
     }
 
-    /// There is something to remember.
+    /// True if the file has to keep it.
     var isKept: Bool { expiry != nil || ending != nil }
 
     func says(_ order: ExposedSocket.Order) -> Bool { digest == ExposedSocketTable.digest(of: order) }

@@ -1,9 +1,10 @@
 public import SessionVault
 
-/// What is exposed without anybody asking now: what calls had made before the last end of the daemon, and what stands in
-/// the configuration. The former come first: a table must not take a socket's name from under who is connected to it.
+/// What is opened at start and at a reload: the sockets that calls had made before the daemon last ended, and the
+/// tables of the configuration. Those of calls come first: a table must not take the name of a socket that programs are
+/// connected to.
 extension ExposedSocketRegistry {
-    /// The names that calls have taken, as the state directory says without the daemon; none where it cannot be told.
+    /// The names that calls have taken, read from the state directory without the daemon; none if it cannot be read.
     public static func namesOfCalls(in file: StateFile, by clock: BrokerClock = .system) -> Set<String> {
         guard let bytes = try? file.read(atMost: ExposedSocketRecord.maxSize),
             let record = ExposedSocketRecord(reading: bytes, by: clock)
@@ -11,8 +12,8 @@ extension ExposedSocketRegistry {
         return Set(record.exposedSockets.filter { !$0.hasExpired(at: clock.boot()) }.map(\.name))
     }
 
-    /// Opens again what calls had made before the last end of the daemon, and remembers what became of the
-    /// configuration's. To be called once, before ``configure(_:)``.
+    /// Opens again what calls had made before the daemon last ended, and reads what is remembered of the
+    /// configuration's tables. To be called once, before ``configure(_:)``.
     public func restore() async {
         await exclusively {
             let record = self.remembered()
@@ -29,7 +30,7 @@ extension ExposedSocketRegistry {
         do throws(VaultError) {
             isMarked = try ExposedSocketRegistry.mark(beside: file).read(atMost: 256) != nil
         } catch {
-            // A mark that cannot be read is there.
+            // A mark that cannot be read exists.
             isMarked = true
         }
         do throws(VaultError) {
@@ -78,7 +79,8 @@ extension ExposedSocketRegistry {
 
     // MARK: Bindings
 
-    /// With what its accounts are bound to now. One that is not there is bound to nothing that could be.
+    /// Adds what its accounts are bound to now. An account that is not configured gets a binding that no account can
+    /// have.
     private func bound(_ exposedSocket: ExposedSocket) async -> ExposedSocket {
         var exposedSocket = exposedSocket
         for name in exposedSocket.accounts {
@@ -87,7 +89,8 @@ extension ExposedSocketRegistry {
         return exposedSocket
     }
 
-    /// False if one of its accounts is another one under the same name. One that is not configured now may come back.
+    /// False if an account is now bound to another provider or client. An account that is not configured now may come
+    /// back.
     private func isStillBound(_ exposedSocket: ExposedSocket) async -> Bool {
         for name in exposedSocket.accounts {
             guard let now = await binding(name) else { continue }
@@ -98,9 +101,9 @@ extension ExposedSocketRegistry {
 
     // MARK: The configuration
 
-    /// Takes over what the configuration says, each with its place there. What did not change keeps its connections and
-    /// its first end; what a call made keeps its name. To be called after the accounts were replaced: who shows one that
-    /// is another one now is ended.
+    /// Takes over the configuration's tables, each with its place there. What did not change keeps its connections and
+    /// its expiry. A socket that a call made keeps its name. To be called after the accounts were replaced: a socket
+    /// that shows an account with another binding is closed.
     public func configure(_ orders: [(order: ExposedSocket.Order, place: String)]) async {
         await exclusively {
             let wanted = Dictionary(orders.map { ($0.order.name, $0) }) { first, _ in first }
@@ -135,7 +138,7 @@ extension ExposedSocketRegistry {
             note(clash)
             return record(.failed(name: order.name, reason: clash.detail))
         }
-        // The lines above it may have changed.
+        // The table may have moved to another line.
         guard open[order.name] == nil else {
             open[order.name]?.origin = .configuration(place)
             return
@@ -149,7 +152,7 @@ extension ExposedSocketRegistry {
         case .forgotten: note(ClosedSocket(exposedSocket, .forgotten))
         case nil where !exposedSocket.hasExpired(at: clock.boot()): await tryToBegin(await bound(exposedSocket))
         case nil:
-            // Its time was over while the daemon was away.
+            // It expired while the daemon was not running.
             tables[order.name]?.ending = .expired
             isUnsaved = true
             note(ClosedSocket(exposedSocket, .expired))

@@ -1,14 +1,14 @@
 internal import Glibc
 
-/// The time, as a value that tests replace. Two clocks: the wall's, which people and providers speak of and which may
-/// be set to anything at any moment; and the time since boot, suspended time included, by which every expiry, bound
-/// and interval of this process is judged.
+/// The time, as a value that tests replace. There are two clocks: the wall clock, which people and providers use and
+/// which may be set to anything at any moment; and the time since boot, suspended time included, by which this process
+/// measures every expiry, deadline and interval.
 public struct BrokerClock: Sendable {
     /// Unix time in seconds.
     public let now: @Sendable () -> Int
     /// Milliseconds since boot, suspended time included. Never goes back.
     public let boot: @Sendable () -> Int
-    /// Different for each boot of the machine; empty if it cannot be told.
+    /// Different for each boot of the machine; empty if it cannot be read.
     public let bootID: String
     /// Waits; throws when cancelled.
     public let sleep: @Sendable (Duration) async throws -> Void
@@ -23,7 +23,7 @@ public struct BrokerClock: Sendable {
         self.sleep = sleep
     }
 
-    /// Seconds since boot: good for intervals alone.
+    /// Seconds since boot, for intervals only.
     var uptime: Int { boot() / 1_000 }
 
     /// The present, since boot.
@@ -55,16 +55,16 @@ public struct BrokerClock: Sendable {
     }
 }
 
-/// An instant that a provider set: as it was stated on the wall, and as this process judges it.
+/// An instant that a provider set: as it was stated by the wall clock, and since boot, which this process compares.
 public struct Deadline: Sendable, Equatable {
     /// By the wall clock as it was set when the instant was learnt.
     public let at: WallInstant
     public let boot: BootInstant
 
-    /// More seconds than this are as many: thirty thousand years.
+    /// The largest number of seconds that is counted, about 35,000 years. Larger ones are cut to it.
     private static let farthest = 1 << 40
 
-    /// So many seconds from now.
+    /// The instant so many seconds from now.
     init(in seconds: Int, by clock: BrokerClock) {
         let seconds = min(max(seconds, -Deadline.farthest), Deadline.farthest)
         at = WallInstant(seconds: clock.now() + seconds)
@@ -82,10 +82,10 @@ public struct Deadline: Sendable, Equatable {
         self.boot = boot
     }
 
-    /// When that is by the wall clock as it is set now.
+    /// The same instant by the wall clock as it is set now.
     public func wall(by clock: BrokerClock) -> WallInstant {
         let now = clock.now() + (boot - clock.bootInstant).wholeMilliseconds / 1_000
-        // The two clocks do not tick in step: a difference of up to two seconds is taken for none.
+        // The two clocks do not run exactly alike: a difference of up to two seconds is ignored.
         return abs(now - at.seconds) <= 2 ? at : WallInstant(seconds: now)
     }
 

@@ -1,5 +1,5 @@
-/// An instant of this boot: milliseconds since the machine was started, suspended time included. It never goes back, and
-/// means nothing after the next boot.
+/// An instant of this boot: milliseconds since the machine was started, suspended time included. It never goes back,
+/// and means nothing after the next boot.
 public struct BootInstant: Sendable, Hashable, Comparable {
     public let milliseconds: Int
 
@@ -7,7 +7,7 @@ public struct BootInstant: Sendable, Hashable, Comparable {
 
     public static func < (left: BootInstant, right: BootInstant) -> Bool { left.milliseconds < right.milliseconds }
 
-    /// The instant so much later. It stops at the last instant that can be written down.
+    /// The instant so much later, at most the largest one that can be represented.
     public static func + (instant: BootInstant, duration: Duration) -> BootInstant {
         let (sum, overflows) = instant.milliseconds.addingReportingOverflow(duration.wholeMilliseconds)
         return BootInstant(milliseconds: overflows ? (duration < .zero ? .min : .max) : sum)
@@ -22,7 +22,7 @@ public struct BootInstant: Sendable, Hashable, Comparable {
         .milliseconds(left.milliseconds) - .milliseconds(right.milliseconds)
     }
 
-    /// The last instant that can be written down: it never comes.
+    /// The largest instant that can be represented. It is never reached.
     public static let never = BootInstant(milliseconds: .max)
 }
 
@@ -37,19 +37,19 @@ public struct WallInstant: Sendable, Hashable, Comparable {
 }
 
 extension Duration {
-    /// Rounded down; a duration that is too long to be counted in an `Int` is the longest one.
+    /// Whole seconds, rounded down.
     var wholeSeconds: Int {
         let (seconds, attoseconds) = components
         return Int(seconds) - (attoseconds < 0 ? 1 : 0)
     }
 
-    /// Rounded up: who waits this long waits long enough.
+    /// Whole seconds, rounded up: waiting this long is long enough.
     var secondsRoundedUp: Int {
         let (seconds, attoseconds) = components
         return Int(seconds) + (attoseconds > 0 ? 1 : 0)
     }
 
-    /// Rounded toward zero; a duration that is too long to be counted in an `Int` is the longest one.
+    /// Whole milliseconds, rounded toward zero; limited to what an `Int` can hold.
     var wholeMilliseconds: Int {
         let (seconds, attoseconds) = components
         let (whole, overflows) = Int(seconds).multipliedReportingOverflow(by: 1_000)

@@ -1,14 +1,14 @@
 internal import Synchronization
 
-/// A value that many wait for and one delivers, once. Waiting reacts to cancellation and has a bound; neither touches
-/// the value nor the others who wait.
+/// A value that is delivered once and that many may wait for. A wait ends early when the caller is cancelled or its
+/// time is over. This affects neither the value nor the other waits.
 public final class Promise<Value: Sendable>: Sendable {
     private struct State {
         var value: Value?
         var waiters: [UInt64: CheckedContinuation<Value?, Never>] = [:]
         /// Waiters that were cancelled before they had begun to wait.
         var cancelled: Set<UInt64> = []
-        /// Waiters with a bound that wait still.
+        /// Waiters with a time limit that are still waiting.
         var bounded: Set<UInt64> = []
         var next: UInt64 = 0
     }
@@ -33,7 +33,7 @@ public final class Promise<Value: Sendable>: Sendable {
         for waiter in waiters { waiter.resume(returning: value) }
     }
 
-    /// The value; nil when the bound passed or the caller was cancelled first.
+    /// The value; nil when the time was over or the caller was cancelled first.
     public func wait(atMost bound: Duration) async -> Value? {
         if let value { return value }
         guard bound > .zero else { return nil }
@@ -53,7 +53,7 @@ public final class Promise<Value: Sendable>: Sendable {
         return await wait(as: id)
     }
 
-    /// Waits whatever becomes of the caller: for what must keep its turn even while it is cancelled.
+    /// Waits even if the caller is cancelled: for changes that must keep their order.
     func settle() async {
         _ = await withCheckedContinuation { (continuation: CheckedContinuation<Value?, Never>) in
             let ready: Value? = state.withLock { state in
@@ -91,8 +91,7 @@ public final class Promise<Value: Sendable>: Sendable {
         }
     }
 
-    /// One waiter stops waiting: at once, or as soon as it begins. A bound that passes when its wait is over concerns
-    /// nobody.
+    /// Ends one wait: at once, or as soon as it begins. If the timer fires after the wait has ended, it does nothing.
     private func giveUp(_ id: UInt64, isBound: Bool) {
         let waiter = state.withLock { state in
             guard !isBound || state.bounded.contains(id) else { return CheckedContinuation<Value?, Never>?.none }

@@ -20,7 +20,7 @@ public final class Work: Sendable {
         return promise
     }
 
-    /// Starts something that mostly sleeps. It is cancelled at shutdown instead of waited for.
+    /// Starts a task that mostly waits. It is cancelled at shutdown instead of waited for.
     public func startTimer(_ body: @escaping @Sendable () async -> Void) {
         launch(isTimer: true, body)
     }
@@ -42,10 +42,10 @@ public final class Work: Sendable {
         }
     }
 
-    /// How much is under way, timers aside.
+    /// The number of running tasks, without timers.
     var count: Int { state.withLock { $0.running.values.count { !$0.isTimer } } }
 
-    /// Waits for what is under way, so that no rotated token is lost at shutdown. Cancels what is left at the bound.
+    /// Waits for what is running, so that no rotated token is lost at shutdown. Cancels what still runs after `bound`.
     public func drain(atMost bound: Duration) async {
         let running = state.withLock { Array($0.running.values) }
         for work in running where work.isTimer { work.task.cancel() }

@@ -1,22 +1,22 @@
 internal import Synchronization
 
-/// How often somebody may make us ask a provider. Who holds a restricted socket could ask for one narrow token after
-/// another, or for one that is always refused, and each time the owner's session would be presented at the provider: until
-/// it asks the owner to slow down, too.
+/// A limit on how often a caller may cause requests to a provider. The holder of an exposed socket could ask for one
+/// downscoped token after another, or for one that is always refused. Each time the owner's refresh token would be sent
+/// to the provider, until the provider rate-limits the owner too.
 public final class Allowance: Sendable {
     private let asked = Mutex<[BootInstant]>([])
     private let most: Int
     private let window: Duration
 
     /// - Parameters:
-    ///   - most: requests in a window; more than the tokens that a program holds at a time.
+    ///   - most: how many requests one window allows; more than the tokens that a program holds at a time.
     ///   - window: how long a request counts.
     public init(most: Int = 30, in window: Duration = .seconds(60)) {
         self.most = most
         self.window = window
     }
 
-    /// Takes one; if there is none left, returns the whole seconds until there is.
+    /// Counts a request. Returns nil if it is allowed, else the whole seconds until the next one is.
     func take(at now: BootInstant) -> Int? {
         asked.withLock { asked in
             asked.removeAll { $0 <= now - window }

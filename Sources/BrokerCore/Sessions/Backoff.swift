@@ -1,29 +1,34 @@
-/// When a failed refresh may be tried again. Judged by the time since boot: setting the wall clock changes nothing.
+/// When a failed refresh may be tried again. Measured in time since boot, so that setting the wall clock changes
+/// nothing.
 struct Backoff: Sendable {
     private var failures = 0
     private(set) var until = BootInstant(milliseconds: 0)
-    /// Until when the provider itself asked to wait, which even an explicit refresh respects.
+    /// Until when the provider asked to wait (`Retry-After`). An explicit refresh respects this too.
     private var providerUntil = BootInstant(milliseconds: 0)
     private(set) var error: BrokerError?
-    /// When requests were made during this outage, the latest hour's.
+    /// When requests were made during this outage; only those of the last hour are kept.
     private var attempts: [BootInstant] = []
     private var relentedAt: BootInstant?
 
-    /// A provider that is down is asked about twenty times in an hour.
+    /// The longest wait after a failure at the provider. A provider that is down gets about twenty requests in an hour.
     private static let longest: Duration = .seconds(300)
-    /// What fails here (a full disk, a secret that cannot be had) costs no provider anything.
+    /// The longest wait after a local failure (a full disk, a client secret that cannot be read), which costs the
+    /// provider no request.
     private static let longestHere: Duration = .seconds(30)
-    /// Whatever asks for it: the network that returns again and again, callers at every end of a wait. With the
-    /// discovery that is asked to confirm now and then, the provider gets at most thirty requests.
+    /// The limit of failed requests in an hour, whatever causes them: a network that returns again and again, or
+    /// callers at the end of every wait. With the requests that check the provider's metadata, the provider gets at
+    /// most thirty.
     private static let hourlyLimit = 24
     private static let hour: Duration = .seconds(3_600)
-    /// The network's return is tried beyond the others' limit, but once a minute at most.
+    /// When the network returns, a request is made even above the hourly limit, up to this count and once a minute at
+    /// most.
     private static let relentLimit = 26
     private static let relentInterval: Duration = .seconds(60)
-    /// The longest wait that a provider may ask for, in seconds: one that says "next month" is asked again after a day.
+    /// The longest `Retry-After` that is respected, in seconds. A provider that asks for a month is asked again after a
+    /// day.
     private static let longestRetryAfter = 86_400
 
-    /// A request failed.
+    /// Notes that a request failed, and sets the next wait.
     mutating func note(_ error: BrokerError, at boot: BootInstant) {
         failures = min(failures + 1, 16)
         var longest = Backoff.longestHere
@@ -33,7 +38,7 @@ struct Backoff: Sendable {
             attempts.removeAll { $0 <= boot - Backoff.hour }
         }
         let half = min(.seconds(1 << (failures - 1)), longest) / 2
-        // Half of it is chance, so that many daemons do not return in step.
+        // Half of the wait is random, so that many daemons do not retry at the same time.
         until = boot + half + half * Double.random(in: 0...1)
         providerUntil =
             error.retryAfter.map { boot + .seconds(min($0, Backoff.longestRetryAfter)) } ?? BootInstant(milliseconds: 0)
@@ -44,17 +49,17 @@ struct Backoff: Sendable {
         self.error = error
     }
 
-    /// The session that the requests were for has gone: what is left is the wait that the provider asked for.
+    /// The session that the requests were for is gone. Only the wait that the provider asked for is kept.
     mutating func forgive() {
         guard providerUntil > BootInstant(milliseconds: 0) else { return self = Backoff() }
         failures = 0
         until = providerUntil
     }
 
-    /// What made the attempts fail may be over (the network is back): the next one need not wait, unless the provider
-    /// or the hour's limit says so.
+    /// The cause of the failures may be over (the network is back). The next attempt may be made at once, unless the
+    /// provider's `Retry-After` has not passed or ``relentLimit`` is reached.
     mutating func relent(at boot: BootInstant) {
-        // A network that flaps must not use the hour up before it is back for good.
+        // A network that goes up and down must not use up the hour's requests before it is stable.
         guard error != nil, attempts.count < Backoff.relentLimit,
             relentedAt.map({ boot - $0 >= Backoff.relentInterval }) ?? true
         else { return }
@@ -63,13 +68,13 @@ struct Backoff: Sendable {
         until = min(until, max(boot, providerUntil))
     }
 
-    /// The answer to a caller who comes too early.
+    /// The error for a caller who comes before the wait is over; nil if a request may be made.
     func refusal(at boot: BootInstant) -> BrokerError? {
         guard let error, boot < until else { return nil }
         return refusalByProvider(at: boot) ?? error
     }
 
-    /// The same, where only the provider's `Retry-After` counts.
+    /// The same, but only the provider's `Retry-After` counts.
     func refusalByProvider(at boot: BootInstant) -> BrokerError? {
         guard boot < providerUntil, let error else { return nil }
         let seconds = (providerUntil - boot).secondsRoundedUp

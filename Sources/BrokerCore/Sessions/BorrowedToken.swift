@@ -8,7 +8,7 @@ struct BorrowedToken: Sendable {
     let account: AccountName
     let sessionManager: SessionManager
 
-    /// Sends the request; once more, after a refresh, if the provider does not take the token.
+    /// Sends the request. If the provider refuses the token, refreshes it and sends the request once more.
     func ask(_ operation: SessionOperation) async throws(BrokerError) -> HTTPResponse {
         var token = try await sessionManager.issuedToken(account, SessionQuery()).token
         do throws(BrokerError) {

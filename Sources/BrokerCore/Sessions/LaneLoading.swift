@@ -1,12 +1,12 @@
 internal import SessionVault
 
 extension LaneState.Loaded {
-    /// What the vault's entry of an account is worth.
+    /// Reads the vault's entry of an account.
     init(_ found: Result<VaultEntry?, VaultError>, of name: AccountName, by clock: BrokerClock) {
         switch found {
         case .success(let entry?): self.init(entry, of: name, by: clock)
         case .success(nil): self = .absent(.signedOut)
-        // It has been set aside: there is no session to be had here, and that is known.
+        // The vault has set the damaged record aside. It is known that there is no session.
         case .failure(.damaged(let reason)):
             self = .absent(.unreadable(BrokerError(VaultError.damaged(reason: reason))))
         case .failure(.newer(let reason)): self = .untouchable(BrokerError(VaultError.newer(reason: reason)))

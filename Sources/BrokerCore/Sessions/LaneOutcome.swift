@@ -1,16 +1,16 @@
 /// What happens to a lane, and what follows.
 extension LaneState {
-    /// What the vault said.
+    /// What reading the vault yielded.
     enum Loaded: Sendable {
         case session(Session, Copy, isUrgent: Bool)
         case absent(Absence)
         case untouchable(BrokerError)
-        /// It could not be asked; it is asked again.
+        /// The vault could not be read. It is read again later.
         case failed(BrokerError)
     }
 
     enum Outcome: Sendable {
-        /// `isNews`: a reload brought the account back, so that a session is a sign-in to those who listen.
+        /// `isNews`: a reload of the configuration brought the account back, so that listeners get a `signed_in` event.
         case loaded(Loaded, isNews: Bool)
         /// A sign-in yielded a session. The error is why it could not be saved.
         case opened(Session, Copy, BrokerEvent.Kind, BrokerError?)
@@ -27,37 +27,37 @@ extension LaneState {
         case changeEnded
         /// The session should be refreshed at once.
         case becameUrgent
-        /// The provider proved the session dead.
+        /// The provider has ended the session: its error response proves it.
         case dead(code: String?)
         case saved
         case notSaved
         case signOutBegan
-        /// The session left its slot. A service is left with a session that has no tokens.
+        /// The session was signed out. A service account is left with a session that has no tokens.
         case closed(leaving: Session?)
         case signOutEnded
-        /// The daemon ends, and with it a session that is nowhere but in memory.
+        /// The daemon ends, and with it a session that is in memory only.
         case dropped
-        /// The vault was locked: everything is forgotten but the waits that the provider asked for.
+        /// The vault was locked. Everything is forgotten but the back-off.
         case locked
-        /// The account was removed, or is bound otherwise now: this lane is no more.
+        /// The account was removed, or is bound to another provider or client now: this lane has ended.
         case replaced
-        /// Something failed that nobody waits for; it is shown.
+        /// Something failed that no caller waits for; the error is shown.
         case noticed(BrokerError, BrokerEvent.Kind?)
         case networkReturned
-        /// The configuration changed what the provider may have refused.
+        /// The configuration changed. That may have fixed what the provider refused.
         case mended
-        /// The configuration was read again, after somebody mended something perhaps.
+        /// The configuration was read again. Somebody may have fixed a problem.
         case reloaded
     }
 
     enum Effect: Sendable {
         /// Readers see ``LaneState/visible`` from now on.
         case publish
-        /// The lane's tasks are planned anew.
+        /// The lane's tasks are scheduled again.
         case schedule
-        /// The vault is asked again after a while.
+        /// The vault is read again after a while.
         case retryLoading
-        /// Whoever waits for the vault's word is woken.
+        /// Callers that wait for the vault to be read are woken.
         case wake
         case record(BrokerFact)
         case post(BrokerEvent.Kind, Session?, BrokerError? = nil)

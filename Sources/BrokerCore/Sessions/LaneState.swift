@@ -1,14 +1,14 @@
 /// What is held for one account, and what may happen to it.
 ///
-/// This is a value without suspension points. It is told outcomes ("the vault was read", "a refresh failed") and returns
-/// what follows from them. Requests and vault writes are not here: they stay in straight functions, because their order
-/// is the proof that no refresh token is lost.
+/// This is a value without suspension points. It is told outcomes ("the vault was read", "a refresh failed") and
+/// returns what follows from them. Requests and vault writes are not here: they stay in straight-line functions,
+/// because their order is the proof that no refresh token is lost.
 struct LaneState: Sendable {
     enum Presence: Sendable, Equatable {
-        /// The vault has not said yet what it holds. The error is why it could not, when it was asked last.
+        /// The vault has not been read yet. The error is why the last attempt failed.
         case loading(BrokerError?)
         case absent(Absence)
-        /// Nothing may be written over what the vault holds.
+        /// The vault holds a record that must not be overwritten.
         case untouchable(BrokerError)
         /// An urgent session is refreshed at once: a refresh may have been interrupted, or the token expired meanwhile.
         case held(Session, Copy, isUrgent: Bool)
@@ -23,25 +23,27 @@ struct LaneState: Sendable {
         case unreadable(BrokerError)
     }
 
-    /// Where the session exists besides in memory.
+    /// Where the session is kept, besides in memory.
     enum Copy: Sendable, Equatable {
         case stored
         /// The vault could not be written. The write is tried again until it succeeds.
         case unsaved
-        /// Never written: by the caller's wish, or because the configuration alone makes it.
+        /// Never written: the caller asked for that, or the session comes from the configuration alone.
         case memoryOnly
     }
 
     /// The refreshes and other changes of the session.
     struct Renewal: Sendable {
-        /// Outlives the session, lock and unlock: nothing may be asked before the provider's `Retry-After` has passed.
+        /// Outlives the session, a lock and an unlock: nothing may be requested before the provider's `Retry-After` has
+        /// passed.
         var backoff = Backoff()
         /// The last refresh of the session's own token.
         var last: (endedAt: BootInstant, result: Result<Void, BrokerError>)?
         var running: [TokenKey: Promise<Result<Void, BrokerError>>] = [:]
-        /// A change that is not a refresh has its turn. The schedule is looked at again when it ends.
+        /// A change that is not a refresh is running. The tasks are scheduled again when it ends.
         var isChangeRunning = false
-        /// The session's own end that a refresh has been tried for: one that does not move it is not tried again.
+        /// The end of the session for which a refresh has been tried. If that did not move the end, it is not tried
+        /// again.
         var triedEnd: Deadline?
     }
 
@@ -49,10 +51,10 @@ struct LaneState: Sendable {
     private(set) var renewal = Renewal()
     /// Several callers may sign out at once. While this is positive, readers see no session.
     private(set) var signOutsInProgress = 0
-    /// The last failure that left the session as it was; gone when the next sign-in, sign-out or refresh starts.
+    /// The last failure that left the session as it was. Cleared when the next sign-in, sign-out or refresh starts.
     private(set) var problem: BrokerError?
 
-    /// - Parameter backoff: of the lane that this one follows, if there was one.
+    /// - Parameter backoff: of the lane that this one replaces, if there was one.
     init(backoff: Backoff? = nil) { if let backoff { renewal.backoff = backoff } }
 }
 
@@ -64,7 +66,7 @@ extension LaneState {
     var isUnsaved: Bool { if case .held(_, .unsaved, _) = presence { true } else { false } }
     var isUrgent: Bool { if case .held(_, _, isUrgent: true) = presence { true } else { false } }
 
-    /// Why no sign-in may be written, if so.
+    /// Why a new session must not be written; nil if it may.
     var obstacle: BrokerError? {
         switch presence {
         case .loading(let error): error
@@ -73,10 +75,10 @@ extension LaneState {
         }
     }
 
-    /// What is wrong with an account of this name, as it is shown.
+    /// The error that is shown for the account, if there is one.
     func error(of name: AccountName) -> BrokerError? { problem ?? obstacle ?? absence(of: name) }
 
-    /// Why there is no session, where that is more than that nobody is signed in.
+    /// Why there is no session, where there is more to say than that nobody is signed in.
     func absence(of name: AccountName) -> BrokerError? {
         switch presence {
         case .absent(.ended(let code)): .sessionExpired(name, word: code)
@@ -143,8 +145,8 @@ extension LaneState {
         }
     }
 
-    /// A problem that nothing is retried for goes with a reload: no success would take it away. What the vault cannot do
-    /// stays.
+    /// A reload clears a problem that nothing is retried for, since no later success would clear it. Problems of the
+    /// vault stay, and so does a session that has run out.
     private mutating func forgetMendedProblem() -> [Effect] {
         guard renewal.backoff.error == nil else { return [] }
         switch problem {
@@ -177,7 +179,7 @@ extension LaneState {
         let former = self.session
         presence = .held(session, copy, isUrgent: false)
         problem = error
-        // The provider has just answered.
+        // The provider has just responded, so that there is nothing to wait for.
         renewal.backoff = Backoff()
         renewal.last = nil
         return [

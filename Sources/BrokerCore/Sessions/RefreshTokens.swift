@@ -1,14 +1,14 @@
 internal import OAuth
 
-/// Refresh tokens that a provider does not give again. Google gives one with a person's first consent, and at later
-/// sign-ins, which need no consent, it counts on the client to have kept it.
+/// Refresh tokens that a provider sends only once. Google sends one with the user's first consent. Later sign-ins need
+/// no consent and bring none, so the client has to keep the first one.
 extension Session {
-    /// Takes over the refresh token of the session that this one replaces, if it has none of its own: the same person's,
-    /// at the same place, and good for all that this sign-in yielded.
+    /// Takes over the refresh token of the session that this one replaces, if this one has none. Both sessions must
+    /// have the same subject and token endpoint, and the old one must cover every scope of the new one.
     mutating func keepRefreshToken(of held: Session) {
         guard !isRefreshable, held.isRefreshable, subject != nil, isSamePerson(as: held),
             tokenEndpointOrigin == held.tokenEndpointOrigin, scopes.isSubset(of: held.scopes),
-            // A project's refresh token renews the tokens of its own session alone.
+            // At Supabase a refresh token renews the tokens of its own session only.
             project?.sessionID == held.project?.sessionID
         else { return }
         refreshToken = held.refreshToken
@@ -21,7 +21,7 @@ extension Session {
 }
 
 extension Account {
-    /// How a session of this account can be had that renews itself; nil where nothing is known to help.
+    /// What the user can do to get a refresh token for this account; nil where nothing is known to help.
     var renewalAdvice: String? {
         let asksForConsent = authorizationParameters.contains { $0 == ("prompt", "consent") }
         switch provider {

@@ -2,26 +2,26 @@ internal import HTTPMessages
 internal import SessionVault
 internal import SupabaseAuth
 
-/// Sessions that are over here and that their providers have yet to hear of. The vault keeps each until its provider
-/// has heard, so that neither an outage nor a restart leaves a signed-out session alive unnoticed.
+/// Sessions that have ended here and whose providers have not been told yet. The vault keeps each until its provider
+/// has been told, so that neither an outage nor a restart leaves a signed-out session valid at the provider.
 actor Revocations {
     struct Entry {
         let account: AccountName
         let closed: Closed
         var failures = 0
-        /// How often the provider itself said no.
+        /// How many error responses the provider has sent.
         var refusals = 0
         var dueAt = BootInstant(milliseconds: 0)
         var isRunning = false
-        /// The vault never held it: it is known here alone.
+        /// The vault never held it: it is in memory only.
         var isUnsealed = false
     }
 
     private(set) var entries: [String: Entry] = [:]
-    /// Those that are done with, in this life: the vault may be slow to let them go.
+    /// Those that this run of the daemon has finished. The vault may be slow to delete them.
     private var heard: Set<String> = []
     private var unsealedCount = 0
-    /// Until the vault has told of those of an earlier life.
+    /// True once the vault's entries of earlier runs have been read.
     private var hasLoaded = false
     private let sessionManager: SessionManager
     private let vault: any Vault
@@ -33,7 +33,7 @@ actor Revocations {
     /// The first wait, and the longest.
     private static let shortest: Duration = .seconds(15)
     private static let longest: Duration = .seconds(3_600)
-    /// A provider that says no this often will not say yes. One that is away has said nothing.
+    /// After so many error responses the provider is not asked again. A provider that cannot be reached does not count.
     private static let patience = 8
     private static let idlePause: Duration = .seconds(30)
 
@@ -50,32 +50,32 @@ actor Revocations {
         self.record = record
     }
 
-    /// How many wait, by account.
+    /// How many revocations are pending, by account.
     func counts() -> [AccountName: Int] {
         entries.values.reduce(into: [:]) { $0[$1.account, default: 0] += 1 }
     }
 
-    /// Accounts came or went: some of what the vault keeps may have its account back.
+    /// Accounts were added or removed: the vault may keep revocations of an account that is back.
     func lookAgain() { hasLoaded = false }
 
-    /// The vault was locked: what is still to be said is read from it when it opens again.
+    /// The vault was locked: pending revocations are read from it when it opens again.
     func forget() {
         entries = entries.filter { $0.value.isRunning || $0.value.isUnsealed }
         hasLoaded = false
     }
 
-    /// Tells the provider of a sign-out; if it does not hear, it is told again later.
+    /// Tells the provider of a sign-out. If that fails, it is tried again later.
     func deliver(_ closed: Closed) async {
         if closed.retirement == nil { unsealedCount += 1 }
         let id = closed.retirement ?? "unsealed \(unsealedCount)"
-        // Whoever looked for what is due may have found it in the vault first.
+        // The search for what is due may have found it in the vault first.
         guard !heard.contains(id), entries[id]?.isRunning != true else { return }
         entries[id] = Entry(
             account: closed.account.name, closed: closed, isRunning: true, isUnsealed: closed.retirement == nil)
         await tell(id, closed)
     }
 
-    /// Tells the provider of the end of a session that nothing is to be left of, here either: not again later.
+    /// Tells the provider that a session has ended of which nothing may be kept here. A failure is not tried again.
     func tellOnce(_ closed: Closed) async {
         let provider = closed.account.sessionProvider(http: http, directory: directory, clock: clock)
         do throws(BrokerError) {
@@ -108,11 +108,11 @@ actor Revocations {
 
     private func finish(_ id: String) async {
         heard.insert(id)
-        // A vault that cannot let it go tells of it again after the next start: a token is revoked twice, no harm.
+        // If the vault cannot delete it, the next start finds it again and revokes the token twice, which does no harm.
         if entries.removeValue(forKey: id)?.isUnsealed == false { try? await vault.discard(id) }
     }
 
-    /// Delivers what is due. Says how long there is nothing to do.
+    /// Starts what is due. Returns how long to wait before the next look.
     func runDue() async -> Duration {
         if !hasLoaded { await load() }
         let now = clock.bootInstant
@@ -131,8 +131,8 @@ actor Revocations {
         return Revocations.idlePause
     }
 
-    /// The account as it is configured now, if it is still the one that the session was bound to: its client secret may
-    /// be another one since.
+    /// The account as it is configured now, if the session is still bound to it: its client secret may have changed
+    /// since.
     private func current(_ entry: Entry) async -> Account? {
         guard let account = try? await sessionManager.account(entry.account),
             account.slot == entry.closed.account.slot
@@ -151,7 +151,7 @@ actor Revocations {
             guard let name = AccountName(entry.slot.account), let account = try? await sessionManager.account(name),
                 account.slot == entry.slot, let session = try? SessionRecord.decode(entry.text, by: clock)
             else { continue }
-            // While the account was looked for, its own sign-out may have begun to tell.
+            // During the `await` above the account's own sign-out may have begun to tell the provider.
             guard entries[entry.id] == nil, !heard.contains(entry.id) else { continue }
             entries[entry.id] = Entry(
                 account: name, closed: Closed(account: account, session: session, retirement: entry.id))
@@ -160,7 +160,7 @@ actor Revocations {
 }
 
 extension BrokerError {
-    /// The provider's own no, which it will repeat. One that asks to wait is none.
+    /// True for an error response that the provider would repeat. One that asks to wait does not count.
     fileprivate var refusesRevocation: Bool {
         switch self {
         case .provider(.refused): true

@@ -1,32 +1,32 @@
 /// What the session manager does without being asked.
 enum ScheduledTask: Hashable, Sendable {
     case refresh(AccountName)
-    /// Write what the vault would not take before.
+    /// Write to the vault again after a failed write.
     case save(AccountName)
-    /// Ask the vault again for what it would not tell.
+    /// Read the vault again after a failed read.
     case load(AccountName)
-    /// The session ends in so many seconds.
+    /// Warn that the session ends in so many seconds.
     case warn(AccountName, seconds: Int)
     case openVault
 }
 
-/// Refreshes before expiry, and everything else that nobody asks for, with the instant at which it is due.
+/// Refreshes before expiry, and all other tasks that no caller asks for, with the instant at which each is due.
 struct Schedule: Sendable {
     private(set) var tasks = Scheduler<ScheduledTask>()
     /// Refreshes that the schedule started and that still run, by provider.
     private(set) var running: [String: Int] = [:]
-    /// Accounts whose refresh is due while enough of them run.
+    /// Accounts whose refresh is due but waits, since enough refreshes run at the provider.
     private var waiting: [String: Set<AccountName>] = [:]
-    /// Fulfilled when a task was put before the one that was awaited.
+    /// Fulfilled when a task is set that is due before all others.
     private(set) var signal = Promise<Void>()
 
     /// The longest sleep: timers do not count the time that a laptop is suspended.
     static let longestSleep: Duration = .seconds(30)
-    /// After a night's sleep every session is due at once: one provider gets this many requests at a time.
+    /// After a night's suspend every session is due at once. One provider gets at most this many requests at a time.
     private static let refreshesPerProvider = 16
-    /// Seconds.
+    /// Seconds. A token with a shorter lifetime is refreshed only when a caller asks for it.
     private static let shortestLifetime = 2
-    /// What could not be saved is tried again after this long.
+    /// How long after a failed write to the vault the next one is tried.
     static let saveRetryInterval: Duration = .seconds(5)
 
     /// How long before its expiry a token with this lifetime is refreshed. Both are seconds, as stated by the provider
@@ -51,18 +51,18 @@ struct Schedule: Sendable {
 
     mutating func popDue(at now: BootInstant) -> ScheduledTask? { tasks.popDue(at: now) }
 
-    /// How long nothing is due.
+    /// How long until the next task is due, at most ``longestSleep``.
     func pause(at now: BootInstant) -> Duration {
         tasks.next.map { min(max($0 - now, .milliseconds(1)), Schedule.longestSleep) } ?? Schedule.longestSleep
     }
 
     // MARK: The tasks of an account
 
-    /// Puts the account's tasks where they now belong.
+    /// Sets or removes the account's tasks, as its state requires.
     ///
     /// - Parameters:
     ///   - isServed: false while the vault is locked.
-    ///   - hasUnwritten: the vault has yet to take a session that no lane holds.
+    ///   - hasUnwritten: a session of the account that no lane holds is not in the vault yet.
     mutating func plan(_ account: Account, _ state: LaneState, isServed: Bool, hasUnwritten: Bool, at now: BootInstant)
     {
         let name = account.name
@@ -81,8 +81,8 @@ struct Schedule: Sendable {
         planWarnings(name, account.sessionWarnings, session.end, now)
     }
 
-    /// A warning whose time is past has been given, unless it is still scheduled: then it fell due while the machine was
-    /// suspended, or since the schedule was looked at last.
+    /// A warning whose instant has passed has been given, unless its task is still there: then it became due during a
+    /// suspend, or since the tasks were last looked at.
     private mutating func planWarnings(
         _ name: AccountName, _ warnings: [Int], _ end: Deadline?, _ now: BootInstant
     ) {
@@ -101,32 +101,33 @@ struct Schedule: Sendable {
         _ account: Account, _ state: LaneState, _ session: Session, _ now: BootInstant
     ) -> BootInstant? {
         let renewal = state.renewal
-        // The schedule is looked at again when what runs in the lane has ended.
+        // The tasks are planned again when what runs in the lane has ended.
         guard session.isRefreshable, renewal.running.isEmpty, !renewal.isChangeRunning else { return nil }
-        // A service's first token is fetched for whoever asks for it.
+        // A service's first token is fetched when a caller asks for it.
         if session.isOfService, session.tokens[.own] == nil || state.awaitsMending { return nil }
         var due: BootInstant?
-        // A token with next to no lifetime has no time before its expiry: refreshing it ahead would never end. It is
-        // refreshed when somebody asks for it.
+        // A token with almost no lifetime is refreshed only when a caller asks for it: refreshing it ahead would never
+        // end.
         if let token = session.tokens[.own], let expiry = token.expiry,
             token.lifetime ?? .max >= Schedule.shortestLifetime
         {
             let margin = Schedule.margin(
                 lifetime: token.lifetime ?? expiry.remaining(at: now), configured: account.refreshMargin)
-            // Earlier by chance, so that sessions that began together do not go on together.
+            // Earlier by a random share, so that sessions that began together are not refreshed together.
             due = expiry.boot - margin * Double.random(in: 1...1.2)
         } else if session.tokens[.own] == nil {
             due = now
         }
         if let end = session.end, end.boot > now, renewal.triedEnd != end {
-            // The refresh token has an end of its own: used in time, most providers move it.
+            // The refresh token has an expiry of its own. Most providers extend it if the token is used in time.
             let margin = Schedule.margin(lifetime: end.remaining(at: now), configured: nil)
             due = min(due ?? .never, max(now, end.boot - margin * Double.random(in: 1...1.2)))
         }
         if state.isUrgent || session.unvalidatedRefreshToken != nil { due = now }
         guard let due else { return nil }
         if let last = renewal.last, case .failure(.cancelled) = last.result {
-            // It tells nothing of the provider, but it may go on.
+            // A cancelled attempt says nothing about the provider. The next one may be cancelled too, so it waits a
+            // little.
             return max(due, last.endedAt + Schedule.saveRetryInterval, renewal.backoff.until)
         }
         return renewal.backoff.error == nil ? due : max(due, renewal.backoff.until)
@@ -134,7 +135,7 @@ struct Schedule: Sendable {
 
     // MARK: How many run
 
-    /// False if enough refreshes run at the provider: this account's turn comes when one of them has ended.
+    /// False if enough refreshes run at the provider. The account is planned again when one of them has ended.
     mutating func mayBegin(_ name: AccountName, at provider: String) -> Bool {
         guard running[provider, default: 0] < Schedule.refreshesPerProvider else {
             waiting[provider, default: []].insert(name)
@@ -144,12 +145,12 @@ struct Schedule: Sendable {
         return true
     }
 
-    /// A refresh has ended. Returns the accounts to be planned anew: much may have happened since they were due.
+    /// A refresh has ended. Returns the accounts to be planned again: their state may have changed since they were due.
     mutating func ended(at provider: String) -> [AccountName] {
         let left = running[provider, default: 1] - 1
         running[provider] = left > 0 ? left : nil
         guard var rest = waiting[provider] else { return [] }
-        // When the last has ended nobody else would call those that wait.
+        // After the last refresh nothing else would wake those that wait, so all of them are returned.
         let called: [AccountName] = left > 0 ? Array(rest.prefix(1)) : Array(rest)
         rest.subtract(called)
         waiting[provider] = rest.isEmpty ? nil : rest

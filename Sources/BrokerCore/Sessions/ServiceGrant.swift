@@ -1,17 +1,17 @@
 public import OAuth
 
-/// How an account gets tokens without a person (RFC 6749 section 4.4, RFC 7523, RFC 8693). Such an account is signed in
-/// by its configuration alone; the vault holds nothing of it, and a restart just fetches again.
+/// How an account gets tokens without a user (RFC 6749 section 4.4, RFC 7523, RFC 8693). Such an account is signed in
+/// by its configuration alone. The vault holds nothing of it; after a restart its tokens are fetched again.
 public struct ServiceGrant: Sendable {
     public enum Kind: Sendable, Equatable {
         case clientCredentials
         case jwtBearer
-        /// What the subject token is.
+        /// The type of the subject token.
         case tokenExchange(ExchangedTokenType)
     }
 
-    /// Where the assertion, or the subject token, comes from. Asked at every use: a platform replaces it whenever it
-    /// likes.
+    /// Where the assertion, or the subject token, is read from. It is read at every use, since a platform may replace
+    /// it at any time.
     public struct AssertionSource: Sendable {
         public let fetch: @Sendable () async throws(BrokerError) -> Assertion
         public init(fetch: @escaping @Sendable () async throws(BrokerError) -> Assertion) { self.fetch = fetch }
@@ -20,11 +20,11 @@ public struct ServiceGrant: Sendable {
     public let kind: Kind
     /// Nil for client credentials, which need none.
     public let assertion: AssertionSource?
-    /// Names the place of the assertion, so that another place is known to be another service.
+    /// Names the source of the assertion. An account with another source is another service.
     public let assertionPlace: String?
-    /// What the account's own token is for; callers may name others.
+    /// The audience of the account's own token; callers may name others.
     public let audience: String?
-    /// RFC 8707.
+    /// The resource (RFC 8707) of the account's own token.
     public let resource: String?
 
     public init(
@@ -38,7 +38,7 @@ public struct ServiceGrant: Sendable {
         self.resource = resource
     }
 
-    /// As the configuration calls it.
+    /// The grant's name in the configuration.
     public var word: String {
         switch kind {
         case .clientCredentials: "client_credentials"
@@ -49,8 +49,8 @@ public struct ServiceGrant: Sendable {
 }
 
 extension Account {
-    /// What makes the sessions of two accounts different ones, beyond what they are bound to: tokens that a service
-    /// fetched for other scopes, or by another assertion, are not this one's.
+    /// Tells the sessions of two accounts apart. For a service the binding is not enough: tokens that were fetched for
+    /// other scopes, or with another assertion, are not this account's.
     var bindingID: String {
         guard let grant else { return binding.text }
         var parts = [grant.word, binding.text] + scopes.sorted()
@@ -61,7 +61,8 @@ extension Account {
 }
 
 extension Session {
-    /// The session of a service: there because the account is configured, without tokens until somebody asks for one.
+    /// The session of a service. It exists because the account is configured, and has no tokens until a caller asks for
+    /// one.
     static func ofService(_ account: Account, by clock: BrokerClock) -> Session {
         var session = Session(
             refreshToken: nil, unvalidatedRefreshToken: nil, identity: nil, subject: nil, user: nil,

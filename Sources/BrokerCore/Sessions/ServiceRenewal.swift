@@ -1,8 +1,8 @@
 internal import Secrets
 
 extension LaneState {
-    /// True while nothing but a person can make the provider give this service a token: then nobody is asked unless a
-    /// caller wants one.
+    /// True if the provider's last error response to a service does not end by itself. Then the provider is asked only
+    /// when a caller wants a token.
     var awaitsMending: Bool {
         guard session?.isOfService == true, let error = renewal.backoff.error else { return false }
         return !error.isTransient
@@ -11,7 +11,8 @@ extension LaneState {
 
 /// Services in their lanes: a token is fetched when somebody asks for it, and again before it expires.
 extension SessionManager {
-    /// Waits out a sign-out that is under way: what it drops is not to be handed out, and there is a session after it.
+    /// Waits until a running sign-out has ended: the tokens that it drops must not be issued, and there is a session
+    /// after it.
     func serviceSettled(_ name: AccountName, atMost bound: Duration) async throws(BrokerError) {
         guard let lane = lanes[name], lane.state.session?.isOfService == true, lane.state.signOutsInProgress > 0,
             let turn = tails[name]
@@ -23,8 +24,8 @@ extension SessionManager {
 }
 
 extension Broker {
-    /// There is nothing to do: the configuration has signed the service in. Ways in that need a person (a code, a
-    /// password) are refused, and so is what would be asked of a provider's page: it would be taken in silence.
+    /// A service needs no sign-in: its configuration has signed it in. Methods that need a user (a code, a password)
+    /// are refused. So are members that only a sign-in in a browser uses, since they would be ignored without notice.
     func refuseSignIn(
         of account: Account, _ grant: ServiceGrant, _ request: SignInRequest
     ) async throws(BrokerError) {

@@ -2,7 +2,7 @@ internal import OAuth
 public import Secrets
 public import StrictJSON
 
-/// Which access token of a session: narrowed to scopes, an audience or a resource, or (all nil) the session's own.
+/// Names an access token of a session: downscoped to scopes, an audience or a resource, or (all nil) the session's own.
 public struct TokenKey: Hashable, Sendable {
     /// Sorted, without duplicates.
     public let scopes: [String]?
@@ -19,22 +19,23 @@ public struct TokenKey: Hashable, Sendable {
     public static let own = TokenKey()
 }
 
-/// A short-lived token, as it is handed out.
+/// An access token, as it is issued to callers.
 public struct AccessToken: Sendable, Equatable {
     public var value: Secret
     public var type: String
     public var scope: String?
-    /// ``scope`` is the provider's own word; else it is what was asked for, as RFC 6749 section 5.1 has it.
+    /// True if the provider stated ``scope``. Else it is the scope that was requested (RFC 6749 section 5.1).
     public var isScopeStated = false
     /// Nil where the provider states no lifetime.
     public var expiry: Deadline?
-    /// Seconds that the provider gave it; nil where it states none.
+    /// The lifetime in seconds that the provider stated; nil where it states none.
     public var lifetime: Int?
 
     /// Whole seconds left, never negative; nil for an unknown lifetime.
     public func remaining(at boot: BootInstant) -> Int? { expiry?.remaining(at: boot) }
 
-    /// True if a refresh would not be asked for by a caller who wants `minValid` seconds.
+    /// True if a caller who wants `minValid` seconds needs no refresh. If that is more than the token's lifetime, half
+    /// of the lifetime is enough.
     func satisfies(minValid: Int, at boot: BootInstant) -> Bool {
         guard let remaining = remaining(at: boot) else { return true }
         if let lifetime, minValid >= lifetime { return remaining > 0 && remaining * 2 >= lifetime }
@@ -42,8 +43,7 @@ public struct AccessToken: Sendable, Equatable {
     }
 }
 
-/// What a sign-in yields and refreshes renew: a lineage of refresh tokens, who it belongs to, and
-/// the access tokens by key.
+/// What a sign-in yields and refreshes renew: a token family, its subject, and the access tokens by key.
 public struct Session: Sendable, Equatable {
     /// The ID token and what a later one must agree with.
     public struct Identity: Sendable, Equatable {
@@ -55,43 +55,44 @@ public struct Session: Sendable, Equatable {
         public var authenticationTime: Int?
         public var authorizedParty: String?
         public var nonce: Secret?
-        /// `iss`, which only a place that several issuers share leaves open; nil where it is not known any more.
+        /// `iss`. The configuration leaves it open only where several issuers share a provider. Nil where it is not
+        /// known any more.
         public var issuer: String?
-        /// What the nonce of the sign-in is the SHA-256 of; nil for sign-ins without one.
+        /// The value whose SHA-256 is the nonce of the sign-in; nil for sign-ins without one.
         public var nonceSource: Secret?
     }
 
-    /// The last refresh token whose answer was validated.
+    /// The last refresh token whose response was validated.
     public var refreshToken: Secret?
-    /// One that came in an answer which was not validated; presented first.
+    /// A refresh token that came in a response which was not validated. It is presented first.
     public var unvalidatedRefreshToken: Secret?
     public var identity: Identity?
     public var subject: String?
-    /// Claims about the person, of ID token and userinfo.
+    /// Claims about the user, from the ID token and userinfo.
     public var user: JSONObject?
     public var scope: String?
     /// The issuer, or the token endpoint's origin.
     public var issuer: String
-    /// Where the refresh token may be sent, and nowhere else.
+    /// The only origin that the refresh token may be sent to.
     public var tokenEndpointOrigin: String
     public var signedInAt: Int
-    /// When the session itself ends, where the provider says so; nothing renews it after that.
+    /// When the session itself ends, where the provider says so. After that a refresh does not help.
     public var end: Deadline?
     /// True if the last refresh brought a new refresh token, false if it did not; nil before the first one.
     public var rotates: Bool?
     public var tokens: [TokenKey: AccessToken]
     /// Why the ID token of the last refresh was dropped, if it was. Not kept in the vault.
     public var idTokenOddity: BrokerError?
-    /// At a Supabase project alone.
+    /// Only at Supabase.
     public var project: SupabaseFacts?
-    /// Of no person: the next token is fetched as the first was.
+    /// True for a service account: there is no user, and the next token is fetched as the first was.
     public var isOfService = false
 
-    /// The refresh tokens worth presenting: newer first.
+    /// The refresh tokens to present, newest first.
     var refreshTokens: [Secret] { [unvalidatedRefreshToken, refreshToken].compactMap { $0 } }
 
-    /// Narrowed tokens are asked for anew: dead ones, and more than a session can reasonably carry, would only pile up
-    /// until the vault takes nothing any more.
+    /// Drops downscoped tokens that have expired, and if there are too many those that expire first. They can be
+    /// requested again. Without a limit the record would grow until the vault refuses it.
     mutating func dropTokens(at boot: BootInstant, butFor asked: TokenKey) {
         tokens = tokens.filter { $0.key == .own || $0.value.remaining(at: boot) != 0 }
         var size = tokens.values.reduce(0) { $0 + $1.value.count }

@@ -2,10 +2,11 @@ internal import OAuth
 internal import SessionVault
 internal import StrictJSON
 
-/// What opens and closes a session, each in its turn.
+/// Opens and closes sessions. Each change waits for its turn in the account's lane.
 extension SessionManager {
-    /// Takes a signed-in session over. While the account holds one, another subject is refused. Returns the session
-    /// that it replaces where its server has to be told, see ``Broker/open(_:for:switchingSubject:told:)``.
+    /// Takes over a signed-in session. While the account holds one, another subject is refused unless
+    /// `switchingSubject`. Returns the session that it replaces if the provider has to end it, see
+    /// ``Broker/open(_:for:switchingSubject:told:)``.
     func open(
         _ session: Session, for account: Account, switchingSubject: Bool, told kind: BrokerEvent.Kind? = nil
     ) async -> Result<Closed?, BrokerError> {
@@ -21,8 +22,8 @@ extension SessionManager {
         return await opening.wait() ?? .failure(.cancelled)
     }
 
-    /// Takes over a session that is made by presenting a refresh token. It is presented in the account's lane, and only
-    /// after the vault has made room for what comes back.
+    /// Takes over a session that is made by presenting a refresh token. The token is presented in the account's lane,
+    /// and only after the vault has reserved room for the response.
     func open(
         for account: Account, switchingSubject: Bool, isEphemeral: Bool,
         made make: @escaping @Sendable () async throws(BrokerError) -> Session
@@ -48,10 +49,10 @@ extension SessionManager {
         return try result.get()
     }
 
-    /// The account's lane, if a sign-in may be kept there.
+    /// The account's lane, if a session may be stored there.
     private func laneForOpening(_ account: Account) async throws(BrokerError) -> Lane {
         let name = account.name
-        // Between an unlock and the load that follows it, nobody knows yet whose session would be written over.
+        // Between an unlock and the load that follows it, it is not known yet whose session would be overwritten.
         if let lane = lanes[name] { await loadInTurn(lane.id, isNews: false) }
         guard let lane = lanes[name], lane.account.binding == account.binding else {
             throw .flowCancelled("The configuration of \(name) changed during the sign-in.")
@@ -63,7 +64,7 @@ extension SessionManager {
         return lane
     }
 
-    /// Returns the session that this one replaces, if its server is to end it.
+    /// Returns the session that this one replaces, if the provider has to end it.
     private func openInTurn(
         _ session: Session, _ lane: Lane, switchingSubject: Bool, told kind: BrokerEvent.Kind?
     ) async throws(BrokerError) -> Closed? {
@@ -76,7 +77,7 @@ extension SessionManager {
         }
         var session = session
         if let former { session.keepRefreshToken(of: former) }
-        // What is not to be written takes the place of what was.
+        // A session that must not be written also removes the stored one that it replaces.
         var isFormerStored = false
         if session.isEphemeral {
             do throws(VaultError) { try await vault.remove(account.slot) } catch { isFormerStored = former != nil }
@@ -87,20 +88,20 @@ extension SessionManager {
             throw .flowCancelled("The configuration of \(name) changed during the sign-in.")
         }
         await observer.opened(session, over: former, of: account, isAsked: kind != nil)
-        // While the vault cannot be changed, the former session is what a restart finds: it stays alive at the server.
+        // If the vault cannot be changed, a restart finds the former session. So it is not ended at the provider.
         return copy == .unsaved || isFormerStored ? nil : lane.replaced(by: session)
     }
 
-    /// Ends the session here. Readers see none from this call on; the change itself takes its turn, so that what is
-    /// returned for revocation holds the newest tokens.
+    /// Ends the session here. From this call on readers see no session. The change itself takes its turn, so that what
+    /// is returned for revocation holds the newest tokens.
     ///
-    /// The vault takes the session out of its slot in one step and keeps it until the provider has heard.
+    /// The vault takes the session out of its slot in one step and keeps it until the provider has been told.
     func close(_ name: AccountName, endingAll: Bool = false) async throws(BrokerError) -> Closed? {
         try await ready(name)
         guard let id = lanes[name]?.id else { throw .accountNotFound(name.rawValue) }
         take(.signOutBegan, id)
         let closing = enqueue(name) { sessionManager -> Result<Closed?, BrokerError> in
-            // A lane that took this one's place has a session of another binding, which nobody asked to close.
+            // A lane that replaced this one has a session of another binding, which nobody asked to close.
             guard let lane = sessionManager.lane(id) else { return .success(nil) }
             defer { sessionManager.take(.signOutEnded, id) }
             if let error = sessionManager.lockError { return .failure(error) }
@@ -113,25 +114,25 @@ extension SessionManager {
     private func closeInTurn(_ lane: Lane, _ endsAll: Bool) async -> Result<Closed?, BrokerError> {
         let account = lane.account
         if let rest = account.configuredSession(by: clock) {
-            // A service drops what it fetched; the account stays what its configuration makes it.
+            // A service drops the tokens that it fetched. Its configuration keeps it signed in.
             guard let session = lane.state.session, !session.tokens.isEmpty else { return .success(nil) }
             take(.closed(leaving: rest), lane.id)
             return .success(Closed(account: account, session: session, retirement: nil))
         }
         guard var session = lane.state.session else {
-            // What says that the provider ended the last one has been read.
+            // Removes the record, if there is one, that says that the provider ended the last session.
             if lane.state.obstacle == nil { try? await vault.remove(account.slot) }
             return .success(nil)
         }
         session.endsAll = endsAll
         var closed = Closed(account: account, session: session, retirement: nil)
-        // What the vault keeps until the provider has heard should be the newest, and say what is to be told.
+        // What the vault keeps until the provider has been told must hold the newest tokens, and `endsAll`.
         if lane.state.isUnsaved || session != lane.state.session { _ = await save(session, account) }
         await observer.leaving(session, of: account)
         do throws(VaultError) {
             closed.retirement = try await vault.retire(account.slot)?.id
         } catch {
-            // What was damaged underneath has been set aside: it is out of its slot too.
+            // The vault has set a damaged record aside, so that the slot is empty too.
             guard case .damaged = error else { return .failure(BrokerError(error)) }
         }
         residue.settle(account.slot)
@@ -139,7 +140,7 @@ extension SessionManager {
         return .success(closed)
     }
 
-    /// Changes what is kept with a session, in its turn. The provider is not asked.
+    /// Changes what is stored with a session, in its turn. No request is sent to the provider.
     func edit(
         _ name: AccountName, _ edit: @escaping @Sendable (inout Session) throws(BrokerError) -> Void
     ) async throws(BrokerError) {
@@ -171,12 +172,12 @@ extension SessionManager {
     func clearError(_ name: AccountName) { if let id = lanes[name]?.id { take(.signInBegan, id) } }
 }
 
-/// A session that is over here, and that its provider has yet to hear of.
+/// A session that has ended here and whose provider has not been told yet.
 struct Closed: Sendable {
     let account: Account
-    /// As memory held it: not older than what the vault keeps.
+    /// As memory held it, which is not older than what the vault keeps.
     let session: Session
-    /// The vault's name for what it keeps until the provider has heard; nil if it held nothing.
+    /// The vault's identifier of what it keeps until the provider has been told; nil if it held nothing.
     var retirement: String?
 }
 
@@ -185,17 +186,17 @@ extension Account {
 }
 
 extension Session {
-    /// What people call this person.
+    /// How the user is named in messages.
     public var displayName: String { user?["email"]?.string ?? subject ?? "an unnamed person" }
 
-    /// At a place that many directories share, a subject is somebody within its issuer alone.
+    /// Where several directories share a provider, a subject is unique only within its issuer.
     func isSamePerson(as other: Session) -> Bool {
         guard Session.isSame(subject, other.subject) else { return false }
         guard let issuer = identity?.issuer, let theirs = other.identity?.issuer else { return true }
         return Session.isSame(issuer, theirs)
     }
 
-    /// Compares bytes: `==` holds two spellings of an accented letter for one person.
+    /// Compares bytes: `==` treats two spellings of an accented letter as equal.
     static func isSame(_ left: String?, _ right: String?) -> Bool {
         switch (left, right) {
         case (nil, nil): true
@@ -215,7 +216,7 @@ extension BrokerError {
         }
     }
 
-    /// What keeps a vault from being opened: whatever it is, the vault is locked until it is mended.
+    /// If the vault cannot be opened, for whatever reason, it is locked until the cause is fixed.
     init(opening error: VaultError) {
         switch error {
         case .wrongPassphrase: self = .wrongPassphrase

@@ -4,9 +4,9 @@ internal import SessionVault
 
 /// The sessions of every account, and the order in which they change.
 ///
-/// Each account has one lane. Changes (opening, refreshing, closing) go through the lane one at a time, so a change may
-/// suspend as often as it likes: nothing else touches its account meanwhile. Reads never queue: they take what is there,
-/// or join the refresh in the lane. Vault first, memory second, event third.
+/// Each account has one lane. Changes (opening, refreshing, closing) go through the lane one at a time. A change may
+/// suspend, and no other change touches its account meanwhile. Reads never queue: they take what is there, or join the
+/// refresh in the lane. The vault is written first, then memory, then the event is posted.
 actor SessionManager {
     /// Tells a lane from the one that replaced it when the account's binding changed.
     struct LaneID: Sendable, Hashable {
@@ -18,21 +18,21 @@ actor SessionManager {
         var account: Account
         let id: LaneID
         var state: LaneState
-        /// Fulfilled once the vault has told what it holds; replaced when it is locked.
+        /// Fulfilled once the vault has been read; replaced when it is locked.
         var loaded = Promise<Void>()
     }
 
-    /// What stands in the way of every session.
+    /// Whether the vault is open, and if it is not, why.
     enum VaultState {
-        /// Nobody has tried to open it yet.
+        /// No attempt to open it has ended yet.
         case unopened
         case open
-        /// `isAsked`: a person locked it, so that nothing but a person opens it.
+        /// `isAsked`: a user locked it, so that only a user's request opens it.
         case locked(BrokerError, isAsked: Bool)
     }
 
     private(set) var lanes: [AccountName: Lane] = [:]
-    /// The last change of each account: the next one waits for it, whatever becomes of the lane.
+    /// The last change of each account. The next one waits for it, even if the lane has been replaced.
     private(set) var tails: [AccountName: Promise<Void>] = [:]
     private var laneCount: UInt64 = 0
     /// Sessions that are loaded at start cause no `signed_in` event. Sessions that come back with a reload do.
@@ -50,7 +50,7 @@ actor SessionManager {
     var schedule = Schedule()
     let vault: any Vault
     let bus: EventBus
-    /// What readers who must not wait look at.
+    /// For readers that must not wait.
     nonisolated let snapshot: SessionSnapshot
     let clock: BrokerClock
     let work: Work
@@ -59,9 +59,9 @@ actor SessionManager {
     private let http: any HTTPClient
     private let directory: ProviderDirectory
 
-    /// Seconds of life that a caller gets without asking.
+    /// Seconds that an issued token has left at least if the caller names no `min_valid`.
     static let defaultMinValid = 60
-    /// What the vault would not tell is asked for again after this long.
+    /// How long after a failed read of the vault the next one is tried.
     private static let loadRetryInterval: Duration = .seconds(5)
 
     init(
@@ -82,8 +82,8 @@ actor SessionManager {
     // MARK: Accounts
 
     /// Takes over the configuration's accounts. A session whose binding is no longer the account's is set aside in the
-    /// vault, as is a removed account's; both are there again when the configuration is. Returns the accounts whose
-    /// pending flows no longer hold.
+    /// vault, and so is a removed account's. Both are there again when the configuration is. Returns the accounts whose
+    /// pending flows are no longer valid.
     func configure(_ accounts: [Account]) -> [AccountName] {
         var changed: [AccountName] = []
         let names = Set(accounts.map(\.name))
@@ -102,7 +102,7 @@ actor SessionManager {
                     schedule.remove(.warn(name, seconds: seconds))
                 }
                 lanes[name]?.account = account
-                // Somebody may have mended what a service was refused for.
+                // The reload may have fixed what the provider refused the service for.
                 if lane.state.awaitsMending { take(.mended, lane.id) } else { plan(name) }
                 take(.reloaded, lane.id)
             } else {
@@ -121,8 +121,8 @@ actor SessionManager {
         return changed
     }
 
-    /// Takes a session out of reach at once; the vault keeps it. A refresh that is under way saves what it gets in the
-    /// old slot, and finds no lane to put it in.
+    /// Hides an account's session at once; the vault keeps it. A running refresh saves its result in the old slot, and
+    /// finds no lane to put it in.
     private func setAside(_ name: AccountName) {
         guard var lane = lanes.removeValue(forKey: name) else { return }
         residue.keep(lane.state, of: lane.account)
@@ -134,7 +134,7 @@ actor SessionManager {
 
     // MARK: Outcomes
 
-    /// The lane of a change, if no other has taken its place.
+    /// The lane with this id, if it has not been replaced.
     func lane(_ id: LaneID) -> Lane? { lanes[id.account].flatMap { $0.id == id ? $0 : nil } }
 
     /// Tells a lane what happened and does what follows. This is the one place where a continuation that is too late is
@@ -170,7 +170,7 @@ actor SessionManager {
         snapshot.publish(issuedToken(name, session, token), for: name)
     }
 
-    /// Puts the account's tasks where they now belong.
+    /// Sets or removes the account's scheduled tasks, as its state requires.
     func plan(_ name: AccountName) { if let lane = lanes[name] { perform(.schedule, lane) } }
 
     /// A `signedOut` event names the session that has gone.
@@ -183,13 +183,13 @@ actor SessionManager {
                 kind: kind, account: name,
                 state: session == nil || kind == .signedOut ? .unauthenticated : .authenticated,
                 subject: session?.subject,
-                // The subject alone says who has signed out: what is known of the user has left with the session.
+                // A sign-out tells only the subject: the user's claims have gone with the session.
                 user: kind == .signedOut ? nil : session?.user,
                 expiresAt: session?.tokens[.own]?.expiry?.wall(by: clock).seconds,
                 error: error, endsAt: endsAt, at: clock.now()))
     }
 
-    /// The vault was locked: whoever waits from now on waits for the next opening.
+    /// The vault was locked: callers that wait from now on wait for the next opening.
     func expectLoading(_ name: AccountName) {
         lanes[name]?.loaded = Promise()
         observer.forget(name)
@@ -201,14 +201,14 @@ actor SessionManager {
         account.sessionProvider(http: http, directory: directory, clock: clock)
     }
 
-    /// Writes to the vault. A vault that cannot write loses nothing: memory holds the session, it is written again and
-    /// again until it is kept, and the failure is shown.
+    /// Writes to the vault. If that fails, memory still holds the session, the write is repeated until it succeeds, and
+    /// the error is shown.
     func save(_ session: Session, _ account: Account) async -> (copy: LaneState.Copy, error: BrokerError?) {
         let error = await write(session, in: account.slot)
-        // Another turn of its lane has set it aside meanwhile.
+        // The lane may have been set aside meanwhile. Then the copy that is kept there is updated.
         if session.isEphemeral { residue.update(session, of: account) }
         if error != nil, lanes[account.name]?.account.slot != account.slot {
-            // No lane remembers it any more.
+            // No lane has it any more.
             residue.keep(unwritten: session, in: account.slot)
             schedule.set(.save(account.name), at: clock.bootInstant + Schedule.saveRetryInterval)
         }

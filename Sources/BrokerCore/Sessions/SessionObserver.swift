@@ -1,9 +1,9 @@
-/// Is told what happens to sessions, for the sake of what only one kind of account has. The session manager carries an
-/// observer without knowing what it does.
+/// Is told what happens to sessions, and does what only one kind of account needs. The session manager does not know
+/// what an observer does.
 protocol SessionObserver: Sendable {
     /// A session has been opened, in the place of `former` if there was one. Called in the turn of the account's lane.
     ///
-    /// - Parameter isAsked: another operation than a sign-in asked for it.
+    /// - Parameter isAsked: another operation than a sign-in opened it.
     func opened(_ session: Session, over former: Session?, of account: Account, isAsked: Bool) async
 
     /// A session has changed. Called in the turn of the account's lane.
@@ -17,6 +17,6 @@ protocol SessionObserver: Sendable {
     /// An event is about to be posted. Called in the same turn as the change that it tells of.
     func willPost(_ kind: BrokerEvent.Kind, of account: Account, _ session: Session?, by sessionManager: SessionManager)
 
-    /// The account is no more, or its session is out of everybody's reach.
+    /// The account was removed, or its session can no longer be read.
     func forget(_ account: AccountName)
 }

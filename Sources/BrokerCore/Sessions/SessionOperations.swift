@@ -1,7 +1,7 @@
 internal import HTTPMessages
 internal import Secrets
 
-/// Something that is asked of a provider with a session's access token, and what its response does to the session.
+/// A request to a provider with a session's access token, and what its response changes in the session.
 struct SessionOperation: Sendable {
     struct Response: Sendable {
         let response: HTTPResponse
@@ -9,15 +9,15 @@ struct SessionOperation: Sendable {
     }
 
     enum Effect: Sendable {
-        /// It has another refresh token, which replaces the one that is held.
+        /// The response holds another refresh token, which replaces the one that is held.
         case renewal(RenewalResponse)
-        /// Throws if the response is not what was asked for.
+        /// Changes the session. Throws if the response is not what was asked for.
         case edit(@Sendable (inout Session) throws(BrokerError) -> Void)
     }
 
     /// What an error says about the session and its tokens.
     enum Meaning: Sendable {
-        /// The access token is not, or no longer, good. One refresh shows whether the session is.
+        /// The provider did not accept the access token. One refresh shows whether the session is still valid.
         case tokenRefused
         case dead(code: String?)
         /// The provider said that it did nothing.
@@ -27,24 +27,24 @@ struct SessionOperation: Sendable {
 
     typealias Sending = @Sendable () async throws(BrokerError) -> Response
 
-    /// The refresh token counts as used once the request has been sent.
+    /// The provider replaces the refresh token. The old one counts as used once the request has been sent.
     var rotates = false
-    /// What it does to the user's identities was asked for.
+    /// The request is meant to change the user's identities.
     var changesIdentities = false
-    /// What is posted when it is done.
+    /// The event that is posted when it is done.
     var event: BrokerEvent.Kind?
-    /// Builds the request with the access token that is good when its turn comes.
+    /// Builds the request, with the access token that is valid when its turn comes.
     let prepare: @Sendable (any SessionProvider, Secret) throws(BrokerError) -> Sending
     let meaning: @Sendable (BrokerError) -> Meaning
 }
 
-/// Every change of a session that is not a refresh takes its turn in the same lane: a provider that counts refresh tokens
-/// ends a session whose older token is presented after a newer one was made.
+/// Every change of a session that is not a refresh takes its turn in the same lane. A provider that detects reuse of
+/// refresh tokens ends a session whose older token is presented after a newer one was made.
 extension SessionManager {
-    /// Seconds of life that the token of a change has at least.
+    /// Seconds that the access token of a change must have left.
     private static let changeMargin = 30
 
-    /// A change, in its turn. The response is returned for what its caller wants of it.
+    /// Runs a change when its turn comes, and returns its response.
     func change(_ name: AccountName, _ operation: SessionOperation) async throws(BrokerError) -> HTTPResponse {
         try await ready(name)
         guard let id = lanes[name]?.id else { throw .accountNotFound(name.rawValue) }
@@ -59,8 +59,8 @@ extension SessionManager {
         return try result.get()
     }
 
-    /// The provider said of a session that it is dead, to somebody who had sent this token. It is believed if the session
-    /// still has the token.
+    /// The provider said that the session has ended, in response to a request with this token. The session is ended
+    /// here only if it still has the token.
     func endIfHeld(
         _ name: AccountName, _ token: AccessToken, code: String?, otherwise error: BrokerError
     ) async -> BrokerError {
@@ -84,7 +84,7 @@ extension SessionManager {
             } catch {
                 guard case .tokenRefused = operation.meaning(error) else { throw error }
             }
-            // An expired token and a forged one are told in one word: one refresh tells which it was.
+            // The error is the same for an expired and for a forged token. One refresh shows which it was.
             try await renew(id, .own, for: .change).get()
             return .success(try await attempt(id, operation))
         } catch {
@@ -95,23 +95,24 @@ extension SessionManager {
         }
     }
 
-    /// A change takes a token that outlives it.
+    /// Refreshes the access token if it might expire during the change.
     private func freshen(_ id: LaneID) async throws(BrokerError) {
         guard let lane = lane(id), let session = lane.state.session else { throw .signInRequired(id.account) }
-        // Without a token the first one waits until it is proved.
+        // A session without an access token is refreshed first.
         let remaining = session.tokens[.own].map { $0.remaining(at: clock.bootInstant) ?? .max } ?? 0
         guard remaining < SessionManager.changeMargin else { return }
         do throws(BrokerError) {
-            // Whoever asks: not before the provider's `Retry-After` has passed.
+            // Whatever the reason, no refresh is sent before the provider's `Retry-After` has passed.
             if let refusal = lane.state.renewal.backoff.refusalByProvider(at: clock.bootInstant) { throw refusal }
             try await renew(id, .own, for: .change).get()
         } catch {
-            // A token that is alive may do for this.
+            // The present token has not expired and may be enough.
             guard remaining > 0, error.isTransient else { throw error }
         }
     }
 
-    /// Make room, send, keep, validate, serve: as a refresh does, with an access token in place of a refresh token.
+    /// Reserves room, sends, stores, validates, serves: as a refresh does, with an access token in place of a refresh
+    /// token.
     private func attempt(_ id: LaneID, _ operation: SessionOperation) async throws(BrokerError) -> HTTPResponse {
         guard let lane = lane(id), let session = lane.state.visible, let token = session.tokens[.own] else {
             throw .signInRequired(id.account)
@@ -128,8 +129,8 @@ extension SessionManager {
             case .edit(let edit): try edit(&changed)
             }
         } catch {
-            // The provider may have done it though its response was lost. Then the refresh token counts as used, and it
-            // is taken for some seconds only.
+            // The provider may have made the change though its response was lost. Then the refresh token counts as
+            // used, and the provider accepts it for some seconds only. So the session is refreshed at once.
             if operation.rotates {
                 if case .unchanged = operation.meaning(error) { await settle(lane) } else { take(.becameUrgent, id) }
             }

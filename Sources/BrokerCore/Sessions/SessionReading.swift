@@ -1,12 +1,12 @@
 internal import Cryptography
 internal import Secrets
 
-/// A refresh that ended this recently answers for a new one.
+/// The result of a refresh that ended this recently is used for a new request.
 private let joinWindow: Duration = .seconds(5)
 
 /// Reads never queue: they take what is there, or join the refresh in the lane.
 extension SessionManager {
-    /// A token for a caller: the one that is held if it lives long enough, else a refreshed one.
+    /// A token for a caller: the current one if it is valid long enough, else a refreshed one.
     func issuedToken(_ name: AccountName, _ query: SessionQuery) async throws(BrokerError) -> IssuedToken {
         guard lanes[name] != nil else { throw .accountNotFound(name.rawValue) }
         try lanes[name]?.account.check(query)
@@ -28,12 +28,12 @@ extension SessionManager {
             }
             throw .sessionRanOut(name, advice: lanes[name]?.account.renewalAdvice)
         }
-        // A provider that renews access tokens but no ID token must not be asked by every caller in turn.
+        // If the provider renews access tokens but sends no ID token, callers must not cause one refresh after another.
         if query.kind == .accessToken || !hasJustRefreshed(name) {
             do {
                 try await join(name, query.key, query.allowance, waitingAtMost: max(end - .now, .zero))
             } catch {
-                // Read again: much may have happened, and what was alive before the wait may have died in it.
+                // Read again: the session may have changed during the wait, and its token may have expired.
                 guard query.minValid == nil, error != .cancelled,
                     let session = try? self.session(name, of: query.subject),
                     let token = query.token(in: session), isAlive(token)
@@ -44,14 +44,15 @@ extension SessionManager {
         let renewed = try self.session(name, of: query.subject)
         guard let token = query.token(in: renewed) else { throw .signInRequired(name) }
         guard isAlive(token) else {
-            // Only a sign-in yields a new ID token where a refresh brings none; a stillborn access token is a mistake.
+            // If refreshes bring no ID token, only a sign-in does. An access token that has expired on arrival is the
+            // provider's mistake.
             guard query.kind == .accessToken else { throw .signInRequired(name) }
             throw .provider(.invalidAnswer("The provider gave a token that has expired already."))
         }
         return issuedToken(name, renewed, token)
     }
 
-    /// The session that a caller may see, if it is the expected person's.
+    /// The session that a caller may see, if it has the expected subject.
     private func session(_ name: AccountName, of subject: String?) throws(BrokerError) -> Session {
         guard let session = try readable(name) else { throw absence(of: name) }
         if let subject, !Session.isSame(subject, session.subject) {
@@ -65,7 +66,8 @@ extension SessionManager {
         return clock.bootInstant - last.endedAt < joinWindow
     }
 
-    /// Joins the refresh in the lane or starts one, unless it is too early after a failure, or one too many.
+    /// Joins the refresh in the lane or starts one. Throws during back-off, and if the caller has used up its
+    /// allowance.
     private func join(
         _ name: AccountName, _ key: TokenKey, _ allowance: Allowance?, waitingAtMost bound: Duration
     ) async throws(BrokerError) {
@@ -147,8 +149,8 @@ extension SessionManager {
         return refresh
     }
 
-    /// What was before a refresh in the lane, a second factor or a change of the user, may have brought the token that
-    /// the refresh is for.
+    /// True if an earlier change in the lane (a second factor, a change of the user) has already brought another valid
+    /// token, so that the refresh is not needed.
     private func hasOther(than seen: Secret?, _ key: TokenKey, _ id: LaneID) -> Bool {
         guard key == .own, let seen, lockError == nil, let session = lane(id)?.state.visible,
             session.unvalidatedRefreshToken == nil, let token = session.tokens[.own]

@@ -1,12 +1,13 @@
 internal import Secrets
 internal import StrictJSON
 
-/// A session as text for the vault: the first version holds the whole lineage, so that later ones only add members.
+/// A session as text for the vault. The first version holds the whole token family, so that later ones only add
+/// members.
 enum SessionRecord {
     static let version = 1
 
-    /// The session as JSON, secrets included: for the vault alone. `bootID` tells later which boot its instants since
-    /// boot are of.
+    /// The session as JSON, secrets included: only for the vault. `bootID` tells, when the record is read, which boot
+    /// its instants since boot belong to.
     static func encode(_ session: Session, bootID: String) -> Secret {
         var object = JSONObject([
             .init("version", .integer(version)), .init("issuer", .string(session.issuer)),
@@ -60,15 +61,15 @@ enum SessionRecord {
         return object
     }
 
-    /// What a record that does not become a session is.
+    /// Why a record does not become a session.
     enum Failure: Error, Equatable {
         case newer, damaged
-        /// It is ``ended(_:)``, with the word that was given for it.
+        /// It was written by ``ended(_:)``, with this code.
         case ended(String?)
     }
 
-    /// Stands in the slot of a session that its provider has proven dead, until somebody signs in or out: a daemon that
-    /// is killed right after the proof must not leave its people without a word.
+    /// The record in the slot of a session that its provider has ended, until somebody signs in or out. If the daemon
+    /// is killed right after that, its next start can still say what happened to the session.
     static func ended(_ word: String?) -> Secret {
         var object = JSONObject([.init("version", .integer(version)), .init("ended", true)])
         object["word"] = word.map { .string($0) }
@@ -126,9 +127,9 @@ enum SessionRecord {
     }
 }
 
-/// Instants of an earlier life. In the same boot the time since boot still holds, whatever became of the wall clock;
-/// after another boot only the wall's word is left. Neither a wall clock that was set back nor a file that somebody
-/// else wrote makes anything live longer, from now, than its whole life.
+/// Reads instants that an earlier run wrote. In the same boot the time since boot still holds, whatever happened to the
+/// wall clock. After another boot only the wall clock's time is left. Neither a wall clock that was set back nor a file
+/// that was tampered with extends a lifetime: what is left is at most the whole lifetime, counted from now.
 struct DeadlineReader {
     let clock: BrokerClock
     let isSameBoot: Bool

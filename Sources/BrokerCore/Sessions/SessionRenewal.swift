@@ -3,8 +3,8 @@ internal import Secrets
 internal import SessionVault
 
 extension SessionManager {
-    /// A refresh, in its turn: present the newest refresh token first; make a rotated one durable, beside its
-    /// predecessor, before anything else in the response is looked at; then validate; then serve.
+    /// A refresh, in its turn. It presents the newest refresh token first. It stores a rotated one, beside its
+    /// predecessor, before it looks at the rest of the response. Then it validates the response, and then it serves it.
     func renew(_ id: LaneID, _ key: TokenKey, for reason: RefreshReason) async -> Result<Void, BrokerError> {
         let name = id.account
         guard let lane = lane(id), let session = lane.state.visible else { return .failure(.signInRequired(name)) }
@@ -29,7 +29,7 @@ extension SessionManager {
         }
     }
 
-    /// Keeps a rotated refresh token, then validates the rest of its response. The session that comes back is not saved.
+    /// Stores a rotated refresh token, then validates the rest of its response. The returned session is not saved yet.
     func adopt(
         _ response: RenewalResponse, presented: Secret?, _ session: Session, _ lane: Lane
     ) async throws(BrokerError) -> Session {
@@ -45,8 +45,9 @@ extension SessionManager {
         return renewed
     }
 
-    /// Says in the vault that the provider is about to be asked, and makes room there for its answer: what it rotates
-    /// must not be lost for want of a place to keep it. Only a provider that is known not to rotate is asked without.
+    /// Marks in the vault that the provider is about to be asked, and reserves room for its response: a rotated refresh
+    /// token must not be lost for lack of space. If the provider is known not to rotate, a failure to reserve is
+    /// ignored.
     func announce(_ session: Session, _ account: Account) async throws(BrokerError) {
         if !session.isEphemeral { try await makeRoom(account, isNeeded: session.rotates != false) }
     }
@@ -63,7 +64,7 @@ extension SessionManager {
         }
     }
 
-    /// A rotated refresh token is durable, beside its predecessor, before anything else in its answer is looked at.
+    /// Stores a rotated refresh token beside its predecessor, before anything else in the response is looked at.
     private func keepRotated(
         _ answer: RenewalResponse, presented: Secret, _ session: Session, _ lane: Lane
     ) async -> Session {
@@ -100,7 +101,8 @@ extension SessionManager {
         switch meaning {
         case .dead(let code) where key == .own: return await end(lane, code)
         case .dead:
-            // Some providers say so of a scope that nobody consented to: the session's own refresh tells which it is.
+            // Some providers send this error for a scope that nobody consented to. A refresh of the session's own token
+            // shows whether the session has ended.
             take(.becameUrgent, id)
             isOfRequest = true
             await settle(lane)
@@ -116,8 +118,8 @@ extension SessionManager {
         return error
     }
 
-    /// The provider did nothing: there is nothing to look for after a crash. If the session is unsaved, its only copy on
-    /// the disk may be in the room that was made.
+    /// The provider did nothing: the mark in the vault is removed. If the session is unsaved the mark stays, since the
+    /// only copy on the disk may be in the reserved room.
     func settle(_ lane: Lane) async {
         guard let state = self.lane(lane.id)?.state, !state.isUnsaved, state.session?.isEphemeral != true else {
             return
@@ -125,12 +127,12 @@ extension SessionManager {
         try? await vault.settle(lane.account.slot)
     }
 
-    /// The provider has proven that the session is dead: it goes, and what took its place says so.
+    /// The provider has proven that the session has ended. It is removed, and a record that says so takes its place.
     ///
-    /// - Parameter code: a project's own for why; other providers have but one.
+    /// - Parameter code: Supabase's code for the cause; other providers have only one.
     func end(_ lane: Lane, _ code: String?) async -> BrokerError {
         do throws(VaultError) {
-            // Of a session that was to leave nothing behind, not even its end is kept.
+            // If the session was to leave nothing behind, its end is not recorded either.
             if lane.state.session?.isEphemeral != true {
                 try await vault.store(SessionRecord.ended(code), in: lane.account.slot)
             }

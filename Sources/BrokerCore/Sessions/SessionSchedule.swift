@@ -1,9 +1,9 @@
 internal import SessionVault
 
-/// Starts what is due. Judged by the time since boot and looked at again at least every 30 seconds: timers do not count
-/// the time that a laptop sleeps, and nothing here depends on the wall clock.
+/// Starts what is due. Due times are measured since boot, and are looked at again at least every 30 seconds: timers do
+/// not count the time that a laptop is suspended, and nothing here depends on the wall clock.
 extension SessionManager {
-    /// Starts everything that is due, and says how long nothing is; the signal is fulfilled if that changes.
+    /// Starts everything that is due. Returns how long nothing is, and a signal that is fulfilled if that changes.
     func runDueTasks() -> (pause: Duration, signal: Promise<Void>) {
         let now = clock.bootInstant
         while let task = schedule.popDue(at: now) { run(task, at: now) }
@@ -48,7 +48,7 @@ extension SessionManager {
         }
     }
 
-    /// In a turn of the account's lane.
+    /// To be called in a turn of the account's lane.
     private func writeUnwritten(of name: AccountName) async {
         guard lockError == nil else { return }
         for (slot, session) in residue.unwritten where slot.account == name.rawValue {
@@ -57,7 +57,7 @@ extension SessionManager {
         }
     }
 
-    /// The last chance before the daemon ends.
+    /// Tries to save everything once more before the daemon ends.
     func saveEverything() {
         let names =
             lanes.filter(\.value.state.isUnsaved).map(\.key)
@@ -65,14 +65,14 @@ extension SessionManager {
         for name in Set(names) { saveAgain(name) }
     }
 
-    /// The network is back: those who wait for no other reason try at once.
+    /// The network is back: what failed for lack of it is tried at once.
     func networkReturned() {
         let now = clock.bootInstant
         for lane in lanes.values { take(.networkReturned, lane.id) }
         if case .locked(_, isAsked: false) = vaultState { schedule.set(.openVault, at: now) }
     }
 
-    /// The vault's key source may have changed its mind.
+    /// The vault's key source may be available now.
     func keySourceChanged() {
         if case .locked(_, isAsked: false) = vaultState { schedule.set(.openVault, at: clock.bootInstant) }
     }

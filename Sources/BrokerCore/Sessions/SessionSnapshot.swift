@@ -3,10 +3,10 @@ public import StrictJSON
 internal import SupabaseAuth
 internal import Synchronization
 
-/// What may be handed out at this instant, for readers who must not wait: the session's own access token and what goes
+/// What may be issued at this instant, for readers that must not wait: the session's own access token and what goes
 /// with it. Written in the same turn as the session changes; empty for an account whose session is being closed.
 public final class SessionSnapshot: Sendable {
-    /// One account's token. Two entries with the same generation are the same.
+    /// One account's token. Entries with the same generation have the same content.
     public struct Entry: Sendable {
         public let generation: UInt64
         public let issuedToken: IssuedToken
@@ -29,8 +29,8 @@ public final class SessionSnapshot: Sendable {
         }
     }
 
-    /// The account's token, if it lives long enough for a caller who named no `min_valid`; and when it expires (Unix
-    /// seconds) and in how many seconds; nil where nobody knows.
+    /// The account's token, if it is valid long enough for a caller who named no `min_valid`; its expiry in Unix
+    /// seconds, and in seconds from now. The last two are nil where the expiry is not known.
     public func current(_ account: String) -> (entry: Entry, expiresAt: Int?, remaining: Int?)? {
         guard let entry = state.withLock({ $0.entries[account] }) else { return nil }
         let boot = clock.bootInstant
@@ -40,15 +40,15 @@ public final class SessionSnapshot: Sendable {
     }
 }
 
-/// What a caller gets: the token and what they may see of its session. No refresh token.
+/// What a caller gets: the token and those parts of its session that the caller may see. It holds no refresh token.
 public struct IssuedToken: Sendable {
     /// What only sessions at a Supabase project have.
     public struct SupabaseMembers: Sendable {
-        /// `aal1`, `aal2`: how surely the user was recognized.
+        /// The assurance level of the session: `aal1` or `aal2`.
         public let assurance: String?
-        /// What the user's factors ask for.
+        /// The assurance level that the user's factors ask for.
         public let nextAssurance: String?
-        /// What the app called this user before, until it has moved their data.
+        /// The user id that the app knew before, until it has moved the user's data.
         public let migratesFrom: String?
         /// The upstream provider's access token; a caller needs a permission of its own for it.
         public let providerToken: Secret?
@@ -58,13 +58,13 @@ public struct IssuedToken: Sendable {
     public let subject: String?
     public let issuer: String
     public let token: AccessToken
-    /// What the token is good for, in the provider's words; nil where it says nothing.
+    /// The token's scope, or else the session's; nil where neither is known.
     public let scope: String?
     /// Claims about the user.
     public let user: JSONObject?
     /// The session's ID token; a caller needs a permission of its own for it.
     public let idToken: Secret?
-    /// Nil at any other provider.
+    /// Nil at every other provider.
     public let supabase: SupabaseMembers?
 
     init(_ token: AccessToken, of session: Session, _ account: AccountName) {

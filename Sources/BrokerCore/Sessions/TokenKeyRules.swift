@@ -1,10 +1,10 @@
 internal import OAuth
 
-/// What can be wrong with a narrowing, before any provider is asked.
+/// Checks what a downscoped token is asked for, before any provider is asked.
 extension TokenKey {
     private static let maxScopes = 100
 
-    /// The parameter that no provider could understand, and why; nil if all can be sent.
+    /// The first parameter that cannot be sent, and why; nil if all can be.
     public var mistake: (parameter: String, reason: String)? {
         if let scopes, scopes.count > TokenKey.maxScopes || !scopes.allSatisfy(TokenDownscoping.isScope) {
             return (

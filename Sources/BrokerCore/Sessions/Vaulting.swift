@@ -1,21 +1,21 @@
 internal import Secrets
 internal import SessionVault
 
-/// A process may try a wrong passphrase this often, in this time. What guards the passphrase is the cost of
-/// its derivation; this keeps a program that goes wrong from using the processor, and no other program out.
+/// How many wrong passphrases a process may try, and in what time. The passphrase is protected by the cost of its key
+/// derivation. This limit keeps a faulty program from using up the processor; other programs are not affected.
 private let attemptLimit = 5
 private let attemptWindow: Duration = .seconds(60)
 
-/// The vault's doors: opening brings every session back, locking takes every one out of reach and out of memory.
+/// Opening and locking the vault. Opening loads every session; locking removes every session from memory.
 extension SessionManager {
-    /// Why no session can be had, if that is so.
+    /// Why no session can be read, if the vault is locked.
     var lockError: BrokerError? {
         if case .locked(let error, _) = vaultState { error } else { nil }
     }
 
     var isOpen: Bool { if case .open = vaultState { true } else { false } }
 
-    /// Waits until the vault has told what it holds for the account.
+    /// Waits until the account's entry of the vault has been read.
     func ready(_ name: AccountName, atMost bound: Duration = .seconds(90)) async throws(BrokerError) {
         let end = ContinuousClock.now + bound
         guard lanes[name] != nil else { throw .accountNotFound(name.rawValue) }
@@ -38,7 +38,7 @@ extension SessionManager {
     ///
     /// - Parameter pid: of the process that asked.
     func openVault(passphrase: Secret?, isAsked: Bool, by pid: Int32 = 0) async -> BrokerError? {
-        // At once, so that those who may not try take no turn.
+        // Checked before the turn too, so that a process over the limit takes no turn.
         if isAsked, let error = attemptRefusal(pid) { return error }
         return await inVaultTurn { sessionManager in
             if case .open = sessionManager.vaultState { return nil }
@@ -84,8 +84,8 @@ extension SessionManager {
         return .tooManyAttempts(retryAfter: (first + attemptWindow - now).secondsRoundedUp)
     }
 
-    /// Takes every session out of reach at once, lets changes under way save what they got, forgets everything and
-    /// closes the vault. When it returns, nothing held in memory serves a session.
+    /// Hides every session at once, lets running changes save their results, forgets everything and closes the vault.
+    /// When it returns, nothing held in memory serves a session.
     func lockVault() async -> BrokerError? {
         if vault.status.keySource == "memory" {
             return .conflict(
@@ -96,13 +96,14 @@ extension SessionManager {
             let reason = BrokerError.vaultLocked("The vault was locked. Unlock it: ringback unlock.")
             sessionManager.vaultState = .locked(reason, isAsked: true)
             sessionManager.schedule.remove(.openVault)
-            // Locked before it was ever open: whoever waits for the first opening waits no longer.
+            // Locked before it was ever open: callers that wait for the first opening stop waiting.
             sessionManager.firstOpening.fulfil(())
             for name in sessionManager.lanes.keys {
                 sessionManager.publish(name)
                 sessionManager.plan(name)
             }
-            // A provider may be rotating a token at this moment: it must rest in the vault before the key goes.
+            // A provider may be rotating a token at this moment. The new one must be in the vault before the key is
+            // forgotten.
             let turns = Set(sessionManager.lanes.keys).union(sessionManager.tails.keys).map { name in
                 sessionManager.enqueue(name) { await $0.forget(name) }
             }
@@ -122,7 +123,7 @@ extension SessionManager {
         if let lane = lanes[name], lane.state.isUnsaved, let session = lane.state.session,
             await save(session, lane.account).error != nil
         {
-            // It is lost if it is forgotten: it stays, out of everybody's reach.
+            // If it were forgotten it would be lost. It stays in memory, where no reader sees it.
             residue.keep(unwritten: session, in: lane.account.slot)
         }
         guard let lane = lanes[name] else { return }
@@ -134,17 +135,17 @@ extension SessionManager {
         schedule.remove(.load(name))
     }
 
-    /// Puts the vault's key elsewhere.
+    /// Moves the vault's key to another key source.
     func rekeyVault(to choice: KeySourceChoice, passphrase: Secret?) async -> BrokerError? {
         await inVaultTurn { sessionManager in
             if case .locked(let error, isAsked: true) = sessionManager.vaultState { return error }
             let former = sessionManager.vault.status.keySource
             do throws(VaultError) {
-                // One that is closed because the configuration names another place already is the vault's to judge: this
-                // is how the key gets there.
+                // The vault may be closed because the configuration already names another key source. The vault decides
+                // whether that is an obstacle: this call is what moves the key there.
                 try await sessionManager.vault.rekey(to: choice, passphrase: passphrase)
             } catch {
-                // What was opened for the move alone does not stay open without it.
+                // If the vault was opened for the move only and the move failed, it is closed again.
                 if sessionManager.lockError != nil { try? await sessionManager.vault.close() }
                 return BrokerError(error)
             }
@@ -162,7 +163,7 @@ extension SessionManager {
         let previous = vaultTurn
         let turn = Promise<Void>()
         vaultTurn = turn
-        // Whoever asked may go away; a vault that is half locked is none.
+        // The change runs to its end even if the caller goes away: a vault that is half locked is not locked.
         let done = work.start { () -> BrokerError? in
             await previous?.settle()
             let error = await body(self)
@@ -173,7 +174,7 @@ extension SessionManager {
         return outcome
     }
 
-    /// Refuses a sign-in that could not be kept, before a person is asked for anything.
+    /// Refuses a sign-in whose session could not be stored, before the user is asked for anything.
     func admitsSession(_ name: AccountName) async throws(BrokerError) {
         try await ready(name)
         if let error = lanes[name]?.state.obstacle { throw error }
@@ -195,7 +196,7 @@ extension SessionManager {
         }
         let found = await read(lane.account.slot)
         guard isOpen, self.lane(id) != nil else { return }
-        // What the vault could not be made to take is newer than what it holds.
+        // What could not be written to the vault is newer than what it holds.
         let loaded = residue.takeUp(lane.account.slot) ?? LaneState.Loaded(found, of: id.account, by: clock)
         take(.loaded(loaded, isNews: isNews), id)
     }
@@ -209,5 +210,5 @@ extension SessionManager {
     }
 }
 
-/// A locked vault whose source needs no person is tried again after this long.
+/// How long after a failed attempt a vault whose key source needs no user is opened again.
 let openRetryInterval: Duration = .seconds(15)

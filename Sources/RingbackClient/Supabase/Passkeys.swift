@@ -1,7 +1,7 @@
 internal import RingbackAPI
 package import StrictJSON
 
-/// A passkey of a person's, at a Supabase project.
+/// A passkey of a user, at a Supabase project.
 public struct Passkey: Sendable, Equatable {
     /// What ``BrokerClient/renamePasskey(_:_:to:)`` and ``BrokerClient/removePasskey(_:_:)`` take.
     public var id: String
@@ -20,13 +20,13 @@ public struct Passkey: Sendable, Equatable {
     }
 }
 
-/// What an authenticator is asked, once.
+/// A challenge for an authenticator, valid once.
 public struct PasskeyChallenge: Sendable, Equatable {
     /// What ``BrokerClient/registerPasskey(_:challenge:credential:)`` takes.
     public var id: String
-    /// JSON text: what `PublicKeyCredential.parseCreationOptionsFromJSON()` and its like take.
+    /// JSON text, for `PublicKeyCredential.parseCreationOptionsFromJSON()` and similar functions.
     public var options: String
-    /// When the project takes no answer any more.
+    /// After this instant the project accepts no response.
     public var expiresAt: WallInstant?
 
     package init(reading json: JSON) throws(RingbackError) {
@@ -63,18 +63,19 @@ extension BrokerCalls {
         try project(.removePasskey, account, id)
     }
 
-    /// Finishes a sign-in with what an authenticator answered.
+    /// Finishes a sign-in with an authenticator's response.
     package func verify(flow id: String, credential: JSONObject) throws(RingbackError) -> (Flow, JSON) {
         try flow(after: .verifyFlow, id, JSONObject([.init("credential", .object(credential))]))
     }
 }
 
 extension BrokerClient {
-    /// Finishes a sign-in that ``SupabaseSignInFields/passkey()`` has begun. A wrong answer ends it: the project takes one.
+    /// Finishes a sign-in that ``SupabaseSignInFields/passkey()`` has begun. A wrong response ends it: the project
+    /// accepts one only.
     ///
-    /// - Parameter credential: JSON text, as `PublicKeyCredential.toJSON()` writes what the authenticator answered to
+    /// - Parameter credential: JSON text, as `PublicKeyCredential.toJSON()` writes the authenticator's response to
     ///   ``Flow/passkeyOptions``.
-    /// - Throws: `invalid_credentials` or another refusal of the project's; why else there is no session.
+    /// - Throws: `invalid_credentials` or another error of the project; or the reason why there is no session.
     @discardableResult
     public func verify(_ flow: Flow, credential: String) async throws(RingbackError) -> Account {
         let credential = try JSONText.object(credential)
@@ -85,21 +86,21 @@ extension BrokerClient {
         }
     }
 
-    /// The person's passkeys.
+    /// The user's passkeys.
     public func passkeys(_ account: String) async throws(RingbackError) -> [Passkey] {
         try await run { calls throws(RingbackError) in
             try BrokerClient.list(try calls.passkeys(account), "passkeys", Passkey.init(reading:))
         }
     }
 
-    /// Asks what an authenticator needs to make a passkey of the person who is signed in.
+    /// Requests the options that an authenticator needs to make a passkey for the signed-in user.
     public func passkeyRegistration(_ account: String) async throws(RingbackError) -> PasskeyChallenge {
         try await run { calls throws(RingbackError) in
             try PasskeyChallenge(reading: try calls.beginPasskey(account))
         }
     }
 
-    /// Adds the passkey that an authenticator has made: from now on the person signs in by it.
+    /// Adds the passkey that an authenticator has made: from now on the user can sign in with it.
     ///
     /// - Parameter challenge: the ``PasskeyChallenge/id``.
     /// - Parameter credential: JSON text, as `PublicKeyCredential.toJSON()` writes it.
@@ -121,7 +122,7 @@ extension BrokerClient {
         }
     }
 
-    /// Removes a passkey: nobody signs in by it any more.
+    /// Removes a passkey: it can no longer be used to sign in.
     public func removePasskey(_ account: String, _ id: String) async throws(RingbackError) {
         try await run { calls throws(RingbackError) in _ = try calls.removePasskey(account, id) }
     }

@@ -1,9 +1,9 @@
 package import RingbackAPI
 package import StrictJSON
 
-/// What a person does at a Supabase project beyond the browser, as blocking calls.
+/// What only Supabase projects offer, as blocking calls.
 extension BrokerCalls {
-    /// The daemon may have to renew the session before it asks the project: two requests of 20 s at most.
+    /// The daemon may have to refresh the session before it asks the project: two requests of 20 s at most.
     private static let patience = Duration.seconds(60)
 
     /// One call below an account.
@@ -16,7 +16,7 @@ extension BrokerCalls {
             timeout: BrokerCalls.patience, onTick: onTick)
     }
 
-    /// Begins what may have to wait for the person: a flow, or done at once.
+    /// Begins an operation that may have to wait for the user. Returns a flow, or the result if it was done at once.
     ///
     /// - Parameter onTick: as ``signIn(_:_:onTick:)``.
     package func begin(
@@ -27,12 +27,12 @@ extension BrokerCalls {
         return .done(answer)
     }
 
-    /// Redeems what somebody typed: `code`, or `token_hash`. A wrong one leaves the flow as it is.
+    /// Redeems what was typed: `code`, or `token_hash`. A wrong one leaves the flow as it is.
     package func verify(flow id: String, _ name: String, _ secret: String) throws(RingbackError) -> (Flow, JSON) {
         try flow(after: .verifyFlow, id, JSONObject([.init(name, .string(secret))]))
     }
 
-    /// Sends a flow's message once more; a project may ask for the proof of a CAPTCHA each time.
+    /// Sends a flow's message again. A project may ask for the proof of a CAPTCHA each time.
     package func resend(flow id: String, captcha: String? = nil) throws(RingbackError) -> (Flow, JSON) {
         var body = JSONObject()
         body["captcha_token"] = captcha.map { .string($0) }
@@ -46,7 +46,7 @@ extension BrokerCalls {
         return (flow, answer)
     }
 
-    /// Proves a factor, by the challenge that a message was sent for, if one was.
+    /// Proves a factor. A factor that is sent a message needs the challenge of that message.
     package func verifyFactor(
         _ account: String, _ id: String, code: String, challenge: String?
     ) throws(RingbackError) -> JSON {

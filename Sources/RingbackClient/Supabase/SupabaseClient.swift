@@ -1,24 +1,24 @@
 internal import RingbackAPI
 import StrictJSON
 
-/// What a person does at a Supabase project. Elsewhere each ends with `method_unsupported`.
+/// What only Supabase projects offer. With another provider each call throws `method_unsupported`.
 extension BrokerClient {
     /// How a sign-in begins.
     public enum Beginning: Sendable {
         /// It was done at once.
         case done(Account)
-        /// Something is awaited, see ``Flow/waitingFor``: open its page, or ``verify(_:code:)`` a code;
-        /// ``wait(for:)`` tells its end.
+        /// A flow was begun, see ``Flow/waitingFor``: open its page, or ``verify(_:code:)`` a code. ``wait(for:)``
+        /// returns when it has ended.
         case pending(Flow)
     }
 
-    /// Signs in by any way that the project offers.
+    /// Signs in by any method that the project offers.
     ///
-    /// - Parameter timeout: seconds until a flow is given up, if not the usual ones.
-    /// - Parameter switchSubject: allow another person than the one whose session is held.
+    /// - Parameter timeout: seconds until the flow expires, if not the configured ones.
+    /// - Parameter switchSubject: allow another user than the one whose session is held.
     /// - Parameter replace: cancel a different sign-in of the account that is pending, in place of `state_conflict`.
-    /// - Throws: `invalid_credentials`, `email_already_in_use`, `weak_password`, `validation_failed`, `rate_limited` and
-    ///   others; `user_message` has the words for the person.
+    /// - Throws: `invalid_credentials`, `email_already_in_use`, `weak_password`, `validation_failed`, `rate_limited`
+    ///   and others; ``RingbackError/userMessage`` is the text for the user.
     public func signIn(
         _ account: String, with way: SupabaseSignInFields, timeout: Int? = nil, switchSubject: Bool = false,
         replace: Bool = false
@@ -30,15 +30,15 @@ extension BrokerClient {
         return try await begin(.signIn, account, fields)
     }
 
-    /// Redeems the code that the person got. A wrong one fails and leaves the flow as it is.
+    /// Redeems the code that the user got. A wrong one fails and leaves the flow as it is.
     ///
-    /// - Throws: `invalid_credentials` or another refusal of the project's; why else there is no session.
+    /// - Throws: `invalid_credentials` or another error of the project; or the reason why there is no session.
     @discardableResult
     public func verify(_ flow: Flow, code: String) async throws(RingbackError) -> Account {
         try await verify(flow, "code", code)
     }
 
-    /// The same with the hash that a mail's link carries, where the template of the project leads to the app.
+    /// The same with the hash that a mail's link carries, if the project's mail template leads to the app.
     @discardableResult
     public func verify(_ flow: Flow, tokenHash: String) async throws(RingbackError) -> Account {
         try await verify(flow, "token_hash", tokenHash)
@@ -58,7 +58,7 @@ extension BrokerClient {
         try await run { calls throws(RingbackError) in try calls.resend(flow: flow.id, captcha: captchaToken).0 }
     }
 
-    /// Sends a mail to a person who forgot the password. Once the flow is completed, ``updateUser(_:_:)`` sets another.
+    /// Sends a mail to a user who forgot the password. Once the flow is completed, ``updateUser(_:_:)`` sets another.
     public func resetPassword(
         _ account: String, email: String, captchaToken: String? = nil
     ) async throws(RingbackError) -> Beginning {
@@ -69,14 +69,14 @@ extension BrokerClient {
 
     // MARK: The user
 
-    /// The person, as the project has them now.
+    /// The user, as the project has them now.
     public func user(_ account: String) async throws(RingbackError) -> User {
         try await run { calls throws(RingbackError) in
             try BrokerClient.user(try calls.project(.getUser, account))
         }
     }
 
-    /// Changes the person. Another address or number is not theirs before its codes were redeemed: where they are
+    /// Changes the user. Another address or number takes effect when its codes have been redeemed: while they are
     /// awaited, ``UserUpdate/confirmation`` is the flow for ``confirm(_:code:)``.
     @discardableResult
     public func updateUser(_ account: String, _ changes: UserChanges) async throws(RingbackError) -> UserUpdate {
@@ -88,7 +88,7 @@ extension BrokerClient {
         }
     }
 
-    /// Redeems a code of a change of the person. Where both addresses are asked, the flow is pending after the first
+    /// Redeems a code of a change of the user. If codes went to both addresses, the flow is pending after the first
     /// one, and completed after the second. A wrong one fails and leaves the flow as it is.
     @discardableResult
     public func confirm(_ flow: Flow, code: String) async throws(RingbackError) -> Flow {
@@ -99,7 +99,7 @@ extension BrokerClient {
         }
     }
 
-    /// Sends the code that a new password may need, see ``UserChanges/nonce``.
+    /// Sends the code that a change of the password may need, see ``UserChanges/nonce``.
     public func reauthenticate(_ account: String) async throws(RingbackError) {
         try await run { calls throws(RingbackError) in
             _ = try calls.project(.reauthenticate, account, body: JSONObject())
@@ -108,6 +108,7 @@ extension BrokerClient {
 
     // MARK: Identities
 
+    /// The identities of the user: the providers' accounts that are linked.
     public func identities(_ account: String) async throws(RingbackError) -> [Identity] {
         try await run { calls throws(RingbackError) in
             try BrokerClient.list(
@@ -115,20 +116,20 @@ extension BrokerClient {
         }
     }
 
-    /// Adds a provider's account to the person, in the browser.
+    /// Links a provider's account to the user, in the browser.
     public func link(_ account: String, provider: String) async throws(RingbackError) -> Beginning {
         try await link(account, with: .browser(provider))
     }
 
-    /// The same with scopes and parameters, or by an ID token that the app has: `.browser(…)` and `.idToken(…)`; every
-    /// other way is refused as `validation_failed`.
+    /// The same with scopes and parameters, or by an ID token that the app has: `.browser(…)` and `.idToken(…)`. Every
+    /// other method throws `validation_failed`.
     public func link(_ account: String, with way: SupabaseSignInFields) async throws(RingbackError) -> Beginning {
-        // The route says what it is.
+        // The endpoint already says that it is a link.
         let members = try way.body().members.filter { $0.name != "method" }
         return try await begin(.linkIdentity, account, JSONObject(members))
     }
 
-    /// Takes a provider's account from the person; gives those that are left.
+    /// Unlinks a provider's account from the user. Returns those that are left.
     @discardableResult
     public func unlink(_ account: String, identity: String) async throws(RingbackError) -> [Identity] {
         try await run { calls throws(RingbackError) in
@@ -139,13 +140,15 @@ extension BrokerClient {
 
     // MARK: Second factors
 
+    /// The user's second factors, verified or not.
     public func factors(_ account: String) async throws(RingbackError) -> [Factor] {
         try await run { calls throws(RingbackError) in
             try BrokerClient.list(try calls.project(.listFactors, account), "factors", Factor.init(reading:))
         }
     }
 
-    /// Adds a factor: an authenticator app, or a phone. It counts once ``verifyFactor(_:_:code:challenge:)`` was right.
+    /// Adds a factor: an authenticator app, or a phone. It takes effect once ``verifyFactor(_:_:code:challenge:)`` has
+    /// succeeded.
     public func enrollFactor(
         _ account: String, phone: String? = nil, name: String? = nil
     ) async throws(RingbackError) -> FactorEnrolment {
@@ -158,7 +161,8 @@ extension BrokerClient {
         }
     }
 
-    /// Asks for a challenge, which sends a phone its code; gives what verification takes.
+    /// Requests a challenge, which sends a phone its code. Returns the challenge for
+    /// ``verifyFactor(_:_:code:challenge:)``.
     public func challengeFactor(
         _ account: String, _ factor: String, channel: MessageChannel? = nil
     ) async throws(RingbackError) -> String {
@@ -173,7 +177,7 @@ extension BrokerClient {
         }
     }
 
-    /// Proves a factor: the session goes on at the second level.
+    /// Proves a factor: the session then has the second assurance level.
     ///
     /// - Parameter challenge: of ``challengeFactor(_:_:channel:)``; an authenticator app needs none.
     @discardableResult
@@ -185,6 +189,7 @@ extension BrokerClient {
         }
     }
 
+    /// Removes a factor. Returns the account with the level that its session has then.
     @discardableResult
     public func removeFactor(_ account: String, _ factor: String) async throws(RingbackError) -> Account {
         try await run { calls throws(RingbackError) in
@@ -194,7 +199,7 @@ extension BrokerClient {
 
     // MARK: Functions
 
-    /// Calls a function of the project's database as the person; only those that the configuration lists (`rpc`).
+    /// Calls a function of the project's database as the user; only those that the configuration lists (`rpc`).
     ///
     /// - Parameter arguments: a JSON object.
     /// - Returns: the result as JSON text.

@@ -1,6 +1,6 @@
 package import StrictJSON
 
-/// A second factor of a person's, at a Supabase project.
+/// A second factor of a user, at a Supabase project.
 public struct Factor: Sendable, Equatable {
     public var id: String
     /// `totp` or `phone`. Open, since the daemon may be newer than the app.
@@ -24,9 +24,9 @@ public struct Factor: Sendable, Equatable {
     }
 }
 
-/// A factor that was just added: it counts once its first code was verified.
+/// A factor that was just added. It takes effect once its first code was verified.
 ///
-/// Whoever has seen the secret can make the codes: descriptions and reflection leave it out.
+/// Anybody who knows the secret can make the codes: descriptions and reflection leave it out.
 public struct FactorEnrolment: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
     public var factor: Factor
     /// `otpauth://totp/…`, to be shown as a QR code; nil for a phone.
@@ -44,7 +44,7 @@ public struct FactorEnrolment: Sendable, Equatable, CustomStringConvertible, Cus
     }
 }
 
-/// A provider's account that belongs to a person, at a Supabase project.
+/// A provider's account that is linked to a user, at a Supabase project.
 public struct Identity: Sendable, Equatable {
     /// What ``BrokerClient/unlink(_:identity:)`` takes.
     public var id: String
@@ -66,18 +66,18 @@ public struct Identity: Sendable, Equatable {
     }
 }
 
-/// What a person changes about themselves. An address waits for its confirmation, a number for its code.
+/// Changes of a user. A new address takes effect after its confirmation, a new number after its code.
 public struct UserChanges: Sendable {
     public var email: String?
     public var phone: String?
-    /// How the number's code comes.
+    /// How the number's code is sent.
     public var channel: MessageChannel?
     public var password: String?
-    /// The code that ``BrokerClient/reauthenticate(_:)`` had sent, where the project wants one for a password.
+    /// The code that ``BrokerClient/reauthenticate(_:)`` sent, if the project wants one to change the password.
     public var nonce: String?
-    /// Where the project wants it for a password.
+    /// The present password, if the project wants it to change the password.
     public var currentPassword: String?
-    /// A JSON object, merged into the person's metadata.
+    /// A JSON object, merged into the user's metadata.
     public var data: String?
 
     public init() {}
@@ -95,11 +95,11 @@ public struct UserChanges: Sendable {
     }
 }
 
-/// What became of a change.
+/// The result of a change.
 public struct UserUpdate: Sendable {
-    /// The person, as the project has them now.
+    /// The user, as the project has them now.
     public var user: User
-    /// Waits for the codes of another address or number; nil where nothing is awaited.
+    /// The flow that waits for the codes of another address or number; nil if none is awaited.
     public var confirmation: Flow?
 }
 

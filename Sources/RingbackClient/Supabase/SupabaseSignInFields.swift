@@ -1,6 +1,6 @@
 import StrictJSON
 
-/// A way to sign in at a Supabase project.
+/// A method to sign in at a Supabase project, with its fields.
 ///
 /// ```swift
 /// let way = SupabaseSignInFields.password(.email("alice@example.org"), password: "…")
@@ -9,7 +9,7 @@ import StrictJSON
 ///
 /// Its descriptions and reflection show nothing of what is in it.
 public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomReflectable {
-    /// Whom a message goes to, or whose password it is.
+    /// Who gets the message, or whose password it is.
     public enum Contact: Sendable {
         case email(String)
         /// With the country code, as `+4915112345678` (E.164).
@@ -18,7 +18,7 @@ public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomRef
 
     private var fields: JSONObject
     private var data: String?
-    /// Where the project wants a proof that a person asks.
+    /// The proof of a CAPTCHA, if the project wants one.
     public var captchaToken: String?
     /// False keeps the session out of the vault's files: it ends with the daemon.
     public var isPersistent = true
@@ -36,12 +36,12 @@ public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomRef
         }
     }
 
-    /// In the browser, by a provider such as `google`; nil is the one that the configuration names.
+    /// In the browser, by a provider such as `google`; nil for the one that the configuration names.
     ///
     /// - Parameters:
-    ///   - scopes: beside the provider's usual ones; none are those of the account.
+    ///   - scopes: requested in addition to the provider's usual ones; if empty, those of the account.
     ///   - parameters: passed on to the provider, such as `prompt`.
-    ///   - keepsProviderToken: the provider's own access token is handed out too, to who asks for it.
+    ///   - keepsProviderToken: the provider's own access token is kept too, and issued to callers that ask for it.
     public static func browser(
         _ provider: String? = nil, scopes: [String] = [], parameters: [String: String] = [:],
         keepsProviderToken: Bool = false
@@ -57,16 +57,16 @@ public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomRef
         return way
     }
 
-    /// A person whom the project knows.
+    /// By password, for a user whom the project knows.
     public static func password(_ contact: Contact, password: String) -> SupabaseSignInFields {
         var way = SupabaseSignInFields("password", contact)
         way.fields["password"] = .string(password)
         return way
     }
 
-    /// A new person. Where the project wants a confirmation, the flow waits for it.
+    /// Makes a new user. If the project wants a confirmation, the flow waits for it.
     ///
-    /// - Parameter data: a JSON object for the person's metadata.
+    /// - Parameter data: a JSON object for the user's metadata.
     public static func signUp(
         _ contact: Contact, password: String, data: String? = nil, channel: MessageChannel? = nil
     ) -> SupabaseSignInFields {
@@ -76,9 +76,9 @@ public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomRef
         return way
     }
 
-    /// A code by mail or to a phone: ``BrokerClient/verify(_:code:)`` redeems it.
+    /// By a code that is sent by mail or to a phone: ``BrokerClient/verify(_:code:)`` redeems it.
     ///
-    /// - Parameter createsUser: an unknown address makes a new person.
+    /// - Parameter createsUser: an unknown address makes a new user.
     public static func oneTimeCode(
         to contact: Contact, createsUser: Bool = true, data: String? = nil, channel: MessageChannel? = nil
     ) -> SupabaseSignInFields {
@@ -88,7 +88,7 @@ public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomRef
         return way
     }
 
-    /// A link by mail, which leads back here; the code beside it can be typed too.
+    /// By a link in a mail, which leads back here; the code beside it can be typed too.
     public static func magicLink(
         to address: String, createsUser: Bool = true, data: String? = nil
     ) -> SupabaseSignInFields {
@@ -97,10 +97,11 @@ public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomRef
         return way
     }
 
-    /// An ID token that the app has from a provider such as `apple` or `google`.
+    /// By an ID token that the app has from a provider such as `apple` or `google`.
     ///
     /// - Parameter nonce: the raw one; the token has its SHA-256.
-    /// - Parameter fullName: what Apple tells an app once, beside the token: written to a person who has no name.
+    /// - Parameter fullName: the name that Apple sends an app only once, beside the token. It is written to a user
+    ///   without a name.
     public static func idToken(
         _ token: String, of provider: String, nonce: String? = nil, accessToken: String? = nil,
         fullName: String? = nil
@@ -114,10 +115,10 @@ public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomRef
         return way
     }
 
-    /// The ID token of another configured account, at an OpenID provider such as Google. If nobody is signed in there,
-    /// the sign-in is pending and has that provider's page.
+    /// By the ID token of another configured account, at an OpenID provider such as Google. If that account is not
+    /// signed in, the sign-in is pending and has that provider's page.
     ///
-    /// - Parameter provider: what the project calls that provider, where the account does not tell.
+    /// - Parameter provider: what the project calls that provider, if the account does not say.
     public static func idToken(fromAccount account: String, of provider: String? = nil) -> SupabaseSignInFields {
         var way = SupabaseSignInFields("id_token")
         way.fields["from_account"] = .string(account)
@@ -125,29 +126,31 @@ public struct SupabaseSignInFields: Sendable, CustomStringConvertible, CustomRef
         return way
     }
 
-    /// By a passkey: the flow has what an authenticator is to answer (``Flow/passkeyOptions``), and
-    /// ``BrokerClient/verify(_:credential:)`` takes its answer.
+    /// By a passkey: ``Flow/passkeyOptions`` are the options for an authenticator, and
+    /// ``BrokerClient/verify(_:credential:)`` takes its response.
     public static func passkey() -> SupabaseSignInFields { SupabaseSignInFields("passkey") }
 
+    /// As a new user without an address, a number or a password.
     public static func anonymous(data: String? = nil) -> SupabaseSignInFields {
         SupabaseSignInFields("anonymous", data: data)
     }
 
-    /// An organization's own sign-in, found by the domain of its addresses.
+    /// By an organization's own sign-in, found by the domain of its addresses.
     public static func singleSignOn(domain: String) -> SupabaseSignInFields {
         var way = SupabaseSignInFields("sso")
         way.fields["domain"] = .string(domain)
         return way
     }
 
-    /// An organization's own sign-in, by the identifier that the project gave it.
+    /// By an organization's own sign-in, with the identifier that the project gave it.
     public static func singleSignOn(providerID: String) -> SupabaseSignInFields {
         var way = SupabaseSignInFields("sso")
         way.fields["provider_id"] = .string(providerID)
         return way
     }
 
-    /// A session that another program made. It is refreshed at once, and is the daemon's from then on.
+    /// Takes over a session that another program made. It is refreshed at once, and only the daemon refreshes it from
+    /// then on.
     public static func session(accessToken: String, refreshToken: String) -> SupabaseSignInFields {
         var way = SupabaseSignInFields("session")
         way.fields["access_token"] = .string(accessToken)

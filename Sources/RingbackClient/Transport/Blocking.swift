@@ -1,9 +1,9 @@
 import Glibc
 
-/// Runs blocking work on a thread of its own: the threads that tasks share are one a core, and a long poll there would
-/// stop every task of the app.
+/// Runs blocking work on a thread of its own. Tasks share one thread for each core, so a long poll there would stop
+/// every task of the app.
 enum Blocking {
-    /// Runs the work and gives its result. Cancelling the task interrupts the work, which ends with `cancelled`.
+    /// Runs the work and returns its result. Cancelling the task interrupts the work, which ends with `cancelled`.
     static func run<Value: Sendable>(
         _ work: @escaping @Sendable (Interruption) throws(RingbackError) -> Value
     ) async throws(RingbackError) -> Value {
@@ -28,7 +28,7 @@ enum Blocking {
         unsafe pthread_attr_init(&attributes)
         defer { unsafe pthread_attr_destroy(&attributes) }
         unsafe pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
-        // JSON of 32 levels at most is the deepest thing done here.
+        // The deepest recursion here is JSON of 32 levels at most.
         unsafe pthread_attr_setstacksize(&attributes, 512 << 10)
         let box = unsafe Unmanaged.passRetained(Box(body))
         var thread = pthread_t()

@@ -1,5 +1,5 @@
-/// One HTTP/1.1 request and its answer over a connection of its own: it moves the bytes, and ``HTTPResponseReader`` knows
-/// what they say.
+/// One HTTP/1.1 request and its response over a connection of its own. It moves the bytes; ``HTTPResponseReader``
+/// parses them.
 package final class HTTPExchange {
     private let connection: SocketConnection
     private var reader = HTTPResponseReader()
@@ -14,11 +14,11 @@ package final class HTTPExchange {
         for (name, value) in fields { head += "\(name): \(value)\r\n" }
         if let body { head += "Content-Length: \(body.count)\r\n" }
         head += "\r\n"
-        // One write: a short request is then one packet, and one read for the server.
+        // One write, so that a short request is one packet and one read for the server.
         try connection.send(Array(head.utf8) + (body ?? []))
     }
 
-    /// Reads the answer up to its body; once, before the body. Interim answers (1xx) are skipped.
+    /// Reads the response up to its body; once, before the body. Interim responses (1xx) are skipped.
     package func readHead() throws(RingbackError) -> Head {
         guard case .head(let head) = try step() else {
             throw RingbackError(.badAnswer, "The server's answer has no head.")

@@ -1,11 +1,11 @@
 extension HTTPExchange {
-    /// What stands before an answer's body, read by its bytes alone (RFC 9112 sections 4 and 5): text has characters that
-    /// are a colon or a space with an accent on it.
+    /// A response's status line and header fields, parsed as bytes (RFC 9112 sections 4 and 5). As `Character`s, a
+    /// colon or a space with a combining accent would not be recognized.
     package struct Head: Sendable {
         package let status: Int
         /// Names in lower case, in the order they came; values without the space around them.
         package let fields: [(name: String, value: String)]
-        /// HTTP/1.1, not 1.0.
+        /// True for HTTP/1.1, false for HTTP/1.0.
         let isCurrent: Bool
 
         /// The first field of the name (lower case).
@@ -23,10 +23,10 @@ extension HTTPExchange {
             self.fields = fields
         }
 
-        /// What may stand in a line: no control character but the tab.
+        /// True for a byte that may be in a line: no control character but the tab.
         static func isFieldByte(_ byte: UInt8) -> Bool { (byte >= 0x20 && byte != 0x7F) || byte == 0x09 }
 
-        /// ASCII alone: a Kelvin sign is no k.
+        /// Changes ASCII letters only: the Kelvin sign is not a k.
         static func lowercased(_ bytes: some Sequence<UInt8>) -> String {
             String(decoding: bytes.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
         }
@@ -62,7 +62,7 @@ extension HTTPExchange {
                 throw RingbackError(.badAnswer, "The server sent a header line with a control character.")
             }
             let name = line.prefix { $0 != UInt8(ascii: ":") }
-            // No space before the colon, and no line that goes on with the one before.
+            // No space before the colon, and no line that continues the one before.
             guard !name.isEmpty, name.count < line.count, name.allSatisfy(isTokenByte) else {
                 throw RingbackError(.badAnswer, "The server sent a header line without a name.")
             }

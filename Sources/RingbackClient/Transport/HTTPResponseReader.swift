@@ -1,16 +1,16 @@
-/// Takes one answer of HTTP/1.1 apart as its bytes come: a head, and a body by its length, in chunks, or until the
-/// server closes (RFC 9112). How the bytes were cut on their way changes nothing, and nothing is mended: what two
-/// readers could read in two ways is refused.
+/// Parses one HTTP/1.1 response as its bytes arrive: a head, and a body by its length, in chunks, or until the server
+/// closes (RFC 9112). How the bytes were split on their way makes no difference. Nothing is corrected: what two readers
+/// could read in two ways is refused.
 struct HTTPResponseReader {
-    /// What the bytes so far have given.
+    /// What the bytes so far have yielded.
     enum Step {
-        /// Comes once, first. Interim answers (1xx) are skipped.
+        /// Comes once, first. Interim responses (1xx) are skipped.
         case head(HTTPExchange.Head)
-        /// Bytes of the body; never none.
+        /// Bytes of the body, at least one.
         case piece([UInt8])
         /// The body is whole.
         case end
-        /// Append more, or say that there is no more.
+        /// More bytes are needed, or ``close()``.
         case needsMore
     }
 
@@ -33,7 +33,7 @@ struct HTTPResponseReader {
     static let maxTrailers = 64
 
     private var buffer: [UInt8] = []
-    /// Where what has not been taken begins.
+    /// Where the bytes begin that have not been taken.
     private var position = 0
     /// How far the end of a head or a line has been looked for.
     private var scanned = 0
@@ -51,7 +51,7 @@ struct HTTPResponseReader {
     /// The server sends no more.
     mutating func close() { isClosed = true }
 
-    /// - Throws: `bad_answer` for what is no answer, `no_daemon` if nothing came at all.
+    /// - Throws: `bad_answer` if this is not an HTTP response, `no_daemon` if nothing came at all.
     mutating func next() throws(RingbackError) -> Step {
         while true {
             switch state {
@@ -95,7 +95,7 @@ struct HTTPResponseReader {
         let lengths = head.all("content-length")
         guard let coding = codings.first else {
             guard let text = lengths.first else { return .untilClose }
-            // Digits and nothing else, and no second opinion (RFC 9112 section 6.3).
+            // Digits only, and no two different lengths (RFC 9112 section 6.3).
             guard text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let length = Int(text),
                 lengths.allSatisfy({ $0 == text })
             else { throw bad("a length that is not a number") }
@@ -125,8 +125,8 @@ struct HTTPResponseReader {
         }
     }
 
-    /// Digits from the line's start to its end or to an extension, whose meaning is nobody's here. No sign, no prefix, no
-    /// space, and no more digits than 256 MiB need.
+    /// The digits from the line's start to its end or to an extension, which is ignored. No sign, no prefix, no space,
+    /// and no more digits than 256 MiB need.
     private static func chunkSize(_ line: ArraySlice<UInt8>) throws(RingbackError) -> Int {
         let digits = line.prefix { $0 != UInt8(ascii: ";") }
         guard (1...7).contains(digits.count) else { throw bad("a chunk without a size") }
@@ -150,7 +150,7 @@ struct HTTPResponseReader {
         return Array(buffer[position..<(position + count)])
     }
 
-    /// What stands before the mark; nil if the mark is not there yet.
+    /// The bytes before the mark; nil if the mark has not arrived yet.
     private mutating func take(until mark: [UInt8], atMost limit: Int) throws(RingbackError) -> ArraySlice<UInt8>? {
         var index = max(position, scanned)
         while index + mark.count <= buffer.count, index - position <= limit {

@@ -1,11 +1,11 @@
 import Glibc
 
-/// Ends the waits of another thread. Once interrupted it stays so: a wait that starts too late ends at once, so there
-/// is no moment in which an interruption can be missed.
+/// Ends the waits of another thread. Once interrupted it stays interrupted: a wait that starts later ends at once, so
+/// that no interruption is missed.
 package final class Interruption: Sendable {
     /// Readable from the interruption on.
     package let descriptor: Int32
-    /// One byte written here interrupts. `write` is all a signal handler may do, so a handler can do this.
+    /// One byte written here interrupts. A signal handler can do this, since it may call `write`.
     package let trigger: Int32
 
     /// - Throws: `system_error` if the process has no descriptors left.
@@ -14,7 +14,7 @@ package final class Interruption: Sendable {
         guard unsafe pipe(&ends) == 0 else { throw .system("pipe", errno) }
         for end in ends {
             _ = fcntl(end, F_SETFD, FD_CLOEXEC)
-            // A handler that runs a thousand times must not block in a full pipe.
+            // A handler that runs very often must not block on a full pipe.
             _ = fcntl(end, F_SETFL, fcntl(end, F_GETFL) | O_NONBLOCK)
         }
         descriptor = ends[0]

@@ -1,5 +1,5 @@
-/// A plain-http URL on loopback, and the question whether a browser may be sent to a URL: no more of RFC 3986 than
-/// that, since everything else about a URL is decided in the daemon.
+/// A plain-http URL on loopback, and whether a browser may be sent to a URL. No more of RFC 3986 than that is
+/// implemented here, since the daemon decides everything else about URLs.
 package struct LoopbackURL: Sendable, Equatable {
     package let host: String
     package let port: UInt16
@@ -21,7 +21,7 @@ package struct LoopbackURL: Sendable, Equatable {
         }
         guard let host else { return nil }
         let digits = authority.dropFirst(host.count).dropFirst()
-        // No more digits than a port has: not every reader takes zeros before it.
+        // At most five digits: not every reader accepts leading zeros.
         guard authority == host || (digits.utf8.count <= 5 && digits.utf8.allSatisfy { (0x30...0x39).contains($0) }),
             let port = authority == host ? 80 : UInt16(digits), port > 0
         else { return nil }
@@ -52,7 +52,7 @@ package struct LoopbackURL: Sendable, Equatable {
         return !authority.isEmpty && !authority.contains("@")
     }
 
-    /// Visible ASCII without what browsers and programs read in different ways.
+    /// Visible ASCII without the characters that browsers and programs read in different ways.
     private static func isClean(_ url: String) -> Bool {
         url.utf8.count <= 16_384
             && url.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"\"<>\\^`{|}".utf8.contains($0) }

@@ -1,7 +1,7 @@
 package import RingbackAPI
 
 /// Builds the request targets of the socket API. What comes from outside is escaped, or refused where the API has no
-/// escapes, so a name or a scope can never become another path or parameter.
+/// escapes, so that a name or a scope can never become another path or parameter.
 package enum RequestTarget {
     /// True for a name that an account can have.
     package static func isAccountName(_ name: String) -> Bool {

@@ -1,4 +1,4 @@
-/// Takes a stream of server-sent events apart (WHATWG HTML section 9.2) as its bytes come.
+/// Parses a stream of server-sent events (WHATWG HTML section 9.2) as its bytes arrive.
 package struct ServerSentEvents {
     /// One event.
     package struct Event: Sendable, Equatable {
@@ -25,7 +25,7 @@ package struct ServerSentEvents {
 
     package init() {}
 
-    /// Takes bytes and gives the events that they completed.
+    /// Takes bytes and returns the events that they completed.
     ///
     /// - Throws: `bad_answer` for a line or an event without end.
     package mutating func append(_ bytes: [UInt8]) throws(RingbackError) -> [Event] {
@@ -49,7 +49,7 @@ package struct ServerSentEvents {
         return events
     }
 
-    /// By bytes: a character may be a colon or a space with an accent on it.
+    /// Compares bytes: as a `Character`, a colon or a space with a combining accent would not be recognized.
     private mutating func take(_ line: [UInt8]) throws(RingbackError) -> Event? {
         guard !line.isEmpty else {
             defer {
@@ -65,7 +65,7 @@ package struct ServerSentEvents {
         if bytes.first == UInt8(ascii: " ") { bytes = bytes.dropFirst() }
         let value = String(decoding: bytes, as: UTF8.self)
         switch String(decoding: line[..<(colon ?? line.endIndex)], as: UTF8.self) {
-        // The id goes back to the server as a header field, and stays for events without one.
+        // The id is sent back to the server in a header field, and also holds for later events without one.
         case "id": if !bytes.contains(0) { id = value }
         case "event": name = value
         case "data":

@@ -1,8 +1,8 @@
 import CLinux
 import Glibc
 
-/// A blocking stream socket on which every wait has a bound. A Unix socket's server is asked for its uid, by the
-/// kernel's word, before a byte is sent: whoever else sits there gets no request and no secret.
+/// A blocking stream socket on which every wait has a deadline. Before a byte is sent to a Unix socket, the kernel is
+/// asked for its server's uid: another user's server gets no request and no secret.
 package final class SocketConnection {
     private let descriptor: Int32
     private let interruption: Interruption?
@@ -44,7 +44,7 @@ package final class SocketConnection {
         makeNonBlocking()
     }
 
-    /// Connects to a server on 127.0.0.1 or ::1, for tools that play the browser's part.
+    /// Connects to a server on 127.0.0.1 or ::1, for tools that act as the browser.
     ///
     /// - Throws: `no_daemon` if nothing listens there, `system_error`.
     package init(
@@ -92,7 +92,7 @@ package final class SocketConnection {
         var sent = 0
         while sent < bytes.count {
             let count = unsafe bytes.withUnsafeBytes { buffer in
-                // No SIGPIPE: an app must not die because a daemon did.
+                // No SIGPIPE: it would end the app when the daemon ends.
                 unsafe Glibc.send(
                     descriptor, buffer.baseAddress.map { unsafe $0 + sent }, buffer.count - sent, Int32(MSG_NOSIGNAL))
             }
@@ -104,7 +104,7 @@ package final class SocketConnection {
             switch number {
             case EINTR: continue
             case EAGAIN: try wait(for: Int16(POLLOUT))
-            // The server may have answered before it closed (a refusal): reading will show it.
+            // The server may have sent an error response before it closed: reading will show it.
             case EPIPE, ECONNRESET: return
             default: throw .system("send", number)
             }
@@ -163,15 +163,15 @@ package final class SocketConnection {
         }
     }
 
-    /// In a user namespace the person's own daemon may have another number than the person. Only who set the container
-    /// up knows which: nobody is believed unasked.
+    /// In a user namespace the user's own daemon may have another uid than the user. Only the one who set the container
+    /// up knows which, so it has to be stated.
     private static var meantServer: uid_t? {
         SocketPlace.variable("RINGBACK_SERVER_UID").flatMap { uid_t($0) }
     }
 
     private func makeNonBlocking() { _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK) }
 
-    /// 0, or an errno. An interrupted connect goes on by itself, and asking again tells how it ended.
+    /// 0, or an errno. An interrupted connect continues; calling it again tells how it ended.
     private static func connect(_ descriptor: Int32, _ address: UnsafePointer<sockaddr>, _ length: socklen_t) -> Int32 {
         while true {
             if unsafe Glibc.connect(descriptor, address, length) == 0 { return 0 }

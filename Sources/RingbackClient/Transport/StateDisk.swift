@@ -1,4 +1,4 @@
-/// Whether the daemon's state is on a disk that other machines have too: two daemons on two hosts with one state directory
+/// Whether the daemon's state is on a file system of another machine. Two daemons on two hosts with one state directory
 /// would use up each other's refresh tokens.
 package enum StateDisk {
     /// File systems of other machines, by the magic numbers of statfs(2).
@@ -7,7 +7,7 @@ package enum StateDisk {
         0x5346_414F: "AFS", 0x6B41_4653: "AFS", 0x00C3_6400: "Ceph", 0x0BD0_0BD0: "Lustre", 0x0102_1997: "9P",
     ]
 
-    /// What a person should know of a state directory on a file system of this kind; nil for this machine's own.
+    /// What the user should know of a state directory on a file system of this kind; nil for a local one.
     package static func warning(_ path: String, kind: UInt32) -> String? {
         guard let name = remote[kind] else { return nil }
         return

@@ -1,7 +1,7 @@
 import Glibc
 
-/// Starts programs: an argument vector, never a shell; signals as a fresh program expects them; no descriptor of ours
-/// beyond what is named.
+/// Starts programs from an argument vector, never through a shell. Signals are as a new program expects them, and it
+/// gets no descriptor of ours but those that are named.
 package enum Subprocess {
     /// What a program's standard output and error go to.
     package enum Output {
@@ -57,8 +57,7 @@ package enum Subprocess {
         return failure == 0 ? pid : nil
     }
 
-    /// Lets a child run, and reads its exit status when it ends. Otherwise it would stay as a zombie for as long as this
-    /// process lives.
+    /// Reads a child's exit status when it ends. Otherwise the child would stay a zombie as long as this process lives.
     ///
     /// - Returns: false if no thread could be started for that.
     static func forget(_ pid: Int32) -> Bool { Blocking.start { _ = wait(pid) } == 0 }

@@ -15,7 +15,7 @@ struct ControlDocument {
     var keepsFormerKeys = false
     var supabase: SupabaseChange?
     var device: DeviceDecision?
-    /// Whose sessions end.
+    /// The user whose sessions end.
     var revokedUser: RevokedUser?
     var release: Release?
     var clears = false
@@ -31,12 +31,12 @@ struct ControlDocument {
         var count: Int?
     }
 
-    /// What was wrong, for the person who wrote it.
+    /// What was wrong, for the author of the document.
     struct Mistake: Error, Equatable {
         let text: String
     }
 
-    /// Reads a document against the switches and users it changes, which are the initial ones if it resets.
+    /// Reads a document. It changes the current switches and users, or the initial ones if it resets.
     init(
         parsing body: [UInt8], changing current: (settings: SandboxSettings, users: [SandboxUser]),
         orInitially initial: (settings: SandboxSettings, users: [SandboxUser])
@@ -50,7 +50,7 @@ struct ControlDocument {
         guard let members = document.object?.members else { throw Mistake(text: "the body is not an object") }
         settings = current.settings
         var known = current.users
-        // These come first wherever they stand: the other keys build on them.
+        // These keys come first, wherever they are in the document: the other keys build on them.
         for member in members {
             switch member.name {
             case "reset":
@@ -212,7 +212,7 @@ extension Fault {
             "error", "message", "body",
         ])
         let status = try item.optional("status")?.integer()
-        // The engine writes what it is told.
+        // The engine sends any status that it is given.
         guard (200...599).contains(status ?? 200) else { throw item.mistake("status is 200 to 599") }
         let name = try item.required("kind")
         switch try name.string() {

@@ -2,26 +2,26 @@ internal import HTTPMessages
 internal import LocalHTTP
 internal import StrictJSON
 
-/// `/sandbox/…` below an issuer: how tests switch it and look into it. No part of any protocol.
+/// `/sandbox/…` below an issuer: how tests switch it and observe it. No part of any protocol.
 ///
-/// - `POST control`: one JSON object, applied as a whole or not at all; answered, like `GET control`, with the switches
-///   as they stand. `reset` and `clear` (faults, perturbations, latency, held requests) come first. Settings have the
-///   names that the answer shows under `settings`. `perturb` starts ``Perturbation``s: `["callback_no_iss"]` until
-///   cleared, `[{"name": "callback_no_iss", "count": 1}]` for one answer (0 stops it). `faults` adds ``Fault``s:
-///   `[{"endpoint": "token", "kind": "status", "status": 503, "retry_after": 5, "count": 2}]`; `grant_type` limits one
-///   to a grant, `path` to a path below the issuer's; `processed` lets the request take effect all the same. `release`
-///   opens gates: `true`, an endpoint's name, or `{"endpoint": …, "count": …}`. `revoke_all` ends sessions (a user's, or
-///   `true`), `rotate_keys` makes new keys (`"keep"` publishes the old ones still), `advance_clock` adds seconds,
-///   `users` and `clients` add some. `supabase` is for the project below the issuer, see ``SupabaseChange``.
-///   `device` answers for the person whose device waits: `{"decision": "allow", "user": "bob"}`, see
-///   ``DeviceDecision``; `device_answer` replaces members of what a device is told.
+/// - `POST control`: one JSON object, applied completely or not at all. The response is, like that of `GET control`,
+///   the switches as they are. `reset` and `clear` (faults, perturbations, latency, held requests) come first. Settings
+///   have the names that the response shows under `settings`. `perturb` starts ``Perturbation``s: `["callback_no_iss"]`
+///   until cleared, `[{"name": "callback_no_iss", "count": 1}]` for one response (0 stops it). `faults` adds
+///   ``Fault``s: `[{"endpoint": "token", "kind": "status", "status": 503, "retry_after": 5, "count": 2}]`; `grant_type`
+///   limits one to a grant, `path` to a path below the issuer's; with `processed` the request takes effect all the
+///   same. `release` opens gates: `true`, an endpoint's name, or `{"endpoint": …, "count": …}`. `revoke_all` ends
+///   sessions (a user's, or `true`), `rotate_keys` makes new keys (with `"keep"` the old ones stay published),
+///   `advance_clock` adds seconds, `users` and `clients` add some. `supabase` is for the project below the issuer, see
+///   ``SupabaseChange``. `device` decides for the user whose device waits: `{"decision": "allow", "user": "bob"}`, see
+///   ``DeviceDecision``; `device_answer` replaces members of the device authorization response.
 /// - `GET counters`, `GET log`: what happened.
 /// - `GET mailbox`, `GET messages`: what the project sent by mail, and by phone.
 /// - `POST assertion`: a token as a platform gives it to its workloads, see ``makeAssertion(_:)``.
-/// - `GET wait`: answers when requests have come, see ``wait(_:)``.
+/// - `GET wait`: responds when requests have come, see ``wait(_:)``.
 ///
-/// A web page must not be able to switch a sandbox that happens to run: requests that a browser made for a page of
-/// somebody else are refused.
+/// A web page must not be able to switch a sandbox that is running: requests that a browser made for another site's
+/// page are refused.
 extension SandboxProvider {
     /// The longest a `wait` may take.
     private static let maxWait = 60
@@ -145,7 +145,7 @@ extension ProviderState {
         }
     }
 
-    /// As it was started. The keys stay: making them takes time, and no test can tell.
+    /// As it was started. The keys are kept: making them takes time, and no test can tell the difference.
     private mutating func reset() {
         var fresh = self
         fresh.users = options.users
@@ -167,7 +167,7 @@ extension ProviderState {
 }
 
 extension SandboxSettings {
-    /// Under the names by which they are set.
+    /// By the names under which they are set.
     fileprivate var json: JSON {
         let latencies = latency.sorted { $0.key < $1.key }.map { JSONObject.Member($0.key, .integer($0.value)) }
         let places = endpointURLs.sorted { $0.key < $1.key }.map { JSONObject.Member($0.key, .string($0.value)) }
@@ -194,7 +194,7 @@ extension SandboxSettings {
 }
 
 extension Perturbations {
-    /// By name: how many answers are left, or `true` for all.
+    /// By name: how many responses are left, or `true` for all.
     fileprivate var json: JSON {
         let members = active.sorted { $0.key.rawValue < $1.key.rawValue }.map { perturbation, count in
             JSONObject.Member(perturbation.rawValue, count.map(JSON.integer) ?? true)

@@ -1,6 +1,6 @@
 internal import StrictJSON
 
-/// Reading a control document's members with a type; whatever does not fit says where and what would.
+/// Reads members of a control document with a type. An error names the member and what was expected.
 extension JSONObject.Member {
     typealias Mistake = ControlDocument.Mistake
 

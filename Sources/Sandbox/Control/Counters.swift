@@ -13,13 +13,13 @@ struct Counters {
     var tokensIssued = 0
     var refreshes = 0
     var rotations = 0
-    /// Rotations whose answer was handed on whole to be sent: no fault of this sandbox kept it back.
+    /// Rotations whose response was passed on completely to be sent: no fault of this sandbox kept it back.
     var rotationsAnswered = 0
     var reuseDetections = 0
     var revocations = 0
     var endedSessions = 0
     var deviceCodesIssued = 0
-    /// Questions of devices that came before their interval had passed.
+    /// Token requests of devices that came before their interval had passed.
     var earlyDeviceQuestions = 0
     var registrations = 0
     var registrationsDeleted = 0

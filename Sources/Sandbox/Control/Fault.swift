@@ -2,8 +2,8 @@ internal import HTTPMessages
 internal import LocalHTTP
 internal import StrictJSON
 
-/// Something that goes wrong at an endpoint before its meaning is reached: what broken servers, proxies and networks
-/// do. Lies in well-formed answers are ``Perturbation``s.
+/// Something that goes wrong at an endpoint before the request is understood: what broken servers, proxies and networks
+/// do. Well-formed responses that are wrong in their content are ``Perturbation``s.
 struct Fault {
     enum Kind {
         case status(Int, retryAfter: String?)
@@ -11,13 +11,13 @@ struct Fault {
         case html(status: Int)
         /// 307: a client that follows it sends its secrets on.
         case redirect(to: String)
-        /// Never answers.
+        /// Never responds.
         case hang
-        /// Answers when it is released.
+        /// Responds when it is released.
         case gate
         /// Announces more than it sends, and closes the connection.
         case truncated
-        /// A correct answer, with so many bytes of padding.
+        /// A correct response, with so many bytes of padding.
         case oversize(Int)
         case invalidJSON
         case duplicateMembers
@@ -27,18 +27,18 @@ struct Fault {
     }
 
     let endpoint: Endpoint
-    /// Concerns token requests of this grant only.
+    /// Applies only to token requests of this grant.
     let grantType: String?
-    /// Concerns this path below the issuer's only.
+    /// Applies only to this path below the issuer's.
     let path: String?
     let kind: Kind
-    /// What a refusal says to people.
+    /// The description in an error response.
     let message: String?
-    /// What a Supabase project's refusal is in place of its usual shape.
+    /// The body of a Supabase project's error response, in place of its usual form.
     let body: JSON?
     /// How many requests are left; nil for all of them.
     var remaining: Int?
-    /// The request takes effect although its answer is lost: codes are used up, refresh tokens are rotated.
+    /// The request takes effect although its response is lost: codes are used up, refresh tokens are rotated.
     let isProcessed: Bool
 
     func concerns(_ request: SandboxRequest, _ endpoint: Endpoint) -> Bool {
@@ -53,7 +53,7 @@ struct Fault {
         }
     }
 
-    /// True for faults that need the honest answer, to spoil it.
+    /// True for faults that change a correct response.
     static func isProcessedByDefault(_ kind: Kind) -> Bool {
         switch kind {
         case .truncated, .oversize, .invalidJSON, .duplicateMembers: true
@@ -61,7 +61,7 @@ struct Fault {
         }
     }
 
-    /// What is sent, given the honest answer if there is one.
+    /// The response that is sent; `honest` is the correct one, if there is one.
     func answer(insteadOf honest: ServerResponse?) -> ServerResponse {
         switch kind {
         case .status(let status, let retryAfter):
@@ -104,7 +104,7 @@ struct Fault {
 }
 
 extension ProviderState {
-    /// Takes the faults of a request: at most one that holds it, and at most one that answers it.
+    /// Takes the faults of a request: at most one that holds it, and at most one that replaces its response.
     mutating func takeFaults(for request: SandboxRequest, _ endpoint: Endpoint) -> (hold: Fault?, answer: Fault?) {
         (take(request, endpoint) { $0.isHold }, take(request, endpoint) { !$0.isHold })
     }

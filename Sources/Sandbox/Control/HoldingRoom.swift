@@ -1,7 +1,7 @@
 internal import Synchronization
 
-/// Wakes whoever waits for a change. A waiter looks at the world itself: a ring says only that it is worth a look, so
-/// none can be lost between looking and waiting.
+/// Wakes tasks that wait for a change. A waiter registers first and then checks its condition, and checks it again
+/// after each signal. So a change between the check and the wait is not missed.
 final class Bell: Sendable {
     private struct State {
         var waiters: [Int: AsyncStream<Void>.Continuation] = [:]
@@ -27,7 +27,7 @@ final class Bell: Sendable {
         return false
     }
 
-    /// Returns true once the condition holds, false after the bound.
+    /// Returns true once the condition holds, false when the time is over.
     func wait(atMost bound: Duration, until condition: @escaping @Sendable () -> Bool) async -> Bool {
         await withTaskGroup(of: Bool.self) { group in
             group.addTask { await self.wait(until: condition) }
@@ -41,11 +41,11 @@ final class Bell: Sendable {
     }
 }
 
-/// Where requests stay that a gate or a hang holds back.
+/// Holds the requests that a gate or a hang keeps back.
 final class HoldingRoom: Sendable {
     private struct Guest {
         let endpoint: Endpoint
-        /// A gate's guests can be let go; a hang's leave only when the room is emptied.
+        /// A request at a gate can be released. One at a hang goes only when all are.
         let isReleasable: Bool
     }
 
@@ -61,7 +61,7 @@ final class HoldingRoom: Sendable {
         self.bell = bell
     }
 
-    /// Stays until let go. Returns false if the client went away before.
+    /// Waits until released. Returns false if the client closed its connection before.
     func hold(_ endpoint: Endpoint, isReleasable: Bool) async -> Bool {
         let number = state.withLock { state in
             state.nextNumber += 1
@@ -75,13 +75,13 @@ final class HoldingRoom: Sendable {
         return isReleased
     }
 
-    /// Lets the first of those go that wait at the endpoint, or at any. Returns how many it let go.
+    /// Releases the first requests that wait at the endpoint, or at any. Returns how many.
     @discardableResult
     func release(_ endpoint: Endpoint? = nil, count: Int? = nil) -> Int {
         empty(atMost: count) { $0.isReleasable && (endpoint == nil || $0.endpoint == endpoint) }
     }
 
-    /// Lets everybody go.
+    /// Releases every request.
     func empty() {
         empty(atMost: nil) { _ in true }
     }

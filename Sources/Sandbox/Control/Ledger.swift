@@ -1,8 +1,8 @@
-/// What an issuer has given out, and what became of it.
+/// What an issuer has issued, and what happened to it.
 ///
-/// A sign-in starts a family: the code, its refresh tokens and its access tokens. Misuse of one member (a code or a
-/// replaced refresh token that comes back) ends all of them: somebody else holds a copy (RFC 6749 section 4.1.2,
-/// RFC 9700 section 4.14.2).
+/// A sign-in starts a family: the code, its refresh tokens and its access tokens. If a code or a replaced refresh token
+/// is presented again, the whole family ends, since somebody else may hold a copy (RFC 6749 section 4.1.2, RFC 9700
+/// section 4.14.2).
 struct Ledger {
     struct Family {
         let clientID: String
@@ -34,7 +34,7 @@ struct Ledger {
 
     struct AccessGrant {
         let family: Int
-        /// Not always the family's: a perturbation may have switched it.
+        /// Not always the family's user: a perturbation may have changed it.
         let user: SandboxUser
         let scopes: [String]
         let expiresAt: Int
@@ -45,10 +45,10 @@ struct Ledger {
     var codes: [String: CodeGrant] = [:]
     var refreshTokens: [String: RefreshGrant] = [:]
     var accessTokens: [String: AccessGrant] = [:]
-    /// The families of ID tokens that may come back as a hint.
+    /// The families of ID tokens, which may come back as a hint.
     var idTokens: [String: Int] = [:]
 
-    /// Beyond this many, expired access tokens and the hints are forgotten: a benchmark must not fill the memory.
+    /// Above this number, expired access tokens and the hints are removed: a benchmark must not fill the memory.
     private static let maxTokens = 50_000
 
     mutating func open(_ family: Family) -> Int {
@@ -60,7 +60,7 @@ struct Ledger {
         families[family].isEnded = true
     }
 
-    /// Ends what the rule picks. Returns how many families it ended.
+    /// Ends the families that match. Returns how many it ended.
     mutating func endAll(where isPicked: (Family) -> Bool) -> Int {
         var count = 0
         for index in families.indices where !families[index].isEnded && isPicked(families[index]) {
@@ -70,7 +70,7 @@ struct Ledger {
         return count
     }
 
-    /// The grant of an access token that is good now.
+    /// The grant of an access token that is valid now.
     func access(_ token: String, at now: Int) -> AccessGrant? {
         guard let grant = accessTokens[token], !grant.isRevoked, now < grant.expiresAt, !families[grant.family].isEnded
         else { return nil }

@@ -1,8 +1,8 @@
 internal import HTTPMessages
 internal import StrictJSON
 
-/// The requests an issuer has seen, with everything in them: secrets of a sandbox are none, and a test must be able
-/// to prove that a server never saw a token.
+/// The requests that an issuer has seen, with everything in them. The secrets of a sandbox need no protection, and a
+/// test must be able to prove that a server never saw a token.
 struct RequestLog {
     struct Entry {
         let number: Int
@@ -20,7 +20,7 @@ struct RequestLog {
 
     private(set) var entries: [Entry] = []
     private var nextNumber = 1
-    /// The oldest go first.
+    /// When there are more, the oldest are removed.
     private static let maxEntries = 10_000
 
     /// Returns the entry's number.

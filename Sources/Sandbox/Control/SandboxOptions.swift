@@ -1,15 +1,15 @@
 internal import StrictJSON
 
-/// What a sandbox is started with. Whatever may change while it runs is in ``SandboxSettings``.
+/// The options at a sandbox's start. What may change while it runs is in ``SandboxSettings``.
 public struct SandboxOptions: Sendable {
-    /// Who can sign in, in the order the sign-in page lists them. At least one.
+    /// The users who can sign in, in the order of the sign-in page. At least one.
     public var users: [SandboxUser]
     /// The clients that every issuer knows.
     public var clients: [SandboxClient]
     /// Path prefixes of the issuers on this server: `""` is the server's root. Each issuer has its own keys, codes,
     /// tokens, counters, log and control endpoint.
     public var issuerPaths: [String]
-    /// What the switches say at the start.
+    /// The switches at the start.
     public var settings: SandboxSettings
 
     public init(
@@ -24,7 +24,7 @@ public struct SandboxOptions: Sendable {
     }
 }
 
-/// A person who can sign in, without a password: this is a sandbox.
+/// A user who can sign in, without a password: this is a sandbox.
 public struct SandboxUser: Sendable, Equatable {
     /// Names the user on the sign-in page and in the control endpoint.
     public let name: String
@@ -66,7 +66,7 @@ public struct SandboxSettings: Sendable, Equatable {
         case always
         /// Only if the scope was asked for (OpenID Connect Core section 11).
         case offlineAccess = "offline_access"
-        /// Only if the user was asked for consent to that scope, too: without `prompt=consent` it is ignored.
+        /// Only if the user was asked for consent to that scope, too. Without `prompt=consent` the scope is ignored.
         case offlineConsent = "offline_consent"
         case never
     }
@@ -79,39 +79,39 @@ public struct SandboxSettings: Sendable, Equatable {
 
     public var accessTokenLifetime = 3_600
     public var idTokenLifetime = 3_600
-    /// RFC 6749 section 4.1.2 recommends at most ten minutes; a minute finds slow clients.
+    /// RFC 6749 section 4.1.2 recommends at most ten minutes. With one minute, clients that are too slow are found.
     public var codeLifetime = 60
-    /// Refresh tokens end so long after they were issued; nil for never.
+    /// How long refresh tokens are valid; nil for ever.
     public var refreshTokenLifetime: Int?
-    /// Token answers say in `refresh_expires_in` how long the refresh token lasts, if it ends (as Keycloak does).
+    /// Token responses state in `refresh_expires_in` how long the refresh token lasts, if it ends (as Keycloak does).
     public var statesRefreshLifetime = false
-    /// Leaves `expires_in` out of token answers.
+    /// Leaves `expires_in` out of token responses.
     public var omitsExpiresIn = false
     public var refreshTokens = RefreshTokens.always
     /// Each refresh replaces the refresh token, and using a replaced one ends its whole family (RFC 9700 4.14.2).
     public var rotates = true
-    /// For so long a replaced refresh token is answered with its successor instead of ending the family.
+    /// For so long a replaced refresh token gets the token that replaced it, and does not end the family.
     public var reuseGrace = 0
-    /// Answers to refreshes carry an ID token.
+    /// Responses to refreshes contain an ID token.
     public var renewsIDToken = true
     public var pushedRequests = PushedRequests.off
-    /// The status of a good answer to a pushed request; some servers say 200.
+    /// The status of a successful response to a pushed request; some servers send 200.
     public var pushedStatus = 201
     /// The authorization endpoint wants `response_type` beside a reference to a pushed request, as some servers do.
     public var requiresResponseType = false
     /// Sign-ins on another device are offered (RFC 8628).
     public var offersDevices = true
-    /// What clients are told to wait between two questions.
+    /// How long clients are told to wait between two token requests.
     public var deviceInterval = 5
     public var deviceCodeLifetime = 600
-    /// Members of the device authorization answer in place of the honest ones; null leaves one out.
+    /// Members of the device authorization response in place of the correct ones; null leaves one out.
     var deviceAnswer = JSONObject()
     public var registration = Registration.open
-    /// What ``Registration/token`` asks for.
+    /// The token that ``Registration/token`` requires.
     public var initialAccessToken = "initial-access-token"
     /// How registered clients authenticate, whatever they asked for.
     public var registeredAuthentication: SandboxClient.Authentication?
-    /// Their secrets end so long after the registration; nil for never.
+    /// How long their secrets are valid after the registration; nil for ever.
     public var registeredSecretLifetime: Int?
     public var algorithm = SandboxAlgorithm.rs256
     /// The name of the user who is signed in without a page; nil shows the page.
@@ -120,8 +120,8 @@ public struct SandboxSettings: Sendable, Equatable {
     public var requiresNonce = false
     /// Keys are published, and tokens signed, without a `kid`.
     public var omitsKeyIDs = false
-    /// Where the metadata says an endpoint is, by the endpoint's name, in place of here: a proxy that spoils answers on
-    /// their way stands there.
+    /// The URLs of endpoints in the metadata, by the endpoint's name, in place of this server's: for a proxy that
+    /// changes responses on their way.
     public var endpointURLs: [String: String] = [:]
     /// Milliseconds that every request to an endpoint waits first, by the endpoint's name.
     public var latency: [String: Int] = [:]

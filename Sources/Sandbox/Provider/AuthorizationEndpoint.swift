@@ -12,15 +12,15 @@ struct Interaction {
     let nonce: String?
     /// The client asked that the user be asked for consent (`prompt=consent`).
     let asksConsent: Bool
-    /// Whom the page proposes.
+    /// The user that the page proposes.
     let loginHint: String?
     let expiresAt: Int
 }
 
 /// The authorization endpoint (RFC 6749 section 4.1.1, OpenID Connect Core section 3.1.2).
 ///
-/// Nothing is sent to a redirect URI that the client may not use: what is wrong with it, or with the client, is said
-/// on a page. Every other error goes to the client, with `state` and `iss` (RFC 9207 section 2).
+/// Nothing is sent to a redirect URI that the client may not use: an error of the URI, or of the client, is shown on a
+/// page. Every other error goes to the client, with `state` and `iss` (RFC 9207 section 2).
 extension ProviderState {
     private static let pageLifetime = 600
     private static let maxPages = 1_000

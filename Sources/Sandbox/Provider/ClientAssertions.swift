@@ -2,11 +2,11 @@ internal import Cryptography
 internal import Secrets
 internal import StrictJSON
 
-/// Clients that prove themselves by a signed statement (RFC 7523 section 3, OpenID Connect Core section 9). The audience
-/// must be the issuer, as the single string, and each statement counts once.
+/// Clients that authenticate with a signed JWT (RFC 7523 section 3, OpenID Connect Core section 9). The audience must
+/// be the issuer, as a single string, and each JWT is accepted once.
 extension ProviderState {
     private static let assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-    /// Seconds that a statement may count at most, and that clocks may differ.
+    /// The longest lifetime of such a JWT, and how far clocks may differ; in seconds.
     private static let longestAssertion = 300
     private static let clockLeeway = 30
 
@@ -43,7 +43,7 @@ extension ProviderState {
                 $0.verify(signature: signature, message: Array("\(parts[0]).\(parts[1])".utf8), algorithm: algorithm)
             })
         else { throw refusal("the assertion's signature is not the client's") }
-        // Only an assertion that is the client's uses a name up.
+        // Only an assertion that the client has signed uses a `jti` up.
         guard let name = claims["jti"]?.string, !name.isEmpty else { throw refusal("the assertion has no jti") }
         usedAssertions = usedAssertions.filter { $0.value > now - ProviderState.clockLeeway }
         guard usedAssertions.updateValue(end, forKey: "\(id) \(name)") == nil else {
@@ -59,8 +59,8 @@ extension ProviderState {
 }
 
 extension SandboxClient {
-    /// The public keys in a set of JSON Web Keys (RFC 7517 section 5); nil if one cannot be read, or shows its private
-    /// half.
+    /// The public keys in a set of JSON Web Keys (RFC 7517 section 5); nil if one cannot be read, or contains its
+    /// private part.
     static func keys(in set: JSON) -> [PublicKey]? {
         guard let entries = set["keys"]?.array else { return nil }
         let keys = entries.compactMap { $0["d"] == nil ? key(in: $0) : nil }

@@ -2,9 +2,9 @@ internal import Cryptography
 internal import HTTPMessages
 internal import Secrets
 
-/// Who asks at the token and revocation endpoints (RFC 6749 sections 2.3 and 3.2.1).
+/// The client at the token and revocation endpoints (RFC 6749 sections 2.3 and 3.2.1).
 extension ProviderState {
-    /// Reads a form request to such an endpoint. Credentials and tokens do not belong into a URL.
+    /// Reads a form request to such an endpoint. Credentials and tokens must not be in the URL.
     func formParameters(_ request: SandboxRequest) throws(Refusal) -> Parameters {
         guard let form = request.form, request.isWellFormed else {
             throw Refusal("invalid_request", "the body is not a form in application/x-www-form-urlencoded")
@@ -15,7 +15,7 @@ extension ProviderState {
         return parameters
     }
 
-    /// The client, if it proved itself in the way, and only the way, it is registered with.
+    /// The client, if it authenticated with the method, and only the method, that it is registered with.
     mutating func authenticate(
         _ request: SandboxRequest, _ parameters: Parameters, at now: Int
     ) throws(Refusal) -> SandboxClient {

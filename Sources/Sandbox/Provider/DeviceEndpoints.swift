@@ -16,21 +16,21 @@ struct DeviceGrant {
     let userCode: String
     let scopes: [String]
     let expiresAt: Int
-    /// Seconds between two questions; every one that comes too early adds some.
+    /// Seconds between two token requests; every one that comes too early adds some.
     var interval: Int
-    /// When the client was answered last: at first with the codes.
+    /// When the client got its last response: at first with the codes.
     var answeredAt: Int
     var state = State.pending
 }
 
 /// The device authorization endpoint and its grant (RFC 8628 sections 3.1 to 3.5).
 ///
-/// A client that asks too early is told to slow down, every time, and has to: that is the examination.
+/// A client that asks too early is told to slow down, every time, and has to. The sandbox tests whether clients do.
 extension ProviderState {
     static let deviceGrantType = "urn:ietf:params:oauth:grant-type:device_code"
-    /// Section 3.5.
+    /// RFC 8628 section 3.5.
     private static let slowing = 5
-    /// Section 6.1: consonants alone spell no words, and none looks like a digit.
+    /// RFC 8628 section 6.1: consonants alone form no words, and none looks like a digit.
     private static let letters = Array("BCDFGHJKLMNPQRSTVWXZ")
     private static let maxDevices = 1_000
 
@@ -56,7 +56,7 @@ extension ProviderState {
             .init("expires_in", .integer(settings.deviceCodeLifetime)),
             .init("interval", .integer(settings.deviceInterval)),
         ])
-        // What somebody who tells lies answers instead; null leaves a member out.
+        // Members that replace the correct ones; null leaves one out.
         for member in settings.deviceAnswer.members {
             answer[member.name] = nil
             if member.value != .null { answer[member.name] = member.value }
@@ -64,7 +64,7 @@ extension ProviderState {
         return Answers.json(.object(answer))
     }
 
-    /// Section 3.4: one question, and its answer.
+    /// RFC 8628 section 3.4: one token request, and its response.
     mutating func deviceToken(
         _ parameters: Parameters, _ client: SandboxClient, at now: Int
     ) throws -> ServerResponse {
@@ -104,7 +104,7 @@ extension ProviderState {
         let issuesRefreshToken =
             switch settings.refreshTokens {
             case .always: true
-            // Who enters a device's code has consented.
+            // A user who enters a device's code has consented.
             case .offlineAccess, .offlineConsent: grant.scopes.contains("offline_access")
             case .never: false
             }
@@ -114,9 +114,9 @@ extension ProviderState {
             hasIDToken: true, at: now)
     }
 
-    // MARK: The person
+    // MARK: The user
 
-    /// The code as it may be typed: in small letters, with or without the hyphen.
+    /// The code as it may be typed: in lower case, with or without the hyphen.
     func deviceCode(forUserCode typed: String, at now: Int) -> String? {
         let letters = ProviderState.plain(typed)
         return devices.first { _, grant in
@@ -125,7 +125,7 @@ extension ProviderState {
         }?.key
     }
 
-    /// Says yes for a user, or no (nil).
+    /// Allows the device for a user, or denies it (nil).
     mutating func decide(device code: String, as user: SandboxUser?) {
         if let user {
             devices[code]?.state = .allowed(user)
@@ -136,7 +136,7 @@ extension ProviderState {
         }
     }
 
-    /// The same for one code, or for all that wait.
+    /// The same for one code, or for all that are pending.
     mutating func decide(_ decision: DeviceDecision, at now: Int) {
         for (code, grant) in devices {
             guard case .pending = grant.state, now < grant.expiresAt else { continue }
@@ -159,9 +159,9 @@ extension ProviderState {
 
 /// `{"device": {"decision": "allow", "user": "bob", "user_code": "WDJB-MJHT"}}`: what the page does, without a page.
 struct DeviceDecision {
-    /// Nil: every code that waits.
+    /// Nil: every code that is pending.
     var userCode: String?
-    /// Nil says no.
+    /// Nil denies.
     var user: String?
 
     init(parsing member: JSONObject.Member, _ users: [SandboxUser]) throws(ControlDocument.Mistake) {

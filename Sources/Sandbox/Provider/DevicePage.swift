@@ -1,9 +1,9 @@
 internal import LocalHTTP
 
-/// The page where a person enters the code of another device (RFC 8628 section 3.3).
+/// The page where a user enters the code of another device (RFC 8628 section 3.3).
 ///
-/// Whoever comes with the code in the address is shown it all the same, with the question whether the device shows the
-/// same one: a link that somebody else sent looks like this too (section 5.4).
+/// If the address contains the code, the page shows it all the same and asks whether the device shows the same one: a
+/// link that an attacker sent looks the same (section 5.4).
 extension ProviderState {
     mutating func devicePage(_ request: SandboxRequest, at now: Int) -> ServerResponse {
         guard settings.offersDevices else { return Pages.error("Devices are not signed in here.", status: 404) }
@@ -52,7 +52,7 @@ extension Pages {
         return Answers.page(document("Sign in on a device", body), status: problem == nil ? 200 : 422)
     }
 
-    /// Says which client asks for what, by the code that the person can compare.
+    /// Shows which client requests what, and the code for the user to compare.
     static func deviceConfirmation(
         _ grant: DeviceGrant, users: [SandboxUser], action: String, problem: String?
     ) -> ServerResponse {

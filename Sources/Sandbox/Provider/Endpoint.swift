@@ -1,4 +1,4 @@
-/// The endpoints of an issuer: where they are, and what they are called in switches, counters and the log.
+/// The endpoints of an issuer: their paths, and their names in switches, counters and the log.
 enum Endpoint: String, CaseIterable, Sendable {
     case discovery, jwks, authorize
     /// Where the page of `authorize` sends its form.

@@ -2,7 +2,7 @@ internal import Cryptography
 internal import Secrets
 internal import StrictJSON
 
-/// Writes ID tokens (OpenID Connect Core section 2) and signs them (RFC 7515), honestly or as a perturbation asks.
+/// Writes ID tokens (OpenID Connect Core section 2) and signs them (RFC 7515), correctly or as a perturbation asks.
 struct IDTokenWriter {
     let issuer: String
     let client: SandboxClient
@@ -54,7 +54,7 @@ struct IDTokenWriter {
         return Base64URL.encode(digest.prefix(digest.count / 2))
     }
 
-    /// One that the metadata does not list, with a key that the key set does.
+    /// An algorithm that the metadata does not list, with a key that the key set contains.
     private var otherAlgorithm: SandboxAlgorithm { settings.algorithm == .es256 ? .edDSA : .es256 }
 
     private func encode(_ value: JSON) -> String { Base64URL.encode(value.serialized()) }
@@ -71,7 +71,7 @@ extension SandboxAlgorithm {
     }
 }
 
-/// RFC 2104 with SHA-256, for the tokens that only a perturbation signs so.
+/// RFC 2104 with SHA-256, for tokens that only a perturbation signs with it.
 enum HMAC {
     static func sha256(_ message: [UInt8], key: [UInt8]) -> [UInt8] {
         let short = key.count > 64 ? Digest.sha256(key) : key

@@ -2,10 +2,10 @@ internal import Cryptography
 internal import HTTPMessages
 internal import LocalHTTP
 
-/// The pages that people see: plain HTML that needs no script, no mouse and no eyes. Every text from outside is
-/// escaped.
+/// The pages that users see: plain HTML that works without scripts, without a mouse and with a screen reader. Every
+/// text from outside is escaped.
 enum Pages {
-    /// Says which client asks for what, and lets a user say yes or no.
+    /// Shows which client requests what, and lets a user allow or deny it.
     static func signIn(
         _ interaction: Interaction, named name: String, users: [SandboxUser], action: String, problem: String? = nil
     ) -> ServerResponse {
@@ -40,7 +40,7 @@ enum Pages {
         }.joined(separator: "\n")
     }
 
-    /// What a client asks for.
+    /// What a client requests.
     static func list(of scopes: [String]) -> String {
         scopes.isEmpty
             ? "<p>It asks for nothing but the sign-in itself.</p>"
@@ -67,7 +67,7 @@ enum Pages {
         return Answers.page(document("One moment", body), scriptHash: Base64.encode(Digest.sha256(script)))
     }
 
-    /// Says what is wrong, where no redirect may.
+    /// Shows an error, where no redirect is allowed.
     static func error(_ text: String, status: Int = 400) -> ServerResponse {
         let body = "<h1>This does not work</h1>\n<p role=\"alert\">\(escape(text))</p>"
         return Answers.page(document("Error", body), status: status)
@@ -77,7 +77,7 @@ enum Pages {
         Answers.page(document("Signed out", "<h1>Signed out</h1>\n<p>You can close this page.</p>"))
     }
 
-    /// What is where, for a person who opens the server's root.
+    /// An overview for a user who opens the server's root.
     static func index(issuers: [String], users: [SandboxUser], clients: [SandboxClient]) -> ServerResponse {
         let list = { (items: [String]) in "<ul>\n" + items.map { "<li>\($0)</li>" }.joined(separator: "\n") + "\n</ul>"
         }

@@ -1,6 +1,6 @@
-/// As much of CBOR (RFC 8949) as an authenticator's answer has: whole numbers, bytes, texts, arrays and maps. Strict:
-/// every length is stated and written in its shortest form, no key stands twice, and what nests deeper or says that it
-/// is longer than what there is, is refused (CTAP 2.1 section 8).
+/// The part of CBOR (RFC 8949) that an authenticator's response uses: integers, byte strings, text strings, arrays and
+/// maps. It is strict (CTAP 2.1 section 8): every length is stated, and in its shortest form, and no key occurs twice.
+/// Deeper nesting is refused, and so is a length beyond the end of the data.
 enum PasskeyCBOR: Equatable {
     case integer(Int)
     case bytes([UInt8])
@@ -18,7 +18,7 @@ enum PasskeyCBOR: Equatable {
     private static let maxDepth = 4
     private static let maxItems = 64
 
-    /// The first item, which is taken off `rest`; nil for anything that is not as above.
+    /// The first item, which is removed from `rest`; nil for anything that is not as above.
     static func take(from rest: inout ArraySlice<UInt8>) -> PasskeyCBOR? { item(&rest, 0) }
 
     /// The bytes as exactly one item.
@@ -28,7 +28,7 @@ enum PasskeyCBOR: Equatable {
         self = item
     }
 
-    /// A map's value; nil for no map, and without the key.
+    /// A map's value; nil for no map, and if it has no such key.
     subscript(key: PasskeyCBOR) -> PasskeyCBOR? {
         guard case .map(let pairs) = self else { return nil }
         return pairs.first { $0.key == key }?.value
@@ -59,7 +59,7 @@ enum PasskeyCBOR: Equatable {
             }
             return .array(items)
         case 5: return map(count, &rest, depth)
-        // Tags, floating point and the simple values: nothing here has them.
+        // Tags, floating-point numbers and simple values do not occur here.
         default: return nil
         }
     }
@@ -88,7 +88,7 @@ enum PasskeyCBOR: Equatable {
     /// The number in an item's head, in the shortest form that holds it.
     private static func argument(_ low: UInt8, _ rest: inout ArraySlice<UInt8>) -> Int? {
         guard low >= 24 else { return Int(low) }
-        // 64 bits say nothing here that 32 do not; 31 is "until told otherwise".
+        // Lengths of 64 bits do not occur here; 31 means that the length is not stated.
         guard low <= 26 else { return nil }
         let width = 1 << Int(low - 24)
         guard rest.count >= width else { return nil }

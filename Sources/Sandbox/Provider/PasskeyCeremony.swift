@@ -1,11 +1,11 @@
 internal import Cryptography
 internal import StrictJSON
 
-/// What an authenticator answered, checked as a relying party has to (Web Authentication level 3, sections 7.1 and
-/// 7.2): what was done, for which question, at which origin, for whom, by whom, and signed. Keys are P-256, and nothing
-/// attests them: that is all that the options ask for.
+/// Checks an authenticator's response as a relying party has to (Web Authentication level 3, sections 7.1 and 7.2): the
+/// type, the challenge, the origin, the relying party, the user, and the signature. Keys are P-256 and not attested:
+/// that is all that the options ask for.
 struct PasskeyCeremony {
-    /// Who asks.
+    /// The relying party.
     struct Party: Equatable {
         let id: String
         let origins: [String]
@@ -20,7 +20,7 @@ struct PasskeyCeremony {
     }
 
     let party: Party
-    /// As it was asked.
+    /// As it was sent.
     let challenge: [UInt8]
 
     /// The algorithm's name in COSE (RFC 9053 section 2.1).
@@ -53,7 +53,7 @@ struct PasskeyCeremony {
 
     // MARK: Using a key
 
-    /// Whose key it says to be, before anything is proved: the credential and the user's handle.
+    /// The credential and the user's handle that the response claims, before anything is proved.
     static func claim(_ credential: JSONObject) -> (credentialID: [UInt8], handle: String)? {
         guard let id = identifier(credential), let handle = bytes(credential["response"]?["userHandle"]),
             let text = String(validating: handle, as: UTF8.self)
@@ -61,7 +61,8 @@ struct PasskeyCeremony {
         return (id, text)
     }
 
-    /// The key's new count; nil if anything is wrong with the assertion. A count that does not grow tells of a copy.
+    /// The key's new counter; nil if anything is wrong with the assertion. A counter that does not grow shows that the
+    /// key was copied.
     func assertion(_ credential: JSONObject, by passkey: SupabasePasskey) -> Int? {
         guard let response = credential["response"]?.object,
             let clientData = clientData(response, type: "webauthn.get"),
@@ -78,7 +79,7 @@ struct PasskeyCeremony {
 
     // MARK: What both have
 
-    /// The client's own words, as bytes, if they are about this question.
+    /// The client data as bytes, if they are about this challenge.
     private func clientData(_ response: JSONObject, type: String) -> [UInt8]? {
         guard let bytes = PasskeyCeremony.bytes(response["clientDataJSON"]),
             let data = try? JSON(parsing: bytes), data["type"]?.string == type,
@@ -93,7 +94,7 @@ struct PasskeyCeremony {
             && (data.flags.isBackupEligible || !data.flags.isBackedUp)
     }
 
-    /// The credential's name, which it has twice.
+    /// The credential's id, which the response contains twice.
     private static func identifier(_ credential: JSONObject) -> [UInt8]? {
         guard credential["type"] == "public-key", let id = bytes(credential["id"]),
             (1...maxCredentialID).contains(id.count)
@@ -105,7 +106,7 @@ struct PasskeyCeremony {
     private static func bytes(_ value: JSON?) -> [UInt8]? { value?.string.flatMap { Base64URL.decode($0) } }
 }
 
-/// What an authenticator says of itself and signs (Web Authentication level 3, section 6.1).
+/// What an authenticator states about itself and signs (Web Authentication level 3, section 6.1).
 struct AuthenticatorData {
     struct Flags {
         let byte: UInt8
@@ -122,7 +123,7 @@ struct AuthenticatorData {
     /// A credential that was just made, and its key in COSE's form.
     let attested: (credentialID: [UInt8], key: PasskeyCBOR)?
 
-    /// Nil unless every byte is accounted for.
+    /// Nil unless every byte has been used.
     init?(parsing bytes: [UInt8]) {
         var rest = bytes[...]
         func take(_ count: Int) -> [UInt8]? {
@@ -137,7 +138,7 @@ struct AuthenticatorData {
         self.flags = flags
         signCount = count.reduce(0) { $0 << 8 | Int($1) }
         if flags.hasCredential {
-            // The first 16 name the kind of authenticator: nothing depends on it.
+            // The first 16 bytes name the model of the authenticator. Nothing depends on them.
             guard take(16) != nil, let length = take(2), let id = take(Int(length[0]) << 8 | Int(length[1])),
                 let key = PasskeyCBOR.take(from: &rest)
             else { return nil }

@@ -1,10 +1,10 @@
 internal import StrictJSON
 
-/// The lies the sandbox can tell: answers that are well-formed and wrong in one point, as a broken or hostile
-/// provider would send them. Each is off until switched on, for a number of answers or until it is cleared.
+/// The wrong responses that the sandbox can send: well-formed and wrong in one point, as a broken or hostile provider
+/// would send them. Each is off until it is switched on, for a number of responses or until it is cleared.
 ///
-/// Names begin with what they change. Beside some stands the module of the OpenID conformance suite for relying parties
-/// that tells the same lie: `…` is `oidcc-client-test`.
+/// Names begin with what they change. Some have beside them the module of the OpenID conformance suite for relying
+/// parties that sends the same wrong response: `…` is `oidcc-client-test`.
 enum Perturbation: String, CaseIterable, Sendable {
     case metadataWrongIssuer = "metadata_wrong_issuer"  // …-discovery-issuer-mismatch
     case metadataOnlyHS256 = "metadata_only_hs256"  // …-invalid-sig-hs256
@@ -16,7 +16,7 @@ enum Perturbation: String, CaseIterable, Sendable {
     case metadataNoResponseModes = "metadata_no_response_modes"
     case metadataNoOfflineAccess = "metadata_no_offline_access"
 
-    /// The answer comes in the address, whatever response mode was asked for.
+    /// The response comes in the query, whatever response mode was requested.
     case authorizeIgnoresResponseMode = "authorize_ignores_response_mode"
 
     case callbackNoIss = "callback_no_iss"
@@ -40,7 +40,7 @@ enum Perturbation: String, CaseIterable, Sendable {
     case tokenNoIDToken = "token_no_id_token"
     case tokenNarrowerScope = "token_narrower_scope"
     case tokenNoScope = "token_no_scope"
-    /// The scope was not narrowed, whatever was asked for.
+    /// The scope was not reduced, whatever was requested.
     case tokenWholeScope = "token_whole_scope"
     case tokenInvalidTarget = "token_invalid_target"  // RFC 8707 section 2
     case tokenOtherSubject = "token_other_subject"
@@ -69,7 +69,7 @@ enum Perturbation: String, CaseIterable, Sendable {
     case idTokenAlgorithmHS256 = "id_token_alg_hs256"
     case idTokenOtherAlgorithm = "id_token_other_algorithm"
     case idTokenUnknownKey = "id_token_unknown_kid"
-    case idTokenNewKey = "id_token_new_key"  // …-signing-key-rotation-just-before-signing: no lie, but a new key set
+    case idTokenNewKey = "id_token_new_key"  // …-signing-key-rotation-just-before-signing: correct, with a new key set
     case idTokenAccessTokenType = "id_token_typ_at_jwt"
     case idTokenCriticalHeader = "id_token_crit"
 
@@ -77,9 +77,9 @@ enum Perturbation: String, CaseIterable, Sendable {
     case userinfoNoSubject = "userinfo_no_subject"
 }
 
-/// Which perturbations are on, and the places where they change an answer.
+/// Which perturbations are on, and the places where they change a response.
 struct Perturbations {
-    /// How many answers are left; nil for all of them.
+    /// How many responses are left; nil for all of them.
     private(set) var active: [Perturbation: Int?] = [:]
 
     mutating func start(_ perturbation: Perturbation, count: Int?) {
@@ -90,7 +90,7 @@ struct Perturbations {
         }
     }
 
-    /// True if this answer is to be perturbed so; counts it.
+    /// True if this response is to be changed in this way; counts it.
     mutating func take(_ perturbation: Perturbation) -> Bool {
         guard let remaining = active[perturbation] else { return false }
         if let remaining { start(perturbation, count: remaining - 1) }

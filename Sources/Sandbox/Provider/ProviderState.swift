@@ -3,12 +3,12 @@ internal import HTTPMessages
 internal import LocalHTTP
 internal import StrictJSON
 
-/// One issuer, without time and waiting: a request and the clock go in, an answer comes out. Each endpoint is an
+/// One issuer, without time and waiting: a request and the clock go in, a response comes out. Each endpoint is an
 /// extension in a file of its own.
 struct ProviderState {
     /// The URL that names the issuer, without a final slash.
     let issuer: String
-    /// What every path begins with.
+    /// The prefix of every path.
     let prefix: String
     let options: SandboxOptions
     var users: [SandboxUser]
@@ -20,15 +20,15 @@ struct ProviderState {
     var faults: [Fault] = []
     var counters = Counters()
     var log = RequestLog()
-    /// The project that hangs below the issuer.
+    /// The Supabase project below the issuer.
     var supabase: SupabaseProject
-    /// Sign-in pages that have not been answered, by their unguessable name.
+    /// Sign-in pages without a decision, by their unguessable name.
     var interactions: [String: Interaction] = [:]
-    /// Authorization requests that wait for the browser, by the reference it brings.
+    /// Pushed authorization requests that wait for the browser, by their reference.
     var pushed: [String: PushedRequest] = [:]
-    /// Devices that wait, by the code that only their clients know.
+    /// Pending devices, by the code that only their clients know.
     var devices: [String: DeviceGrant] = [:]
-    /// The names of clients' signed statements that were accepted, until when they would be.
+    /// The `jti` of clients' assertions that were accepted, and when these expire.
     var usedAssertions: [String: Int] = [:]
     /// Clients that registered themselves, by their id.
     var registrations: [String: Registration] = [:]
@@ -47,7 +47,7 @@ struct ProviderState {
 
     func url(_ endpoint: Endpoint) -> String { settings.endpointURLs[endpoint.rawValue] ?? issuer + endpoint.path }
 
-    /// The honest answer of an endpoint, perturbations included.
+    /// The correct response of an endpoint, with its perturbations.
     mutating func answer(_ request: SandboxRequest, _ endpoint: Endpoint, at now: Int) -> ServerResponse {
         if endpoint.isSupabase { return answerSupabase(request, endpoint, at: now) }
         guard endpoint.methods.contains(request.method) else {
@@ -123,7 +123,7 @@ struct ProviderState {
         return document
     }
 
-    /// Those with a meaning here. Any other is granted as asked: it means something to somebody else.
+    /// The scopes with a meaning here. Any other is granted as requested: it may mean something to a resource server.
     static let scopes = ["openid", "profile", "email", "offline_access"]
 
     /// Unguessable, and recognisable in a log: `at-…`, `rt-…`, `code-…`.

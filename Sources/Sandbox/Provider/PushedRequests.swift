@@ -2,8 +2,8 @@ internal import HTTPMessages
 internal import LocalHTTP
 internal import StrictJSON
 
-/// Authorization requests that clients bring themselves (RFC 9126). A reference is one client's, for a minute and for
-/// one use.
+/// Authorization requests that clients push (RFC 9126). A reference is valid for one client, for a minute and for one
+/// use.
 extension ProviderState {
     struct PushedRequest {
         let clientID: String
@@ -33,8 +33,8 @@ extension ProviderState {
             status: settings.pushedStatus)
     }
 
-    /// The parameters of an authorization request, wherever they are; nil if they had to be pushed, or a reference does
-    /// not count (any more). Those beside a reference are not looked at (section 4, RFC 9101 section 6.3).
+    /// The parameters of an authorization request, wherever they are; nil if they had to be pushed, or if a reference
+    /// is not valid (any more). Parameters beside a reference are ignored (section 4, RFC 9101 section 6.3).
     mutating func requested(_ parameters: Parameters, at now: Int) -> Parameters? {
         guard let reference = parameters["request_uri"], reference.hasPrefix(ProviderState.prefixOfReferences) else {
             return settings.pushedRequests == .required ? nil : parameters

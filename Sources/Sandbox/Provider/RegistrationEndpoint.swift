@@ -3,13 +3,13 @@ internal import LocalHTTP
 internal import Secrets
 internal import StrictJSON
 
-/// Clients that register themselves (RFC 7591, OpenID Connect Dynamic Client Registration) and look after their
-/// registration (RFC 7592: read and delete). Native apps only; what is asked for and not offered is refused.
+/// Clients that register themselves (RFC 7591, OpenID Connect Dynamic Client Registration) and manage their
+/// registration (RFC 7592: read and delete). Native apps only. What is requested and not offered is refused.
 extension ProviderState {
     struct Registration {
-        /// What the registration is managed with.
+        /// The registration access token.
         let token: String
-        /// As it was answered.
+        /// The response to the registration.
         let document: JSONObject
     }
 
@@ -56,7 +56,7 @@ extension ProviderState {
         return Answers.json(.object(document), status: 201)
     }
 
-    /// RFC 7592 sections 2.1 and 2.3. A client that is gone is answered as one that was never there.
+    /// RFC 7592 sections 2.1 and 2.3. A deleted client gets the same response as one that never existed.
     mutating func clientConfiguration(_ request: SandboxRequest) throws(Refusal) -> ServerResponse {
         let failure = Refusal("invalid_token", "the token is not this client's", status: 401, challenge: "Bearer")
         guard let id = Parameters(request.query)["client_id"], let registration = registrations[id],
@@ -117,7 +117,7 @@ extension ProviderState {
         }
     }
 
-    /// RFC 7591 section 2: nothing said means `client_secret_basic`.
+    /// RFC 7591 section 2: the default is `client_secret_basic`.
     private static func authentication(_ asked: JSONObject) throws(Refusal) -> SandboxClient.Authentication {
         guard let value = asked["token_endpoint_auth_method"] else { return .basic }
         guard let way = value.string.flatMap(SandboxClient.Authentication.init(rawValue:)), way != .privateKey else {

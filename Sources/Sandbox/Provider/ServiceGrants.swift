@@ -3,14 +3,14 @@ internal import HTTPMessages
 internal import LocalHTTP
 internal import StrictJSON
 
-/// Tokens for programs (RFC 6749 section 4.4, RFC 7523 section 2.1, RFC 8693). Whom the issuer trusts to make
-/// assertions is itself: `POST /sandbox/assertion` is the platform that gives its workloads a token.
+/// Tokens for services (RFC 6749 section 4.4, RFC 7523 section 2.1, RFC 8693). The issuer trusts only assertions that
+/// it made itself: `POST /sandbox/assertion` is the platform that gives its workloads a token.
 extension ProviderState {
     static let jwtBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
     static let tokenExchange = "urn:ietf:params:oauth:grant-type:token-exchange"
     private static let tokenType = "urn:ietf:params:oauth:token-type:"
 
-    /// The client, which need neither prove nor name itself where an assertion speaks for it (RFC 7521 section 4.1).
+    /// The client. With an assertion it need neither authenticate nor name itself (RFC 7521 section 4.1).
     mutating func authenticateService(
         _ request: SandboxRequest, _ parameters: Parameters, at now: Int
     ) throws(Refusal) -> SandboxClient {
@@ -63,7 +63,7 @@ extension ProviderState {
         }
     }
 
-    /// Whom an assertion is about, if it is one of ours and good now.
+    /// The subject of an assertion, if this issuer made it and it is valid now.
     private mutating func subject(of assertion: String, at now: Int) throws -> String {
         let parts = assertion.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3, let header = ProviderState.member(parts[0]),
@@ -87,7 +87,7 @@ extension ProviderState {
         return subject
     }
 
-    /// A token of the platform's, as a workload finds it in a file.
+    /// An assertion, as a workload finds it in a file of its platform.
     mutating func makeAssertion(
         subject: String, audience: String?, lifetime: Int, at now: Int
     ) throws(CryptographyError) -> String {
@@ -106,7 +106,7 @@ extension ProviderState {
         Base64URL.decode(part).flatMap { try? JSON(parsing: $0).object }
     }
 
-    /// A token without a refresh token: who could get this one can get the next.
+    /// A token without a refresh token: a client that can get this one can get the next.
     private mutating func answer(
         _ parameters: Parameters, _ client: SandboxClient, subject: String, at now: Int,
         _ change: (inout JSONObject) -> Void = { _ in }
@@ -131,8 +131,8 @@ extension ProviderState {
 }
 
 extension SandboxProvider {
-    /// `POST /sandbox/assertion`: `{"subject": "build", "audience": URL?, "lifetime": SECONDS?}` is answered with
-    /// `{"assertion": JWT}`. Meant for the issuer itself, and good for five minutes, unless it is said.
+    /// `POST /sandbox/assertion`: `{"subject": "build", "audience": URL?, "lifetime": SECONDS?}` gets the response
+    /// `{"assertion": JWT}`. By default its audience is the issuer, and it is valid for five minutes.
     func makeAssertion(_ request: SandboxRequest) -> ServerResponse {
         let object = try? JSON(parsing: request.body).object
         let names = Set(object?.names ?? ["?"])

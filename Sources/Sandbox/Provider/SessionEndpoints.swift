@@ -2,7 +2,7 @@ internal import HTTPMessages
 internal import LocalHTTP
 internal import StrictJSON
 
-/// What can be done with a token once it is issued: ask whom it is about, take it back, end the session.
+/// What can be done with an issued token: read its user's claims, revoke it, end the session.
 extension ProviderState {
     /// OpenID Connect Core section 5.3. The token comes in the header and nowhere else (RFC 6750 section 2,
     /// RFC 9700 section 4.3.2).
@@ -36,7 +36,7 @@ extension ProviderState {
         return Answers.json(.object(claims))
     }
 
-    /// RFC 7009. A refresh token takes its whole family with it; a token nobody knows is as good as revoked.
+    /// RFC 7009. A refresh token ends its whole family. An unknown token counts as revoked.
     mutating func revoke(_ request: SandboxRequest, at now: Int) throws(Refusal) -> ServerResponse {
         let parameters = try formParameters(request)
         let client = try authenticate(request, parameters, at: now)
@@ -59,8 +59,8 @@ extension ProviderState {
         }
     }
 
-    /// OpenID Connect RP-Initiated Logout. Ends the session of the ID token in the hint, unless it was granted for
-    /// times when the user is away (`offline_access`).
+    /// OpenID Connect RP-Initiated Logout. Ends the session of the ID token in the hint, unless the session has the
+    /// scope `offline_access`, which is for times when the user is away.
     mutating func endSession(_ request: SandboxRequest) throws(Refusal) -> ServerResponse {
         let parameters = Parameters(request.method == "POST" ? request.form ?? [] : request.query)
         guard request.isWellFormed, parameters.repeated.isEmpty else {

@@ -3,8 +3,8 @@ internal import StrictJSON
 
 /// An issuer's signing keys and the key set it publishes.
 ///
-/// The set always holds keys that a careful client passes over: one for encryption, one on a curve nobody has to
-/// know, one of an unknown type. None of the three has a private half anywhere.
+/// The set always contains keys that a careful client ignores: one for encryption, one on an uncommon curve, one of an
+/// unknown type. Nobody has a private key of any of them.
 struct SigningKeys {
     struct Key {
         let id: String
@@ -32,12 +32,12 @@ struct SigningKeys {
     }
 
     private var current: [Kind: Key] = [:]
-    /// Published still, used no more.
+    /// Still published, but no longer used.
     private var former: [Key] = []
     private var generation = 1
     private let decoys: [JSON] = SigningKeys.makeDecoys()
 
-    /// The key that signs with the algorithm now, made when it is first needed: an RSA key takes its time.
+    /// The key that signs with the algorithm now. It is made when it is first needed, since an RSA key takes time.
     mutating func key(for algorithm: SandboxAlgorithm) throws(CryptographyError) -> Key {
         let kind = Kind(algorithm)
         if let key = current[kind] { return key }
@@ -46,7 +46,7 @@ struct SigningKeys {
         return key
     }
 
-    /// Signs with new keys from now on. The old ones stay published or go at once.
+    /// Signs with new keys from now on. The old ones stay published, or are removed at once.
     mutating func rotate(keepsPublished: Bool) {
         former = keepsPublished ? former + current.sorted { $0.key.rawValue < $1.key.rawValue }.map(\.value) : []
         current = [:]

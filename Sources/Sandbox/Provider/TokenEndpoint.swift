@@ -34,7 +34,7 @@ extension ProviderState {
             ledger.end(grant.family)
             throw Refusal("invalid_grant", "the code was used before; what it yielded is revoked")
         }
-        // Whatever is wrong from here on, a code has one try.
+        // A code can be tried once, whatever is wrong from here on.
         ledger.codes[code]?.isUsed = true
         guard now < grant.expiresAt else { throw Refusal("invalid_grant", "the code has expired") }
         guard parameters["redirect_uri"] == grant.redirectURI else {
@@ -102,13 +102,14 @@ extension ProviderState {
             hasIDToken: settings.renewsIDToken, at: now)
     }
 
-    /// A successor that was used itself shows that the first answer arrived: there is no honest reason to repeat it.
+    /// If the token that replaced it was used, the first response has arrived: a correct client has no reason to repeat
+    /// the request.
     private func isWithinGrace(_ successor: (token: String, at: Int), at now: Int) -> Bool {
         settings.reuseGrace > 0 && now - successor.at <= settings.reuseGrace
             && ledger.refreshTokens[successor.token]?.successor == nil
     }
 
-    /// The refresh token to answer with; nil if the old one stays.
+    /// The refresh token for the response; nil if the old one stays.
     private mutating func rotate(_ token: String, _ grant: Ledger.RefreshGrant, at now: Int) -> String? {
         if let successor = grant.successor { return successor.token }
         let isForced = perturbations.take(.tokenRotates)
@@ -127,7 +128,7 @@ extension ProviderState {
         return token
     }
 
-    /// `held` is the refresh token that the client keeps if the answer has none.
+    /// `held` is the refresh token that the client keeps if the response has none.
     mutating func answer(
         _ client: SandboxClient, family index: Int, scopes: [String], refreshToken: String?, held: String?,
         nonce: String?, hasIDToken: Bool, at now: Int

@@ -7,7 +7,7 @@ struct SupabaseCall {
     let now: Int
     /// The path below `/auth/v1` or `/rest/v1`, decoded.
     let parts: [String]
-    /// The query, of which the server drops what it cannot read.
+    /// The query, without what the server cannot read.
     let pairs: [FormEncoding.Pair]
 
     init(_ request: SandboxRequest, at now: Int) {
@@ -16,7 +16,7 @@ struct SupabaseCall {
         pairs = SupabaseURL.pairs(of: request.rawQuery)
         let below = request.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst(3)
         parts = below.map { piece in
-            // A plus in a path is a plus.
+            // A plus sign in a path is not a space.
             let text = piece.split(separator: "+", omittingEmptySubsequences: false).joined(separator: "%2B")
             return (try? FormEncoding.parse(text))?.first?.name ?? String(piece)
         }
@@ -31,10 +31,10 @@ struct SupabaseCall {
 
     func field(_ name: String) -> String? { request.fields[name] }
 
-    /// What the request is answered in, if it is refused.
+    /// The API version of the request, which selects the form of an error.
     var version: String? { field("X-Supabase-Api-Version") }
 
-    /// Where the request comes from, as proxies tell it.
+    /// The client's address, as proxies report it.
     var address: String { field("X-Forwarded-For")?.split(separator: ",").first.map(String.init) ?? "127.0.0.1" }
 
     /// The token of `Authorization: Bearer …`, whatever the scheme's letter case.
@@ -45,7 +45,7 @@ struct SupabaseCall {
         return String(words[1])
     }
 
-    /// The JSON body, which no `Content-Type` has to announce.
+    /// The JSON body, which needs no `Content-Type`.
     func body() throws(SupabaseRefusal) -> SupabaseBody {
         let value: JSON
         do {
@@ -96,7 +96,7 @@ struct SupabaseBody {
     }
 }
 
-/// What a client commits to when a flow begins (RFC 7636).
+/// The PKCE challenge with which a flow begins (RFC 7636).
 struct SupabaseChallenge: Equatable {
     let value: String
     let isPlain: Bool
@@ -108,7 +108,7 @@ struct SupabaseChallenge: Equatable {
             throw .validation("PKCE flow requires code_challenge_method and code_challenge")
         }
         guard ["s256", "plain"].contains(method.lowercased()) else {
-            // The endpoints that send mail do not expect this one.
+            // The endpoints that send mail do not handle an unknown method.
             guard isBrowserRequest else { throw .failure }
             throw .validation("Invalid code_challenge_method")
         }

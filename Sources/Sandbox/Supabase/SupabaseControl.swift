@@ -1,13 +1,13 @@
 internal import StrictJSON
 
-/// What a control document says under `supabase`: settings by the names that the answer shows, and deeds. `configuration`
-/// comes first and sets everything to what A or B has.
+/// What a control document says under `supabase`: settings by the names that the response shows, and actions.
+/// `configuration` comes first and sets everything to the values of A or B.
 ///
-/// Deeds: `users` adds people (`email`, `phone`, `password`, `data`, `confirmed`), `ban`, `unban` and `delete_users`
-/// take addresses, `end_sessions` `true` or addresses, `tables` replaces tables
-/// (`{"profiles": {"key": "id", "rows": […]}}`). `bind_sessions` (`true` or addresses) gives sessions to a client of the
-/// project's own OAuth server, `stray_sessions` leaves of them nothing but their tokens, `not_after` gives all of them so
-/// many seconds, and `rewind` sets all of them back by so many refreshes, as a database that was restored from a copy.
+/// Actions: `users` adds users (`email`, `phone`, `password`, `data`, `confirmed`), `ban`, `unban` and `delete_users`
+/// take addresses, `end_sessions` takes `true` or addresses, `tables` replaces tables (`{"profiles": {"key": "id",
+/// "rows": […]}}`). `bind_sessions` (`true` or addresses) makes sessions belong to a client of the project's own OAuth
+/// server, `stray_sessions` deletes sessions but leaves their tokens, `not_after` lets all sessions end after so many
+/// seconds, and `rewind` sets all of them back by so many refreshes, as in a database that was restored from a copy.
 struct SupabaseChange {
     typealias Mistake = ControlDocument.Mistake
 
@@ -76,7 +76,7 @@ extension SupabaseProject {
         return true
     }
 
-    /// All sessions, or those of some people.
+    /// All sessions, or those of some users.
     private func picked(_ member: JSONObject.Member) throws(ControlDocument.Mistake) -> [SupabaseSession] {
         if member.value.bool == true { return Array(sessions.values) }
         let ids = try ids(member)

@@ -1,4 +1,4 @@
-/// What a Supabase project's paths are called in switches, counters and the log: one name for each group.
+/// The names of a Supabase project's paths in switches, counters and the log: one for each group.
 extension Endpoint {
     static let supabaseRoot = "/auth/v1/"
     static let restRoot = "/rest/v1/"

@@ -2,17 +2,17 @@ internal import HTTPMessages
 internal import LocalHTTP
 internal import StrictJSON
 
-/// Why a Supabase endpoint refuses, in the words of the real server.
+/// An error of a Supabase endpoint, in the words of the real server.
 ///
-/// The same refusal has two shapes: the one that came first, and that of the API version 2024-01-01 for clients that
-/// ask for it. The ID-token grant has a third one, for which no version matters.
+/// The same error has two forms: the older one, and that of the API version 2024-01-01 for clients that ask for it. The
+/// ID-token grant has a third one, whatever the version.
 struct SupabaseRefusal: Error, Equatable {
     var status: Int
     var code: String
     var message: String
     /// What a weak password lacks: `length`, `characters`, `pwned`.
     var reasons: [String] = []
-    /// The third shape: `error` and `error_description`, no code, always 400.
+    /// The third form: `error` and `error_description`, no code, always 400.
     var isOAuth = false
 
     init(_ status: Int, _ code: String, _ message: String) {
@@ -21,7 +21,7 @@ struct SupabaseRefusal: Error, Equatable {
         self.message = message
     }
 
-    /// The code that most refusals of a request's form have.
+    /// The code of most errors in the form of a request.
     static func validation(_ message: String, status: Int = 400) -> SupabaseRefusal {
         SupabaseRefusal(status, "validation_failed", message)
     }
@@ -32,10 +32,11 @@ struct SupabaseRefusal: Error, Equatable {
         return refusal
     }
 
-    /// What nobody expected.
+    /// An unexpected error of the server.
     static let failure = SupabaseRefusal(500, "unexpected_failure", "Unexpected failure, please check server logs")
 
-    /// What a redirect says in `error`; nil where it says only `error_code`. The last word has those of `/callback`.
+    /// The value of `error` in a redirect; nil where the redirect has only `error_code`. That depends on whether it
+    /// comes from `/callback`.
     func redirectError(isCallback: Bool) -> String? {
         if isCallback, ["signup_disabled", "user_banned", "provider_email_needs_verification"].contains(code) {
             return "access_denied"
@@ -51,7 +52,7 @@ struct SupabaseRefusal: Error, Equatable {
     }
 }
 
-/// Answers with the header fields of the real server, and no others.
+/// Responses with the header fields of the real server, and no others.
 enum SupabaseAnswers {
     static func json(_ value: JSON, status: Int = 200, fields: [(String, String)] = []) -> ServerResponse {
         ServerResponse(
@@ -65,14 +66,14 @@ enum SupabaseAnswers {
         ServerResponse(status: status, fields: HTTPFields([("Location", location)]))
     }
 
-    /// The router's own words for a path that it does not know.
+    /// The router's response to a path that it does not know.
     static func unknownPath() -> ServerResponse {
         ServerResponse(
             status: 404, fields: HTTPFields([("Content-Type", "text/plain; charset=utf-8")]),
             body: Array("404 page not found\n".utf8))
     }
 
-    /// - Parameter version: what the request says in `X-Supabase-Api-Version`.
+    /// - Parameter version: the value of `X-Supabase-Api-Version` in the request.
     static func refusal(_ refusal: SupabaseRefusal, version: String?) -> ServerResponse {
         if refusal.isOAuth {
             return json(

@@ -2,7 +2,7 @@ internal import HTTPMessages
 internal import LocalHTTP
 internal import StrictJSON
 
-/// `/settings`, `/health`, `/.well-known/jwks.json`: what everybody may know.
+/// `/settings`, `/health`, `/.well-known/jwks.json`: public information.
 extension SupabaseProject {
     func showSettings() -> ServerResponse {
         let external = [
@@ -30,7 +30,7 @@ extension SupabaseProject {
         ])
     }
 
-    /// Only the project's name and keys: its own OAuth server is off.
+    /// Only the project's name and keys, since its own OAuth server is off.
     func showMetadata() -> ServerResponse {
         SupabaseAnswers.json(
             [

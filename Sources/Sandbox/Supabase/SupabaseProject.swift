@@ -3,9 +3,9 @@ internal import HTTPMessages
 internal import LocalHTTP
 internal import StrictJSON
 
-/// A Supabase project: the Auth server and the REST endpoint below `/auth/v1` and `/rest/v1` of an issuer, which is also
-/// every external provider of it. Written from what the real server was seen to answer; each endpoint is an extension
-/// in a file of its own.
+/// A Supabase project: the Auth server and the REST endpoint below `/auth/v1` and `/rest/v1` of an issuer, which is
+/// also every external provider of the project. Written from responses of the real server. Each endpoint is an
+/// extension in a file of its own.
 struct SupabaseProject {
     /// Without a final slash.
     let url: String
@@ -13,13 +13,13 @@ struct SupabaseProject {
     /// By id.
     var users: [String: SupabaseUser] = [:]
     var sessions: [String: SupabaseSession] = [:]
-    /// Which session a refresh token of the first kind belongs to; stays when the session is gone.
+    /// The session that a refresh token of the first kind belongs to; kept when the session has ended.
     var rowOwners: [String: String] = [:]
-    /// The users of tokens of the first kind that never had a session: servers of long ago had none.
+    /// The users of tokens of the first kind that never had a session: very old servers had no sessions.
     var strayTokens: [String: String] = [:]
     /// In the order they began.
     var flows: [SupabaseFlow] = []
-    /// What was mailed and messaged, in order.
+    /// The mails and messages that were sent, in order.
     var letters: [SupabaseLetter] = []
     var challenges: [String: SupabaseFactorChallenge] = [:]
     var passkeyChallenges: [String: SupabasePasskeyChallenge] = [:]
@@ -34,7 +34,7 @@ struct SupabaseProject {
 
     var authURL: String { url + "/auth/v1" }
 
-    /// A time in the order of events: within one second, each is later than the last.
+    /// A time that keeps the order of events: within one second, each is later than the last.
     mutating func instant(_ now: Int) -> SupabaseInstant {
         ticks += 1
         return SupabaseInstant(seconds: now, nanoseconds: ticks * 1_013_370 % 1_000_000_000)
@@ -52,7 +52,7 @@ struct SupabaseProject {
         }
     }
 
-    /// Keeps a user who is new or has changed.
+    /// Stores a user who is new or has changed.
     mutating func save(_ user: SupabaseUser, at now: Int) {
         var user = user
         user.updatedAt = instant(now)
@@ -61,7 +61,7 @@ struct SupabaseProject {
         if isNew, settings.profileTrigger { tables.addProfile(of: user, at: user.updatedAt) }
     }
 
-    /// The person and the session of a request's bearer token.
+    /// The user and the session of a request's bearer token.
     func authenticate(
         _ call: SupabaseCall
     ) throws(SupabaseRefusal) -> (user: SupabaseUser, session: SupabaseSession) {
@@ -86,12 +86,12 @@ struct SupabaseProject {
         return (user, session)
     }
 
-    /// Ends what the rule picks.
+    /// Ends the sessions that match.
     mutating func endSessions(where isPicked: (SupabaseSession) -> Bool) {
         sessions = sessions.filter { !isPicked($0.value) }
     }
 
-    /// Where the person is sent in the end.
+    /// Where the user is redirected in the end.
     func redirectTarget(_ call: SupabaseCall) -> String {
         let rules = settings.redirectRules
         let asked = call.field("redirect_to") ?? call.query("redirect_to") ?? ""
@@ -101,7 +101,7 @@ struct SupabaseProject {
     }
 }
 
-/// A sign-in that is to be finished by a redirect: with a browser at a provider, or from a link in a mail.
+/// A sign-in that a redirect is to finish: with a browser at a provider, or from a link in a mail.
 struct SupabaseFlow {
     enum Upstream { case none, oauth, sso }
 
@@ -110,26 +110,26 @@ struct SupabaseFlow {
     /// What the app gets as `code`.
     let code = SupabaseText.uuid()
     let provider: String
-    /// What the session's proof will say.
+    /// The method in the session's proof.
     let method: String
     var upstream = Upstream.none
     /// Nil for the implicit flow.
     let challenge: SupabaseChallenge?
     let redirectTo: String
     let createdAt: Int
-    /// For the provider's own PKCE.
+    /// The verifier for the provider's own PKCE.
     var verifier = ""
-    /// To whom an identity is to be linked.
+    /// The user to whom an identity is to be linked.
     var linkTo: String?
     var userID: String?
-    /// A link was opened.
+    /// When the link in the mail was opened.
     var openedAt: Int?
     var isUsed = false
     var providerToken: String?
     var providerRefreshToken: String?
 
     func hasExpired(at now: Int, lifetime: Int) -> Bool {
-        // Only a magic link's time runs from when it was opened.
+        // The lifetime of a magic link begins when it is opened. All others begin with the flow.
         now - (method == "magiclink" ? openedAt ?? createdAt : createdAt) > lifetime
     }
 }

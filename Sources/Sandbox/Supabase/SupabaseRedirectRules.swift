@@ -1,8 +1,8 @@
-/// Where a sign-in may end. A URL that may not be is never refused in words: the next candidate is taken, and at last
-/// the project's own site.
+/// Where a sign-in may end. A URL that is not allowed causes no error: the next candidate is used, and in the end the
+/// project's own site.
 struct SupabaseRedirectRules {
     let siteURL: String
-    /// Globs over the URL up to its fragment, the query included.
+    /// Globs for the URL up to its fragment, the query included.
     let allowed: [String]
 
     func accepts(_ text: String) -> Bool {
@@ -11,7 +11,7 @@ struct SupabaseRedirectRules {
         if !host.isEmpty, host == site.host, url.scheme == site.scheme {
             if url.port == site.port || SupabaseRedirectRules.isLocalName(host) { return true }
         }
-        // One big number is an address in decimal.
+        // A host that is one number is an IPv4 address in decimal.
         if !host.isEmpty, host.utf8.allSatisfy(SupabaseRedirectRules.isDigit) { return false }
         if let isLoopback = SupabaseRedirectRules.isLoopbackAddress(host) { return isLoopback }
         if ["http", "https"].contains(url.scheme), !SupabaseRedirectRules.isPlainName(host) { return false }
@@ -23,7 +23,7 @@ struct SupabaseRedirectRules {
         ["localhost", "127.0.0.1", "::1", "0.0.0.0", "::"].contains(host) || host.hasSuffix(".localhost")
     }
 
-    /// Nil for what is no IP address.
+    /// Nil if the host is no IP address.
     private static func isLoopbackAddress(_ host: String) -> Bool? {
         if host.contains(":") { return host == "::1" || host == "0:0:0:0:0:0:0:1" }
         let parts = host.split(separator: ".", omittingEmptySubsequences: false)
@@ -41,14 +41,14 @@ struct SupabaseRedirectRules {
     private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
 }
 
-/// The globs of an allow list: `*` stops at `.` and `/`, `**` stops nowhere, `?` is one character that is neither,
-/// `[a-z]`, `[!a]`, `{a,b}`, and `\` before a character that means itself.
+/// The globs of an allow list: `*` matches no `.` and no `/`, `**` matches everything, `?` is one character that is
+/// neither, `[a-z]`, `[!a]`, `{a,b}`, and `\` takes a special character literally.
 enum SupabaseGlob {
     static func matches(_ pattern: String, _ text: String) -> Bool {
         expand(Array(pattern)).contains { match($0[...], Array(text)[...]) }
     }
 
-    /// Writes the alternatives out.
+    /// Expands the alternatives.
     private static func expand(_ pattern: [Character]) -> [[Character]] {
         guard let open = firstIndex(of: "{", in: pattern, from: 0),
             let close = firstIndex(of: "}", in: pattern, from: open)

@@ -3,7 +3,7 @@ internal import StrictJSON
 
 /// The redirects with which a sign-in ends at the app.
 extension SupabaseProject {
-    /// A code to be exchanged. A `code` that was there before is overwritten.
+    /// A code to be exchanged. A `code` that the URL already has is replaced.
     static func with(code: String, _ target: String) -> String {
         guard var url = SupabaseURL(target) else { return target }
         url.merge([("code", code)])
@@ -38,7 +38,7 @@ extension SupabaseProject {
         return url.text
     }
 
-    /// What is wrong before it is known where the person came from: the app never hears of it.
+    /// An error before it is known which app began the sign-in. The app is not told.
     func siteError(_ code: String, _ message: String) -> String {
         guard var url = SupabaseURL(settings.siteURL) else { return settings.siteURL }
         url.merge([("error", "invalid_request"), ("error_code", code), ("error_description", message)])

@@ -2,8 +2,8 @@ internal import HTTPMessages
 internal import LocalHTTP
 internal import StrictJSON
 
-/// The way of a request: past the gateway, which wants an API key, to the endpoint; unknown paths and methods are
-/// answered as the real server's router does.
+/// The path of a request: first the gateway, which requires an API key, then the endpoint. Unknown paths and methods
+/// get the response of the real server's router.
 extension ProviderState {
     mutating func answerSupabase(_ request: SandboxRequest, _ endpoint: Endpoint, at now: Int) -> ServerResponse {
         let call = SupabaseCall(request, at: now)
@@ -17,7 +17,7 @@ extension ProviderState {
             try supabase.checkCaptcha(call)
             return try answer(call)
         } catch {
-            // What the hook was asked about is one transaction: it has not happened.
+            // The hook is asked within a transaction. If it refuses, nothing has happened.
             if let before, error == before.settings.tokenHook { supabase = before }
             return SupabaseAnswers.refusal(error, version: call.version)
         }
@@ -92,7 +92,7 @@ extension ProviderState {
 }
 
 extension SupabaseProject {
-    /// What a path is answered to; nil for one that is not there.
+    /// The methods of a path; nil for an unknown path.
     static func methods(_ parts: [String]) -> [String]? {
         switch parts.joined(separator: "/") {
         case "authorize", "reauthenticate", "settings", "health", "user/identities/authorize", ".well-known/jwks.json",
@@ -118,7 +118,7 @@ extension SupabaseProject {
         }
     }
 
-    /// What the gateway says in place of the server; nil lets the request pass. Browsers and mail links have no key.
+    /// The gateway's response in place of the server's; nil lets the request pass. Browsers and mail links have no key.
     func gateway(_ call: SupabaseCall, _ endpoint: Endpoint) -> ServerResponse? {
         let isOpen: [Endpoint] = [.supabaseAuthorize, .supabaseCallback, .supabaseVerify, .supabaseJWKS]
         guard !settings.apiKeys.isEmpty, !isOpen.contains(endpoint) else { return nil }

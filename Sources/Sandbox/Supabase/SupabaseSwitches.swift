@@ -1,6 +1,6 @@
 internal import StrictJSON
 
-/// The settings under their outside names, for the control document and its answer.
+/// The settings by their names in the control document and its response.
 extension SupabaseSettings {
     private static var flags: [(String, WritableKeyPath<SupabaseSettings, Bool>)] {
         [
@@ -113,7 +113,7 @@ extension SupabaseSettings {
 }
 
 extension SupabaseRefusal {
-    /// A hook's no: a status and words of its own, or a code of the server's for a hook that did not answer.
+    /// A hook's error: a status and text of its own, or a code of the server's for a hook that did not respond.
     fileprivate init(hook member: JSONObject.Member) throws(ControlDocument.Mistake) {
         try member.allow(["status", "code", "message"])
         let code = try member.optional("code")?.string()

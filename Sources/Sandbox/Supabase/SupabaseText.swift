@@ -27,7 +27,7 @@ enum SupabaseText {
         return stride(from: 0, to: digits.count - 1, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
     }
 
-    /// Letters of an alphabet, each as likely as any other.
+    /// Random letters of an alphabet, all equally likely.
     static func random(_ count: Int, from alphabet: String) -> String {
         let letters = Array(alphabet)
         let fair = 256 - 256 % letters.count
@@ -39,7 +39,7 @@ enum SupabaseText {
         return text
     }
 
-    /// As typed by a person: trimmed of `+` and spaces, and E.164 then; nil otherwise.
+    /// A number as a user types it, without `+` and spaces; nil if it is not E.164 then.
     static func phone(_ text: String) -> String? {
         var digits = text.filter { $0 != " " }
         if digits.hasPrefix("+") { digits.removeFirst() }
@@ -49,7 +49,7 @@ enum SupabaseText {
         return digits
     }
 
-    /// Lower-cased; nil for what is no address.
+    /// Lower-cased; nil if it is no address.
     static func email(_ text: String) -> String? {
         let parts = text.split(separator: "@", omittingEmptySubsequences: false)
         let isPlain = text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"\"(),:;<>[\\]".utf8.contains($0) }

@@ -1,7 +1,7 @@
 internal import HTTPMessages
 
-/// A URL as the real server's library takes it apart and puts it together again: queries come back sorted and
-/// re-encoded, an empty authority disappears, a fragment that is already encoded is encoded once more.
+/// A URL as the real server's library parses and writes it: queries come back sorted and re-encoded, an empty authority
+/// disappears, a fragment that is already encoded is encoded once more.
 struct SupabaseURL {
     var scheme: String
     /// What follows `scheme:` if that is no slash.
@@ -12,7 +12,7 @@ struct SupabaseURL {
     var query = ""
     var fragment: String?
 
-    /// Nil for what is no absolute URL: a scheme with an underscore, for one.
+    /// Nil if the text is no absolute URL, for example if its scheme has an underscore.
     init?(_ text: String) {
         guard text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }), let colon = text.firstIndex(of: ":") else {
             return nil
@@ -74,7 +74,7 @@ struct SupabaseURL {
         }
     }
 
-    /// Replaces values, then writes all of the query anew.
+    /// Replaces values, then writes the whole query again.
     mutating func merge(_ changes: [(String, String)]) {
         let names = Set(changes.map(\.0))
         let kept = pairs.filter { !names.contains($0.name) }.map { ($0.name, $0.value) }

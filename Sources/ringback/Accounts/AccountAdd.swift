@@ -54,7 +54,7 @@ struct AccountAdd: ParsableCommand {
         try present(account: name) { () throws(RingbackError) in try daemon.calls().reloadIfRunning() }
     }
 
-    /// Writes the file, has it checked, and keeps it; or leaves nothing.
+    /// Writes the file, has it checked, and keeps it; after a failure nothing is left.
     private func add(_ file: AccountFile, _ registered: RegisteredAccount?) throws(RingbackError) -> JSON {
         let checked = try check(file, registered)
         do throws(RingbackError) {
@@ -66,7 +66,7 @@ struct AccountAdd: ParsableCommand {
         return checked
     }
 
-    /// The candidate stays only if it is good.
+    /// Writes the candidate and checks it. A candidate with mistakes is removed.
     private func check(_ file: AccountFile, _ registered: RegisteredAccount?) throws(RingbackError) -> JSON {
         try file.writeCandidate(description.text(for: name, registered: registered))
         do throws(RingbackError) {
@@ -77,12 +77,13 @@ struct AccountAdd: ParsableCommand {
         }
     }
 
-    /// The file is checked before anything is registered, and what was registered goes again if the file cannot stay.
+    /// The file is checked before anything is registered. If it cannot be written afterwards, the registration is
+    /// deleted.
     private func addRegistered(
         _ file: AccountFile, _ remains: inout String?
     ) throws(RingbackError) -> (JSON, RegisteredAccount?) {
         let calls = try daemon.calls()
-        // Nothing is read from a person, or said to a provider, for a daemon that is not there.
+        // If no daemon runs, nothing is read from the user and nothing is sent to the provider.
         _ = try calls.call(.getStatus)
         var draft = description
         draft.clientID = AccountRegistration.standIn
@@ -97,7 +98,7 @@ struct AccountAdd: ParsableCommand {
     }
 
     private func checkDraft(_ draft: AccountDescription, _ file: AccountFile) throws(RingbackError) {
-        // How the client authenticates is not known before it is registered, and its secret is not there.
+        // The client's authentication method is not known before it is registered, and its secret does not exist yet.
         var draft = draft
         draft.clientAuthentication = nil
         try file.writeCandidate(draft.text(for: name))

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Glibc
 
-/// What `account add` can say about an account. Whether it makes sense is for the daemon's check to tell.
+/// The options of `account add` that describe an account. The daemon's check decides whether they make sense.
 struct AccountDescription: ParsableArguments {
     @Option(help: ArgumentHelp("An OpenID Connect provider, found by discovery.", valueName: "url"))
     var issuer: String?
@@ -58,7 +58,7 @@ struct AccountDescription: ParsableArguments {
     @Option(help: ArgumentHelp("For a provider without discovery: who signed in is asked there.", valueName: "url"))
     var userinfoEndpoint: String?
 
-    /// The kinds of provider, of which an account has one.
+    /// An account has exactly one kind of provider.
     func check() throws {
         let kinds = [issuer != nil, provider != nil, authorizationEndpoint != nil || tokenEndpoint != nil]
         guard kinds.filter({ $0 }).count == 1 else {
@@ -71,12 +71,12 @@ struct AccountDescription: ParsableArguments {
         }
     }
 
-    /// What an OpenID provider needs to hear for a session that says who it is and lasts.
+    /// The scopes that give an ID token and a refresh token at an OpenID provider, unless others were named.
     var usualScopes: [String] { scopes.isEmpty && issuer != nil ? ["openid", "email", "offline_access"] : scopes }
 
     var absoluteCAFile: String? { caFile.map(AccountDescription.absolute) }
 
-    /// The account's file. What a registration yielded stands in it, as far as it is no secret.
+    /// The text of the account's file. It holds what a registration yielded, except secrets.
     func text(for name: String, registered: RegisteredAccount? = nil) -> String {
         var text = AccountText(name: name)
         text.add("issuer", issuer)
@@ -89,7 +89,7 @@ struct AccountDescription: ParsableArguments {
         text.add("client_secret_registered", isTrue: registered?.hasSecret == true)
         text.add("client_key_file", clientKeyFile.map(AccountDescription.absolute))
         text.add("client_authentication", registered?.authentication ?? clientAuthentication)
-        // Nobody chose the usual ones: what the provider does not register them for is not asked for either.
+        // The user did not choose the usual scopes. Those that the provider did not register are left out.
         text.add("scopes", scopes.isEmpty ? registered?.scopes ?? usualScopes : scopes)
         text.add("redirect_uri", redirectURI)
         text.add("response_mode", responseMode)
@@ -103,7 +103,7 @@ struct AccountDescription: ParsableArguments {
         return text.text
     }
 
-    /// The daemon runs elsewhere than this shell.
+    /// Makes a path absolute: the daemon has another working directory than this shell.
     private static func absolute(_ path: String) -> String {
         if path.hasPrefix("/") || path.hasPrefix("~/") { return path }
         guard let directory = unsafe getcwd(nil, 0) else { return path }

@@ -52,7 +52,7 @@ struct AccountEdit: ParsableCommand {
             }
             return source.file
         } catch {
-            // A file with a mistake is what is to be edited, if it is the one that `account add` writes.
+            // A file with a mistake can still be edited, if it is the one that `account add` writes.
             let file = try AccountFile(name: name, configuration: config)
             guard error.kind == .invalidConfiguration, file.exists else { throw error }
             for line in Failure.mistakes(error.problem?.extensions["errors"]) { Output.note(line) }
@@ -78,7 +78,7 @@ struct AccountEdit: ParsableCommand {
         }
     }
 
-    /// Checks the copy in the place of the file; shows its mistakes.
+    /// Checks the copy as if it had replaced the file, and shows its mistakes.
     private func isGood(_ draft: DraftFile) throws(RingbackError) -> Bool {
         do throws(RingbackError) {
             _ = try ConfigurationCheck.run(config: config, replacing: draft.named, with: draft.path)
@@ -95,7 +95,7 @@ struct AccountEdit: ParsableCommand {
 struct DraftFile {
     /// The file as it was named; may be a symbolic link.
     let named: String
-    /// The file that is replaced; never a symbolic link, which would be replaced by a file.
+    /// The file that is replaced. Never a symbolic link: a rename would replace the link.
     let original: String
     let path: String
     private let mode: mode_t
@@ -123,7 +123,7 @@ struct DraftFile {
 
     func text() throws(RingbackError) -> [UInt8] { try DraftFile.bytes(of: path) }
 
-    /// The copy takes the file's place, durably and with the file's mode.
+    /// The copy replaces the file, durably and with the file's mode.
     func replaceOriginal() throws(RingbackError) {
         let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { throw DraftFile.failure("read", path) }

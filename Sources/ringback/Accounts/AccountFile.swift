@@ -1,7 +1,7 @@
 import Glibc
 import RingbackClient
 
-/// An account as a drop-in file beside the configuration: TOML text, and its way to the disk.
+/// An account as a drop-in file beside the configuration: its text is written, renamed and removed here.
 struct AccountFile {
     let directory: String
     let name: String
@@ -31,7 +31,7 @@ struct AccountFile {
     /// No `.toml` at the end: a daemon that reloads just now must not read it.
     var candidatePath: String { "\(directory)/.\(name).toml.\(getpid())" }
 
-    /// Writes the text where the check can read it, closed to others. The directories are made if need be.
+    /// Writes the text where the check can read it, with no access for other users. Missing directories are made.
     func writeCandidate(_ text: String) throws(RingbackError) {
         var parent = ""
         for part in directory.split(separator: "/", omittingEmptySubsequences: false) {
@@ -49,11 +49,11 @@ struct AccountFile {
         }
     }
 
-    /// Gives the candidate its name.
+    /// Gives the candidate its final name.
     ///
-    /// - Parameter replaces: a file of that name may be there already, and is replaced.
+    /// - Parameter replaces: a file of that name may exist and is replaced.
     func keep(replacing replaces: Bool = false) throws(RingbackError) {
-        // A link where nothing may be replaced, since a rename would replace it.
+        // If nothing may be replaced, a hard link is made: a rename would replace an existing file.
         let result = unsafe replaces ? rename(candidatePath, path) : link(candidatePath, path)
         guard result == 0 else { throw failure("write", path) }
         discard()
@@ -85,7 +85,7 @@ struct AccountFile {
     }
 }
 
-/// TOML that is simple enough to be read back by any reader: one table, one line a key.
+/// TOML in a form that every reader understands: one table, one line for each key.
 struct AccountText {
     private(set) var text: String
 

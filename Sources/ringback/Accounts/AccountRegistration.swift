@@ -4,7 +4,7 @@ import RingbackClient
 import StrictJSON
 import Terminal
 
-/// What a registration yielded, as far as it leaves the daemon.
+/// What a registration yielded, without the secrets, which stay in the daemon.
 struct RegisteredAccount {
     let clientID: String
     let authentication: String
@@ -27,7 +27,8 @@ struct RegisteredAccount {
     var requestedRedirectURIs: [String] { (document["redirect_uris_requested"]?.array ?? []).compactMap(\.string) }
 }
 
-/// Having the client registered (RFC 7591), for `account add --register`. The daemon does it and keeps what is secret.
+/// Registers the client at the provider (RFC 7591), for `account add --register`. The daemon does it and keeps the
+/// secrets.
 struct AccountRegistration: ParsableArguments {
     @Flag(help: "Have the provider register the client (RFC 7591); the daemon must be running.")
     var register = false
@@ -59,11 +60,11 @@ struct AccountRegistration: ParsableArguments {
         }
     }
 
-    /// The checked account as far as its file will be written before there is a client: a mistake is found before the
-    /// provider has registered anything.
+    /// Stands for the client id while the account is checked before the registration, so that a mistake is found before
+    /// the provider has registered anything.
     static let standIn = "not-registered-yet"
 
-    /// Asks the daemon; it discovers the issuer, posts the registration, and seals what it got.
+    /// Asks the daemon. It discovers the issuer, sends the registration, and seals the result.
     func run(
         _ name: String, _ description: AccountDescription, _ calls: BrokerCalls
     ) throws(RingbackError) -> RegisteredAccount {
@@ -85,7 +86,7 @@ struct AccountRegistration: ParsableArguments {
         }
     }
 
-    /// The account could not be written: its registration goes again. Says what became of it.
+    /// Deletes the registration, since the account could not be written. Returns what happened, as text for the user.
     func undo(
         _ registered: RegisteredAccount, _ name: String, _ description: AccountDescription, _ calls: BrokerCalls
     ) -> String {
@@ -106,7 +107,7 @@ struct AccountRegistration: ParsableArguments {
         }
     }
 
-    /// The provider's reason with what to do about it.
+    /// Adds to the provider's error what to do about it.
     private static func explained(_ error: RingbackError, _ name: String) -> RingbackError {
         var error = error
         let steps = [
@@ -124,7 +125,7 @@ struct AccountRegistration: ParsableArguments {
         return error
     }
 
-    /// What was registered, for people.
+    /// Prints what was registered.
     static func show(_ registered: RegisteredAccount, _ description: AccountDescription) {
         let issuer = Sanitizer.line(description.issuer ?? "", limit: 2_000)
         Output.line("Registered the client \(Sanitizer.line(registered.clientID, limit: 1_100)) at \(issuer)")

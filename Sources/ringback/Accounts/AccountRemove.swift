@@ -48,13 +48,13 @@ struct AccountRemove: ParsableCommand {
         }
     }
 
-    /// The file is the one that `account add` writes, and defines nothing else.
+    /// Throws unless the file is the one that `account add` writes and defines nothing else.
     private func checkIsRemovable(_ file: AccountFile) throws(RingbackError) {
         let report: JSON
         do throws(RingbackError) {
             report = try ConfigurationCheck.run(config: config, candidate: nil)
         } catch {
-            // The mistake may be in the very file that is to go.
+            // The mistake may be in the file that is to be removed.
             guard error.kind == .invalidConfiguration, file.exists else { throw error }
             return
         }

@@ -38,7 +38,7 @@ struct AccountSource {
 }
 
 extension BrokerCalls {
-    /// Lets a running daemon read the configuration; without a daemon there is nothing to do.
+    /// Makes a running daemon read the configuration. Without a daemon there is nothing to do.
     func reloadIfRunning() throws(RingbackError) {
         do throws(RingbackError) {
             _ = try call(.reload)

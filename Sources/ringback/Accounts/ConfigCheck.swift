@@ -21,7 +21,7 @@ struct ConfigCheck: ParsableCommand {
         var arguments = [Programs.path("ringbackd"), "--check-config"]
         if let config { arguments += ["--config", config] }
         if json.isWanted { arguments.append("--json") }
-        // The daemon's own program takes this one's place: its output and its exit status are the answer.
+        // The daemon's program replaces this one: its output and its exit status are the result.
         var vector = unsafe arguments.map { unsafe strdup($0) }
         unsafe vector.append(nil)
         unsafe execvp(arguments[0], vector)

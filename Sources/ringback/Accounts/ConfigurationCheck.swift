@@ -2,11 +2,12 @@ import RingbackAPI
 import RingbackClient
 import StrictJSON
 
-/// The daemon's own check of the configuration, run as a program: one reader of TOML, and no daemon needed.
+/// Runs the daemon's own check of the configuration as a program: there is one reader of TOML, and no daemon has to
+/// run.
 enum ConfigurationCheck {
     /// The report (`valid`, `accounts`, `errors`).
     ///
-    /// - Parameter candidate: read as if it stood in accounts.d already.
+    /// - Parameter candidate: read as if it were in accounts.d already.
     /// - Throws: `invalid_configuration` with the mistakes, or why the check cannot be run.
     static func run(config: String?, candidate: AccountFile?) throws(RingbackError) -> JSON {
         var arguments = [Programs.path("ringbackd"), "--check-config", "--json"]
@@ -28,7 +29,7 @@ enum ConfigurationCheck {
         return report
     }
 
-    /// The same with another file in the place of one: of the configuration file itself, or of a drop-in.
+    /// The same, with a draft in the place of one file: of the configuration file, or of a drop-in.
     static func run(config: String?, replacing original: String, with draft: String) throws(RingbackError) -> JSON {
         var arguments = [Programs.path("ringbackd"), "--check-config", "--json"]
         if let config { arguments += ["--config", config] }
@@ -51,7 +52,7 @@ enum ConfigurationCheck {
         report["accounts"]?.array?.first { $0["name"]?.string == name }
     }
 
-    /// The mistakes with the name that the file would have had.
+    /// The mistakes, with the path that the candidate would have had.
     private static func renamed(_ errors: JSON?, _ candidate: AccountFile?) -> JSON {
         .array(
             (errors?.array ?? []).map { entry in

@@ -37,7 +37,7 @@ struct ShowAccounts: ParsableCommand {
         }
     }
 
-    /// `authenticated (aal1, needs aal2)`: a level is told where it is not enough.
+    /// `authenticated (aal1, needs aal2)`: the level is shown where the user's factors ask for a higher one.
     private static func state(_ account: Account) -> String {
         let isEnough = account.assurance == account.nextAssurance
         let level = isEnough ? nil : Assurance.text(account.assurance, account.nextAssurance)
@@ -47,7 +47,7 @@ struct ShowAccounts: ParsableCommand {
     }
 
     private static func cells(_ account: Account, isService: Bool) -> [String] {
-        // A service has a session before it has a token: nobody may have asked for one yet.
+        // A service has a session before it has a token: perhaps no caller has asked for one yet.
         let hasToken = account.state.hasSession && (!isService || account.expiresAt != nil)
         return [
             account.name, account.provider, state(account),

@@ -27,7 +27,7 @@ struct Agent: ParsableCommand {
     @Argument(parsing: .postTerminator, help: ArgumentHelp("After --: the command.", valueName: "cmd"))
     var command: [String] = []
 
-    /// The descriptors that the daemon is to get.
+    /// The descriptors that are passed to the daemon.
     private var descriptors: [Int32?] {
         credentials.map { $0.split(separator: "=").last.flatMap { Int32($0) } }
     }
@@ -46,7 +46,7 @@ struct Agent: ParsableCommand {
             let house = try AgentHouse()
             defer { house.end() }
             if let ended = try house.start(daemonOptions, child) {
-                // It has said why.
+                // The daemon has printed why.
                 Output.note("ringback: the agent's daemon did not start (status \(ended)).")
                 status = ended
             } else {
@@ -63,9 +63,9 @@ struct Agent: ParsableCommand {
         return options
     }
 
-    /// Runs the command to its end; gives its exit status.
+    /// Runs the command until it ends. Returns its exit status.
     private func run(_ child: ChildCommand, in house: AgentHouse) -> Int32 {
-        // What was for the daemon is not for the command.
+        // Descriptors that are for the daemon are closed before the command starts.
         for descriptor in descriptors.compactMap({ $0 }) { close(descriptor) }
         unsafe setenv("RINGBACK_SOCK", house.socket, 1)
         if let config, let path = unsafe realpath(config, nil) {

@@ -2,8 +2,8 @@ import Glibc
 import RingbackAPI
 import RingbackClient
 
-/// The private directory of an agent and the daemon in it. What was begun is ended: the daemon first, then the
-/// directory. If this process is killed, the daemon sees it and does both.
+/// The private directory of an agent, and the daemon in it. At the end the daemon is ended first, then the directory is
+/// removed. If this process is killed, the daemon notices it and does both.
 final class AgentHouse {
     let directory: String
     var socket: String { directory + "/ringback.sock" }
@@ -13,13 +13,13 @@ final class AgentHouse {
     private static let longestParent = 64
 
     init() throws(RingbackError) {
-        // Where there is neither a runtime directory nor a /tmp that takes files, memory is left.
+        // If neither a runtime directory nor /tmp can be written to, /dev/shm is tried.
         let stated = ["TMPDIR", "XDG_RUNTIME_DIR"].compactMap { SocketPlace.variable($0) }
         let parents = (stated + ["/tmp", "/var/tmp", "/dev/shm"]).filter {
             $0.hasPrefix("/") && $0.utf8.count < AgentHouse.longestParent
         }
         for parent in parents {
-            // Mode 0700, and a name nobody could prepare.
+            // The directory gets mode 0700 and an unpredictable name.
             var template = Array("\(parent)/ringback-agent.XXXXXX".utf8CString)
             guard unsafe mkdtemp(&template) != nil else { continue }
             directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
@@ -30,9 +30,9 @@ final class AgentHouse {
             "No private directory can be made in \(parents.joined(separator: ", ")). Set TMPDIR to a place for one.")
     }
 
-    /// Starts the daemon and waits until it answers.
+    /// Starts the daemon and waits until it responds.
     ///
-    /// - Returns: nil, or the status it ended with before that.
+    /// - Returns: nil, or its exit status if it ended before that.
     func start(_ options: [String], _ command: ChildCommand) throws(RingbackError) -> Int32? {
         let program = Programs.path("ringbackd")
         let arguments = ["--agent", directory, "--exit-with-parent=\(getpid())"] + options
@@ -58,7 +58,7 @@ final class AgentHouse {
         }
     }
 
-    /// A child has ended. Says so if it is the daemon, which was not asked to.
+    /// A child has ended. Prints a note if it is the daemon, which was not asked to end.
     func note(endOf pid: Int32, _ status: Int32) {
         guard pid == daemon else { return }
         daemon = nil

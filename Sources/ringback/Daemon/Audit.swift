@@ -57,7 +57,8 @@ struct Audit: ParsableCommand {
         }
     }
 
-    /// What the daemon is asked: a span becomes an instant by the clock of here; anything else is its business.
+    /// The instant for the request. A span is subtracted from this machine's clock; other text is passed on for the
+    /// daemon to read.
     static func instant(_ text: String, now: Int) -> String? {
         let units: [Character: Int] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800]
         guard let unit = text.last.flatMap({ units[$0] }), !text.contains("T") else {
@@ -80,7 +81,7 @@ struct Audit: ParsableCommand {
         ]
     }
 
-    /// Members that have no column, in their order.
+    /// Members without a column, in their order.
     private static func details(_ entry: JSON) -> String {
         let columns: Set = [
             "time", "time_text", "event", "account", "count", "pid", "executable", "first", "last", "verified",

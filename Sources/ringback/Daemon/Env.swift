@@ -30,7 +30,7 @@ struct Env: ParsableCommand {
         }
     }
 
-    /// The shell may go elsewhere, and the path must mean the same there.
+    /// Makes the path absolute: the shell may change its working directory.
     private static func absolute(_ path: String) throws(RingbackError) -> String {
         if path.hasPrefix("/") { return path }
         guard let here = unsafe getcwd(nil, 0) else {

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// The shells whose assignments are known. A value is quoted so that it means itself in each of them.
+/// The shells whose syntax is known. A value is quoted so that the shell reads it unchanged.
 enum Shell: String, CaseIterable, ExpressibleByArgument {
     case sh, bash, zsh, fish, csh
 
@@ -12,12 +12,12 @@ enum Shell: String, CaseIterable, ExpressibleByArgument {
         return switch self {
         case .sh, .bash, .zsh: "export \(name)=\(quoted(value))"
         case .fish: "set -gx \(name) \(quoted(value))"
-        // `eval` joins the lines of what it is given.
+        // The `eval` of csh joins lines, so that each needs a semicolon.
         case .csh: "setenv \(name) \(quoted(value));"
         }
     }
 
-    /// A word that no shell changes stands as it is.
+    /// A word that no shell changes needs no quotes.
     func quoted(_ value: String) -> String {
         let isPlain = value.utf8.allSatisfy { byte in
             (byte | 0x20 >= UInt8(ascii: "a") && byte | 0x20 <= UInt8(ascii: "z"))
@@ -27,7 +27,7 @@ enum Shell: String, CaseIterable, ExpressibleByArgument {
         switch self {
         case .sh, .bash, .zsh: return "'" + value.replacing("'", with: "'\\''") + "'"
         case .fish: return "'" + value.replacing("\\", with: "\\\\").replacing("'", with: "\\'") + "'"
-        // History is looked for within quotes too.
+        // csh looks for history (`!`) within quotes too.
         case .csh: return "'" + value.replacing("'", with: "'\\''").replacing("!", with: "\\!") + "'"
         }
     }

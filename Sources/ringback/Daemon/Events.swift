@@ -22,7 +22,7 @@ struct Events: ParsableCommand {
     func run() throws {
         try present(account: account) { () throws(RingbackError) in
             do throws(RingbackError) {
-                // The path first: an impossible name is told as such.
+                // The name is checked first, so that an impossible one gets its own error.
                 if let account { try RequestTarget.checkAccount(account) }
                 let events = try daemon.calls(try Signals.interruption()).openEvents(
                     account: account, isTelemetry: telemetry)

@@ -15,7 +15,7 @@ enum Passphrase {
                 question, limit: maxLength, interruption: try Signals.interruption().descriptor))
     }
 
-    /// Asks twice on a terminal: what nobody has seen is easily mistyped.
+    /// Asks twice on a terminal, since what is typed is not shown.
     static func readNew() throws(RingbackError) -> String {
         let first = try read("New passphrase (it is not shown): ")
         guard Console.Stream.input.isTerminal else { return first }

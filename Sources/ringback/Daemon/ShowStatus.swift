@@ -16,7 +16,7 @@ struct ShowStatus: ParsableCommand {
             let answer = try calls.call(.getStatus)
             guard !json.isWanted else { return Output.json(answer) }
             let status = try DaemonStatus(reading: answer)
-            // A restricted socket tells less.
+            // A restricted socket does not tell the pid.
             let pid = status.pid.map { ", pid \($0)" } ?? ""
             Output.field("Daemon", "ringbackd \(status.version)\(pid), up \(TimeText.span(status.uptime))")
             Output.field("Socket", calls.socket)
@@ -38,7 +38,8 @@ struct ShowStatus: ParsableCommand {
         }
     }
 
-    /// What the person may want to know of: sessions that cannot be renewed for now, sign-outs not yet told.
+    /// Shows what the user may want to know: sessions that cannot be refreshed now, sign-outs not yet told to the
+    /// provider.
     private func showWhatWaits(_ status: DaemonStatus, _ answer: JSON, _ calls: BrokerCalls) throws(RingbackError) {
         var stale: [String] = []
         for document in try calls.call(.listAccounts)["accounts"]?.array ?? []

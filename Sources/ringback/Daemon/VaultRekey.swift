@@ -14,7 +14,7 @@ struct VaultRekey: ParsableCommand {
         commandName: "rekey", abstract: "Move the vault's key to another source.",
         discussion: "A new passphrase is asked for twice on the terminal, or is the first line of standard input.")
 
-    /// Where the key can rest; the daemon says what each protects against.
+    /// Where the key can be stored. The daemon says what each protects against.
     enum Source: String, ExpressibleByArgument, CaseIterable {
         case auto
         case secretService = "secret-service"

@@ -37,7 +37,7 @@ struct Demo: ParsableCommand {
     }
 
     private func showWhatToTry(_ house: DemoHouse) {
-        // As the person called it: it need not be in PATH.
+        // As the user called it: it may not be in PATH.
         let ringback = Sanitizer.line(CommandLine.arguments.first ?? "ringback", limit: 4_000)
         Output.line(
             """

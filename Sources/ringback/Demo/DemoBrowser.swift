@@ -2,14 +2,14 @@ import RingbackClient
 
 /// What a browser does in a sign-in: it loads pages on loopback and follows redirects one by one.
 struct DemoBrowser {
-    /// An answer, as far as a browser looks at it.
+    /// A response, as far as a browser needs it.
     struct Page {
         let url: LoopbackURL
         let head: HTTPExchange.Head
         let text: String
 
         var status: Int { head.status }
-        /// Where the answer sends the browser.
+        /// Where the response redirects the browser.
         var destination: LoopbackURL? { head.field("location").flatMap { url.following($0) } }
     }
 
@@ -27,7 +27,7 @@ struct DemoBrowser {
         if let token {
             fields.append(("Authorization", "Bearer \(token)"))
         } else {
-            // What every browser says of a page that a person goes to.
+            // The headers that every browser sends when a user navigates to a page.
             fields += [
                 ("Sec-Fetch-Mode", "navigate"), ("Sec-Fetch-Dest", "document"), ("Sec-Fetch-Site", "cross-site"),
             ]

@@ -2,8 +2,8 @@ import Glibc
 import RingbackAPI
 import RingbackClient
 
-/// The demo's private directory, and the daemon and the provider that live in it. What was begun is ended: processes
-/// first, by their own pids, then the directory.
+/// The demo's private directory, and the daemon and the provider in it. At the end the processes are ended first, by
+/// their own pids, then the directory is removed.
 final class DemoHouse {
     let directory: String
     var socket: String { directory + "/ringback.sock" }
@@ -11,7 +11,7 @@ final class DemoHouse {
 
     private let interruption: Interruption
     private var children: [(name: String, pid: Int32)] = []
-    /// Kept open: the provider's standard output.
+    /// The provider's standard output, which is kept open.
     private var sandboxOutput: Pipe?
 
     init(_ interruption: Interruption) throws(RingbackError) {
@@ -20,14 +20,14 @@ final class DemoHouse {
         let variable = SocketPlace.variable("TMPDIR") ?? ""
         let parent = variable.hasPrefix("/") && variable.utf8.count < 64 ? variable : "/tmp"
         var template = Array("\(parent)/ringback-demo.XXXXXX".utf8CString)
-        // Mode 0700, and a name nobody could prepare.
+        // The directory gets mode 0700 and an unpredictable name.
         guard unsafe mkdtemp(&template) != nil else {
             throw DemoHouse.failure("No temporary directory can be made in \(parent).")
         }
         directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    /// Starts the provider; gives its URL, which is its issuer too.
+    /// Starts the provider. Returns its URL, which is also its issuer.
     func startSandbox(user: String) throws(RingbackError) -> String {
         let pipe = try Pipe()
         sandboxOutput = pipe
@@ -49,10 +49,10 @@ final class DemoHouse {
         return "http://\(place.authority)"
     }
 
-    /// Starts the daemon and waits until it answers.
+    /// Starts the daemon and waits until it responds.
     func startDaemon(_ configuration: String) throws(RingbackError) -> DaemonStatus {
         let file = directory + "/config.toml"
-        // The vault's key stays with the rest of it: nothing of a demonstration is left in the person's own places.
+        // The vault's key is in the demo's directory too, so that nothing is left in the user's own directories.
         let vault = "[vault]\nkey_source = \"key-file\"\nkey_directory = \"\(directory)/keys\"\n"
         try write(configuration + vault, to: file)
         try start("ringbackd", ["--config", file, "--socket", socket, "--state", directory + "/state"], output: nil)
@@ -76,10 +76,10 @@ final class DemoHouse {
 
     /// Ends the processes and removes the directory.
     ///
-    /// - Throws: if one of them did not end by itself, and well, when it was asked to.
+    /// - Throws: if one of them did not end by itself, with status 0, when it was asked to.
     func end() throws(RingbackError) {
         var problem: RingbackError?
-        // The daemon first: it may have something to tell the provider.
+        // The daemon first: it may have revocations to send to the provider.
         while let child = children.popLast() {
             kill(child.pid, SIGTERM)
             let end = ContinuousClock.now + .seconds(6)
@@ -100,7 +100,7 @@ final class DemoHouse {
         if let problem { throw problem }
     }
 
-    /// The end of what the processes said, to explain a failure.
+    /// The last lines of the processes' logs, to explain a failure.
     var lastWords: [String] {
         ["ringback-sandbox", "ringbackd"].flatMap { name in
             let lines = FileTree.lastLines(of: "\(directory)/\(name).log", 5)

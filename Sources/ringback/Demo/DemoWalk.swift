@@ -4,8 +4,8 @@ import RingbackClient
 import StrictJSON
 import Terminal
 
-/// The main job, step by step, each checked: a sign-in through the real loopback callback, a session, a refresh, a
-/// sign-out. A step that is not as it should be ends the walk.
+/// The demo, step by step, each checked: a sign-in through the real loopback callback, a session, a refresh, a
+/// sign-out. The first step that fails ends it.
 final class DemoWalk {
     private static let account = "demo"
     private static let user = "alice"
@@ -138,7 +138,7 @@ final class DemoWalk {
         throw DemoHouse.failure("The session is still served after the sign-out.")
     }
 
-    // MARK: Telling and checking
+    // MARK: Printing and checking
 
     private func step(_ title: String) {
         steps += 1
@@ -163,14 +163,14 @@ final class DemoWalk {
         return try require(page.status == 200 ? try? JSON(parsing: page.text.utf8) : nil, "JSON at \(place.target)")
     }
 
-    /// A query parameter as it stands: what is compared here needs no unescaping.
+    /// A query parameter as it is written: what is compared here needs no unescaping.
     private static func parameter(_ name: String, of url: LoopbackURL) -> String? {
         guard let mark = url.target.firstIndex(of: "?") else { return nil }
         let pairs = url.target[url.target.index(after: mark)...].split(separator: "&")
         return pairs.first { $0.hasPrefix(name + "=") }.map { String($0.dropFirst(name.count + 1)) }
     }
 
-    /// Enough to recognise it by, too little to use it.
+    /// The first characters: enough to recognise the token, too few to use it.
     private static func shortened(_ token: String) -> String {
         "\(Sanitizer.line(String(token.prefix(10))))… (\(token.utf8.count) characters)"
     }

@@ -30,16 +30,16 @@ struct Doctor: ParsableCommand {
     }
 }
 
-/// The examination, from the inside to the outside: without a socket there is nothing to ask a daemon, and without a
-/// daemon nothing to ask providers.
+/// The doctor's checks, in the order of what they need: without a socket no daemon can be asked, and without a daemon
+/// no provider.
 struct DoctorExamination {
     let account: String?
     let socket: String?
     var report = DoctorReport()
-    /// The configuration as its own check reports it; nil if it is not good.
+    /// The configuration's report; nil if the configuration has mistakes.
     private var configuration: JSON?
     private(set) var calls: BrokerCalls?
-    /// What the socket shows, if it is a restricted one: the daemon may be another machine's.
+    /// What the socket shows, if it is a restricted one. Its daemon may run on another machine.
     private var grant: JSON?
     /// There is a systemd user manager.
     private let hasManager: Bool
@@ -50,7 +50,7 @@ struct DoctorExamination {
         hasManager = Tool.run(["systemctl", "--user", "show-environment"])?.status == 0
     }
 
-    /// Longer than the daemon's own bounds on what it asks providers.
+    /// Longer than the daemon's own limits for its requests to providers.
     private static let diagnosticsTimeout: Duration = .seconds(30)
 
     mutating func run() throws(RingbackError) {
@@ -63,7 +63,7 @@ struct DoctorExamination {
         if account == nil { report.lookAtPrograms(of: configuration) }
         lookAtUnit()
         report.lookAtBrowser()
-        // The desktop has time to open the links while the daemon asks the providers.
+        // The desktop opens the links while the daemon asks the providers.
         var trips = SchemeTrips(calls: calls, socket: socket, start: start)
         trips.begin(uses(), &report)
         let answer = askDaemon()
@@ -72,7 +72,8 @@ struct DoctorExamination {
         trips.finish(&report)
     }
 
-    /// What starts the daemon where it is looked for. A unit that is there and does not start has something to say.
+    /// The command that starts the daemon. If its socket unit is active already, the command that shows why it does not
+    /// run.
     private var start: String {
         if let socket { return "ringbackd --socket \(socket)" }
         guard hasManager else { return "ringbackd" }
@@ -82,7 +83,7 @@ struct DoctorExamination {
     }
 
     private func uses() -> [SchemeUse] {
-        // Who uses a scheme is not known then, and what is registered is nobody's mistake.
+        // Without the configuration it is not known which schemes are used, so none is reported.
         guard configuration != nil else { return [] }
         let registered = (try? SchemeDesktop())?.registry.registered ?? []
         let all = SchemeUse.all(configuration, registered)
@@ -196,12 +197,12 @@ struct DoctorExamination {
                 "unit", .warning, "There is no systemd user manager: something else must start ringbackd.",
                 command: "ringbackd &")
         }
-        // Its socket may be well all the same: every request would start it in vain.
+        // The socket may be active although the service fails. Then every request tries to start it in vain.
         if Tool.run(["systemctl", "--user", "is-failed", service])?.line == "failed" {
             return report.add(
                 "unit", .wrong, "\(service) cannot start.", command: "journalctl --user -u \(service) -n 20")
         }
-        // The manager's own word is its output; its status says only whether it is a good one.
+        // `systemctl` prints the state. Its exit status only says whether that is a good state.
         let enabled = Tool.run(["systemctl", "--user", "is-enabled", unit])?.line ?? "not-found"
         let active = Tool.run(["systemctl", "--user", "is-active", unit])?.line ?? "unknown"
         switch (enabled, active) {

@@ -2,13 +2,13 @@ import RingbackAPI
 import RingbackClient
 import StrictJSON
 
-/// The doctor behind a restricted socket: what it serves, and nothing of the machine that it is asked on. The files, units
-/// and browsers here are not the daemon's.
+/// The checks behind a restricted socket: what it serves, and nothing of this machine. The files, units and browsers
+/// here are not the daemon's.
 extension DoctorExamination {
-    /// - Throws: `account_not_found` for an account that the socket does not show, and what the socket itself refuses.
+    /// - Throws: `account_not_found` for an account that the socket does not show, and any error of the socket itself.
     mutating func lookThrough(_ grant: JSON) throws(RingbackError) {
         guard let calls else { return }
-        // The other end is not this machine: what it calls an account becomes part of a line to type.
+        // The other end is not this machine. The account names that it sends become part of a command line.
         let shown = (grant["accounts"]?.array ?? []).compactMap(\.string).filter(RequestTarget.isAccountName)
         if let account, !shown.contains(account) {
             throw RingbackError(

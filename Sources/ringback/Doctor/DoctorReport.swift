@@ -2,7 +2,7 @@ import RingbackClient
 import StrictJSON
 import Terminal
 
-/// What the doctor has looked at: one line each, with what is wrong and what to type.
+/// The doctor's checks: one line each, with what is wrong and what command helps.
 struct DoctorReport {
     enum Level: String {
         case ok, warning, wrong
@@ -35,13 +35,13 @@ struct DoctorReport {
         add(Line(check: check, level: level, message: message, command: command))
     }
 
-    /// Says of a check that was well until now what was found later, in its place.
+    /// A check that passed is replaced by what was found later.
     mutating func correct(_ check: String, _ level: Level, _ message: String, command: String) {
         guard let index = lines.firstIndex(where: { $0.check == check && $0.level == .ok }) else { return }
         lines[index] = Line(check: check, level: level, message: message, command: command)
     }
 
-    /// A check of the daemon's; a level of a newer one counts as wrong.
+    /// Adds a check of the daemon's. A level that only a newer daemon knows counts as wrong.
     mutating func add(reading json: JSON) {
         guard let check = json["check"]?.string, let message = json["message"]?.string else { return }
         add(

@@ -5,8 +5,8 @@ import RingbackClient
 import SchemeRegistration
 import StrictJSON
 
-/// Links that really go round: from here through the desktop to `ringback open`, to the daemon and back. Files alone do
-/// not show it: an opener may say that all is well and start nothing.
+/// Test links that are really sent: from here through the desktop to `ringback open`, to the daemon and back. Files
+/// alone do not show whether that works: an opener may report success and start nothing.
 struct SchemeTrips {
     private struct Trip {
         let scheme: URLScheme
@@ -19,7 +19,7 @@ struct SchemeTrips {
     let socket: String?
     private var trips: [Trip] = []
 
-    /// What starts a daemon, where there is none.
+    /// The command that starts a daemon, if none runs.
     let start: String
 
     init(calls: BrokerCalls?, socket: String?, start: String) {
@@ -28,12 +28,13 @@ struct SchemeTrips {
         self.socket = socket
     }
 
-    /// A machine at work takes its time; a link that was lost never comes.
+    /// The limit for a link on a busy machine.
     private static let bound: Duration = .seconds(10)
-    /// So long after an opener has said that all is well.
+    /// The limit after the opener has reported success.
     private static let grace: Duration = .seconds(5)
 
-    /// Lets the desktop open a link of each scheme whose handler is ours; says what is wrong with the others.
+    /// Makes the desktop open a link of each scheme whose handler is ringback, and reports what is wrong with the
+    /// others.
     mutating func begin(_ uses: [SchemeUse], _ report: inout DoctorReport) {
         guard !uses.isEmpty, let desktop = try? SchemeDesktop() else { return }
         for use in uses {
@@ -51,7 +52,7 @@ struct SchemeTrips {
         .init(check: "scheme", subject: ("scheme", scheme.name), level: level, message: message, command: command)
     }
 
-    /// A link must not start somebody else's program.
+    /// Why no link of the scheme is opened: it must not start another program.
     private static func handlerTrouble(_ use: SchemeUse, _ desktop: SchemeDesktop) -> DoctorReport.Line? {
         let scheme = use.scheme
         let register = "ringback scheme register \(scheme)"
@@ -59,7 +60,7 @@ struct SchemeTrips {
             return line(scheme, .wrong, "No program is registered for its links.", command: register)
         }
         guard let file = handler.ours, file.scheme == scheme else {
-            // A registered handler that was pushed aside, and a scheme that nobody uses here, are two things.
+            // If an account uses the scheme this is an error. If nobody uses it here, it is a warning.
             let level: DoctorReport.Level = use.isUsed ? .wrong : .warning
             return line(scheme, level, "Its links go to \(handler.name), not to ringback.", command: register)
         }
@@ -90,7 +91,7 @@ struct SchemeTrips {
         do throws(RingbackError) {
             link = try calls.call(.makeDiagnosticLink, body: ["scheme": .string(scheme.name)])
         } catch {
-            // The daemon has not read of the scheme, or has too many links under way.
+            // The daemon does not know the scheme yet, or too many links are being tested.
             return report.add(
                 SchemeTrips.line(
                     scheme, .wrong, "Its links cannot be tried: \(error.detail)", command: "ringback reload"))
@@ -108,7 +109,7 @@ struct SchemeTrips {
         trips.append(Trip(scheme: scheme, id: id, opener: opener, end: .now + SchemeTrips.bound))
     }
 
-    /// The handler finds the daemon by itself, unless this one was named here.
+    /// The handler finds the daemon by itself. Only a socket that was named here has to be passed on.
     private static func environment(_ socket: String?) -> [String]? {
         guard let socket else { return nil }
         var variables: [String] = []
@@ -123,7 +124,7 @@ struct SchemeTrips {
 
     // MARK: Coming back
 
-    /// Waits for the links, each to its own bound.
+    /// Waits for the links, each until its own limit.
     func finish(_ report: inout DoctorReport) {
         guard let calls else { return }
         for trip in trips {
@@ -177,7 +178,7 @@ struct SchemeTrips {
             command: "ringback scheme register \(scheme)")
     }
 
-    /// The opener may go on for as long as what it started; it is no child of the desktop's to leave behind.
+    /// Waits for the opener, but not long: it may run as long as the program that it started.
     private static func collect(_ opener: Int32) {
         let end = ContinuousClock.now + .seconds(2)
         while Subprocess.endedStatus(opener) == nil, ContinuousClock.now < end { usleep(10_000) }

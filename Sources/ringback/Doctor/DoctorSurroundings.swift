@@ -3,11 +3,12 @@ import Glibc
 import RingbackClient
 import StrictJSON
 
-/// What a sign-in needs of the machine beside the daemon.
+/// What a sign-in needs of the machine besides the daemon.
 extension DoctorReport {
-    /// Two daemons on two hosts with one state directory would use up each other's refresh tokens.
+    /// Checks that the state directory is on a local disk. Daemons on two hosts with one state directory would use up
+    /// each other's refresh tokens.
     ///
-    /// - Parameter stated: where the daemon says that its state is; nil if none answers.
+    /// - Parameter stated: the state directory of the running daemon; nil if none responds.
     mutating func lookAtHome(_ stated: String?, hasManager: Bool) {
         guard let state = stated ?? DoctorReport.usualState else {
             return add("home", .warning, "HOME is not set: there is no place for the state.", command: "export HOME=~")
@@ -23,7 +24,7 @@ extension DoctorReport {
             command: hasManager ? "systemctl --user edit ringback.service" : "ringbackd --help")
     }
 
-    /// Where a daemon that was started from here would have it.
+    /// The state directory that a daemon started from here would have.
     private static var usualState: String? {
         func stated(_ name: String) -> String? {
             SocketPlace.variable(name).flatMap { $0.hasPrefix("/") ? $0 : nil }
@@ -32,7 +33,7 @@ extension DoctorReport {
             ?? stated("HOME").map { $0 + "/.local/state/ringback" }
     }
 
-    /// The file system of a path, or of where it would be made.
+    /// The file system of a path, or of its nearest directory that exists.
     private static func kind(of path: String) -> UInt32? {
         var path = path
         while true {
@@ -43,7 +44,7 @@ extension DoctorReport {
         }
     }
 
-    /// Programs that links shall start.
+    /// Checks the programs that links start.
     mutating func lookAtPrograms(of configuration: JSON?) {
         for entry in configuration?["schemes"]?.array ?? [] {
             guard let name = entry["name"]?.string, let program = entry["command"]?.array?.first?.string,
@@ -58,7 +59,7 @@ extension DoctorReport {
         }
     }
 
-    /// Files that were changed after the daemon had read them.
+    /// Reports files that were changed after the daemon had read them.
     mutating func lookAtFiles(of configuration: JSON?, _ answer: JSON?) {
         guard let readAt = answer?["configuration_read_at"]?.integer else { return }
         let entries = (configuration?["accounts"]?.array ?? []) + (configuration?["schemes"]?.array ?? [])
@@ -71,7 +72,7 @@ extension DoctorReport {
         }
     }
 
-    /// A source without the number of its line.
+    /// A source without its line number.
     private static func file(of source: String) -> String {
         guard let colon = source.lastIndex(of: ":"), Int(source[source.index(after: colon)...]) != nil else {
             return source
@@ -85,7 +86,7 @@ extension DoctorReport {
         return unsafe stat(path, &facts) == 0 ? facts.st_mtim.tv_sec : nil
     }
 
-    /// Sign-in pages are shown by the person's browser, or nobody sees them.
+    /// Checks that a browser can be started: sign-in pages need one.
     mutating func lookAtBrowser() {
         if let stated = SocketPlace.variable("BROWSER"), !stated.isEmpty {
             let names = stated.split(separator: ":").map { String($0.split(separator: " ").first ?? "") }

@@ -20,7 +20,7 @@ struct ExposeCreate: ParsableCommand {
         commandName: "create", abstract: "Make a restricted socket (create may be left out).",
         discussion: "Tokens that it has given live until they expire, also after its end.")
 
-    /// They would be taken for verbs.
+    /// These names would be read as verbs.
     private static let reserved: Set = ["create", "list", "revoke", "help"]
 
     @Argument(help: "The socket's name.")
@@ -83,7 +83,7 @@ struct ExposeCreate: ParsableCommand {
         }
     }
 
-    /// What to know, and what to type next.
+    /// What to know about the new socket, and what to type next.
     private static func notes(_ socket: JSON) -> [String] {
         let name = socket["name"]?.string ?? ""
         let accounts = (socket["accounts"]?.array ?? []).compactMap(\.string).joined(separator: ", ")

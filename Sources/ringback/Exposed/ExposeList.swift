@@ -28,7 +28,7 @@ struct ExposeList: ParsableCommand {
         }
     }
 
-    /// One that is not there, and why.
+    /// A socket that is closed, and why.
     private static func line(closed entry: JSON) -> String {
         Sanitizer.line("Not exposed: \(entry["name"]?.string ?? ""). \(entry["detail"]?.string ?? "")", limit: 4_000)
     }

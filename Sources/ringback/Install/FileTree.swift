@@ -1,6 +1,6 @@
 import Glibc
 
-/// A directory of our own making, read and removed. Links are removed, never followed.
+/// Reads and removes directories that this program made. Symbolic links are removed, never followed.
 enum FileTree {
     static func remove(_ path: String) {
         if unsafe unlink(path) == 0 || errno == ENOENT { return }
@@ -8,7 +8,7 @@ enum FileTree {
         unsafe rmdir(path)
     }
 
-    /// The last lines of a file that is not long.
+    /// The last lines of a file, from its last 8 KiB.
     static func lastLines(of path: String, _ count: Int) -> [String] {
         let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return [] }

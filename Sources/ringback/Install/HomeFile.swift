@@ -1,9 +1,9 @@
 import Glibc
 import RingbackClient
 
-/// Files that are put into a home directory: whole or not at all, never through a half-written one.
+/// Files in a home directory. A file is written under another name and renamed, so that nobody reads half of it.
 enum HomeFile {
-    /// What is at a path; nil if it is nothing, or no plain file.
+    /// The size and time of the plain file at a path; nil if there is none.
     static func state(of path: String) -> InstalledList.File? {
         var status = stat()
         guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
@@ -47,7 +47,7 @@ enum HomeFile {
         }
     }
 
-    /// Puts a file in its place by renaming: a program that runs from there keeps its old file.
+    /// Replaces a file by renaming. A program that runs from the old file keeps it.
     static func put(_ bytes: [UInt8], at path: String, mode: mode_t) throws(RingbackError) {
         let slash = path.lastIndex(of: "/") ?? path.startIndex
         var template = Array("\(path[..<slash])/.ringback-install.XXXXXX".utf8CString)
@@ -64,7 +64,7 @@ enum HomeFile {
         }
     }
 
-    /// Makes a directory and those above it; gives the ones that were not there before, the outermost first.
+    /// Makes a directory and those above it. Returns the ones that did not exist before, the outermost first.
     static func makeDirectories(_ path: String) throws(RingbackError) -> [String] {
         var made: [String] = []
         var directory = ""

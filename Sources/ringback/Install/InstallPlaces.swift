@@ -1,7 +1,7 @@
 import Glibc
 import RingbackClient
 
-/// Where an installation in a home directory goes, and where the note of it is.
+/// Where an installation in a home directory goes, and where the list of its files is.
 struct InstallPlaces {
     /// What `bin` and `share` are below.
     let prefix: String
@@ -11,7 +11,7 @@ struct InstallPlaces {
     let configuration: String
     let state: String
     let keys: String
-    /// The note of what was installed. Always at the same place: `--undo` needs no `--prefix`.
+    /// The list of what was installed. Always at the same place, so that `--undo` needs no `--prefix`.
     let list: String
 
     init(prefix stated: String?) throws(RingbackError) {
@@ -32,7 +32,7 @@ struct InstallPlaces {
         state = (InstallPlaces.directory("XDG_STATE_HOME") ?? home + "/.local/state") + "/ringback"
         keys = data + "/ringback/keys"
         for path in [prefix, units, list] {
-            // Lines of the note and of a unit.
+            // The paths become lines of the list and of a unit.
             guard path.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F }) else {
                 throw RingbackError("no_place", "A directory with a control character in its name is not installed in.")
             }
@@ -42,15 +42,15 @@ struct InstallPlaces {
     var programs: String { prefix + "/bin" }
     var share: String { prefix + "/share" }
 
-    /// A variable that names a directory by its whole path; the base directory specification has others ignored.
+    /// A variable that names an absolute directory; the base directory specification says to ignore others.
     private static func directory(_ name: String) -> String? {
         guard var path = SocketPlace.variable(name), path.hasPrefix("/") else { return nil }
         while path.count > 1, path.hasSuffix("/") { path.removeLast() }
         return path
     }
 
-    /// Under `sudo` HOME may be somebody else's: what root puts there could not be changed or removed by its owner, and
-    /// systemd would be asked for root's units.
+    /// Under `sudo`, HOME may belong to another user. That user could not change or remove what root writes there, and
+    /// `systemctl` would talk to root's manager.
     private static func refuseForeign(_ home: String) throws(RingbackError) {
         var status = stat()
         guard unsafe stat(home, &status) == 0, status.st_uid != geteuid() else { return }
@@ -69,7 +69,7 @@ struct InstallPlaces {
             defer { unsafe free(here) }
             path = unsafe String(cString: here) + "/" + path
         }
-        // Without `.` and `..`, since the note and the units hold it.
+        // Without `.` and `..`, since the list and the units contain it.
         var parts: [Substring] = []
         for part in path.split(separator: "/") where part != "." {
             if part == ".." { _ = parts.popLast() } else { parts.append(part) }

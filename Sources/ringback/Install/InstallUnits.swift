@@ -1,4 +1,4 @@
-/// The units, word for word those of systemd/: a test compares what is installed with them.
+/// The units, identical to those in systemd/: a test compares what is installed with them.
 enum UnitFiles {
     /// Where the packaged units expect the programs.
     static let packagedDirectory = "/usr/bin/"
@@ -93,8 +93,8 @@ extension UnitFiles {
             .replacing("ExecReload=\(packagedDirectory)ringback", with: "ExecReload=\(word("\(directory)/ringback"))")
     }
 
-    /// A path as a word of a command line of systemd.service(5): specifiers and variables are none, blanks and quotes
-    /// are the path's own.
+    /// A path as a word of a command line of systemd.service(5). Specifiers and variables are escaped, blanks and
+    /// quotes are quoted.
     private static func word(_ path: String) -> String {
         let text = path.replacing("%", with: "%%").replacing("$", with: "$$")
         guard text.contains(where: { " '\"\\;".contains($0) }) else { return text }

@@ -5,9 +5,9 @@ import RingbackClient
 import StrictJSON
 import Terminal
 
-/// Puts Ringback into a home directory: what is in the way is found before anything is done.
+/// Installs Ringback in a home directory. Obstacles are found before anything is changed.
 struct Installation {
-    /// A file and what it becomes.
+    /// A file and what it is made of.
     private struct Item {
         let target: String
         let mode: mode_t
@@ -58,7 +58,7 @@ struct Installation {
         for name in Installation.programs {
             let source = "\(beside)/\(name)"
             guard unsafe access(source, R_OK | X_OK) == 0 else {
-                // The development provider is for the demo and for tests.
+                // The sandbox provider may be missing: it is for the demo and for tests.
                 if name == "ringback-sandbox" { continue }
                 throw RingbackError(
                     "install_failed", "\(name) is not beside this program, in \(beside): build it (make release) first."
@@ -82,13 +82,13 @@ struct Installation {
             items.append(Item(target: "\(places.share)/\(path)", mode: 0o644, content: .text(text)))
         }
         return items.filter { item in
-            // Run from its own place again: the programs stand where they belong.
+            // If this program runs from the place where it is installed, the programs are there already.
             if case .copy(let source) = item.content { return !HomeFile.areSame(source, item.target) }
             return true
         }
     }
 
-    /// A manual page as it is packaged, or as the sources and a build have it.
+    /// A manual page, from the package or from the source tree.
     private static func page(_ name: String, _ section: String, around directory: String) -> String? {
         var above = directory
         for _ in 0..<5 {
@@ -112,8 +112,8 @@ struct Installation {
                 + " not of ringback install, or changed since. Move that away, and run it again.")
     }
 
-    /// systemd would take the path away from under a daemon that was started by hand, and start one that finds the
-    /// state held.
+    /// Refuses if a daemon runs that was started by hand. systemd would take over its socket's path, and start a daemon
+    /// that finds the state directory locked.
     private func refuseLiveDaemon() throws(RingbackError) {
         guard let runtime = SocketPlace.variable("XDG_RUNTIME_DIR"), runtime.hasPrefix("/"), UserManager.isThere,
             !UserManager.isActive("ringback.socket")
@@ -141,14 +141,14 @@ struct Installation {
         }
         try HomeFile.put(bytes, at: item.target, mode: item.mode)
         if item.mode == 0o755 { Installation.strip(item.target) }
-        // Noted one by one: an installation that breaks off can be undone, or run again.
+        // Each file is listed as soon as it is written: an interrupted installation can be undone, or run again.
         list.note(item.target)
         try list.save()
         Output.note("installed \(Sanitizer.line(item.target, limit: 4_000))")
     }
 
-    /// Takes symbols and debug information out of a program, where strip(1) is there: half of a release build's size. A
-    /// program that strip does not know stays as it is.
+    /// Removes symbols and debug information from a program with strip(1), if that is installed. They are half of a
+    /// release build's size. If strip fails, the program stays as it is.
     private static func strip(_ path: String) {
         guard Tool.isInstalled("strip"),
             let pid = Subprocess.start(["strip", "--strip-all", path], output: .nothing, errors: .nothing)

@@ -1,8 +1,8 @@
 import Glibc
 import RingbackClient
 
-/// The note of what `ringback install` put where. What is not noted, or was changed since, is somebody else's: it is
-/// neither replaced nor removed.
+/// The list of what `ringback install` put where. A file that is not in the list, or was changed since, is neither
+/// replaced nor removed.
 struct InstalledList {
     /// A file as it was put there.
     struct File: Equatable {
@@ -16,10 +16,10 @@ struct InstalledList {
     let path: String
     private(set) var prefix: String?
     private(set) var files: [String: File] = [:]
-    /// Directories that were not there before, in the order of their making.
+    /// Directories that did not exist before, in the order in which they were made.
     private(set) var directories: [String] = []
 
-    /// - Throws: if there is a note that is not one of ours.
+    /// - Throws: if the file is not such a list.
     init(path: String) throws(RingbackError) {
         self.path = path
         guard let bytes = try HomeFile.contents(of: path) else { return }
@@ -31,7 +31,7 @@ struct InstalledList {
 
     var isEmpty: Bool { files.isEmpty && directories.isEmpty }
 
-    /// True if what is there now is what was put there.
+    /// True if the file is as it was installed.
     func holds(_ path: String) -> Bool {
         guard let noted = files[path] else { return false }
         return HomeFile.state(of: path) == noted
@@ -43,7 +43,7 @@ struct InstalledList {
 
     mutating func begin(prefix: String) { self.prefix = prefix }
 
-    /// Writes the note; its own directory exists.
+    /// Writes the list. Its own directory must exist.
     func save() throws(RingbackError) {
         var lines = [InstalledList.head] + (prefix.map { ["prefix \($0)"] } ?? [])
         lines += directories.map { "directory \($0)" }

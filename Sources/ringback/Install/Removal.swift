@@ -2,7 +2,7 @@ import Glibc
 import RingbackClient
 import Terminal
 
-/// Takes away what `ringback install` has put there, and only that; with `--purge` also what the daemon made.
+/// Removes what `ringback install` has installed, and nothing else; with `--purge` also what the daemon made.
 struct Removal {
     private let places: InstallPlaces
     private let purges: Bool
@@ -27,20 +27,20 @@ struct Removal {
         let units = list.files.keys.filter { $0.hasPrefix(places.units + "/") }
         let isManaged = !units.isEmpty && UserManager.isThere
         if isManaged {
-            // The socket first: a request that came between would start the daemon again.
+            // The socket first: a request in between would start the daemon again.
             _ = try UserManager.order("disable", "--now", "ringback.socket")
             _ = try UserManager.order("stop", "ringback.service")
         }
-        // One that was started by hand is not systemd's.
+        // systemd does not end a daemon that was started by hand.
         RunningDaemon.find()?.end(ifRunsFrom: "\(list.prefix ?? places.prefix)/bin/ringbackd")
         for path in list.files.keys.sorted() { remove(path, list) }
         unsafe unlink(places.list)
-        // The innermost first; one that holds something else stays.
+        // The innermost first. A directory that is not empty stays.
         for directory in list.directories.reversed() { unsafe rmdir(directory) }
         if isManaged { _ = try UserManager.order("daemon-reload") }
     }
 
-    /// Sessions and keys, which nobody can bring back.
+    /// Removes sessions and keys. They cannot be restored.
     private func purge() throws(RingbackError) {
         let places = [places.state, places.keys].filter { HomeFile.exists($0) }
         guard !places.isEmpty else { return Output.note("No sessions and no keys are there to be removed.") }
@@ -57,7 +57,7 @@ struct Removal {
             FileTree.remove(place)
             Output.note("\(HomeFile.exists(place) ? "ringback: cannot remove" : "removed") \(shown(place))")
         }
-        // Where the key was, and nothing else.
+        // The directory that held the keys, if it is empty.
         unsafe rmdir(String(self.places.keys.dropLast("/keys".count)))
     }
 

@@ -3,18 +3,18 @@ import RingbackClient
 
 /// The user's systemd, asked through `systemctl --user`.
 enum UserManager {
-    /// True if one answers.
+    /// True if one responds.
     static var isThere: Bool { saysYes(["show", "--property=Version"]) }
 
     /// True if the unit runs, or listens.
     static func isActive(_ unit: String) -> Bool { saysYes(["is-active", "--quiet", unit]) }
 
-    /// Gives an order; what it says goes to standard error. False if it was not carried out.
+    /// Runs a `systemctl` command; its messages go to standard error. False if it failed.
     static func order(_ words: String...) throws(RingbackError) -> Bool {
         try Programs.run(command(words)).status == 0
     }
 
-    /// Asks something whose answer is the exit status; a manager that hangs says no.
+    /// True if `systemctl` exits with status 0. False also if it takes longer than 10 s.
     private static func saysYes(_ words: [String]) -> Bool {
         guard let pid = Subprocess.start(command(words), output: .nothing, errors: .nothing) else { return false }
         let end = ContinuousClock.now + .seconds(10)

@@ -31,7 +31,9 @@ struct Links: ParsableCommand {
         }
     }
 
-    /// - Throws: always, since only an end of the stream ends it.
+    /// Prints links until the stream ends.
+    ///
+    /// - Throws: always, with the reason why the stream ended.
     private func follow(_ calls: BrokerCalls) throws(RingbackError) {
         let events = try calls.openDeepLinks(scheme: scheme)
         while let event = try events.next() {

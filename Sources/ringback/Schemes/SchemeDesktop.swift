@@ -3,7 +3,7 @@ import RingbackClient
 import SchemeRegistration
 import Terminal
 
-/// This person's desktop as far as schemes concern it: where its files are, and what it says of a scheme's handler.
+/// The user's desktop, as far as schemes are concerned: where its files are, and which handler a scheme has.
 struct SchemeDesktop {
     let places: DesktopPlaces
 
@@ -18,7 +18,7 @@ struct SchemeDesktop {
 
     var registry: SchemeRegistry { SchemeRegistry(places: places) { Tool.run($0)?.status } }
 
-    /// The handler that the desktop would start: by the desktop's own word, where there is the program to ask.
+    /// The handler that the desktop would start. `xdg-mime` is asked, if it is installed.
     func handler(of scheme: URLScheme) -> HandlerSearch.Handler? {
         let search = registry.search
         guard let answer = Tool.run(["xdg-mime", "query", "default", "x-scheme-handler/\(scheme)"]) else {
@@ -27,13 +27,13 @@ struct SchemeDesktop {
         return answer.line.flatMap { search.handler(named: $0) }
     }
 
-    /// A session with a screen is what an opener looks for; without one it does something else.
+    /// True in a desktop session. Without one, an opener does something else.
     static var hasSession: Bool {
         ["DISPLAY", "WAYLAND_DISPLAY", "XDG_CURRENT_DESKTOP"].contains { SocketPlace.variable($0)?.isEmpty == false }
     }
 
-    /// Why a sign-in that is about to begin here would not come back: whoever has the scheme now is another program
-    /// (threat row SC-02). Nil for a redirect URI of another kind, and where there is no desktop to ask.
+    /// A warning before a sign-in whose callback would not come back, since another program is the scheme's handler.
+    /// Nil for a redirect URI of another kind, and without a desktop session.
     static func warning(_ redirectURI: String?) -> String? {
         let word = redirectURI.map { String($0.prefix { $0 != ":" }) } ?? ""
         guard hasSession, let scheme = try? URLScheme(parsing: word), let desktop = try? SchemeDesktop() else {

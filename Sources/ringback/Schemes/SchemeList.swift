@@ -21,7 +21,7 @@ struct SchemeList: ParsableCommand {
             do throws(RingbackError) {
                 report = try ConfigurationCheck.run(config: nil, candidate: nil)
             } catch {
-                // What is registered can be shown without it; what is configured cannot, and that is no success.
+                // Registered schemes can be shown without the configuration. Configured ones cannot, so the verb fails.
                 mistakes = error
                 Output.note("note: the schemes of the configuration are not known")
             }
@@ -65,7 +65,7 @@ struct SchemeList: ParsableCommand {
         return file.scheme == scheme && Programs.isSelf(file.program)
     }
 
-    /// - Parameter isKnown: the configuration could be read; without it, nothing is said of what stands there.
+    /// - Parameter isKnown: the configuration could be read. If not, nothing is said about its schemes.
     private static func row(_ use: SchemeUse, _ handler: HandlerSearch.Handler?, isKnown: Bool) -> JSON {
         var object = JSONObject([.init("scheme", .string(use.scheme.name))])
         if isKnown {

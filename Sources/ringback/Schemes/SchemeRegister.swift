@@ -28,7 +28,7 @@ struct SchemeRegister: ParsableCommand {
         try present { () throws(RingbackError) in
             try check(scheme)
             let desktop = try SchemeDesktop()
-            // A program that was replaced while it ran has a name in /proc that is no file's.
+            // If the program's file was replaced while it ran, /proc names a file that does not exist.
             guard let program = Programs.own, Tool.isInstalled(program) else {
                 throw RingbackError(.systemError, "Where ringback itself is cannot be told. Start it again.")
             }
@@ -44,7 +44,8 @@ struct SchemeRegister: ParsableCommand {
         }
     }
 
-    /// The account's redirect URI must be of the scheme; without an account, a scheme that nobody uses is only noted.
+    /// The account's redirect URI must have the scheme. Without an account, a scheme that is not used only gives a
+    /// note.
     private func check(_ scheme: URLScheme) throws(RingbackError) {
         if let warning = SchemeArgument.warning(scheme) { Output.note(warning) }
         let report: JSON

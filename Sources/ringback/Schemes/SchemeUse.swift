@@ -2,7 +2,8 @@ import HTTPMessages
 import SchemeRegistration
 import StrictJSON
 
-/// A scheme that somebody uses: an account comes back by it, an app has its links, or it was registered.
+/// A scheme that is in use: an account's redirect URI has it, the configuration has a table for it, or it was
+/// registered.
 struct SchemeUse {
     let scheme: URLScheme
     var accounts: [String] = []

@@ -30,7 +30,7 @@ struct SchemeArgument: ParsableArguments {
         }
     }
 
-    /// Why a scheme that anybody might choose is a risk (RFC 8252 sections 7.1 and 8.6).
+    /// A warning about a scheme that any app might choose (RFC 8252 sections 7.1 and 8.6).
     static func warning(_ scheme: URLScheme) -> String? {
         guard !scheme.isReverseDNS else { return nil }
         return

@@ -3,9 +3,10 @@ import RingbackClient
 import StrictJSON
 import Terminal
 
-/// A callback that came by hand or by a scheme: handed to the daemon, which alone knows what it means.
+/// A callback URL that was pasted or that came by a custom scheme. It is passed to the daemon, which decides what it
+/// means.
 enum Callback {
-    /// The daemon's own bound on a callback.
+    /// The daemon's own limit for a callback URL, in bytes.
     static let maxLength = 16_384
 
     /// Why a text cannot be a callback; nil if it can.
@@ -19,8 +20,8 @@ enum Callback {
         return url.contains(":") ? nil : "A URL begins with a scheme, such as http:."
     }
 
-    /// A link as a URL must be written (RFC 3986 section 2): browsers and desktops hand over what a page has, braces,
-    /// bars and letters of every alphabet.
+    /// Escapes a link as RFC 3986 section 2 requires. Browsers and desktops pass on braces, bars and letters of every
+    /// alphabet as a page has them.
     static func escaped(_ url: String) -> String {
         url.utf8.reduce(into: "") { text, byte in
             if byte < 0x7F, !"\"<>\\^`{|}".utf8.contains(byte) {
@@ -31,10 +32,10 @@ enum Callback {
         }
     }
 
-    /// Delivers it and says what came of it.
+    /// Delivers it and prints the result.
     ///
-    /// - Parameter wantsNotice: the person looks at the desktop and not at a terminal: a notification tells them; if
-    ///   there is none, standard error does too, since it is what desktops keep of a program.
+    /// - Parameter wantsNotice: the user looks at the desktop and not at a terminal. The daemon shows a notification.
+    ///   If it cannot, the result is also printed on standard error, which desktops log.
     static func deliver(
         _ url: String, _ calls: BrokerCalls, isJSON: Bool, wantsNotice: Bool = false
     ) throws(RingbackError) {
@@ -67,12 +68,12 @@ enum Callback {
         if !isTold { Output.note(result) }
     }
 
-    /// The accounts whose pending sign-in waits for a callback at the URL's place.
+    /// The accounts whose pending sign-in waits for a callback at this URL without its query.
     static func accounts(awaiting url: String, _ calls: BrokerCalls) throws(RingbackError) -> [String] {
         let candidates = try calls.flows().filter { flow in
             flow.status == .pending && flow.redirectURI.map { place(of: $0) == place(of: url) } == true
         }
-        // Several may wait at one place: the state says which, where the page's address has it.
+        // Several flows may have one redirect URI. The state tells them apart, if the authorization URL has one.
         let own = candidates.filter { flow in
             guard let state = state(in: url) else { return false }
             return flow.authorizationURL.flatMap { self.state(in: $0) } == state
@@ -85,10 +86,10 @@ enum Callback {
             .first { $0.hasPrefix("state=") }?.dropFirst("state=".count)
     }
 
-    /// Where a URL leads, without what it carries.
+    /// A URL without its query and fragment.
     static func place(of url: String) -> Substring { url.prefix { $0 != "?" && $0 != "#" } }
 
-    /// Copied text brings spaces and line ends along.
+    /// Removes spaces and line ends, which copied text often has.
     static func trimmed(_ text: String) -> String {
         String(text.drop(while: \.isWhitespace).reversed().drop(while: \.isWhitespace).reversed())
     }

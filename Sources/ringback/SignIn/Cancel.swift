@@ -21,7 +21,7 @@ struct Cancel: ParsableCommand {
             guard !pending.isEmpty else {
                 throw RingbackError(.flowNotFound, "No sign-in of \(Sanitizer.line(name)) is pending.")
             }
-            // An account may have a sign-in and a change of its person under way.
+            // An account may have a sign-in and a change of its user pending at once.
             for flow in pending {
                 let answer = try calls.call(.withdrawFlow, [flow.id], query: [("all", "true")])
                 if json.isWanted {

@@ -3,19 +3,20 @@ import RingbackClient
 import StrictJSON
 import Terminal
 
-/// Waits for the code of a flow. A person is asked until it is right; a script has one line, and its end says whether it
-/// was. All the while the flow may end otherwise: by the link in the mail, or by a code that was typed elsewhere.
+/// Waits for the code of a flow. A user at a terminal is asked until the code is right. A script's lines are read as
+/// codes, and a wrong one ends the wait with the project's error. Meanwhile the flow may end in another way: by the
+/// link in the mail, or by a code that was typed elsewhere.
 struct CodeEntry {
     let calls: BrokerCalls
     let input: SecretInput
     /// Where the code is read; nil for the terminal or standard input.
     var descriptor: Int32?
-    /// The caller's own bound.
+    /// The caller's own deadline.
     var end: ContinuousClock.Instant?
-    /// True to wait on where no code can be read any more: for the mail's link, or for `ringback verify`.
+    /// True to wait on when no code can be read any more: for the mail's link, or for `ringback verify`.
     var waitsWithoutInput = false
 
-    /// The code of ``unread``.
+    /// The error code of ``unread``.
     static let inputNeeded: RingbackError.Kind = "input_needed"
 
     init(_ calls: BrokerCalls, _ interruption: Interruption, from descriptor: Int32? = nil) {
@@ -27,11 +28,11 @@ struct CodeEntry {
     /// True for a flow that a code can end.
     static func isAwaited(by flow: Flow) -> Bool { ["code", "email_confirmation"].contains(flow.waitingFor) }
 
-    /// The flow once it is over, or as it is at the caller's bound.
+    /// The flow once it has ended, or as it is at the caller's deadline.
     ///
-    /// - Parameter onTick: as ``BrokerCalls/wait(forFlow:until:onTick:)``, where no code is to be had any more.
-    /// - Throws: `cancelled` after a signal, or when the person ended the question; what the project says of a wrong
-    ///   code, where nobody can be asked again; `input_needed` where there is nobody to ask and no code to read.
+    /// - Parameter onTick: as ``BrokerCalls/wait(forFlow:until:onTick:)``, when no code can be read any more.
+    /// - Throws: `cancelled` after a signal, or when the user ended the input; the project's error for a wrong code, if
+    ///   there is no user to ask again; `input_needed` if there is no user to ask and no code to read.
     func finish(_ flow: Flow, onTick: (() -> Void)? = nil) throws(RingbackError) -> Flow {
         let watch = try FlowWatch(calls, flow: flow.id, until: end)
         defer { watch.stop() }
@@ -51,7 +52,8 @@ struct CodeEntry {
         return try ask(flow, watch)
     }
 
-    /// No code, and nobody to ask for one. The flow stays: another call, or the link in the mail, can finish it.
+    /// There is no code to read, and no user to ask. The flow stays: another call, or the link in the mail, can finish
+    /// it.
     private func unread(_ flow: Flow) -> RingbackError {
         let name = Sanitizer.line(flow.account)
         let what = flow.method == "update_user" ? "change" : "sign-in"
@@ -87,7 +89,7 @@ struct CodeEntry {
         }
     }
 
-    /// What is being sent is not cut short: its answer says what became of the code.
+    /// A request that is being sent is not interrupted: its response says what happened to the code.
     private var patient: BrokerCalls {
         var patient = calls
         patient.interruption = nil
@@ -104,7 +106,7 @@ struct CodeEntry {
         return flow.redirectURI == nil ? first : first + " Its link finishes this too, opened on this machine."
     }
 
-    /// One of several codes was right.
+    /// One of several codes was right; the flow waits for another.
     static func show(_ flow: Flow) {
         Output.note(flow.userMessage.map { Sanitizer.line($0) } ?? "Confirmed. Another code is awaited.")
         if !flow.awaiting.isEmpty {

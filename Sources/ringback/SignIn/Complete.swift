@@ -29,7 +29,7 @@ struct Complete: ParsableCommand {
                     + "ringback complete 'URL'")
             throw ExitCode(ExitStatus.usage)
         }
-        // What was read is no argument: how the verb is used would not help.
+        // The URL was not an argument, so the verb's usage would not help.
         if let mistake = Callback.mistake(callback) {
             Output.note("ringback: \(mistake)")
             throw ExitCode(ExitStatus.usage)
@@ -38,7 +38,7 @@ struct Complete: ParsableCommand {
             let calls = try daemon.calls()
             if isTerminal {
                 let accounts = try Callback.accounts(awaiting: callback, calls).map { Sanitizer.line($0) }
-                // With no sign-in there, the daemon's refusal says more than a question would.
+                // If no sign-in waits there, the daemon's error says more than a question would.
                 if !accounts.isEmpty {
                     let names = accounts.joined(separator: " or ")
                     guard Prompt.confirm("Finish the sign-in to \(names) with this URL?") else {

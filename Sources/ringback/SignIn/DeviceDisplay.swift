@@ -1,9 +1,8 @@
 import RingbackClient
 import Terminal
 
-/// What a person needs for a sign-in on another device: the address, the code, and the code once more for a camera. The
-/// code is shown even where the address holds it, since the page shows it too, and the two are to be compared
-/// (RFC 8628 section 3.3.1).
+/// Shows what a user needs for a sign-in on another device: the address, the code, and a QR code. The code is shown
+/// even if the address contains it, since the page shows it too and the user compares the two (RFC 8628 section 3.3.1).
 enum DeviceDisplay {
     static func show(_ flow: Flow, hasQR: Bool) {
         guard let code = flow.userCode.map({ Sanitizer.line($0) }), let address = flow.verificationURI else { return }
@@ -15,7 +14,7 @@ enum DeviceDisplay {
             and enter the code:  \(code)
             """
         }
-        // RFC 8628 section 5.4: a code works for whoever sends it, too.
+        // RFC 8628 section 5.4: an attacker may send the user a code of the attacker's own flow.
         let warning = "Enter no code that somebody else sent you: it would sign them in to your account."
         Output.note(introduction(Style.bold.apply(code, on: .errors)))
         if hasQR {

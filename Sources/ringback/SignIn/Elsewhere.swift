@@ -2,12 +2,12 @@ import RingbackClient
 import StrictJSON
 import Terminal
 
-/// Words for whoever uses a restricted socket: in a container, or at the far end of a connection.
+/// Texts for the user of a restricted socket: in a container, or at the far end of a connection.
 enum Elsewhere {
-    /// Before a command that does nothing here.
+    /// Comes before a command that has no effect on this machine.
     static let place = "On the machine that runs the daemon:"
 
-    /// What a restricted socket is, and shows: the `exposed_socket` of its status.
+    /// What a restricted socket shows, from the `exposed_socket` of its status.
     static func restriction(_ grant: JSON?) -> String? {
         guard let name = grant?["name"]?.string else { return nil }
         let accounts = (grant?["accounts"]?.array ?? []).compactMap(\.string).joined(separator: ", ")

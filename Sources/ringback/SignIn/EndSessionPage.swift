@@ -2,21 +2,21 @@ import RingbackClient
 import StrictJSON
 import Terminal
 
-/// The provider's page that ends the person's session in the browser, after the sign-out here. Nothing waits for the
-/// browser to come back, so nothing that comes back can matter.
+/// The provider's page that ends the user's session in the browser, after the sign-out here. Ringback does not wait for
+/// the browser to come back, and reads nothing of it.
 struct EndSessionPage {
     private let url: String?
     private let problem: String?
     private let opensBrowser: Bool
 
-    /// - Parameter answer: the daemon's to the sign-out.
+    /// - Parameter answer: the daemon's response to the sign-out.
     init(_ answer: JSON, opensBrowser: Bool) {
         url = answer["end_session_url"]?.string
         problem = RingbackError(reading: answer["end_session_error"])?.detail
         self.opensBrowser = opensBrowser
     }
 
-    /// The session here has ended whatever becomes of the page.
+    /// The session has ended here, whatever happens to the page.
     func show(_ isJSON: Bool) {
         guard let url else {
             let reason = problem.map { problem in

@@ -7,7 +7,7 @@ import Terminal
 enum FlowChoice {
     static func find(_ name: String, _ calls: BrokerCalls) throws(RingbackError) -> Flow {
         let list = try calls.flows()
-        // An ended one is found by its identifier, so that its own words tell what became of it.
+        // An ended flow is found by its identifier, so that its own error is shown.
         if let flow = list.first(where: { $0.id == name }) {
             if let failure = flow.failure { throw failure }
             return flow

@@ -1,9 +1,9 @@
 import RingbackClient
 import StrictJSON
 
-/// An identifier that is none, or nobody's: where the right ones are to be seen.
+/// Adds to the error for an unknown identifier which command lists the right ones.
 enum IdentifierHint {
-    /// - Parameter verb: what shows them.
+    /// - Parameter verb: the command that lists them.
     static func explained(_ error: RingbackError, see verb: String) -> RingbackError {
         guard [.validationFailed, "invalid_request", .notFound].contains(error.kind) else { return error }
         return SignInAdvice.adding("See: \(verb)", to: error)

@@ -63,7 +63,7 @@ struct Login: ParsableCommand {
         if let callbackPort, !(1...65_535).contains(callbackPort) {
             throw ValidationError("--callback-port is 1 to 65535.")
         }
-        // The daemon's own bounds.
+        // The daemon's own limits.
         if let timeout, !(1...3_600).contains(timeout) { throw ValidationError("--timeout is 1 to 3600 seconds.") }
     }
 
@@ -108,7 +108,7 @@ struct Login: ParsableCommand {
         return run
     }
 
-    /// An unknown name: the known ones, and how to add it.
+    /// The error for an unknown account: the known ones, and how to add it.
     private func explained(_ error: RingbackError, _ calls: BrokerCalls) -> RingbackError {
         var error = error
         let list = try? calls.call(.listAccounts)["accounts"]?.array?.compactMap { $0["name"]?.string }

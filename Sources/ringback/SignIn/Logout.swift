@@ -7,7 +7,7 @@ struct Logout: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Sign out: end the session here and at the provider.")
 
-    /// Whose sessions end at the provider.
+    /// Which of the user's sessions end at the provider.
     enum Scope: String, ExpressibleByArgument, CaseIterable { case local, global, others }
 
     @Argument(help: "The account (or --all).")
@@ -53,7 +53,7 @@ struct Logout: ParsableCommand {
                 }
                 if wantsPage { EndSessionPage(answer, opensBrowser: !noBrowser && !json.isWanted).show(json.isWanted) }
             } catch {
-                // One account's failure keeps no other signed in.
+                // If the sign-out of one account fails, the others are signed out all the same.
                 Failure(error, account: name).show()
                 worst = ExitStatus.worse(worst, ExitStatus.of(error))
             }
@@ -77,7 +77,7 @@ struct Logout: ParsableCommand {
         var names: [String] = []
         for document in try daemon.calls().call(.listAccounts)["accounts"]?.array ?? [] {
             let account = try Account(reading: document)
-            // One that is not loaded may hold a session: the daemon says whether it is out of reach.
+            // An account that is not loaded may hold a session. The daemon says whether it can be read.
             if account.state.hasSession || account.state == .loading { names.append(account.name) }
         }
         return names

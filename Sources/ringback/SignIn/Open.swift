@@ -38,8 +38,8 @@ struct Open: ParsableCommand {
         }
     }
 
-    /// Any user of the machine may read a program's arguments for as long as it runs, and this one waits for the
-    /// provider (threat row SC-01): the code is gone from there before the daemon has it.
+    /// Every user of the machine can read a program's arguments while it runs, and this one waits for the provider. So
+    /// the code is removed from the arguments before it is sent to the daemon.
     static func hideArgument(_ url: String) {
         for (index, argument) in CommandLine.arguments.enumerated() where argument == url {
             clinux_forget_argument(Int32(index))
@@ -47,13 +47,13 @@ struct Open: ParsableCommand {
     }
 }
 
-/// Brings up a daemon that does not run, the way that a first connection would if its socket were there.
+/// Starts a daemon that does not run, as a first connection to its socket would.
 enum DaemonStart {
-    /// systemd's own bound on a unit is longer; a person waits for this.
+    /// systemd's own limit for a unit is longer. A user waits this long.
     private static let bound: Duration = .seconds(10)
     private static let command = ["systemctl", "--user", "start", "ringback.socket"]
 
-    /// Nobody answers at a place that is known.
+    /// True if no daemon responds at a known socket.
     static func helps(_ error: RingbackError) -> Bool { error.kind == .noDaemon && error.recovery != .fixConfiguration }
 
     /// - Throws: `no_daemon`, with what to do.

@@ -1,12 +1,12 @@
 import Glibc
 import RingbackClient
 
-/// What became of the address that a browser was started with.
+/// Whether a browser has fetched the address that it was started with.
 enum PageOpening {
-    /// A browser that is started fetches it within this time, or something is in its way.
+    /// A browser that was started fetches the page within this time, or something is wrong.
     static let patience: Duration = .seconds(5)
 
-    /// Why the person has to open the page; nil if their browser has it.
+    /// Why the user has to open the page; nil if their browser has fetched it.
     ///
     /// - Parameters:
     ///   - flow: as it began, with the address that was opened.

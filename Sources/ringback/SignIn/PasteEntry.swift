@@ -5,24 +5,25 @@ import StrictJSON
 import Terminal
 
 /// Takes a pasted callback URL on the terminal where the sign-in was begun, while the daemon still listens for the
-/// browser: whichever comes first ends the flow. What is pasted goes the way of every callback, so a wrong one changes
-/// nothing, is told, and asked for again.
+/// browser. Whichever comes first ends the flow. A pasted URL is handled like every callback: a wrong one changes
+/// nothing, and the user is told and asked again.
 struct PasteEntry {
     let calls: BrokerCalls
     let input: SecretInput
-    /// The caller's own bound.
+    /// The caller's own deadline.
     var end: ContinuousClock.Instant?
 
-    /// True if a person sits there and this program may ask: one in the background must not touch the terminal.
+    /// True if there is a user at the terminal and this process is in the foreground: a background process must not
+    /// read from the terminal.
     static var isPossible: Bool {
         guard SecretInput.asksPerson(nil) else { return false }
         let foreground = tcgetpgrp(0)
         return foreground < 0 || foreground == getpgrp()
     }
 
-    /// The flow once it is over, or as it is at the caller's bound.
+    /// The flow once it has ended, or as it is at the caller's deadline.
     ///
-    /// - Parameter onTick: as ``BrokerCalls/wait(forFlow:until:onTick:)``, once the person has ended the input.
+    /// - Parameter onTick: as ``BrokerCalls/wait(forFlow:until:onTick:)``, once the user has ended the input.
     func finish(_ flow: Flow, onTick: @escaping () -> Void) throws(RingbackError) -> Flow {
         let watch = try FlowWatch(calls, flow: flow.id, until: end)
         defer { watch.stop() }
@@ -39,13 +40,13 @@ struct PasteEntry {
         return try calls.wait(forFlow: flow.id, until: end, onTick: onTick).0
     }
 
-    /// The flow, if the URL ended it; otherwise the person has been told why not.
+    /// The flow, if the URL ended it. Otherwise the reason has been printed.
     private func deliver(_ url: String, _ flow: Flow) throws(RingbackError) -> Flow? {
         if let mistake = Callback.mistake(url) ?? PasteEntry.mistake(url, flow) {
             Output.note("ringback: \(mistake)")
             return nil
         }
-        // What is being sent is not cut short: its answer says what became of it.
+        // A request that is being sent is not interrupted: its response says what happened to the URL.
         var patient = calls
         patient.interruption = nil
         do throws(RingbackError) {
@@ -60,7 +61,7 @@ struct PasteEntry {
         }
     }
 
-    /// Another sign-in's callback is not finished here, where nobody was asked about it.
+    /// The callback of another sign-in is refused here, since the user was not asked about that sign-in.
     private static func mistake(_ url: String, _ flow: Flow) -> String? {
         guard let redirectURI = flow.redirectURI, Callback.place(of: url) != Callback.place(of: redirectURI) else {
             return nil

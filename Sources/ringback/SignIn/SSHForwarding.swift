@@ -1,8 +1,8 @@
 import Glibc
 import RingbackClient
 
-/// Over SSH the browser is on another machine, and the callback comes to this one's loopback: a forwarded port brings
-/// it here. The line is made of what the connection itself says, and only of what cannot mean anything else in a shell.
+/// Over SSH the browser is on another machine, while the callback goes to the loopback of this one. A forwarded port
+/// brings it here. The command is made of the connection's own values, and only of characters that no shell changes.
 enum SSHForwarding {
     /// What to run where the browser is: `ssh -L 4711:127.0.0.1:4711 ada@192.0.2.7`. Nil without an SSH connection, or
     /// for a callback that does not come to a port of this machine.
@@ -16,7 +16,7 @@ enum SSHForwarding {
         let words = connection.split(separator: " ")
         guard words.count == 4, let callback = LoopbackURL(redirectURI), isPlain(user) else { return nil }
         var host = words[2]
-        // IPv4 as a server that speaks both writes it.
+        // An IPv4 address as a dual-stack server writes it.
         if host.lowercased().hasPrefix("::ffff:"), host.contains(".") { host = host.dropFirst("::ffff:".count) }
         guard isAddress(host), let port = UInt16(words[3]), port > 0 else { return nil }
         let target = callback.isIPv6 ? "[::1]" : "127.0.0.1"
@@ -25,7 +25,7 @@ enum SSHForwarding {
             + (port == 22 ? "" : " -p \(port)")
     }
 
-    /// An address of IPv4 or IPv6, the latter perhaps with a zone. A server that was handed a pipe knows none, and says
+    /// An IPv4 or IPv6 address, the latter perhaps with a zone. If sshd runs on a pipe it knows no address, and says
     /// `UNKNOWN`.
     private static func isAddress(_ text: Substring) -> Bool {
         guard text.contains(".") || text.contains(":"), !text.hasPrefix("-") else { return false }
@@ -41,7 +41,7 @@ enum SSHForwarding {
             }
     }
 
-    /// By the uid, as /etc/passwd has it; a directory service's people are known by what sshd has set.
+    /// By the uid, from /etc/passwd. Users of a directory service are not in it; sshd has set their name.
     private static func userName() -> String? {
         name(of: getuid(), in: SSHForwarding.passwd()) ?? SocketPlace.variable("USER")
             ?? SocketPlace.variable("LOGNAME")

@@ -2,7 +2,7 @@ import RingbackClient
 import StrictJSON
 
 extension SignInOptions {
-    /// The request's body. Secrets are read now, each where it was said to be.
+    /// The request's body. Secrets are read now, each from the place that was named for it.
     func fields(_ input: SecretInput) throws(RingbackError) -> JSONObject {
         var fields = JSONObject([.init("method", .string(method.rawValue))])
         fields["oauth_provider"] = upstream.map { .string($0) }
@@ -24,7 +24,7 @@ extension SignInOptions {
         return fields
     }
 
-    /// What a provider is asked for beyond what the account says. The parameters are `NAME=VALUE`.
+    /// Adds what is requested from the provider beyond the account's configuration. The parameters are `NAME=VALUE`.
     static func addRequest(to fields: inout JSONObject, scopes: String?, _ parameters: [String]) {
         fields["scopes"] = scopes.map { .string($0) }
         guard !parameters.isEmpty else { return }
@@ -41,7 +41,7 @@ extension SignInOptions {
         case .browser, .device, .otp, .magicLink, .passkey, .anonymous, .sso: break
         case .password: fields["password"] = .string(try input.read("password", from: passwordDescriptor))
         case .signUp: fields["password"] = .string(try input.readNew("new password", from: passwordDescriptor))
-        // Without either the daemon takes the account's id_token_account.
+        // Without `--from` and `--with` the daemon takes the account's id_token_account.
         case .idToken where fromAccount != nil || upstream == nil: break
         case .idToken: try SignInOptions.addIDToken(to: &fields, tokens, input)
         case .session:
@@ -61,12 +61,12 @@ extension SignInOptions {
         let accessToken: Int32?
     }
 
-    /// The nonce may be missing, and an access token is asked for by nobody who has none.
+    /// The nonce may be missing. An access token is read only from a descriptor that was named for it.
     static func addIDToken(
         to fields: inout JSONObject, _ descriptors: IDTokenDescriptors, _ input: SecretInput
     ) throws(RingbackError) {
         fields["id_token"] = .string(try input.read("ID token", from: descriptors.idToken))
-        // Where the token came from a descriptor of its own, standard input is not asked for more.
+        // If the token came from a descriptor of its own, standard input is not read for the nonce.
         if descriptors.nonce != nil || descriptors.idToken == nil {
             let nonce = try input.readOptional("raw nonce", from: descriptors.nonce, hint: ", empty for none")
             fields["nonce"] = nonce.map { .string($0) }

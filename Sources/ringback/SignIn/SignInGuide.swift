@@ -1,7 +1,7 @@
 import RingbackClient
 import Terminal
 
-/// What helps a person whose browser is not on this machine: the address for a camera, the way back for the callback.
+/// Helps a user whose browser is not on this machine: a QR code of the address, and how the callback gets here.
 enum SignInGuide {
     /// - Parameters:
     ///   - flow: one whose address has been shown already.

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// The ways to sign in. All but the first two are a Supabase project's.
+/// The methods of signing in. All but the first two are Supabase's.
 enum SignInMethod: String, ExpressibleByArgument, CaseIterable {
     case browser
     /// With a code that is entered elsewhere (RFC 8628).
@@ -15,7 +15,7 @@ enum SignInMethod: String, ExpressibleByArgument, CaseIterable {
     case sso
     case session
 
-    /// The options that belong to it: one of another method would be ignored in silence.
+    /// The options that belong to it. An option of another method is refused, since it would be ignored without notice.
     var options: Set<String> {
         let all: Set = ["no-persist"]
         switch self {

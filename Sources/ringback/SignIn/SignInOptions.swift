@@ -2,7 +2,7 @@ import ArgumentParser
 import RingbackClient
 import StrictJSON
 
-/// What `login` can say about a sign-in. Whether addresses and passwords are good is for the daemon to tell.
+/// What `login` can say about a sign-in. The daemon checks addresses and passwords.
 struct SignInOptions: ParsableArguments {
     @Option(
         name: .customLong("method"),
@@ -11,7 +11,7 @@ struct SignInOptions: ParsableArguments {
             valueName: "method"))
     var stated: SignInMethod?
 
-    /// Who says nothing means the browser, where there is one.
+    /// The browser, if no method was named.
     var method: SignInMethod { stated ?? .browser }
 
     @Option(

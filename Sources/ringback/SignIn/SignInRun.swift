@@ -4,8 +4,8 @@ import RingbackClient
 import StrictJSON
 import Terminal
 
-/// A sign-in from its start to its end, for `login` and `token --sign-in`: shows the page, waits, and withdraws when
-/// it is interrupted.
+/// A sign-in from its start to its end, for `login` and `token --sign-in`: shows the page, waits, and cancels the flow
+/// when it is interrupted.
 struct SignInRun {
     let account: String
     /// Shows the page itself; otherwise `began` has to.
@@ -14,17 +14,17 @@ struct SignInRun {
     var endpoint = Endpoint.signIn
     /// Its body.
     var fields = JSONObject([.init("method", "browser")])
-    /// Seconds; also the bound on this run's own wait, where the flow is another's and lasts longer.
+    /// Seconds. Also the limit of this run's own wait, if another caller began the flow and it lasts longer.
     var timeout: Int?
-    /// Where no browser can be opened, the provider is asked for a code to be entered on another device first.
+    /// If no browser can be opened, a code to be entered on another device is requested first.
     var mayChooseDevice = false
-    /// Draws addresses for telephones.
+    /// Draws QR codes of addresses.
     var showsQR = true
     /// Where a code is read, if the flow wants one; nil for the terminal or standard input.
     var codeDescriptor: Int32?
-    /// The same for a passkey's answer.
+    /// The same for a passkey's response.
     var credentialDescriptor: Int32?
-    /// True to wait on where no code can be read: somebody opens the link, or gives the code to `ringback verify`.
+    /// True to wait on where no code can be read: somebody may open the link, or give the code to `ringback verify`.
     var waitsWithoutInput = false
     /// Called with the flow once there is one.
     var began: (Flow, JSON) -> Void = { _, _ in }
@@ -34,9 +34,10 @@ struct SignInRun {
         self.opensBrowser = opensBrowser
     }
 
-    /// Gives the account's JSON once somebody is signed in.
+    /// Returns the account's JSON once a user is signed in.
     ///
-    /// - Throws: `cancelled` after a signal, `timeout` after the run's own bound: the interest is withdrawn then.
+    /// - Throws: `cancelled` after a signal, `timeout` at the run's own limit. This caller no longer waits for the flow
+    ///   then.
     func finish(_ calls: BrokerCalls) throws(RingbackError) -> JSON {
         let flow: Flow
         let document: JSON
@@ -55,14 +56,14 @@ struct SignInRun {
         }
         let ended: Flow
         do throws(RingbackError) {
-            // What came while the flow began: nothing may be shown for a sign-in that nobody wants any more.
+            // A signal may have come while the flow began. Then nothing may be shown.
             if calls.interruption?.isInterrupted == true { throw RingbackError(.cancelled, "") }
             began(flow, document)
             beginning.reason.map { Output.note($0) }
             ended = try wait(for: flow, opensBrowser: beginning.opensBrowser, calls)
         } catch {
-            // A wrong code, where nobody can be asked again, ends this run too; without a daemon there is no flow.
-            // Where no code could be read, somebody else may still give it.
+            // A wrong code ends this run too, if there is no user to ask again. If no code could be read, the flow
+            // stays, since another program may still give the code. Without a daemon there is no flow.
             let isAnswered = CodeEntry.isAwaited(by: flow) || PasskeyEntry.isAwaited(by: flow)
             if error.kind != CodeEntry.inputNeeded, isAnswered || error.kind == .cancelled {
                 try? calls.withdraw(flow: flow.id)
@@ -88,7 +89,7 @@ struct SignInRun {
 
     private var projectAdvice: SupabaseAdvice { SupabaseAdvice(account: account, fields: fields) }
 
-    /// A conflict at the start may also be with another sign-in that is pending: then there is nothing to switch.
+    /// A conflict at the start may also be with another pending sign-in. Then there is no session to switch from.
     private func isAnotherPerson(_ error: RingbackError, _ calls: BrokerCalls) -> Bool {
         guard error.kind == .stateConflict, endpoint == .signIn, let known = try? calls.account(account) else {
             return false
@@ -96,8 +97,8 @@ struct SignInRun {
         return known["flow"] == nil && (try? Account(reading: known).state.hasSession) == true
     }
 
-    /// Starts or joins the flow. Without the answer there would be nothing to withdraw, so this is not interrupted:
-    /// a signal takes effect when the flow is known.
+    /// Starts or joins the flow. Without the response the flow could not be cancelled, so this is not interrupted: a
+    /// signal takes effect when the flow is known.
     private func begin(_ calls: BrokerCalls) throws(RingbackError) -> Beginning {
         var patient = calls
         patient.interruption = nil
@@ -117,8 +118,8 @@ struct SignInRun {
             return Beginning(
                 started: try begin(asked, patient, calls), opensBrowser: false, reason: SignInAdvice.deviceChosen)
         } catch {
-            // The provider offers no such thing, or not to this client: the page can still be shown, and its answer
-            // pasted. Nothing is opened where nothing can be shown.
+            // The provider offers no device codes, or not to this client. The page can still be shown, and its callback
+            // URL pasted. No browser is opened, since there is no display.
             guard SignInAdvice.refusesDevice(error) else { throw error }
             refusal = error
         }
@@ -131,11 +132,11 @@ struct SignInRun {
     private struct Beginning {
         let started: BrokerCalls.Started
         let opensBrowser: Bool
-        /// Why this way was chosen, where the person did not.
+        /// Why this method was chosen, if the user did not choose it.
         var reason: String?
     }
 
-    /// A sign-in that was begun with a browser is joined, not opposed; and a service has none.
+    /// False for a sign-in that was begun with a browser, which is joined, and for a service, which needs none.
     private func hasChoice(_ calls: BrokerCalls) -> Bool {
         guard let known = try? calls.account(account) else { return true }
         return known["grant"] == nil && ["device", nil].contains(known["flow"]?["method"]?.string)
@@ -183,8 +184,8 @@ struct SignInRun {
         let progress = ProgressLine()
         defer { progress.clear() }
         let waitingFor = SignInRun.describe(flow)
-        // A flow of this run's own ends by `timeout` in the daemon, which then says what was awaited. Only one that
-        // another began can last longer; by a second, two clocks may only differ.
+        // A flow that this run began ends by `timeout` in the daemon, which then says what was awaited. Only a flow
+        // that another caller began can last longer. A difference of one second may come from two clocks.
         let ownEnd = timeout.map { TimeText.now() + $0 }
         let flowEnd = flow.expiresAt?.secondsSince1970
         let lastsLonger = ownEnd.map { (flowEnd ?? .max) > $0 + 1 } ?? false
@@ -215,8 +216,8 @@ struct SignInRun {
         show()
         var isShown = false
         func tick() {
-            // An opener that ends badly showed nothing: then the person opens the page. One that ends well, as most do
-            // at once, says nothing of the browser that it started.
+            // An opener that fails has shown nothing, so the page's address is printed. An opener that succeeds, as
+            // most do at once, says nothing about the browser that it started.
             if let pid = browser, let status = Subprocess.endedStatus(pid) {
                 browser = nil
                 if status != 0, let url = flow.authorizationURL {
@@ -232,7 +233,7 @@ struct SignInRun {
             let early = try calls.wait(forFlow: flow.id, until: bound.map { min($0, soon) } ?? soon, onTick: tick).0
             let isOver = early.status != .pending || bound.map { .now >= $0 } ?? false
             if isOver { return early }
-            // Where the opener failed, the page has been shown.
+            // If the opener failed, the address has been printed already.
             if !isShown, let why = PageOpening.trouble(with: flow, as: early), let url = flow.authorizationURL {
                 progress.clear()
                 Output.note(why)
@@ -243,7 +244,7 @@ struct SignInRun {
     }
 
     private func showPage(_ url: String, _ flow: Flow, takesPaste: Bool) {
-        // Not cut: a URL without its end is no URL.
+        // Not cut: a URL without its end does not work.
         Output.note("Open this page in a browser:\n  \(Sanitizer.line(url, limit: 16_384))")
         SignInGuide.show(for: flow, hasQR: showsQR, takesPaste: takesPaste)
     }
@@ -258,13 +259,13 @@ struct SignInRun {
         case "code": "the code that was sent for \(name) (ringback verify takes it too)"
         case "passkey": "the answer of a passkey for \(name)"
         case "email_confirmation": "the confirmation by e-mail for \(name)"
-        // The code once more: what stands above may have scrolled away.
+        // The code once more, since the text above may have scrolled away.
         case "device": "the code \(Sanitizer.line(flow.userCode ?? "")) to be entered, for \(name)"
         case let other?: "\(Sanitizer.line(other)) for \(name)"
         }
     }
 
-    /// For display only: between `//` and what ends an authority.
+    /// The authority of a URL, for display only.
     private static func host(of url: String) -> String {
         guard let scheme = url.firstIndex(of: ":") else { return url }
         return String(url[url.index(after: scheme)...].drop { $0 == "/" }.prefix { !"/?#".contains($0) })

@@ -54,7 +54,7 @@ struct Verify: ParsableCommand {
     private func redeem(
         _ flow: Flow, _ calls: BrokerCalls, _ interruption: Interruption
     ) throws(RingbackError) -> Flow {
-        // Nothing to redeem: it has been done.
+        // The flow has ended, so there is nothing to redeem.
         guard flow.status == .pending else { return flow }
         let input = SecretInput(interruption: interruption)
         if let hashDescriptor {
@@ -65,7 +65,7 @@ struct Verify: ParsableCommand {
             return try CodeEntry(calls, interruption, from: codeDescriptor).finish(flow)
         }
         var known = try calls.verify(flow: flow.id, "code", try input.read("code", from: codeDescriptor)).0
-        // A change may need two codes; who has one of them comes again.
+        // A change may need two codes. If only one was given, the verb can be run again.
         while known.status == .pending, let code = try input.readOptional("code", from: codeDescriptor) {
             known = try calls.verify(flow: flow.id, "code", code).0
         }

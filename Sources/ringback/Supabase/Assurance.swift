@@ -2,7 +2,7 @@ import RingbackClient
 import StrictJSON
 import Terminal
 
-/// How surely a person was recognised. A sign-in by password alone must not look complete where the person has a second
+/// The assurance levels of a session. A sign-in by password alone must not look complete if the user has a second
 /// factor.
 enum Assurance {
     /// `aal1`, or `aal1, needs aal2`; nil where the provider has no levels.

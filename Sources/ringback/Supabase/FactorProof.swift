@@ -3,7 +3,7 @@ import RingbackClient
 import StrictJSON
 import Terminal
 
-/// Proves a factor by its code: a phone is sent one first. A person is asked until it is right.
+/// Proves a factor by its code; a phone is sent one first. A user at a terminal is asked until the code is right.
 struct FactorProof {
     let account: String
     let calls: BrokerCalls
@@ -13,7 +13,7 @@ struct FactorProof {
 
     /// The account's JSON at its new level.
     ///
-    /// - Throws: `cancelled` without a code; what the project says of a wrong one, where nobody can be asked again.
+    /// - Throws: `cancelled` without a code; the project's error for a wrong code, if there is no user to ask again.
     func give(_ factor: Factor, channel: String?) throws(RingbackError) -> JSON {
         let isPhone = factor.kind == "phone"
         var challenge = isPhone ? try send(factor, channel) : nil
@@ -42,7 +42,7 @@ struct FactorProof {
         return id
     }
 
-    /// What another code, or a moment's wait, may mend.
+    /// Errors after which another code, or a short wait, may help.
     private static func canBeMended(_ error: RingbackError) -> Bool {
         [.invalidCredentials, .wrongCode, .validationFailed, .rateLimited, .providerUnreachable, .flowExpired]
             .contains(error.kind)

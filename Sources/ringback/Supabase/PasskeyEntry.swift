@@ -2,15 +2,15 @@ import RingbackClient
 import StrictJSON
 import Terminal
 
-/// Takes what an authenticator answered, as JSON: this program has no authenticator, so that an app or a web page holds
-/// the ceremony and passes its result on. What is no object at all never reaches the project, which would count it as
-/// the one answer that it takes.
+/// Takes an authenticator's response, as JSON. This program has no authenticator: an app or a web page holds the
+/// ceremony and passes its result on. Text that is not a JSON object is not sent to the project, which accepts one
+/// response only.
 struct PasskeyEntry {
     let input: SecretInput
     /// Where it is read; nil for the terminal or standard input.
     let descriptor: Int32?
 
-    /// The socket's own bound on a request.
+    /// The socket's own limit for a request, in bytes.
     private static let maxLength = 60_000
 
     /// True for a flow that a passkey ends.
@@ -18,7 +18,7 @@ struct PasskeyEntry {
 
     /// The flow once it is over.
     ///
-    /// - Parameter end: the caller's own bound.
+    /// - Parameter end: the caller's own deadline.
     /// - Throws: `cancelled` after a signal, or where no credential was read.
     func finish(
         _ flow: Flow, _ calls: BrokerCalls, until end: ContinuousClock.Instant?
@@ -28,7 +28,7 @@ struct PasskeyEntry {
         let credential = try read("navigator.credentials.get()", orEndedBy: watch.descriptor)
         if let (ended, _) = try watch.outcome { return ended }
         guard let credential else { throw PasskeyEntry.nothing }
-        // What is being sent is not cut short: its answer says what became of it.
+        // A request that is being sent is not interrupted: its response says what happened.
         var patient = calls
         patient.interruption = nil
         return try patient.verify(flow: flow.id, credential: credential).0

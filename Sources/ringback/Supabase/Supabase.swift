@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// What concerns Supabase projects alone.
+/// The verbs that are only for Supabase projects.
 struct SupabaseVerbs: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "supabase", abstract: "Look after yourself at a Supabase project, and after the project.",

@@ -3,8 +3,8 @@ import RingbackClient
 import StrictJSON
 import Terminal
 
-/// What to run after a project has refused a sign-in, where another command leads on: with the account, the address or
-/// the number that was typed, so that it works as it stands.
+/// What to run after a project has refused a sign-in, if another command helps. It holds the account and the typed
+/// address or number, so that it can be run as it is printed.
 struct SupabaseAdvice {
     let account: String
     /// The body of the sign-in that was refused.
@@ -24,7 +24,7 @@ struct SupabaseAdvice {
         case ("user_already_exists", "sign_up"), ("email_exists", "sign_up"), ("phone_exists", "sign_up"),
             ("email_already_in_use", "sign_up"):
             return login("If it is yours", "password")
-        // Of a number that somebody has; other conflicts are with a sign-in or a session here.
+        // For a phone number that has a user already. Other conflicts are with a sign-in or a session here.
         case ("state_conflict", "sign_up") where error.recovery == .signIn: return login("If it is yours", "password")
         case ("otp_disabled", "otp"), ("user_not_found", "otp"), ("otp_disabled", "magic_link"),
             ("user_not_found", "magic_link"):
@@ -43,15 +43,15 @@ struct SupabaseAdvice {
         }
     }
 
-    /// What made it this sign-in and no other, as it was typed, with a space before each: an account at a project has
-    /// many ways in, and none of its own mostly. Empty for a sign-in that its account tells all of.
+    /// The options that made this sign-in what it was, as they were typed, with a space before each. An account at a
+    /// project has many methods, and its configuration mostly names none. Empty if the configuration says everything.
     var options: String {
         guard let method else { return "" }
         var options = method == "browser" ? "" : " --method \(method)"
         for (name, option) in SupabaseAdvice.repeated {
             text(name).map { options += " --\(option) \(Shell.sh.quoted($0))" }
         }
-        // What was to leave nothing behind is not to be kept the second time.
+        // A session that was not to be stored must not be stored the second time.
         for (name, option) in [("persist", "no-persist"), ("create_user", "no-create-user")]
         where fields[name]?.bool == false { options += " --\(option)" }
         return options

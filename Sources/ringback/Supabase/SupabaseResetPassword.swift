@@ -63,7 +63,7 @@ struct SupabaseResetPassword: ParsableCommand {
         }
     }
 
-    /// Asked for again until both are the same; nil for none.
+    /// Asked for until the same is typed twice; nil for none.
     private func newPassword(_ input: SecretInput) throws(RingbackError) -> String? {
         guard SecretInput.asksPerson(passwordDescriptor) else {
             return try input.readOptional("new password", from: passwordDescriptor)

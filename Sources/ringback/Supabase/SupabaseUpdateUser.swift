@@ -107,7 +107,7 @@ struct SupabaseUpdateUser: ParsableCommand {
             if let failure = ended.failure { throw failure }
         } catch {
             guard error.kind == .cancelled else { throw error }
-            // What was asked for is under way at the project: it is not withdrawn with the question.
+            // The change is pending at the project. It is not cancelled when the user ends the input.
             throw RingbackError(.cancelled, "Nothing was confirmed. \(later)")
         }
     }
@@ -126,13 +126,13 @@ struct SupabaseUpdateUser: ParsableCommand {
         return body
     }
 
-    /// A project may want to know anew who changes a password; then the next step is told.
+    /// A project may ask for a new proof of identity before the password is changed. The advice names the next step.
     static func explained(_ error: RingbackError, _ account: String) -> RingbackError {
         var error = error
         switch error.problem?.extensions["provider_code"]?.string {
         case "reauthentication_needed":
             error.advice = "To have a code sent, run: ringback supabase reauthenticate \(account)"
-            // Signing in again would do as well, but one way is enough.
+            // Signing in again would do as well, but one advice is enough.
             error.userMessage = nil
             error.recovery = .none
         case "insufficient_aal":

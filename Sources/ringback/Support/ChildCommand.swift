@@ -1,7 +1,7 @@
 import Glibc
 import RingbackClient
 
-/// A command that cannot be started, with the statuses that shells have for it.
+/// A command that cannot be started, with the exit statuses that shells use for it.
 struct CommandFailure {
     let program: String
     /// An errno.
@@ -16,22 +16,23 @@ struct CommandFailure {
 }
 
 /// A command that runs as if the caller had started it: same terminal, same process group, same descriptors. Signals to
-/// this process are handed on, and its end is waited for.
+/// this process are passed on, and its end is waited for.
 ///
-/// Signals are blocked from the beginning and taken one by one: no handler, and none is lost between two looks.
+/// Signals are blocked from the beginning and taken one by one: there is no handler, and no signal is lost between two
+/// checks.
 struct ChildCommand {
     private static let forwarded = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2]
     private var former = sigset_t()
     private var awaited = sigset_t()
 
-    /// From now on signals wait until they are asked for.
+    /// Blocks the signals until they are waited for.
     init() {
         unsafe sigemptyset(&awaited)
         for number in ChildCommand.forwarded + [SIGCHLD] { unsafe sigaddset(&awaited, number) }
         unsafe sigprocmask(SIG_BLOCK, &awaited, &former)
     }
 
-    /// Waits a moment; true if somebody wants an end before the command was started.
+    /// Waits a moment. True if a signal asks for an end before the command was started.
     func isStopped(within bound: Duration) -> Bool {
         var wait = timespec()
         wait.tv_nsec = Int(bound / .nanoseconds(1))
@@ -62,13 +63,13 @@ struct ChildCommand {
         let code: Int32
     }
 
-    /// Waits for the command's end and hands signals on meanwhile. `childEnded` hears of every other child's end: in a
-    /// container this may be the first process, to which those fall that nobody else waits for.
+    /// Waits for the command's end and passes signals on meanwhile. `childEnded` is called at the end of every other
+    /// child: in a container this may be process 1, which inherits orphaned processes.
     ///
     /// - Returns: the exit status, or 128 and the signal that ended it.
     func wait(for pid: Int32, childEnded: (_ pid: Int32, _ status: Int32) -> Void) -> Int32 {
         while true {
-            // The end may have come before the first look.
+            // The child may have ended before the first wait.
             var status: Int32 = 0
             var result: Int32?
             while case let ended = unsafe waitpid(-1, &status, WNOHANG), ended > 0 {
@@ -80,7 +81,8 @@ struct ChildCommand {
             var about = unsafe siginfo_t()
             let number = unsafe sigwaitinfo(&set, &about)
             if number > 0, number != SIGCHLD, unsafe about.si_code <= 0 {
-                // What the kernel sent (Ctrl-C, a hangup) the command has got already: it is in the same group.
+                // A signal from the kernel (Ctrl-C, a hangup) has reached the command already: it is in the same
+                // process group.
                 kill(pid, number)
             }
         }

@@ -1,8 +1,8 @@
 import RingbackClient
 
-/// What this terminal can show a person beside text.
+/// What can be shown to the user besides text.
 enum Display {
-    /// True where a browser can be opened: on a display, or by what the person says opens one.
+    /// True where a browser can be opened: there is a display, or BROWSER is set.
     static var hasBrowser: Bool { hasBrowser(SocketPlace.variable) }
 
     static func hasBrowser(_ environment: (String) -> String?) -> Bool {

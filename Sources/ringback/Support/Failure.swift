@@ -3,7 +3,7 @@ import RingbackClient
 import StrictJSON
 import Terminal
 
-/// A failed call for a person: what failed, for which account, and what to do next.
+/// A failed call, as text for the user: what failed, for which account, and what to do next.
 struct Failure {
     let error: RingbackError
     let account: String?
@@ -25,7 +25,7 @@ struct Failure {
         return lines
     }
 
-    /// What failed, and what the verb knows to help.
+    /// What failed, and the verb's own advice.
     private var said: String {
         guard let advice = error.advice else { return error.detail }
         let isSentence = error.detail.last.map { ".!?”".contains($0) } ?? true
@@ -42,7 +42,7 @@ struct Failure {
         default: break
         }
         guard let command else { return nil }
-        // An exposed socket is used where none of these commands does anything.
+        // Where an exposed socket is used, these commands have no effect.
         let isElsewhere = error.problem?.extensions["exposed_socket"] != nil
         return isElsewhere ? "\(Elsewhere.place) \(command)" : "Run: \(command)"
     }
@@ -56,7 +56,7 @@ struct Failure {
         case "internal_error": return isElsewhere ? "ringback doctor" : nil
         case .invalidConfiguration:
             guard !isElsewhere else { return "ringback doctor" }
-            // What the daemon is given at its start, or later, stands in no file of the configuration.
+            // What the daemon is given at its start or later is in no file of the configuration.
             let isGiven = ["LoadCredential=", "assertion_file"].contains { error.detail.contains($0) }
             return isGiven ? nil : "ringback config check"
         default:
@@ -66,7 +66,7 @@ struct Failure {
         }
     }
 
-    /// A socket that was named may come from elsewhere.
+    /// A socket that was named may be forwarded from another machine.
     private static var start: String {
         let start = "Start it: systemctl --user start ringback.service (or run ringbackd)"
         guard SocketPlace.variable("RINGBACK_SOCK")?.isEmpty == false else { return start }

@@ -25,7 +25,7 @@ struct JSONOption: ParsableArguments {
     var isWanted = false
 }
 
-/// Runs a verb's work; a failure is told on standard error and becomes the exit status.
+/// Runs a verb's work. A failure is printed on standard error and becomes the exit status.
 func present(account: String? = nil, _ work: () throws(RingbackError) -> Void) throws {
     do throws(RingbackError) {
         try work()

@@ -2,9 +2,9 @@ import Glibc
 import StrictJSON
 import Terminal
 
-/// Where a verb's words go.
+/// Where a verb prints its text.
 enum Output {
-    /// A result. A result that cannot be written must not look like success.
+    /// Prints a result. If it cannot be written, the process exits with status 1.
     static func line(_ text: String) {
         guard Console.write(text + "\n", to: .output) else {
             note("ringback: the output cannot be written")
@@ -15,10 +15,10 @@ enum Output {
     /// A result as JSON, on one line, whatever is in it.
     static func json(_ json: JSON) { line(json.visibleText) }
 
-    /// Anything that is no result. May hold several lines; what comes from outside must be sanitized in it.
+    /// Prints text that is no result. It may have several lines. What comes from outside must be sanitized before.
     static func note(_ text: String) { _ = Console.write(text + "\n", to: .errors) }
 
-    /// Label and text, aligned; without a text, nothing.
+    /// Prints a label and a text, aligned; without a text, nothing.
     static func field(_ label: String, _ text: String?) {
         guard let text, !text.isEmpty else { return }
         let padding = String(repeating: " ", count: max(1, 11 - label.utf8.count))

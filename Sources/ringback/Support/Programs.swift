@@ -23,7 +23,7 @@ enum Programs {
         return unsafe String(cString: found) == own
     }
 
-    /// This program's file, by the kernel's word.
+    /// This program's file, as the kernel reports it.
     static var own: String? {
         var buffer = [CChar](repeating: 0, count: 4_096)
         let count = unsafe readlink("/proc/self/exe", &buffer, buffer.count)
@@ -31,8 +31,8 @@ enum Programs {
         return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    /// Runs a program and gives its exit status and standard output, which may have 1 MiB and take 30 s; its standard
-    /// error is this one's.
+    /// Runs a program. Returns its exit status and its standard output, which may have 1 MiB and take 30 s. Its
+    /// standard error is this one's.
     static func run(_ arguments: [String]) throws(RingbackError) -> (status: Int32, output: [UInt8]) {
         let pipe = try Pipe()
         guard let pid = Subprocess.start(arguments, output: .descriptor(pipe.writeEnd)) else {
@@ -53,7 +53,7 @@ enum Programs {
     }
 }
 
-/// A pipe from a child, whose reads have a bound.
+/// A pipe from a child, read with a time limit.
 final class Pipe {
     let readEnd: Int32
     private(set) var writeEnd: Int32
@@ -76,7 +76,7 @@ final class Pipe {
         writeEnd = -1
     }
 
-    /// What has come; empty at the end, nil if nothing came in time or a signal wants an end.
+    /// What has arrived. Empty at the end; nil if nothing arrived in time or a signal asks for an end.
     func read(until end: ContinuousClock.Instant, _ interruption: Interruption? = nil) -> [UInt8]? {
         while true {
             let left = end - ContinuousClock.now

@@ -4,11 +4,11 @@ import RingbackClient
 import StrictJSON
 import Terminal
 
-/// The daemon that answers now at the usual socket.
+/// The daemon that now listens at the usual socket.
 struct RunningDaemon {
     let pid: pid_t
 
-    /// Nil if none answers, or if it does not tell its process.
+    /// Nil if none responds, or if its response has no pid.
     static func find() -> RunningDaemon? {
         guard let calls = try? Daemon.calls(socket: nil),
             let status = try? calls.call(.getStatus, timeout: .seconds(5)),
@@ -18,7 +18,7 @@ struct RunningDaemon {
         return RunningDaemon(pid: pid)
     }
 
-    /// The file that it was started from; replaced or removed files are named as they were.
+    /// The file that it was started from. If that was replaced or removed, its former path.
     private var program: String? {
         var buffer = [CChar](repeating: 0, count: 4_096)
         let count = unsafe readlink("/proc/\(pid)/exe", &buffer, buffer.count)
@@ -31,7 +31,7 @@ struct RunningDaemon {
     /// Asks it to end, and waits for it, if it is the program at this path. Another one is left alone.
     func end(ifRunsFrom path: String) {
         guard program == path, kill(pid, SIGTERM) == 0 else { return }
-        // It tells providers of sign-outs and keeps what is under way; its own bound is shorter.
+        // The daemon revokes sessions and finishes what is running. Its own limit is shorter.
         let end = ContinuousClock.now + .seconds(15)
         while kill(pid, 0) == 0, program == path, ContinuousClock.now < end { poll(nil, 0, 20) }
         let isOver = program != path

@@ -10,15 +10,15 @@ struct SecretInput {
     /// Ends the waits.
     let interruption: Interruption
 
-    /// Tokens are the longest.
+    /// The longest value, in bytes. Tokens are the longest.
     static let maxLength = 16_384
 
-    /// True if a person is asked: nothing else was named, and one sits there.
+    /// True if a user is asked: no other descriptor was named, and standard input is a terminal.
     static func asksPerson(_ descriptor: Int32?) -> Bool {
         (descriptor ?? 0) == 0 && Console.Stream.input.isTerminal
     }
 
-    /// - Parameter name: for the question and the refusal, such as `password`.
+    /// - Parameter name: for the question and the error, such as `password`.
     /// - Throws: `cancelled` if there is nothing to read.
     func read(_ name: String, from descriptor: Int32?) throws(RingbackError) -> String {
         guard let text = try readOptional(name, from: descriptor) else {
@@ -30,7 +30,7 @@ struct SecretInput {
         return text
     }
 
-    /// How a script gives what was not there.
+    /// How a script gives the missing value.
     static func ways(from descriptor: Int32?) -> String {
         guard (descriptor ?? 0) == 0 else { return " Descriptor \(descriptor ?? 0) held no such line." }
         return " It is asked for on a terminal; else it is a line of standard input, or of a descriptor (see --help)."
@@ -43,7 +43,7 @@ struct SecretInput {
         return line?.isEmpty == false ? line : nil
     }
 
-    /// One that is being chosen is asked for twice on a terminal: what nobody has seen is easily mistyped.
+    /// A new value is asked for twice on a terminal, since what is typed is not shown.
     func readNew(_ name: String, from descriptor: Int32?) throws(RingbackError) -> String {
         let first = try read(name, from: descriptor)
         guard SecretInput.asksPerson(descriptor) else { return first }
@@ -63,12 +63,12 @@ struct SecretInput {
         } else {
             line = try readLine(of: descriptor ?? 0, other)
         }
-        // Nothing may be sent for somebody who does not want it any more.
+        // After an interruption nothing may be sent.
         if interruption.isInterrupted { throw RingbackError(.cancelled, "Interrupted. Nothing was sent.") }
         return line
     }
 
-    /// Byte by byte: what stands behind the line is the next reader's.
+    /// Reads byte by byte: what follows the line is for the next reader.
     private func readLine(of descriptor: Int32, _ other: Int32) throws(RingbackError) -> String? {
         var bytes: [UInt8] = []
         while true {

@@ -2,15 +2,15 @@ import ArgumentParser
 import StrictJSON
 import Terminal
 
-/// What to say about a verb that does not exist: the one that was probably meant. People come with the words of other
-/// programs, and with typing mistakes.
+/// What to say about a verb that does not exist: the one that was probably meant. Users type verbs of other programs,
+/// and make typing mistakes.
 struct Suggestion: Equatable {
     /// The words as they were typed, up to the unknown one.
     let typed: [String]
     /// The whole command to type instead; nil if none is near.
     let command: String?
 
-    /// What is told on standard error.
+    /// What is printed on standard error.
     var lines: [String] {
         let shown = Sanitizer.line(typed.joined(separator: " "), limit: 120)
         let group = typed.dropLast().joined(separator: " ")
@@ -25,7 +25,7 @@ struct Suggestion: Equatable {
         var typed: [String] = []
         for word in arguments {
             let children = command.configuration.subcommands
-            // What begins with a dash is an option: the parser judges it.
+            // A word that begins with a dash is an option, which the parser checks.
             guard !children.isEmpty, !word.hasPrefix("-"), !(typed.isEmpty && word == "help") else { return nil }
             typed.append(word)
             if let child = children.first(where: { $0._commandName == word }) {
@@ -67,12 +67,12 @@ struct Suggestion: Equatable {
         return typed.count > 1 ? synonyms[last] : nil
     }
 
-    /// The command with what stood behind the unknown word.
+    /// The command, followed by what came after the unknown word.
     private static func line(_ words: [String]) -> String {
         Sanitizer.line((["ringback"] + words.map { Shell.sh.quoted($0) }).joined(separator: " "), limit: 300)
     }
 
-    /// Words of other programs, and what they are called here.
+    /// Verbs of other programs, and the commands for them here.
     static let synonyms: [String: String] = {
         let meanings: [(String, [String])] = [
             ("ringback accounts", ["list", "ls", "users", "account list", "account ls", "account status", "profiles"]),

@@ -1,10 +1,10 @@
 import Glibc
 import RingbackClient
 
-/// A program of the system that is asked something: its output, quietly, within a bound. Whatever it starts goes with it
-/// when the bound passes.
+/// Runs a program of the system for its output, without its messages and with a time limit. At the limit it is killed
+/// with everything that it started.
 enum Tool {
-    /// What it said and how it ended.
+    /// Its output and its exit status.
     struct Answer {
         let status: Int32
         let output: String
@@ -15,7 +15,7 @@ enum Tool {
         }
     }
 
-    /// Longer answers are none that we ask for.
+    /// The longest output that is read, in bytes.
     private static let maxOutput = 1 << 20
 
     /// Runs it; nil if it cannot be started or takes too long.
@@ -33,13 +33,13 @@ enum Tool {
             }
             output += piece
         }
-        // It leads a session of its own, and so a group.
+        // It leads a session of its own, and so a process group.
         kill(-pid, SIGKILL)
         Subprocess.wait(pid)
         return nil
     }
 
-    /// How a program that says no more has ended. Most do at once; the others are looked at again and again.
+    /// How a program that has closed its output has ended. Most end at once; the others are checked again and again.
     private static func ending(of pid: Int32, until end: ContinuousClock.Instant) -> Int32? {
         while true {
             if let status = Subprocess.endedStatus(pid) { return status }

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// What the parser says of a mistake in the options, put right where it would lead astray.
+/// The parser's message about a mistake in the options, corrected where it would mislead.
 enum UsageMistake {
     /// - Parameter message: the parser's whole message.
     static func mended(_ message: String, _ arguments: [String]) -> String {

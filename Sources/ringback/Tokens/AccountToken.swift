@@ -1,6 +1,6 @@
 import RingbackClient
 
-/// An initial access token comes from a descriptor or a terminal without echo, as every secret does.
+/// Reads an initial access token from a descriptor, or from a terminal without echo, as every secret.
 enum AccountToken {
     private static let maxLength = 8_192
 

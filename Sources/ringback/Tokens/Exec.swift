@@ -60,7 +60,7 @@ struct Exec: ParsableCommand {
             let places = ExecToken(variable: variable, descriptor: descriptor)
             try places.put(token)
         }
-        // Goes on here only if there is no such command.
+        // Reached only if the command cannot be started.
         let failure = Replacement.run(command)
         failure.show()
         throw ExitCode(failure.status)

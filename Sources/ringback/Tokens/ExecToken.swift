@@ -2,8 +2,8 @@ import CLinux
 import Glibc
 import RingbackClient
 
-/// Where a command finds its token: on a descriptor, or in a variable that somebody named. Nowhere else: not in its
-/// arguments, not in a file with a name.
+/// Where a command finds its token: on a descriptor, or in a variable that the user named. Never in its arguments, and
+/// never in a file with a name.
 struct ExecToken {
     /// Names the descriptor's number, never the token.
     static let descriptorVariable = "RINGBACK_TOKEN_FD"
@@ -23,9 +23,9 @@ struct ExecToken {
         return name.utf8.allSatisfy { isLetter($0) || (0x30...0x39).contains($0) }
     }
 
-    /// Puts the token where the program that takes this process's place finds it. Call it right before that.
+    /// Puts the token where the program that replaces this one finds it. To be called right before that.
     func put(_ token: String) throws(RingbackError) {
-        // One that an outer command was given is not this command's.
+        // The variable that an outer `ringback exec` set is not for this command.
         unsafe unsetenv(ExecToken.descriptorVariable)
         if let variable {
             guard unsafe setenv(variable, token, 1) == 0 else { throw ExecToken.failure("the variable \(variable)") }
@@ -37,7 +37,7 @@ struct ExecToken {
         }
     }
 
-    /// A descriptor that outlives the change of programs; everything else that is open here does not.
+    /// A descriptor that stays open when the program is replaced. Everything else that is open here is closed then.
     private func open(_ token: String) throws(RingbackError) -> Int32 {
         let bytes = Array(token.utf8)
         let file = unsafe clinux_memory_file(bytes, bytes.count)
@@ -45,7 +45,7 @@ struct ExecToken {
         let number = descriptor.map { dup2(file, $0) } ?? fcntl(file, F_DUPFD, 3)
         guard number >= 0 else { throw ExecToken.failure("descriptor \(descriptor ?? 3)") }
         if number == file {
-            // Asked for by chance: a duplicate of itself is none.
+            // The number that was asked for is the file's own: dup2 would leave close-on-exec set.
             guard fcntl(file, F_SETFD, 0) == 0 else { throw ExecToken.failure("descriptor \(number)") }
         } else {
             close(file)
@@ -59,9 +59,9 @@ struct ExecToken {
     }
 }
 
-/// A program in place of this one.
+/// Replaces this program by another.
 enum Replacement {
-    /// Returns only if the program cannot be started; with the status that shells have for that.
+    /// Returns only if the program cannot be started, with the exit status that shells use for that.
     static func run(_ arguments: [String]) -> CommandFailure {
         var vector = unsafe arguments.map { unsafe strdup($0) } + [nil]
         let program = arguments.first ?? ""

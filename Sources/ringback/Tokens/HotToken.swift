@@ -1,7 +1,7 @@
 import RingbackClient
 
-/// Recognises the common forms of `ringback token` without the general parser. Whatever it does not know, mistakes
-/// included, it leaves to that one: there is one place that explains usage.
+/// Recognises the common forms of `ringback token` without the general parser. Everything else, mistakes included, is
+/// left to that parser: there is one place that explains usage.
 enum HotToken {
     static func recognize(_ arguments: ArraySlice<String>) -> TokenOptions? {
         guard arguments.first == "token" else { return nil }

@@ -10,7 +10,7 @@ struct TokenOptions {
     var signsIn = false
 }
 
-/// Asks for the token and prints it; both parsers end here.
+/// Requests the token and prints it. Both parsers end here.
 enum TokenVerb {
     /// The exit status.
     static func run(_ options: TokenOptions) -> Int32 {
@@ -23,7 +23,7 @@ enum TokenVerb {
         }
     }
 
-    /// The daemon's answer, after a sign-in if that was asked for.
+    /// The daemon's response, after a sign-in if that was asked for.
     static func answer(_ options: TokenOptions) throws(RingbackError) -> JSON {
         var request = options.request
         if options.format == .xoauth2 { request.include = "user" }

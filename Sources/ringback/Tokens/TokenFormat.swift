@@ -9,13 +9,13 @@ enum TokenFormat: String, CaseIterable, Sendable {
     case header
     /// The initial response of SASL XOAUTH2 (mail servers), in base64.
     case xoauth2
-    /// The daemon's answer.
+    /// The daemon's response.
     case json
 
     /// The line to print.
     ///
-    /// - Throws: `bad_answer` for a token with characters that no token has: printed into a header or a line of a
-    ///   protocol, they would be more than a token.
+    /// - Throws: `bad_answer` for a token with characters that are not allowed in a token: in a header or in a line of
+    ///   a protocol, they would add something to it.
     func line(_ answer: JSON, kind: String?) throws(RingbackError) -> String {
         if self == .json { return answer.visibleText }
         let member = kind == "id_token" ? "id_token" : "access_token"

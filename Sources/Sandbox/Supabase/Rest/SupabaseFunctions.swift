@@ -1,7 +1,7 @@
 internal import LocalHTTP
 internal import StrictJSON
 
-/// The functions that a project has beside its tables: what an app does with its profile, and two for trying out.
+/// The functions of a project's database: those that an app calls for a profile, and two for tests.
 extension SupabaseProject {
     private static let functions = [
         "get_or_create_profile", "update_profile", "deactivate_account", "echo", "fail",

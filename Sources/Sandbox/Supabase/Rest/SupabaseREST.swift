@@ -2,7 +2,7 @@ internal import HTTPMessages
 internal import LocalHTTP
 internal import StrictJSON
 
-/// Why the REST endpoint refuses, in its own shape.
+/// An error of the REST endpoint, in its own form.
 struct SupabaseRESTRefusal: Error {
     let status: Int
     let code: String
@@ -10,8 +10,8 @@ struct SupabaseRESTRefusal: Error {
     var details: String?
 }
 
-/// `/rest/v1/<table>` and `/rest/v1/rpc/<function>`: as much of PostgREST as profiles and functions need. Who asks is
-/// what the bearer token says, whether or not its session has ended.
+/// `/rest/v1/<table>` and `/rest/v1/rpc/<function>`: as much of PostgREST as profiles and functions need. The caller is
+/// the subject of the bearer token, whether or not its session has ended.
 extension SupabaseProject {
     mutating func rest(_ call: SupabaseCall) -> ServerResponse {
         do throws(SupabaseRESTRefusal) {
@@ -40,7 +40,7 @@ extension SupabaseProject {
         }
     }
 
-    /// Nil for somebody who is not signed in.
+    /// Nil for a caller who is not signed in.
     private func subject(_ call: SupabaseCall) throws(SupabaseRESTRefusal) -> String? {
         guard let token = call.bearer, !settings.apiKeys.contains(token) else { return nil }
         do throws(SupabaseRefusal) {

@@ -1,7 +1,7 @@
 internal import StrictJSON
 
-/// The project's own tables, each guarded by one rule: a row belongs to the person whose id is in its key column, who
-/// alone sees and changes it.
+/// The project's own tables, each with one rule: a row belongs to the user whose id is in its key column, and only that
+/// user sees and changes it.
 struct SupabaseTables {
     struct Table {
         /// The column that names the owner.
@@ -9,7 +9,7 @@ struct SupabaseTables {
         var rows: [JSONObject] = []
     }
 
-    /// `profiles` is there from the start.
+    /// `profiles` exists from the start.
     var tables: [String: Table] = ["profiles": Table()]
 
     /// What the trigger on new users does.
@@ -27,7 +27,7 @@ struct SupabaseTables {
         tables["profiles"] = table
     }
 
-    /// The rows that a person may see; nil for a table that is not there.
+    /// The rows that a user may see; nil for a table that does not exist.
     func rows(of table: String, visibleTo subject: String?) -> [JSONObject]? {
         guard let table = tables[table] else { return nil }
         return table.rows.filter { subject != nil && $0[table.key]?.string == subject }
@@ -41,7 +41,7 @@ struct SupabaseFilter {
     let operand: String
     let isNegated: Bool
 
-    /// Nil for an operator that is not there.
+    /// Nil for an unknown operator.
     init?(column: String, text: String) {
         var rest = text[...]
         isNegated = rest.hasPrefix("not.")
@@ -59,7 +59,7 @@ struct SupabaseFilter {
 
     private func compares(_ value: JSON) -> Bool {
         if comparison == "is" { return operand == SupabaseFilter.text(value) }
-        // Nothing compares with null.
+        // No comparison with null is true.
         guard value != .null else { return false }
         let text = SupabaseFilter.text(value)
         switch comparison {

@@ -2,8 +2,8 @@ internal import HTTPMessages
 internal import LocalHTTP
 internal import StrictJSON
 
-/// Where an external provider sends the person back to, and how the project gets to know who they are: by the
-/// issuer's own token endpoint, as any client would.
+/// Where an external provider redirects the user to. The project learns who the user is from the issuer's own token
+/// endpoint, as any client would.
 extension ProviderState {
     /// `/callback` of providers, and `/sso/saml/acs` of companies: the code stands for the assertion that a SAML
     /// provider would post.
@@ -20,7 +20,7 @@ extension ProviderState {
         var target = flow.redirectTo
         if isManaged, !supabase.settings.redirectRules.accepts(target) { target = supabase.settings.siteURL }
         if let error = parameters["error"] {
-            // The provider's own words, without a code of ours.
+            // The provider's own error, without a code of the server's.
             var pairs = [("error", error)]
             if let text = parameters["error_description"] { pairs.append(("error_description", text)) }
             let location =
@@ -127,7 +127,7 @@ extension ProviderState {
 }
 
 extension SupabaseProject {
-    /// What a provider tells of a person. Apple's ID tokens carry no name.
+    /// A user's claims at a provider. Apple's ID tokens contain no name.
     func claims(of person: SandboxUser, provider: String, issuer: String, showsName: Bool) -> SupabaseClaims {
         var data = JSONObject([
             .init("iss", .string(issuer)), .init("sub", .string(person.subject)),

@@ -43,7 +43,7 @@ extension SupabaseProject {
         return SupabaseAnswers.json(["message_id": .string("SM" + String(SupabaseText.uuid().prefix(8)))])
     }
 
-    /// A magic link for whoever is there, the confirmation of a sign-up for whoever is new.
+    /// A magic link for a known user, the confirmation of a sign-up for a new one.
     mutating func sendLink(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
         try sendLink(call.body(), call)
     }
@@ -81,7 +81,7 @@ extension SupabaseProject {
         return SupabaseAnswers.json([:])
     }
 
-    /// The same answer whether or not the address is known.
+    /// The same response whether or not the address is known.
     mutating func recover(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
         let body = try call.body()
         guard settings.allowsEmail else {
@@ -98,7 +98,7 @@ extension SupabaseProject {
         return SupabaseAnswers.json([:])
     }
 
-    /// Again what was sent for a sign-up or a change; nothing if nothing is under way.
+    /// Sends again what was sent for a sign-up or a change; nothing if neither is pending.
     mutating func resend(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
         let body = try call.body()
         let type = try body.text("type")
@@ -136,7 +136,7 @@ extension SupabaseProject {
             isMail ? [:] : ["message_id": .string("SM" + String(SupabaseText.uuid().prefix(8)))])
     }
 
-    /// Both addresses are asked, where the project wants that and there are two.
+    /// Sends mail to both addresses, if the project requires that and there are two.
     mutating func mailChange(
         of user: inout SupabaseUser, isPKCE: Bool, _ call: SupabaseCall
     ) throws(SupabaseRefusal) {

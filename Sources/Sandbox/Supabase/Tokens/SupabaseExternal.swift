@@ -3,8 +3,8 @@ internal import HTTPMessages
 internal import LocalHTTP
 internal import StrictJSON
 
-/// How a sign-in with an external provider begins. Every provider, and every company's, is the issuer that the project
-/// hangs below: its page asks who signs in, or nobody is asked (`auto_approve`).
+/// How a sign-in with an external provider begins. Every provider, also one of an organization, is the issuer of which
+/// the project is a part: its page asks who signs in, unless `auto_approve` is set.
 extension SupabaseProject {
     private static let known = [
         "apple", "azure", "bitbucket", "discord", "facebook", "figma", "fly", "github", "gitlab", "google", "kakao",
@@ -12,7 +12,7 @@ extension SupabaseProject {
         "twitter", "vercel_marketplace", "workos", "x", "zoom",
     ]
 
-    /// As what the project is known to the issuer.
+    /// The client that the project is at the issuer.
     static let upstreamClient = SandboxClient(id: "supabase")
 
     var callbackURL: String { authURL + "/callback" }
@@ -54,7 +54,7 @@ extension SupabaseProject {
         let asked = (call.query("scopes") ?? "").split(separator: ",").joined(separator: " ")
         var parameters = upstream(&flow, redirectURI: callbackURL)
         if !asked.isEmpty { parameters["scope"] = "openid email profile \(asked)" }
-        // Whatever else was sent goes on, and wins.
+        // All other parameters are passed on, and take precedence.
         let ours: Set = ["provider", "scopes", "code_challenge", "code_challenge_method", "invite_token"]
         for pair in call.pairs where !ours.contains(pair.name) { parameters[pair.name] = pair.value }
         add(flow)
@@ -70,7 +70,7 @@ extension SupabaseProject {
         ]
     }
 
-    /// `POST /sso`. The redirect is kept as it is, and judged when the person comes back.
+    /// `POST /sso`. The redirect URL is kept unchecked, and checked when the user comes back.
     mutating func signOn(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
         guard !settings.ssoDomains.isEmpty else {
             throw SupabaseRefusal(404, "saml_provider_disabled", "SAML 2.0 is disabled")

@@ -39,7 +39,7 @@ extension SupabaseProject {
         return try tokenAnswer(session, extra: [.init("weak_password", weakness(of: password))], at: call.now)
     }
 
-    /// At a sign-in, a weak password is only mentioned.
+    /// At a sign-in, a weak password is only reported.
     private func weakness(of password: String) -> JSON {
         do throws(SupabaseRefusal) {
             try check(password: password)

@@ -2,9 +2,9 @@ internal import Cryptography
 internal import LocalHTTP
 internal import StrictJSON
 
-/// `POST /token?grant_type=id_token`: an ID token that the app got from the provider itself. Every provider's are those
-/// of the issuer that the project hangs below, for any of its clients. What is wrong with the token is said in the
-/// third shape of refusals.
+/// `POST /token?grant_type=id_token`: an ID token that the app got from the provider itself. Every provider's tokens
+/// are those of the issuer of which the project is a part, for any of its clients. An error of the token has the third
+/// form.
 extension ProviderState {
     private static let withIDTokens = [
         "apple", "azure", "facebook", "google", "kakao", "keycloak", "snapchat", "vercel_marketplace",
@@ -81,7 +81,7 @@ extension ProviderState {
         return claims
     }
 
-    /// The token carries the SHA-256 of what the app sends: whoever has only the token cannot use it.
+    /// The token contains the SHA-256 of the nonce that the app sends: whoever has only the token cannot use it.
     private func checkNonce(_ claims: JSONObject, _ nonce: String) throws(SupabaseRefusal) {
         let claimed = claims["nonce"]?.string ?? ""
         guard claimed.isEmpty == nonce.isEmpty else {

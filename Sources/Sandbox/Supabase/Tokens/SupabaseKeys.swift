@@ -32,7 +32,7 @@ struct SupabaseKeys {
         return input + "." + Base64URL.encode(signature)
     }
 
-    /// Signs in the project's place: nobody can check it by what the project publishes.
+    /// Signs in the project's place. The published keys do not verify the signature.
     static func forge(
         _ claims: JSONObject, by forgery: SupabaseSettings.Forgery
     ) throws(SupabaseRefusal) -> String {
@@ -48,7 +48,7 @@ struct SupabaseKeys {
         Base64URL.encode(header.serialized()) + "." + Base64URL.encode(JSON.object(claims).serialized())
     }
 
-    /// Of another algorithm than the last one, that one stays published.
+    /// The present key. If the algorithm has changed, the last key stays published.
     private mutating func currentKey(for algorithm: SupabaseSettings.Algorithm) -> Key? {
         if let current, current.algorithm != algorithm { rotate(keepsPublished: true) }
         if current == nil, let family = algorithm.family, let key = try? PrivateKey.generate(family) {
@@ -57,7 +57,7 @@ struct SupabaseKeys {
         return current
     }
 
-    /// The claims of an access token that is good now.
+    /// The claims of an access token that is valid now.
     func claims(of token: String, at now: Int) throws(SupabaseRefusal) -> JSONObject {
         let prefix = "invalid JWT: unable to parse or verify signature, "
         let parts = token.split(separator: ".", omittingEmptySubsequences: false)
@@ -93,7 +93,7 @@ struct SupabaseKeys {
         Base64URL.decode(part).flatMap { try? JSON(parsing: $0) }?.object
     }
 
-    /// The key set: a shared secret is never shown.
+    /// The key set. A shared secret is not published.
     mutating func published(for algorithm: SupabaseSettings.Algorithm) -> JSON {
         guard algorithm != .hs256, let current = currentKey(for: algorithm) else { return ["keys": []] }
         return ["keys": .array(([current] + former).map(SupabaseKeys.webKey))]

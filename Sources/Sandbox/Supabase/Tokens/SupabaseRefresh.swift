@@ -2,7 +2,8 @@ internal import Cryptography
 internal import LocalHTTP
 internal import StrictJSON
 
-/// What becomes of a refresh token that comes back: current, replaced a moment ago, replaced long ago, never given out.
+/// What happens when a refresh token is presented: the current one, one replaced a moment ago or long ago, one never
+/// issued.
 extension SupabaseProject {
     private static func dead(_ code: String, _ reason: String) -> SupabaseRefusal {
         SupabaseRefusal(400, code, "Invalid Refresh Token: \(reason)")
@@ -32,7 +33,7 @@ extension SupabaseProject {
         else { throw SupabaseProject.unknown }
         try check(session, at: now)
         if row.isRevoked {
-            // Whoever lost the answer to the last refresh asks with its parent; the active token is theirs already.
+            // A client that lost the last response presents the active token's parent. It gets the active token again.
             if let active = session.activeRow, active.parent == token {
                 return try answer(sessionID, active.token, [("sb-auth-refresh-token-reuse", "true")], now)
             }
@@ -96,7 +97,7 @@ extension SupabaseProject {
         return SupabaseAnswers.json(.object(members), fields: names + fields)
     }
 
-    /// Limits are looked at only here.
+    /// The limits of a session are checked only here.
     private func check(_ session: SupabaseSession, at now: Int) throws(SupabaseRefusal) {
         guard let user = users[session.userID] else { throw SupabaseProject.unknown }
         try checkBan(user, at: now)
@@ -130,7 +131,8 @@ extension SupabaseProject {
 }
 
 extension SupabaseSettings {
-    /// Whether a session is among those that get a counted token for a row: always the same ones.
+    /// Whether a session is among those that get a counted token for a row. For one session the result is always the
+    /// same.
     fileprivate func upgrades(_ session: SupabaseSession) -> Bool {
         guard refreshTokens == .v2, let digest = Digest.sha256(session.id).first else { return false }
         return Int(digest) * 100 < upgradePercentage * 256

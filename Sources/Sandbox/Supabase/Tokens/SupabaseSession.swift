@@ -2,7 +2,7 @@ internal import Cryptography
 internal import HTTPMessages
 internal import StrictJSON
 
-/// A session: how the person proved who they are, and the refresh tokens that were given out for it.
+/// A session: how the user authenticated, and the refresh tokens that were issued for it.
 struct SupabaseSession {
     struct Proof: Equatable {
         var method: String
@@ -34,13 +34,14 @@ struct SupabaseSession {
     var refreshedAt: Int
     /// The newest first.
     var proofs: [Proof]
-    /// The factor that raised it.
+    /// The factor that raised its level.
     var factorID: String?
     /// Counted tokens (v2) instead of rows (v1).
     var isCounted: Bool
-    /// When it ends, whatever is done with it: the provider that the person came from may say so.
+    /// When it ends, whatever is done with it. The external provider may state this.
     var endsAt: Int?
-    /// Of the server's own OAuth client: its tokens are good at another endpoint only.
+    /// The client of the server's own OAuth server that the session belongs to. Its tokens are valid at another
+    /// endpoint only.
     var clientID: String?
     var rows: [Row] = []
     var counter = 0
@@ -48,7 +49,7 @@ struct SupabaseSession {
 
     var level: String { proofs.contains { $0.isSecondFactor } ? "aal2" : "aal1" }
 
-    /// The token to hand out now.
+    /// The token to issue now.
     var currentToken: String {
         isCounted ? SupabaseCountedToken(session: id, counter: counter).text(key: key) : rows.last?.token ?? ""
     }
@@ -56,13 +57,13 @@ struct SupabaseSession {
     /// The newest row that is not revoked.
     var activeRow: Row? { rows.last { !$0.isRevoked } }
 
-    /// A new token takes the place of another.
+    /// A new token replaces another.
     mutating func swap(_ token: String?, at now: Int, kind: SupabaseSettings.RefreshTokens = .v1) {
         if let token, let index = rows.firstIndex(where: { $0.token == token }) {
             rows[index].isRevoked = true
             rows[index].updatedAt = now
         }
-        // A session that is refreshed for days keeps its near past.
+        // A session that is refreshed for days keeps only its newest rows.
         if rows.count >= SupabaseSession.maxRows { rows.removeFirst(SupabaseSession.maxRows / 2) }
         let fresh =
             kind == .v0
@@ -71,22 +72,22 @@ struct SupabaseSession {
         rows.append(Row(token: fresh, parent: token, updatedAt: now))
     }
 
-    /// From now on it has counted tokens; the row that has just been added is given to nobody. Of what was refreshed
-    /// twice with a row, the second token counts on.
+    /// From now on the session has counted tokens. The row that was just added is not issued. If a row is upgraded once
+    /// more, the counter goes on, so that the second token counts.
     mutating func upgrade(at now: Int) {
         if isCounted { counter += 1 }
         isCounted = true
         revokeFamily(at: now)
     }
 
-    /// As it was so many refreshes ago: what a database says that was restored from a copy.
+    /// The state of so many refreshes ago, as in a database that was restored from a copy.
     mutating func rewind(by count: Int) {
         counter = max(counter - count, 0)
         rows.removeLast(min(count, max(rows.count - 1, 0)))
         if let last = rows.indices.last, !isCounted { rows[last].isRevoked = false }
     }
 
-    /// Ends every token that is still good.
+    /// Revokes every token that is still valid.
     mutating func revokeFamily(at now: Int) {
         for index in rows.indices where !rows[index].isRevoked {
             rows[index].isRevoked = true
@@ -95,7 +96,7 @@ struct SupabaseSession {
     }
 }
 
-/// A refresh token of the second kind: the session's name and a counter, authenticated with the session's own key.
+/// A refresh token of the second kind: the session's id and a counter, authenticated with the session's own key.
 struct SupabaseCountedToken {
     let session: String
     let counter: Int
@@ -121,7 +122,7 @@ struct SupabaseCountedToken {
         return bytes + [UInt8(rest)]
     }
 
-    /// Nil if the alphabet, the length or the checksum is wrong. Whether a session signed it is another question.
+    /// Nil if the alphabet, the length or the checksum is wrong. Whether a session signed it is checked elsewhere.
     init?(parsing text: String) {
         guard text.utf8.count >= 51, let bytes = Base64URL.decode(text), bytes.count >= 38, bytes[0] == 0 else {
             return nil

@@ -2,9 +2,9 @@ internal import HTTPMessages
 internal import LocalHTTP
 internal import StrictJSON
 
-/// How sessions begin, and what a client gets of them.
+/// How sessions begin, and what a client gets.
 extension SupabaseProject {
-    /// Starts a session for somebody who has proved who they are. Returns its name.
+    /// Starts a session for a user who has authenticated. Returns its id.
     mutating func open(
         _ userID: String, by method: String, provider: String? = nil, at now: Int
     ) -> String {
@@ -22,7 +22,7 @@ extension SupabaseProject {
         return session.id
     }
 
-    /// The token answer of a session.
+    /// The token response of a session.
     mutating func tokenAnswer(
         _ sessionID: String, extra: [JSONObject.Member] = [], fields: [(String, String)] = [], at now: Int
     ) throws(SupabaseRefusal) -> ServerResponse {
@@ -37,7 +37,7 @@ extension SupabaseProject {
         return SupabaseAnswers.json(.object(members), fields: fields)
     }
 
-    /// - Parameter refreshToken: given out in place of the session's newest.
+    /// - Parameter refreshToken: issued in place of the session's newest.
     mutating func tokens(
         _ sessionID: String, refreshToken: String? = nil, at now: Int
     ) throws(SupabaseRefusal) -> JSONObject {

@@ -1,7 +1,7 @@
 internal import LocalHTTP
 internal import StrictJSON
 
-/// `/user` and `/logout`: what people see and change of themselves.
+/// `/user` and `/logout`: what users see and change of themselves.
 extension SupabaseProject {
     func showUser(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
         SupabaseAnswers.json(try authenticate(call).user.json)
@@ -108,7 +108,7 @@ extension SupabaseProject {
         try message(.phoneChange, type: "phone_change", to: phone, by: channel, about: &user, call)
     }
 
-    /// The new address takes the place of the old one.
+    /// The new address replaces the old one.
     mutating func changeEmail(of user: inout SupabaseUser, at now: Int) {
         user.email = user.newEmail
         user.newEmail = ""
@@ -136,7 +136,7 @@ extension SupabaseProject {
         confirmPhone(of: &user, at: now)
     }
 
-    /// Tokens that are out stay good for whoever does not ask here.
+    /// Access tokens that were issued stay valid for servers that do not ask here.
     mutating func logOut(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
         let scope = call.query("scope") ?? "global"
         let (user, session) = try authenticate(call)

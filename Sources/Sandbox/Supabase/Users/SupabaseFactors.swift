@@ -3,17 +3,17 @@ internal import HTTPMessages
 internal import LocalHTTP
 internal import StrictJSON
 
-/// A question put to a second factor; answered once, from where it was asked, within five minutes.
+/// A challenge for a second factor: it accepts one response, from the address that asked for it, within five minutes.
 struct SupabaseFactorChallenge {
     let factorID: String
     let address: String
     let expiresAt: Int
-    /// What was messaged.
+    /// The code in the message.
     let code: String?
     var isAnswered = false
 }
 
-/// `/factors`: enrolling, asking, proving and removing second factors.
+/// `/factors`: enrolling, challenging, verifying and removing second factors.
 extension SupabaseProject {
     private static let challengeLifetime = 300
     private static let maxFactors = 10
@@ -106,7 +106,7 @@ extension SupabaseProject {
         return index
     }
 
-    /// Factors of a kind that was switched off stay, and cannot be used.
+    /// Factors of a kind that was disabled stay, but cannot be used.
     private func checkUsable(_ factor: SupabaseFactor) throws(SupabaseRefusal) {
         let type = factor.kind.rawValue
         guard settings.factors.contains(type) else {
@@ -188,8 +188,8 @@ extension SupabaseProject {
         return try tokenAnswer(session.id, at: call.now)
     }
 
-    /// The session has two proofs now, and another refresh token: the counter moves by two, so that the old token is
-    /// not taken for one whose answer was lost.
+    /// The session has two proofs now, and another refresh token. The counter moves by two, so that the old token is
+    /// not taken for one whose response was lost.
     private mutating func raise(_ session: inout SupabaseSession, by factor: SupabaseFactor, at now: Int) {
         let method = factor.kind == .totp ? "totp" : "mfa/phone"
         session.proofs.removeAll { $0.method == method }

@@ -1,7 +1,7 @@
 internal import LocalHTTP
 internal import StrictJSON
 
-/// A person as an external provider tells of them.
+/// A user's claims at an external provider.
 struct SupabaseClaims {
     let provider: String
     let subject: String
@@ -12,7 +12,7 @@ struct SupabaseClaims {
 
 /// Which user an external identity belongs to, and how identities come and go.
 extension SupabaseProject {
-    /// The user of an identity: whoever has it, whoever has its verified address, or somebody new.
+    /// The user of an identity: the one who has it, the one who has its verified address, or a new one.
     mutating func user(for claims: SupabaseClaims, at now: Int) throws(SupabaseRefusal) -> String {
         let moment = instant(now)
         if var known = user(provider: claims.provider, subject: claims.subject) {
@@ -28,7 +28,7 @@ extension SupabaseProject {
         let isManaged = claims.provider.hasPrefix("sso:")
         if !isManaged, var known = user(email: claims.email) {
             if known.isBanned(at: now) { throw SupabaseRefusal(403, "user_banned", "User is banned") }
-            // An address that nobody ever confirmed says nothing about who asked for it.
+            // An address that was never confirmed does not show who asked for the account.
             if known.emailConfirmedAt == nil {
                 known.identities = []
                 known.password = nil
@@ -58,7 +58,7 @@ extension SupabaseProject {
         user.merge(claims.data)
     }
 
-    /// Gives a signed-in person one more way to sign in.
+    /// Links a further identity to a signed-in user.
     mutating func link(_ claims: SupabaseClaims, to userID: String, at now: Int) throws(SupabaseRefusal) {
         guard var user = users[userID] else {
             throw SupabaseRefusal(422, "user_not_found", "User from sub claim in JWT does not exist")
@@ -100,7 +100,7 @@ extension SupabaseProject {
             user.phone = ""
             user.phoneConfirmedAt = nil
         default:
-            // The user's address is that of an identity that is left.
+            // The user's address must be that of an identity that is left.
             let addresses = user.identities.compactMap { $0.data["email"]?.string }
             if !user.email.isEmpty, !addresses.contains(user.email) {
                 let next = addresses.first ?? ""

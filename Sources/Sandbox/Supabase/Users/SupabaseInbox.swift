@@ -2,9 +2,9 @@ internal import HTTPMessages
 internal import LocalHTTP
 internal import StrictJSON
 
-/// What a test sees in a person's place, and what breaks before a project's endpoint is reached.
+/// What a test reads in the user's place, and the form of faults at a project.
 extension SandboxProvider {
-    /// `GET mailbox` and `GET messages`: what went out by mail, and by phone, in order. `to` and `type` pick some.
+    /// `GET mailbox` and `GET messages`: what was sent by mail, and by phone, in order. `to` and `type` select some.
     func letters(_ request: SandboxRequest, isMail: Bool) -> ServerResponse {
         let wanted = Parameters(request.query)
         let letters = withState { state in
@@ -18,8 +18,8 @@ extension SandboxProvider {
 }
 
 extension Fault {
-    /// A refusal in the shape that the request asked for, or with a `body` as it was given; nil for any other fault,
-    /// which has no shape of its own.
+    /// An error in the form that the request asked for, or with the given `body`; nil for any other fault, which has no
+    /// form of its own.
     func supabaseAnswer(to request: SandboxRequest, _ endpoint: Endpoint) -> ServerResponse? {
         guard endpoint.isSupabase, case .refusal(let code, let status) = kind else { return nil }
         if let body { return SupabaseAnswers.json(body, status: status) }

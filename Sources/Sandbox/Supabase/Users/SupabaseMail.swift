@@ -2,7 +2,7 @@ internal import Cryptography
 internal import HTTPMessages
 internal import StrictJSON
 
-/// A code, and the link that says the same, on its way to a person. Only the newest of each kind counts.
+/// A code that was sent to a user, and the link with the same effect. Only the newest of each kind is valid.
 struct SupabaseSlip {
     enum Kind: String {
         case confirmation, recovery
@@ -14,12 +14,12 @@ struct SupabaseSlip {
     }
 
     let code: String
-    /// What the link carries; begins with `pkce_` if a code is to come of it.
+    /// What the link contains; begins with `pkce_` if it is to yield a code.
     let hash: String
     let sentAt: Int
 }
 
-/// Something a person has received: what a test reads in their place.
+/// A message that a user has received. A test reads it in the user's place.
 struct SupabaseLetter {
     let number: Int
     let at: Int
@@ -61,7 +61,7 @@ extension SupabaseProject {
 
     func newCode() -> String { SupabaseText.random(settings.otpLength, from: "0123456789") }
 
-    /// Mails a code and a link. The link leads back here, and from here to where the request wants to go.
+    /// Mails a code and a link. The link leads to this server, which redirects to where the request wants to go.
     mutating func mail(
         _ kind: SupabaseSlip.Kind, type: String, to address: String, about user: inout SupabaseUser,
         isPKCE: Bool, _ call: SupabaseCall
@@ -73,7 +73,7 @@ extension SupabaseProject {
             }
         }
         let code = newCode()
-        // SHA-224 on the real server; here only its length tells.
+        // SHA-224 on the real server. Here only the length is the same.
         let digest = Digest.hex(Digest.sha256(address + code + SupabaseText.uuid()).prefix(28))
         let hash = (isPKCE ? "pkce_" : "") + digest
         user.slips[kind] = SupabaseSlip(code: code, hash: hash, sentAt: call.now)
@@ -110,7 +110,7 @@ extension SupabaseProject {
             429, code, "For security purposes, you can only request this after \(seconds) seconds.")
     }
 
-    /// Takes a token from a bucket that fills up again in so many seconds; false if there is none.
+    /// Takes a token from a bucket that is filled up within so many seconds; false if there is none.
     mutating func take(_ name: String, limit: Int, seconds: Int, at now: Int) -> Bool {
         var bucket = buckets[name] ?? SupabaseBucket(tokens: Double(limit), at: now)
         let gained = Double(now - bucket.at) * Double(limit) / Double(seconds)
@@ -122,7 +122,7 @@ extension SupabaseProject {
         return true
     }
 
-    /// Remembers a challenge until the mail's link is opened.
+    /// Stores a challenge until the mail's link is opened.
     mutating func begin(_ method: String, for userID: String, _ challenge: SupabaseChallenge?, _ call: SupabaseCall) {
         guard let challenge else { return }
         var flow = SupabaseFlow(

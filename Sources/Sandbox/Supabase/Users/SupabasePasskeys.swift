@@ -2,7 +2,7 @@ internal import Cryptography
 internal import LocalHTTP
 internal import StrictJSON
 
-/// A passkey of a user's.
+/// A passkey of a user.
 struct SupabasePasskey {
     let id: String
     let credentialID: [UInt8]
@@ -22,15 +22,15 @@ struct SupabasePasskey {
     }
 }
 
-/// A question put to an authenticator: taken once, within five minutes.
+/// A challenge for an authenticator: it is accepted once, within five minutes.
 struct SupabasePasskeyChallenge {
     let bytes = RandomToken.bytes(32)
-    /// Who adds a passkey; nil for a sign-in.
+    /// The user who adds a passkey; nil for a sign-in.
     let userID: String?
     let expiresAt: Int
 }
 
-/// `/passkeys`: signing in by one, adding, listing, naming and removing them.
+/// `/passkeys`: signing in with one; adding, listing, naming and removing them.
 extension SupabaseProject {
     private static let challengeLifetime = 300
     /// Bytes.
@@ -72,7 +72,7 @@ extension SupabaseProject {
         return (id, challenge)
     }
 
-    /// Takes the challenge, whatever comes of it, and the credential that answers it.
+    /// Uses up the challenge, whatever the result, and returns it with the credential of the request.
     private mutating func consume(
         of userID: String?, _ call: SupabaseCall
     ) throws(SupabaseRefusal) -> (challenge: SupabasePasskeyChallenge, credential: JSONObject) {

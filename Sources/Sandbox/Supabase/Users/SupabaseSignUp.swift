@@ -1,7 +1,7 @@
 internal import LocalHTTP
 internal import StrictJSON
 
-/// `POST /signup`: a new person with a password, or one who wants no name yet.
+/// `POST /signup`: a new user with a password, or an anonymous one.
 extension SupabaseProject {
     mutating func signUp(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
         guard settings.allowsSignUp else {
@@ -81,7 +81,7 @@ extension SupabaseProject {
         return SupabaseAnswers.json(user.json)
     }
 
-    /// Somebody is there already. Only where a sign-up is confirmed by mail can that be kept from the client.
+    /// The user exists already. Only if a sign-up is confirmed by mail can that be hidden from the client.
     private mutating func answer(
         signUpOf known: SupabaseUser, data: JSONObject, _ call: SupabaseCall
     ) throws(SupabaseRefusal) -> ServerResponse {
@@ -91,9 +91,9 @@ extension SupabaseProject {
         return SupabaseAnswers.json(known.obfuscated(data: data, at: instant(call.now)))
     }
 
-    // MARK: People
+    // MARK: Users
 
-    /// A person with an address that is to be confirmed.
+    /// A user with an address that is to be confirmed.
     mutating func newUser(email: String, password: String?, data: JSONObject, at now: Int) -> SupabaseUser {
         var user = SupabaseUser(at: instant(now))
         user.email = email

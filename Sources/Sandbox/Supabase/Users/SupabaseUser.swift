@@ -1,13 +1,13 @@
 internal import StrictJSON
 
-/// A person as a project knows them, with all that is under way for them.
+/// A user of a project, with everything that is pending for the user.
 struct SupabaseUser {
     let id: String
     /// Lower-cased; empty without one.
     var email = ""
     /// Digits without `+`; empty without one.
     var phone = ""
-    /// As it is: nobody here is real.
+    /// In plain text: no user here is real.
     var password: String?
     var appMetadata = JSONObject()
     var userMetadata = JSONObject()
@@ -15,7 +15,7 @@ struct SupabaseUser {
     var factors: [SupabaseFactor] = []
     var passkeys: [SupabasePasskey] = []
     var isAnonymous = false
-    /// Signs in through a company's provider, which alone may change them.
+    /// Signs in through an organization's provider. Only that provider may change the user.
     var isManaged = false
     let createdAt: SupabaseInstant
     var updatedAt: SupabaseInstant
@@ -27,9 +27,9 @@ struct SupabaseUser {
     var newEmail = ""
     var emailChangeConfirmations = 0
     var newPhone = ""
-    /// Codes and links that are out, the newest of each kind.
+    /// Codes and links that were sent, the newest of each kind.
     var slips: [SupabaseSlip.Kind: SupabaseSlip] = [:]
-    /// When the newest of each kind went out; stays when it is used.
+    /// When the newest of each kind was sent; kept when it is used.
     var sentAt: [SupabaseSlip.Kind: SupabaseInstant] = [:]
 
     init(at now: SupabaseInstant, isAnonymous: Bool = false) {
@@ -45,7 +45,7 @@ struct SupabaseUser {
 
     func isBanned(at now: Int) -> Bool { bannedUntil.map { now < $0.seconds } ?? false }
 
-    /// Adds a way to sign in, and names it in the app's metadata.
+    /// Adds an identity, and lists its provider in the app's metadata.
     mutating func addIdentity(_ identity: SupabaseIdentity) {
         identities.append(identity)
         listProviders()
@@ -61,7 +61,7 @@ struct SupabaseUser {
         if !names.isEmpty { appMetadata["providers"] = .array(names.map(JSON.string)) }
     }
 
-    /// Merges what the caller knows about the person; null removes a member.
+    /// Merges what the caller knows about the user; null removes a member.
     mutating func merge(_ data: JSONObject) {
         for member in data.members {
             let value: JSON? = member.value == .null ? Optional.none : member.value
@@ -69,7 +69,7 @@ struct SupabaseUser {
         }
     }
 
-    /// The user as every answer shows it.
+    /// The user as every response shows it.
     var json: JSON {
         var members = JSONObject([
             .init("id", .string(id)), .init("aud", "authenticated"), .init("role", "authenticated"),
@@ -99,7 +99,7 @@ struct SupabaseUser {
         return .object(members)
     }
 
-    /// What a sign-up with somebody else's confirmed address is answered: it must not tell that the address is known.
+    /// The response to a sign-up with another user's confirmed address. It must not reveal that the address is known.
     func obfuscated(data: JSONObject, at now: SupabaseInstant) -> JSON {
         let provider = email.isEmpty ? "phone" : "email"
         return [
@@ -112,12 +112,12 @@ struct SupabaseUser {
     }
 }
 
-/// A way to sign in that belongs to a user.
+/// An identity of a user: a way to sign in.
 struct SupabaseIdentity {
-    /// What names it when it is removed.
+    /// The id by which it is removed.
     let identityID: String
     let provider: String
-    /// The provider's name for the person.
+    /// The provider's identifier of the user.
     let subject: String
     var data: JSONObject
     let createdAt: SupabaseInstant

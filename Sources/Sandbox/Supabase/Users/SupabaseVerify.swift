@@ -2,7 +2,7 @@ internal import HTTPMessages
 internal import LocalHTTP
 internal import StrictJSON
 
-/// `/verify`: the link in a mail (GET, answered with a redirect) and the typed code (POST, answered with a session).
+/// `/verify`: the link in a mail (GET, which returns a redirect) and the typed code (POST, which returns a session).
 extension SupabaseProject {
     private static let deadLink = SupabaseRefusal(403, "otp_expired", "Email link is invalid or has expired")
     private static let deadCode = SupabaseRefusal(403, "otp_expired", "Token has expired or is invalid")
@@ -142,7 +142,7 @@ extension SupabaseProject {
         return nil
     }
 
-    /// Uses a slip up. False for the first of two confirmations.
+    /// Uses up a code or a link. False for the first of two confirmations.
     private mutating func use(
         _ kind: SupabaseSlip.Kind, of user: SupabaseUser, _ refusal: SupabaseRefusal, at now: Int
     ) throws(SupabaseRefusal) -> Bool {
@@ -176,7 +176,7 @@ extension SupabaseSlip.Kind {
         }
     }
 
-    /// What a request's `type` may stand for.
+    /// The kinds that a request's `type` may stand for.
     fileprivate static func kinds(of type: String) -> [SupabaseSlip.Kind] {
         switch type {
         case "signup", "invite": [.confirmation]

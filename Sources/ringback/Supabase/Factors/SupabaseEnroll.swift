@@ -52,7 +52,7 @@ struct SupabaseEnroll: ParsableCommand {
             let enrolment = try FactorEnrolment(reading: document)
             if json.isWanted { Output.json(document) } else { show(enrolment) }
             let id = Sanitizer.line(enrolment.factor.id)
-            // The project's word, in a line for a shell.
+            // The id comes from the project. It is quoted, since the line is for a shell.
             let later =
                 "The factor counts once it is proved: ringback supabase verify-factor \(account) \(Shell.sh.quoted(id))"
             guard !noVerify else {

@@ -39,7 +39,7 @@ struct SupabaseRegisterPasskey: ParsableCommand {
             guard !json.isWanted else { return Output.json(answer) }
             let id = Sanitizer.line(try Passkey(reading: answer).id)
             Output.line("Added \(id)")
-            // The project's word: whoever types it after this means nothing but an identifier.
+            // The id comes from the project. It is quoted, so that a shell reads it as one word.
             Output.note("To name it: ringback supabase rename-passkey \(account) \(Shell.sh.quoted(id)) NAME")
         }
     }

@@ -31,7 +31,7 @@ struct SupabaseSQL: ParsableCommand {
     func run() {
         let script = ProfileScript(name: table, isFull: full).text
         guard json.isWanted else {
-            // The line's end is added there.
+            // `Output.line` adds the last newline.
             return Output.line(String(script.dropLast()))
         }
         Output.json(

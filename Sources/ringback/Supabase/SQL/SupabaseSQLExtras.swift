@@ -1,5 +1,5 @@
-// The rule: what others ended, a person cannot undo; and what a person had deleted is forgotten at once, but for the row
-// that says so.
+// The rule: a user can reactivate a profile only if the user deactivated it. Deleting an account clears the user's data
+// at once, and keeps the row with the time of the deletion.
 
 extension ProfileScript {
     var endingPart: String { [reactivate, delete].joined(separator: "\n\n") }

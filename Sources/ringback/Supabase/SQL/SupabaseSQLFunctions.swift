@@ -1,6 +1,6 @@
-// The rule: a function acts for the person whose token the request carries (auth.uid()), never for one that is named.
-// It runs with its owner's rights only where the person has not got them. Errors beginning with PT are the status of the
-// REST endpoint's answer.
+// The rule: a function acts for the user whose token the request carries (auth.uid()), never for a user named in an
+// argument. It runs with its owner's rights only where the user lacks them. An error code that begins with PT holds the
+// HTTP status of the REST endpoint's response.
 
 extension ProfileScript {
     var rpcPart: String { [getOrCreate, update, deactivate].joined(separator: "\n\n") }

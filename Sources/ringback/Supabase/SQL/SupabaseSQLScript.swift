@@ -1,10 +1,10 @@
-// The rule: the script is all or nothing, and running it again takes nothing away. Whatever it makes is either created
-// once, or replaced by the same.
+// The rule: the script runs completely or not at all, and running it again removes nothing. Whatever it makes is either
+// created once, or replaced by the same.
 
-/// The SQL of a profile table: one row for each person of a Supabase project.
+/// The SQL of a profile table: one row for each user of a Supabase project.
 ///
-/// Its parts stand in files of their own. All names in the functions are qualified, and their search path is fixed, the
-/// temporary schema last: who calls them cannot slip tables, types or operators under them.
+/// Its parts are in files of their own. All names in the functions are qualified, and their search path is fixed with
+/// the temporary schema last: a caller cannot replace the tables, types or operators that they use.
 struct ProfileScript {
     /// As it is written in the database; `isName` holds.
     let name: String
@@ -12,7 +12,7 @@ struct ProfileScript {
     let isFull: Bool
 
     static let auditTable = "account_link_audit"
-    /// The table of who names none.
+    /// The table if no name was given.
     static let usualTable = "profiles"
 
     /// A trigger's or its function's name: each table has its own, so that the script for one leaves the others' rows
@@ -97,7 +97,7 @@ struct ProfileScript {
         """
     }
 
-    /// Only signed-in people may call the function.
+    /// Only signed-in users may call the function.
     func granted(_ signature: String) -> String {
         """
         revoke all on function public.\(signature) from public, anon, authenticated, service_role;
@@ -105,7 +105,7 @@ struct ProfileScript {
         """
     }
 
-    /// Nobody calls the function: triggers run it, or functions of the same owner.
+    /// Nobody may call the function directly: triggers run it, or functions of the same owner.
     func withheld(_ signature: String) -> String {
         "revoke all on function ringback.\(signature) from public, anon, authenticated, service_role;"
     }

@@ -1,5 +1,5 @@
-// The rule: the default privileges of a Supabase project give anon and authenticated every right on a new table; they
-// are taken away before the few that are meant are given, and policies narrow those to the own row.
+// The rule: the default privileges of a Supabase project give anon and authenticated every right on a new table. These
+// are revoked first. Then the few that are needed are granted, and policies limit them to the user's own row.
 
 extension ProfileScript {
     var tablePart: String {
@@ -88,8 +88,8 @@ extension ProfileScript {
         """
     }
 
-    /// An index has its name beside the tables', of 63 bytes at most: where the table's leaves no room, it is cut, and
-    /// a digest of it keeps two such tables apart.
+    /// The name of an index, which has 63 bytes at most. If the table's name leaves no room it is cut, and a digest
+    /// tells two such tables apart.
     private func index(_ purpose: String) -> String {
         let room = 63 - "ringback__\(purpose)".utf8.count
         guard name.utf8.count > room else { return "\"ringback_\(name)_\(purpose)\"" }

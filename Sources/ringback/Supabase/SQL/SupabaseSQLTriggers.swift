@@ -1,8 +1,8 @@
-// The rule: a profile that cannot be written never keeps a person from signing up or in. And what people changed in
-// their profile stays: a name or picture follows the provider's only while it is still the provider's.
+// The rule: a profile that cannot be written never keeps a user from signing up or in. What a user changed in the
+// profile stays: a name or picture follows the provider's only as long as the two are the same.
 
 extension ProfileScript {
-    /// How a person of auth.users is read. The schema is none that the REST endpoint shows.
+    /// How a user is read from auth.users. The REST endpoint does not show this schema.
     var readingPart: String {
         """
         create schema if not exists ringback;
