@@ -135,7 +135,7 @@ struct HelperLoop {
         do throws(Spawn.Failure) {
             if let open = self.desk { desk = open } else { desk = try BusRequests(places) }
         } catch {
-            return answer(id, .failure(.failed(reason: "the helper has no room: \(reason(error.code))")))
+            return answer(id, .failure(.failed(reason: "the helper could not open a socket: \(reason(error.code))")))
         }
         self.desk = desk
         switch verb {
@@ -167,7 +167,7 @@ struct HelperLoop {
             }
             program = Application(scheme: scheme, command: words, url: url)
         }
-        guard let program else { return answer(id, .failure("was not started: the URL is none that it is for")) }
+        guard let program else { return answer(id, .failure("was not started: the URL is not valid for this scheme")) }
         desk.start(program, environment: applicationEnvironment, id: id)
     }
 
