@@ -72,7 +72,7 @@ public struct SecretServiceClient: Sendable {
         }
         let conversation = try converse(id, mayPrompt: mayPrompt)
         guard try conversation.find(id) == nil else {
-            throw .failed(reason: "the keyring holds another key of this identifier")
+            throw .failed(reason: "the keyring has a key with this identifier already")
         }
         let collection = try conversation.defaultCollection()
         if try conversation.isLocked(collection) { try conversation.unlock(collection) }
@@ -83,7 +83,7 @@ public struct SecretServiceClient: Sendable {
         let item = try witness.unlockedItem(id)
         guard try witness.read(item) == secret else {
             try? witness.delete(item)
-            throw .failed(reason: "the keyring did not keep the key as it was given")
+            throw .failed(reason: "the keyring did not store the key unchanged")
         }
     }
 
