@@ -248,11 +248,12 @@ public final class AuditLog: Sendable {
             return state.isFailing
         }
         guard let failure else {
-            if wasFailing { options.report("The audit log is written again.") }
+            if wasFailing { options.report("The audit log can be written again.") }
             return
         }
         if !wasFailing {
-            options.report("The audit log cannot be written (\(failure)). Its lines are kept and tried again.")
+            options.report(
+                "The audit log cannot be written (\(failure)). Its entries are kept in memory and written later.")
         }
         startTimer()
     }
