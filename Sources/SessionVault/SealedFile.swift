@@ -120,11 +120,11 @@ struct SealedFile: Sendable, Equatable {
     static func split(_ bytes: [UInt8], _ kind: Kind) -> Result<Parts, Misfit> {
         guard bytes.count >= 10 else { return .failure(.damaged(reason: "it is too short")) }
         guard bytes.starts(with: magic), bytes[8] == kind.rawValue else {
-            return .failure(.damaged(reason: "it is something else"))
+            return .failure(.damaged(reason: "it is not a file of this kind"))
         }
         guard let reader = readers[bytes[9]] else {
             return bytes[9] > version
-                ? .failure(.newer(version: Int(bytes[9]))) : .failure(.damaged(reason: "no version has that number"))
+                ? .failure(.newer(version: Int(bytes[9]))) : .failure(.damaged(reason: "its version number is invalid"))
         }
         guard let parts = reader(bytes) else { return .failure(.damaged(reason: "its lengths do not fit")) }
         return .success(parts)

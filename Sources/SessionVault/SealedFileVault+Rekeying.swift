@@ -12,8 +12,8 @@ extension SealedFileVault {
         if let memory { return try await memory.rekey(to: choice, passphrase: passphrase) }
         guard choice != .memory else {
             throw .refused(
-                reason: "A vault on disk does not become one in memory. Set key_source = \"memory\" and restart; the "
-                    + "sealed sessions stay where they are.")
+                reason: "A vault on disk cannot be changed into one in memory. Set key_source = \"memory\" and "
+                    + "restart; the sealed sessions stay where they are.")
         }
         let directory = try onDisk { () throws(FileFailure) in try SyncedDirectory(opening: path) }
         let vault = try await current(directory)
