@@ -54,7 +54,7 @@ extension TokenDownscoping {
         guard !strangers.isEmpty, !granted.allSatisfy(ceiling.contains) else { return nil }
         let words = "\(account) does not ask its provider for “\(strangers.joined(separator: " "))”"
         return reachable.isEmpty
-            ? "\(words): no token of it is within the scope, so none will be served."
+            ? "\(words): none of its tokens is within the scope, so none will be served."
             : "\(words): its tokens will be good for “\(reachable.joined(separator: " "))” at most."
     }
 }
