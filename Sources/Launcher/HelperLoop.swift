@@ -61,7 +61,7 @@ struct HelperLoop {
                 var status: Int32 = 0
                 return unsafe waitpid(process, &status, WNOHANG) != 0
             }
-            guard sendAnswers() else { break }
+            guard sendResponses() else { break }
         }
         for index in running.indices { _ = running[index].abandon("") }
         desk?.endWatches()
@@ -73,7 +73,7 @@ struct HelperLoop {
     private var patience: Int32 {
         var shortest: Duration? = unreaped.isEmpty ? nil : .milliseconds(100)
         for command in running {
-            let next = min(command.nextLook, max(.zero, SuspendingClock.now.duration(to: command.deadline)))
+            let next = min(command.nextCheck, max(.zero, SuspendingClock.now.duration(to: command.deadline)))
             shortest = min(shortest ?? next, next)
         }
         guard let shortest else { return -1 }
@@ -228,7 +228,7 @@ struct HelperLoop {
     }
 
     /// False when the daemon has closed the socket.
-    private mutating func sendAnswers() -> Bool {
+    private mutating func sendResponses() -> Bool {
         while !output.isEmpty {
             let count = unsafe send(socket, output, output.count, Int32(MSG_NOSIGNAL))
             if count < 0 {
