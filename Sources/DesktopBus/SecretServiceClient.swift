@@ -79,10 +79,10 @@ public struct SecretServiceClient: Sendable {
         try conversation.create(id, secret, in: collection)
         // A new session with another key: a value that was garbled in transit could otherwise be garbled back when it
         // is read.
-        let witness = try converse(id, mayPrompt: mayPrompt)
-        let item = try witness.unlockedItem(id)
-        guard try witness.read(item) == secret else {
-            try? witness.delete(item)
+        let verification = try converse(id, mayPrompt: mayPrompt)
+        let item = try verification.unlockedItem(id)
+        guard try verification.read(item) == secret else {
+            try? verification.delete(item)
             throw .failed(reason: "the keyring did not store the key unchanged")
         }
     }
