@@ -111,13 +111,13 @@ struct SealedFile: Sendable, Equatable {
         return bytes[10..<checkEnd]
     }
 
-    enum Misfit: Error, Equatable {
+    enum SplitFailure: Error, Equatable {
         case newer(version: Int)
         case damaged(reason: String)
     }
 
     /// Splits a file into its parts, without a key.
-    static func split(_ bytes: [UInt8], _ kind: Kind) -> Result<Parts, Misfit> {
+    static func split(_ bytes: [UInt8], _ kind: Kind) -> Result<Parts, SplitFailure> {
         guard bytes.count >= 10 else { return .failure(.damaged(reason: "it is too short")) }
         guard bytes.starts(with: magic), bytes[8] == kind.rawValue else {
             return .failure(.damaged(reason: "it is not a file of this kind"))

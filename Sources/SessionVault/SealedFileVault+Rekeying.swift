@@ -22,7 +22,7 @@ extension SealedFileVault {
         do throws(VaultError) {
             written = try await writeKeyFile(directory, target, vault.key, passphrase, replacing: vault.keyFile)
         } catch {
-            throw asRefusal(error)
+            throw keepingOpen(error)
         }
         // `vault.key` is durable now, so the old wrapping key is not needed any more.
         if case .open(var vault) = state {
@@ -50,7 +50,7 @@ extension SealedFileVault {
     }
 
     /// If the new source cannot take the key, an open vault stays open, so the error must not be `locked`.
-    private func asRefusal(_ error: VaultError) -> VaultError {
+    private func keepingOpen(_ error: VaultError) -> VaultError {
         guard case .locked(let reason) = error else { return error }
         return .refused(reason: "\(reason) The vault's key stays where it was.")
     }
