@@ -226,7 +226,7 @@ def by_link(house, desktop, report):
     report.note(used.returncode != 0, "a link of no use")
     until("a notice", lambda: desktop.displayed)
     desktop.control("close-all")
-    report.note(any("This link ends no sign-in" == summary for summary, _ in until("a history", desktop.history)),
+    report.note(any("This link belongs to no sign-in" == summary for summary, _ in until("a history", desktop.history)),
                 "a link of no use is told of")
 
 

@@ -165,7 +165,7 @@ def forwarding(house, report, rows):
             house.start()
             report.note(token().stdout.strip() == narrow(house), "after the daemon was killed", f"{token()}")
             entries = house.api("GET", "/v1/audit")[1].get("entries", [])
-            given = [e for e in entries if e["event"] == "hand_out" and e.get("exposed_socket") == "far"]
+            given = [e for e in entries if e["event"] == "issued_token" and e.get("exposed_socket") == "far"]
             report.note(given and all(e.get("executable", "").endswith("/ssh") and e.get("scope") == "openid"
                                       for e in given), "the audit log", f"{given}")
             report.note(ringback(house, "expose", "revoke", "far").returncode == 0, "revoke", "it failed")

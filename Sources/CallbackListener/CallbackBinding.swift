@@ -45,7 +45,7 @@ public struct CallbackBinding: Sendable, Equatable {
             throw .unsuitable(reason: "the redirect URI is not a URL")
         }
         guard url.scheme == "http", let host = url.host else {
-            throw .unsuitable(reason: "the redirect URI is not one of http on this machine")
+            throw .unsuitable(reason: "the redirect URI is not an http URL on this machine")
         }
         guard ["127.0.0.1", "::1", "localhost"].contains(host) else {
             throw .unsuitable(reason: "the redirect URI's host is not 127.0.0.1, [::1] or localhost")
@@ -98,7 +98,7 @@ public struct CallbackBinding: Sendable, Equatable {
         let isShared = url?.scheme == "http" && (url?.host == "127.0.0.1" || url?.host == "localhost")
         let port = isShared ? url?.port ?? 80 : 0
         let text = "http://127.0.0.1:\(port)\(entrancePath)\(key)"
-        guard let own = try? WebURL(parsing: text) else { throw .unsuitable(reason: "the key is none of base64url") }
+        guard let own = try? WebURL(parsing: text) else { throw .unsuitable(reason: "the key is not base64url") }
         var binding = CallbackBinding(text, own, host: "127.0.0.1", acceptsPost: false, peerUIDs: peerUIDs)
         binding.entranceKey = key
         return binding

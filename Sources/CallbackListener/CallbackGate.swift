@@ -44,7 +44,7 @@ struct CallbackGate {
         case entrance(EntranceVisit)
         /// A request with a query to a path without a pending flow. The query may contain a code, so the browser is
         /// redirected to remove it from the address bar.
-        case astray
+        case unmatched
     }
 
     let port: CallbackPort
@@ -74,10 +74,10 @@ struct CallbackGate {
         default: return .refused(405)
         }
         // 404, not 403: a page that probes must not learn from the status where a flow is pending.
-        guard isTopLevelNavigation(request.fields), !isLookingAhead(request.fields) else { return .refused(404) }
+        guard isTopLevelNavigation(request.fields), !isPrefetch(request.fields) else { return .refused(404) }
         guard let waiting else {
             if let page = CallbackPages.own[place.path] { return .page(page) }
-            return request.query == nil ? .refused(404) : .astray
+            return request.query == nil ? .refused(404) : .unmatched
         }
         if let key = waiting.entranceKey { return .entrance(.opened(key: key)) }
         let url = waiting.base + (request.query.map { "?\($0)" } ?? "")
@@ -94,7 +94,7 @@ struct CallbackGate {
     }
 
     /// True for prefetching and prerendering, by the fields of old and new browsers.
-    private func isLookingAhead(_ fields: HTTPFields) -> Bool {
+    private func isPrefetch(_ fields: HTTPFields) -> Bool {
         ["Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"].contains { name in
             fields[all: name].contains { value in
                 let value = value.lowercased()

@@ -25,7 +25,7 @@ enum CallbackPages {
     /// The page behind ``notedPath``.
     static let noted = page(
         200, title: "Confirmed", heading: "Confirmed",
-        text: "One of two addresses is confirmed. Open the link in the mail to the other one, too.")
+        text: "One of the two addresses is confirmed. Open the link in the mail to the other address too.")
 
     static let outdatedPath = "/older"
 
@@ -39,11 +39,12 @@ enum CallbackPages {
 
     /// The response to every request that is not a genuine callback. It does not tell whether a flow is pending.
     static let notFound = page(
-        404, title: "Not found", heading: "Not found", text: "Nothing waits at this address.")
+        404, title: "Not found", heading: "Not found",
+        text: "This page belongs to no sign-in that is in progress. You can close it.")
 
     /// The response at a start address that was used already or has expired.
     static let used = page(
-        410, title: "Used already", heading: "This address works once",
+        410, title: "Already used", heading: "This address works once",
         text: "If the sign-in page is not open in another tab, go back to the program that asked you to sign in.")
 
     /// Redirects the browser to an address without the query, where it gets ``notFound``.

@@ -136,7 +136,7 @@ final class PendingCallbacks: Sendable {
                 return CallbackPages.used
             }
             return CallbackPages.seeOther(page)
-        case .astray: return CallbackPages.away
+        case .unmatched: return CallbackPages.away
         }
     }
 }

@@ -160,29 +160,31 @@ extension AccountConfiguration {
     /// Hints for the user before the first sign-in.
     var notes: [String] {
         var notes: [String] = []
-        if let service { notes.append("A service: its tokens come by grant = \"\(service.grant.rawValue)\".") }
+        if let service {
+            notes.append("A service account: its tokens come from grant = \"\(service.grant.rawValue)\".")
+        }
         if let path = service?.assertionFile, AccountConfiguration.awaitsAssertion(at: path) {
-            notes.append("The token to trade is not in \(path) yet; until it is, there are no tokens.")
+            notes.append("The file \(path) holds no token yet. Until it does, no token can be requested.")
         }
         switch redirect {
         case _ where service != nil: break
         case .loopback("localhost", _, _):
             notes.append("localhost is bound as 127.0.0.1 and as [::1]; if one of them is taken, the sign-in fails.")
         case .loopback(_, let port?, _):
-            notes.append("The port \(port) must be free whenever somebody signs in.")
+            notes.append("The port \(port) must be free at each sign-in.")
         case .loopback: break
         case .customScheme(let uri):
             let scheme = uri.prefix { $0 != ":" }.lowercased()
             notes.append(
-                "The desktop must hand \(scheme): links to ringback open. Run: ringback scheme register \(scheme)")
+                "The desktop must open \(scheme): links with ringback open. Run: ringback scheme register \(scheme)")
             // RFC 8252 sections 7.1 and 8.6.
             if (try? URLScheme(parsing: scheme))?.isReverseDNS == false {
                 notes.append(
-                    "Any other app may claim the scheme \(scheme): one after a domain of yours, as org.example.\(scheme), "
-                        + "is nobody else's.")
+                    "Another app may claim the scheme \(scheme). Use a reversed domain name of yours, such as "
+                        + "org.example.\(scheme).")
             }
         case .https:
-            notes.append("The answer does not come back by itself: paste its address into ringback complete.")
+            notes.append("The browser does not return by itself: paste its address into ringback complete.")
         }
         if clientSecret == .none, let clientAuthentication, ![.none, .privateKeyJWT].contains(clientAuthentication) {
             notes.append("\(clientAuthentication.rawValue) needs client_secret_file or client_secret_command: set one.")

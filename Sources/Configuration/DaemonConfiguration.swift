@@ -51,7 +51,7 @@ extension DaemonConfiguration {
         exposes.filter { names.contains($0.name) }.map { expose in
             ConfigurationError(
                 file: expose.source.file, line: expose.source.line, key: "expose.\(expose.name)",
-                message: "ringback expose has made a socket of this name: choose another one, or run ringback expose "
+                message: "a socket of ringback expose has this name: choose another name, or run ringback expose "
                     + "revoke \(expose.name) first")
         }
     }

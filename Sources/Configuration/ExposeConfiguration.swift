@@ -38,7 +38,7 @@ extension ExposeConfiguration {
             let nearest = NearestWord.find(for: name, among: names).map { "; did you mean \($0)?" } ?? ""
             return ConfigurationError(
                 file: source.file, line: source.line, key: "expose.\(self.name)",
-                message: "there is no account of the name that it shows\(nearest)")
+                message: "it names an account that does not exist\(nearest)")
         }
     }
 
@@ -47,8 +47,8 @@ extension ExposeConfiguration {
         guard let scopes else { return [] }
         return accounts.filter { self.accounts.contains($0.name) }.compactMap { account in
             if case .supabase = account.provider {
-                return "\(account.name) is at a Supabase project, whose tokens cannot be narrowed: none of it will be "
-                    + "served. Leave the scope out."
+                return "\(account.name) is at a Supabase project, whose tokens cannot be downscoped: none of them will "
+                    + "be served. Leave the scope out."
             }
             // A service may request other scopes each time.
             guard account.service == nil else { return nil }
@@ -92,13 +92,13 @@ extension ExposeConfiguration {
             if let one = table.string("account") { names.append(one) }
             // Having both keys is an error: it is unclear which one is meant.
             if table.has("account"), table.has("accounts") {
-                refuse("account", "stands beside accounts: name all of them there, or one here")
+                refuse("account", "cannot be combined with accounts: use one of the two")
             }
             if names.isEmpty, !isMistaken("account"), !isMistaken("accounts") {
                 refuse(nil, "needs account or accounts: which to show")
             }
             if names.count > maxAccounts { refuse("accounts", "may have \(maxAccounts) at most") }
-            if Set(names).count < names.count { refuse("accounts", "the same account stands here twice") }
+            if Set(names).count < names.count { refuse("accounts", "the same account is listed twice") }
             return names
         }
 
@@ -118,7 +118,7 @@ extension ExposeConfiguration {
             if uids.count > maxUIDs { refuse("allow_uids", "may have \(maxUIDs) at most") }
             for (number, node) in uids where number == 65_534 {
                 check.refuse(
-                    node, path + ["allow_uids"], "65534 stands for every user whom this system cannot name")
+                    node, path + ["allow_uids"], "65534 is the uid of all users that this system does not know")
             }
             return uids.compactMap { UInt32(exactly: $0.number) }
         }

@@ -75,7 +75,7 @@ private struct ProxyReader {
             if !isGood {
                 check.refuse(
                     node, path + ["no_proxy"],
-                    "must be a host's name, which stands for the names below it too, an address without brackets, or *")
+                    "must be a host name (subdomains are included), an IP address without brackets, or *")
             }
             return text.lowercased()
         }

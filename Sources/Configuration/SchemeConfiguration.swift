@@ -27,18 +27,18 @@ public struct SchemeConfiguration: Sendable, Equatable {
     /// Hints for the user, one sentence each.
     var notes: [String] {
         var notes = [
-            "The desktop must hand \(name): links to ringback open: run ringback scheme register \(name)",
+            "The desktop must open \(name): links with ringback open. Run: ringback scheme register \(name)",
             command?.first.map { "If no app listens for its links, \($0) is started." }
-                ?? "Its links wait a minute for an app that listens for them.",
+                ?? "Its links are kept for a minute for an app that listens.",
         ]
         if let program = command?.first, unsafe access(program, X_OK) != 0 {
-            notes.append("[schemes.\(name)] starts \(program), which is not there.")
+            notes.append("[schemes.\(name)] starts \(program), which does not exist or is not executable.")
         }
         // RFC 8252 sections 7.1 and 8.6.
         if (try? URLScheme(parsing: name))?.isReverseDNS == false {
             notes.append(
-                "Any other app may claim the scheme \(name): one after a domain of yours, as org.example.\(name), is "
-                    + "nobody else's.")
+                "Another app may claim the scheme \(name). Use a reversed domain name of yours, such as "
+                    + "org.example.\(name).")
         }
         return notes
     }
@@ -82,7 +82,7 @@ extension SchemeConfiguration {
             check.refuse(node, path, "an argument cannot have a NUL in it")
         }
         let places = written.dropFirst().reduce(0) { $0 + $1.text.ranges(of: placeholder).count }
-        if places > 1 { check.refuse(list, path, "{url} may stand in one place") }
+        if places > 1 { check.refuse(list, path, "{url} may occur only once") }
     }
 
     /// What is wrong with a scheme's name; nil if it is valid.

@@ -36,7 +36,7 @@ public struct VaultConfiguration: Sendable, Equatable {
         {
             check.refuse(
                 node, ["vault", "lock_with_screen"],
-                "cannot be with key_source = \"memory\": sessions in memory alone cannot be locked")
+                "cannot be used with key_source = \"memory\": such a vault cannot be locked")
         }
         return vault
     }

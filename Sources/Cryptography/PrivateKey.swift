@@ -23,14 +23,14 @@ public struct PrivateKey: Sendable {
         } else if handle.isType("EC"), let name = handle.groupName(), let curve = EllipticCurve(libraryName: name) {
             publicKey = try PrivateKey.point(of: handle, on: curve)
         } else {
-            throw .invalidKey(reason: "neither RSA, nor P-256, P-384 or P-521, nor Ed25519")
+            throw .invalidKey(reason: "its type is not RSA, P-256, P-384, P-521 or Ed25519")
         }
         self.handle = handle
         let probe = Array("probe".utf8)
         guard let algorithm = SignatureAlgorithm.allCases.first(where: publicKey.fits),
             let signature = try? sign(message: probe, algorithm: algorithm),
             publicKey.verify(signature: signature, message: probe, algorithm: algorithm)
-        else { throw .invalidKey(reason: "its private half does not belong to its public one") }
+        else { throw .invalidKey(reason: "its private and public parts do not belong together") }
     }
 
     private init(publicKey: PublicKey, handle: KeyHandle) {

@@ -28,7 +28,7 @@ extension PrivateKey {
             throw .invalidKey(reason: blocks.isEmpty ? "a PEM text without a private key" : "more than one private key")
         }
         guard block.label != "ENCRYPTED PRIVATE KEY", !block.body.contains(UInt8(ascii: ":")) else {
-            throw .invalidKey(reason: "encrypted: write it without a passphrase, in a file closed to others")
+            throw .invalidKey(reason: "it is encrypted: store it without a passphrase in a file with mode 0600")
         }
         guard var bytes = Base64.decode(block.body[...]) else { throw .invalidKey(reason: "not base64") }
         defer { bytes.erase() }
@@ -42,14 +42,14 @@ extension PrivateKey {
         var numbers = numbers.map { $0.revealedBytes() }
         defer { for index in numbers.indices { numbers[index].erase() } }
         guard numbers.allSatisfy({ (1...PrivateKey.maxNumber).contains($0.count) }) else {
-            throw .invalidKey(reason: "a number of it is empty or too long")
+            throw .invalidKey(reason: "one of its numbers is empty or too long")
         }
         var bytes = try PrivateKey.encode(publicKey.parts, numbers)
         defer { bytes.erase() }
         guard let handle = KeyHandle(privateKey: bytes) else { throw .invalidKey(reason: "not a private key") }
         try self.init(reading: handle)
         guard self.publicKey == publicKey else {
-            throw .invalidKey(reason: "its private half does not belong to its public one")
+            throw .invalidKey(reason: "its private and public parts do not belong together")
         }
     }
 

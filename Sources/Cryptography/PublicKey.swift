@@ -64,7 +64,7 @@ public struct PublicKey: Sendable, Equatable {
             throw .invalidKey(reason: "an Ed25519 key has 32 bytes")
         }
         guard Ed25519Point.isKey(bytes) else {
-            throw .invalidKey(reason: "an Ed25519 key is a point of full order in its one spelling")
+            throw .invalidKey(reason: "an Ed25519 key must be a point of full order in canonical encoding")
         }
         let info = DER.sequence(DER.sequence(DER.identifier(Identifier.ed25519)), DER.bitString(bytes))
         guard let handle = KeyHandle(subjectPublicKeyInfo: info) else {

@@ -14,7 +14,7 @@ public enum RandomToken {
                 // signals.
                 let size = min(count - filled, 256)
                 guard let start = buffer.baseAddress, unsafe getentropy(start + filled, size) == 0 else {
-                    preconditionFailure("the kernel's random generator does not answer")
+                    preconditionFailure("the kernel's random generator failed")
                 }
                 filled += size
             }

@@ -42,12 +42,12 @@ extension HTTPClientError {
         switch result {
         case CURLE_COULDNT_RESOLVE_HOST: "the name could not be resolved"
         case CURLE_COULDNT_CONNECT: "the connection was refused"
-        case CURLE_GOT_NOTHING: "the server closed the connection without an answer"
+        case CURLE_GOT_NOTHING: "the server closed the connection without a response"
         case CURLE_SEND_ERROR, CURLE_RECV_ERROR: "the connection broke"
         case CURLE_OUT_OF_MEMORY: "out of memory"
         case CURLE_SSL_CONNECT_ERROR: "the TLS handshake failed"
         case CURLE_PEER_FAILED_VERIFICATION: "the certificate is not trusted for this name"
-        case CURLE_SSL_PINNEDPUBKEYNOTMATCH: "the server's key is none of the pinned ones"
+        case CURLE_SSL_PINNEDPUBKEYNOTMATCH: "the server's key is not one of the pinned keys"
         case CURLE_SSL_CACERT_BADFILE: "the certificate authorities cannot be read"
         // libcurl's own text. It contains no address, URL or header.
         default: unsafe String(cString: ccurl_easy_strerror(result))

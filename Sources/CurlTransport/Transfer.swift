@@ -88,10 +88,11 @@ internal import Secrets
             return .unreachable(
                 host: host,
                 reason: proxy.credentials == nil
-                    ? "the proxy \(name) wants a user name and a password (proxy_credentials_file)"
-                    : "the proxy \(name) refuses the user name and password of proxy_credentials_file")
+                    ? "the proxy \(name) requires a user name and a password (proxy_credentials_file)"
+                    : "the proxy \(name) did not accept the user name and password in proxy_credentials_file")
         case 0: break
-        case let status: return .unreachable(host: host, reason: "the proxy \(name) refuses the connection (\(status))")
+        case let status:
+            return .unreachable(host: host, reason: "the proxy \(name) responded with HTTP \(status) to CONNECT")
         }
         switch result {
         case CURLE_COULDNT_RESOLVE_PROXY:
@@ -100,7 +101,7 @@ internal import Secrets
             return .unreachable(host: host, reason: "the connection to the proxy \(name) was refused")
         case CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING, CURLE_UNSUPPORTED_PROTOCOL,
             CURLE_WEIRD_SERVER_REPLY:
-            return .unreachable(host: host, reason: "\(name) does not answer as an HTTP proxy does")
+            return .unreachable(host: host, reason: "\(name) does not respond like an HTTP proxy")
         default: return nil
         }
     }

@@ -21,10 +21,12 @@ internal import HTTPMessages
     func add(_ job: CurlLoop.Job) {
         guard !job.reply.isGiven else { return }
         guard let transfer = Transfer(job, userAgent: userAgent) else {
-            return job.reply.give(.failure(.unreachable(host: job.host, reason: "libcurl refused the request")))
+            let reason = "libcurl rejected an option of the request"
+            return job.reply.give(.failure(.unreachable(host: job.host, reason: reason)))
         }
         guard unsafe ccurl_multi_add_handle(multi, transfer.easy) == CURLM_OK else {
-            return job.reply.give(.failure(.unreachable(host: job.host, reason: "libcurl refused the transfer")))
+            let reason = "libcurl could not start the transfer"
+            return job.reply.give(.failure(.unreachable(host: job.host, reason: reason)))
         }
         unsafe transfers[transfer.easy] = transfer
     }

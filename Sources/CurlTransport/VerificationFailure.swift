@@ -5,15 +5,15 @@ enum VerificationFailure {
     ///   - hasOwnAuthorities: the account has a `ca_file`.
     static func words(for code: Int, hasOwnAuthorities: Bool) -> String {
         switch code {
-        case 9: "the certificate is not valid yet; look at this machine's clock"
-        case 10: "the certificate has expired; look at this machine's clock, too"
+        case 9: "the certificate is not valid yet; check this machine's clock"
+        case 10: "the certificate has expired; check this machine's clock too"
         // Wrong signature; self-signed, alone or at the end of the chain; unknown issuer.
         case 7, 18, 19, 20, 21:
             hasOwnAuthorities
-                ? "the certificate is of none of the authorities in ca_file"
-                : "the certificate is of an authority that this system does not know. A company's proxy that inspects "
-                    + "TLS shows such certificates, and so do servers with an authority of their own: ask for that "
-                    + "authority's certificate, and name it with ca_file"
+                ? "the certificate was not issued by an authority in ca_file"
+                : "the certificate was issued by an authority that this system does not know. A company's proxy that "
+                    + "inspects TLS shows such certificates, and so do servers with an authority of their own: ask for "
+                    + "that authority's certificate, and name it with ca_file"
         case 23: "the certificate was revoked"
         default: "the certificate is not trusted for this name"
         }

@@ -149,7 +149,7 @@ public final class DeepLinkRegistry: Sendable {
             return state.schemes[listener.scheme]?.takeStart(table, at: now)
         }
         if let start { begin(start) }
-        lookLater()
+        scheduleCheck()
     }
 
     // MARK: Waiting and starting
@@ -174,7 +174,7 @@ public final class DeepLinkRegistry: Sendable {
         kept.listener?.wake()
         broker.bus.post(BrokerEvent(kind: .deepLink, scheme: scheme, at: at))
         if let start = kept.start { begin(start) }
-        lookLater()
+        scheduleCheck()
         return .kept(kept.link, isHeard: kept.listener != nil)
     }
 
@@ -191,7 +191,7 @@ public final class DeepLinkRegistry: Sendable {
     /// Plans a call of `look()` for the next due time: a program to start, or a link that expires. Only one call is
     /// planned at a time. When it is planned again for an earlier time, the ticket changes and the old timer does
     /// nothing.
-    private func lookLater() {
+    private func scheduleCheck() {
         let now = clock.boot()
         let plan = state.withLock { state -> (due: Int, ticket: UInt64)? in
             let dues = state.schemes.compactMap { $0.value.nextDue(state.tables[$0.key], at: now) }
@@ -228,6 +228,6 @@ public final class DeepLinkRegistry: Sendable {
             return starts
         }
         for start in starts { begin(start) }
-        lookLater()
+        scheduleCheck()
     }
 }

@@ -33,7 +33,7 @@ struct SchemeLinks {
         let link: DeepLink
         let arrivedAt: Int
         /// True if a program was started for it or a listener has had time to read it.
-        var isCarried = false
+        var needsNoStart = false
     }
     private var waiting: [Waiting] = []
     private(set) var listener: LinkListener?
@@ -47,7 +47,7 @@ struct SchemeLinks {
     /// repeatedly cannot start it more often.
     static let startInterval = 10_000
     /// If its listener leaves within this time (milliseconds) after a link arrived, the listener may not have read it.
-    static let departure = 5_000
+    static let readingTime = 5_000
 
     /// True if nothing has to be remembered for the scheme.
     func isIdle(at now: Int) -> Bool {
@@ -83,8 +83,8 @@ struct SchemeLinks {
     /// The listener has left. For links that it may not have read a program can be started.
     mutating func listenerLeft(at now: Int) {
         listener = nil
-        for index in waiting.indices where now - waiting[index].arrivedAt > SchemeLinks.departure {
-            waiting[index].isCarried = true
+        for index in waiting.indices where now - waiting[index].arrivedAt > SchemeLinks.readingTime {
+            waiting[index].needsNoStart = true
         }
     }
 
@@ -92,21 +92,21 @@ struct SchemeLinks {
     /// last start is too recent.
     mutating func takeStart(_ scheme: LinkScheme?, at now: Int) -> DeepLink? {
         guard let due = startDue(scheme, at: now), due <= now, let scheme,
-            let index = waiting.firstIndex(where: { !$0.isCarried })
+            let index = waiting.firstIndex(where: { !$0.needsNoStart })
         else { return nil }
         startedAt = now
         if scheme.takesURL {
-            waiting[index].isCarried = true
+            waiting[index].needsNoStart = true
         } else {
             // The started program listens and gets all links.
-            for index in waiting.indices { waiting[index].isCarried = true }
+            for index in waiting.indices { waiting[index].needsNoStart = true }
         }
         return waiting[index].link
     }
 
     /// When the program must be started; nil if it need not.
     private func startDue(_ scheme: LinkScheme?, at now: Int) -> Int? {
-        guard let scheme, scheme.hasCommand, listener == nil, waiting.contains(where: { !$0.isCarried }) else {
+        guard let scheme, scheme.hasCommand, listener == nil, waiting.contains(where: { !$0.needsNoStart }) else {
             return nil
         }
         return startedAt.map { max($0 + SchemeLinks.startInterval, now) } ?? now

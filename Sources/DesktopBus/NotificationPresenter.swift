@@ -161,12 +161,12 @@ extension BusFailure {
     fileprivate var reasonOfNotices: String {
         switch self {
         case .noLibrary, .noBus, .lost: "there is no session bus"
-        case .timedOut: "the notification server does not answer"
+        case .timedOut: "the notification server does not respond"
         case .refused(let name):
             name.hasPrefix("org.freedesktop.DBus.Error.Spawn") || name.hasSuffix(".ServiceUnknown")
                 || name.hasSuffix(".NameHasNoOwner")
-                ? "there is no notification server" : "the notification server refused: \(name)"
-        default: "the notification server does not keep to its interface"
+                ? "there is no notification server" : "the notification server returned the error \(name)"
+        default: "the notification server violates its interface"
         }
     }
 }

@@ -72,18 +72,18 @@ public struct SecretServiceClient: Sendable {
         }
         let conversation = try converse(id, mayPrompt: mayPrompt)
         guard try conversation.find(id) == nil else {
-            throw .failed(reason: "the keyring holds another key of this identifier")
+            throw .failed(reason: "the keyring has a key with this identifier already")
         }
         let collection = try conversation.defaultCollection()
         if try conversation.isLocked(collection) { try conversation.unlock(collection) }
         try conversation.create(id, secret, in: collection)
         // A new session with another key: a value that was garbled in transit could otherwise be garbled back when it
         // is read.
-        let witness = try converse(id, mayPrompt: mayPrompt)
-        let item = try witness.unlockedItem(id)
-        guard try witness.read(item) == secret else {
-            try? witness.delete(item)
-            throw .failed(reason: "the keyring did not keep the key as it was given")
+        let verification = try converse(id, mayPrompt: mayPrompt)
+        let item = try verification.unlockedItem(id)
+        guard try verification.read(item) == secret else {
+            try? verification.delete(item)
+            throw .failed(reason: "the keyring did not store the key unchanged")
         }
     }
 

@@ -72,7 +72,7 @@ final class SecretServiceConversation {
             }
             self.transport = nil
         }
-        throw .failed(reason: "what the keyring holds under this identifier is not a key of Ringback's")
+        throw .failed(reason: "the keyring's item with this identifier is not a key of Ringback")
     }
 
     func create(_ id: String, _ secret: Secret, in collection: String) throws(SecretServiceError) {
@@ -136,7 +136,7 @@ final class SecretServiceConversation {
             throw SecretServiceError(error)
         }
         guard let key = agreement.key(with: session.number) else {
-            throw .failed(reason: "the Secret Service's half of the key agreement is not usable")
+            throw .failed(reason: "the Secret Service's public number for the key agreement is not usable")
         }
         return SecretTransport(session: session.path, key: key)
     }

@@ -16,7 +16,7 @@ public enum SecretServiceError: Error, Sendable, Equatable, CustomStringConverti
         case .unavailable(let reason), .failed(let reason): reason
         case .locked: "the keyring is locked"
         case .notFound: "the keyring does not hold this key"
-        case .dismissed: "the keyring's question was answered with no"
+        case .dismissed: "the keyring's prompt was dismissed"
         }
     }
 
@@ -24,13 +24,13 @@ public enum SecretServiceError: Error, Sendable, Equatable, CustomStringConverti
         self =
             switch failure {
             case .noLibrary: .unavailable(reason: "libsystemd, which talks to the session bus, is not installed")
-            case .noBus: .unavailable(reason: "no session bus answers")
-            case .lost: .unavailable(reason: "the session bus went away")
-            case .timedOut: .unavailable(reason: "the Secret Service does not answer")
+            case .noBus: .unavailable(reason: "there is no session bus")
+            case .lost: .unavailable(reason: "the connection to the session bus was lost")
+            case .timedOut: .unavailable(reason: "the Secret Service does not respond")
             case .absent: .unavailable(reason: "no Secret Service is on the session bus")
             case .dismissed: .dismissed
-            case .unanswered: .failed(reason: "nobody answered the keyring's question in time")
-            case .malformed: .failed(reason: "the Secret Service's answer is not of its interface")
+            case .unanswered: .failed(reason: "the keyring's prompt was not completed in time")
+            case .malformed: .failed(reason: "the Secret Service's reply violates its interface")
             case .refused(let name): SecretServiceError(name: name)
             }
     }
@@ -43,10 +43,10 @@ public enum SecretServiceError: Error, Sendable, Equatable, CustomStringConverti
             "org.freedesktop.DBus.Error.NoReply", "org.freedesktop.DBus.Error.Disconnected",
             "org.freedesktop.DBus.Error.NoServer", "org.freedesktop.DBus.Error.Timeout",
             "org.freedesktop.DBus.Error.TimedOut":
-            self = .unavailable(reason: "the Secret Service went away or does not answer")
+            self = .unavailable(reason: "the Secret Service ended or does not respond")
         case _ where name.hasPrefix("org.freedesktop.DBus.Error.Spawn."):
             self = .unavailable(reason: "the Secret Service could not be started (\(name))")
-        default: self = .failed(reason: "the Secret Service refused: \(name)")
+        default: self = .failed(reason: "the Secret Service returned the error \(name)")
         }
     }
 }

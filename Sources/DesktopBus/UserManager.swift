@@ -51,7 +51,7 @@ public struct UserManagerClient: Sendable {
             isRunning = try start(unit, bus)
         } catch {
             switch error {
-            case .timedOut: throw .failed(reason: "the service manager did not answer in time")
+            case .timedOut: throw .failed(reason: "the service manager did not respond in time")
             case .lost: throw .failed(reason: "the service manager went away")
             default: throw .unavailable
             }

@@ -8,7 +8,7 @@ internal import Synchronization
 /// from one queue.
 public actor NoticeBoard {
     /// A notification and its state.
-    struct Standing {
+    struct NoticeState {
         let subject: NoticeSubject
         /// Nil if it could not be shown.
         var shown: ShownNotice?
@@ -29,7 +29,7 @@ public actor NoticeBoard {
     /// The time without prompts for an account after a denial or cancellation, in milliseconds.
     static let quietTime = 300_000
     /// Two reports of the same sign-in within this time (milliseconds) cause one notification.
-    private static let sameNews = 10_000
+    private static let duplicateInterval = 10_000
     /// The maximum number of times that a prompt is shown. It prevents an endless loop if showing it makes the server
     /// crash.
     private static let maxAttempts = 5
@@ -46,7 +46,7 @@ public actor NoticeBoard {
     private let wanted = Mutex<Set<AccountName>>([])
 
     /// By account; nil is for a link that belongs to no account.
-    private(set) var standing: [AccountName?: Standing] = [:]
+    private(set) var standing: [AccountName?: NoticeState] = [:]
     private var quietUntil: [AccountName: Int] = [:]
     /// When the user last asked for the account's sign-in page, which may still be open (milliseconds since boot).
     private var answeredAt: [AccountName: Int] = [:]
@@ -202,7 +202,7 @@ public actor NoticeBoard {
     }
 
     /// Shows prompts again, for example on a new notification server. Other notifications are not repeated.
-    private func showAgain(_ isConcerned: (Standing) -> Bool) async {
+    private func showAgain(_ isConcerned: (NoticeState) -> Bool) async {
         for (account, notice) in standing where isConcerned(notice) {
             guard notice.subject.isPrompt, notice.attempts < NoticeBoard.maxAttempts else {
                 standing[account] = nil
@@ -236,14 +236,14 @@ public actor NoticeBoard {
     }
 
     private func isRecent(_ account: AccountName?) -> Bool {
-        standing[account].map { clock.boot() - $0.since < NoticeBoard.sameNews && $0.shown != nil } ?? false
+        standing[account].map { clock.boot() - $0.since < NoticeBoard.duplicateInterval && $0.shown != nil } ?? false
     }
 
     private func place(_ subject: NoticeSubject, _ account: AccountName?) async -> Bool {
         guard isEnabled else { return false }
         let former = standing[account]?.shown
         let shown = await desktop.show(words.notice(subject, account?.rawValue), former)
-        standing[account] = Standing(subject: subject, shown: shown, since: clock.boot())
+        standing[account] = NoticeState(subject: subject, shown: shown, since: clock.boot())
         // A notification that asks for nothing is not shown later.
         if shown == nil, !subject.isPrompt { standing[account] = nil }
         return shown != nil

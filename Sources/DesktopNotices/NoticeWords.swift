@@ -85,15 +85,19 @@ public struct NoticeWords: Sendable {
     private func english(_ subject: NoticeSubject, _ name: String) -> (summary: String, body: String) {
         switch subject {
         case .signInWanted: ("Sign in to \(name)", "A program is waiting for this account.")
-        case .sessionEnding(let end): ("The session of \(name) is ending", "It ends at \(time(end)). Sign in to go on.")
-        case .sessionEnded: ("The session of \(name) has ended", "Sign in again to go on.")
+        case .sessionEnding(let end):
+            ("The session of \(name) is ending", "It ends at \(time(end)). Sign in to continue.")
+        case .sessionEnded: ("The session of \(name) has ended", "Sign in again to continue.")
         case .signedIn(let person): ("Signed in to \(name)", person.map { "As \(NoticeWords.plain($0))." } ?? "")
         case .signInFailed(let message):
             ("Not signed in to \(name)", message.map(NoticeWords.plain) ?? "The sign-in was not finished.")
         case .changeConfirmed(let message): ("Confirmed for \(name)", message.map(NoticeWords.plain) ?? "")
         case .pageNotOpened: ("The sign-in page of \(name) could not be opened", "Run: ringback login \(name)")
         case .linkUnusable:
-            ("This link ends no sign-in", "It may have been used, or the sign-in was withdrawn. Please sign in again.")
+            (
+                "This link belongs to no sign-in",
+                "It may have been used already, or the sign-in was cancelled. Please sign in again."
+            )
         }
     }
 

@@ -102,7 +102,7 @@ final class BusRequests: Sendable {
             return true
         }
         guard mayBegin else {
-            let reason = "\(BusRequests.maxConversations) conversations with the Secret Service are under way already"
+            let reason = "\(BusRequests.maxConversations) requests to the Secret Service are running already"
             return put { $0.outcomes.append((id, .failure(.failed(reason: reason)))) }
         }
         let client = SecretServiceClient(place: .session(address: places.session))
@@ -163,7 +163,7 @@ final class BusRequests: Sendable {
             return true
         }
         guard mayBegin else {
-            let reason = "was not started: \(BusRequests.maxPrograms) others are about to start"
+            let reason = "was not started: \(BusRequests.maxPrograms) other programs are being started"
             return put { $0.outcomes.append((id, .success((BusRequests.members(ofFailure: reason), nil)))) }
         }
         DispatchQueue(label: "ringback.program").async { [self] in
@@ -189,11 +189,11 @@ final class BusRequests: Sendable {
             case ("status", _): return .success((try client.status().members, nil))
             case ("read", let id?): return .success((JSONObject(), try client.read(id: id, mayPrompt: mayPrompt)))
             case ("create", let id?):
-                guard let secret else { throw .failed(reason: "there is no secret to keep") }
+                guard let secret else { throw .failed(reason: "the request has no secret to store") }
                 try client.create(id: id, secret: secret, mayPrompt: mayPrompt)
             case ("delete", let id?): try client.delete(id: id, mayPrompt: mayPrompt)
             case ("unlock", let id): try client.unlock(id: id, mayPrompt: mayPrompt)
-            default: throw .failed(reason: "not something that the Secret Service is asked")
+            default: throw .failed(reason: "the request is unknown")
             }
             return .success((JSONObject(), nil))
         } catch {

@@ -20,11 +20,11 @@ public enum HelperError: Error, Sendable, Equatable, CustomStringConvertible {
     public var description: String {
         switch self {
         case .notStarted(let reason): "the helper process could not be started: \(reason)"
-        case .ended: "the helper process ended before it answered"
+        case .ended: "the helper process ended before it responded"
         case .commandFailed(let reason): "client_secret_command \(reason)"
         case .programFailed(let reason): "the program \(reason)"
         case .secretService(let error): "\(error)"
-        case .timedOut: "the helper process did not answer in time"
+        case .timedOut: "the helper process did not respond in time"
         case .cancelled: "cancelled"
         }
     }

@@ -61,7 +61,7 @@ struct HelperLoop {
                 var status: Int32 = 0
                 return unsafe waitpid(process, &status, WNOHANG) != 0
             }
-            guard sendAnswers() else { break }
+            guard sendResponses() else { break }
         }
         for index in running.indices { _ = running[index].abandon("") }
         desk?.endWatches()
@@ -73,7 +73,7 @@ struct HelperLoop {
     private var patience: Int32 {
         var shortest: Duration? = unreaped.isEmpty ? nil : .milliseconds(100)
         for command in running {
-            let next = min(command.nextLook, max(.zero, SuspendingClock.now.duration(to: command.deadline)))
+            let next = min(command.nextCheck, max(.zero, SuspendingClock.now.duration(to: command.deadline)))
             shortest = min(shortest ?? next, next)
         }
         guard let shortest else { return -1 }
@@ -135,7 +135,7 @@ struct HelperLoop {
         do throws(Spawn.Failure) {
             if let open = self.desk { desk = open } else { desk = try BusRequests(places) }
         } catch {
-            return answer(id, .failure(.failed(reason: "the helper has no room: \(reason(error.code))")))
+            return answer(id, .failure(.failed(reason: "the helper could not open a socket: \(reason(error.code))")))
         }
         self.desk = desk
         switch verb {
@@ -167,7 +167,7 @@ struct HelperLoop {
             }
             program = Application(scheme: scheme, command: words, url: url)
         }
-        guard let program else { return answer(id, .failure("was not started: the URL is none that it is for")) }
+        guard let program else { return answer(id, .failure("was not started: the URL is not valid for this scheme")) }
         desk.start(program, environment: applicationEnvironment, id: id)
     }
 
@@ -228,7 +228,7 @@ struct HelperLoop {
     }
 
     /// False when the daemon has closed the socket.
-    private mutating func sendAnswers() -> Bool {
+    private mutating func sendResponses() -> Bool {
         while !output.isEmpty {
             let count = unsafe send(socket, output, output.count, Int32(MSG_NOSIGNAL))
             if count < 0 {

@@ -27,7 +27,7 @@ struct RunningCommand {
     /// True when the process was reaped; its id may then be reused.
     private(set) var isReaped = false
     /// The time until the process is checked again: `poll` does not report the end of a process.
-    private(set) var nextLook = Duration.milliseconds(100)
+    private(set) var nextCheck = Duration.milliseconds(100)
 
     /// Starts the command in a process group of its own. Its input is empty, its standard error is ours.
     init(request: Int, command: [String], environment: [String], bounds: Bounds) throws(Spawn.Failure) {
@@ -69,7 +69,7 @@ struct RunningCommand {
             guard count > 0 else {
                 closeOutput()
                 // Most programs end a moment after they close their output.
-                nextLook = .milliseconds(1)
+                nextCheck = .milliseconds(1)
                 return nil
             }
             output.append(contentsOf: buffer[0..<count])
@@ -95,7 +95,7 @@ struct RunningCommand {
         if SuspendingClock.now >= deadline {
             return abandon("did not finish within \(bounds.time.components.seconds) s")
         }
-        if descriptor < 0 { nextLook = min(nextLook * 2, .milliseconds(100)) }
+        if descriptor < 0 { nextCheck = min(nextCheck * 2, .milliseconds(100)) }
         return nil
     }
 

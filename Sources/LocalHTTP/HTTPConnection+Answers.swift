@@ -30,7 +30,7 @@ extension HTTPConnection {
         linger()
     }
 
-    func tellToContinue() {
+    func sendContinue() {
         write(ByteBuffer(string: "HTTP/1.1 100 Continue\r\n\r\n"))
     }
 

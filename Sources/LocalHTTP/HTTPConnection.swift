@@ -167,7 +167,7 @@ final class HTTPConnection: ChannelInboundHandler, ChannelOutboundHandler {
                 deadline = nil
                 stage = .none
                 answer(head, body)
-            case .holdsBodyBack: tellToContinue()
+            case .expectsContinue: sendContinue()
             case .refusal(let status): refuse(status)
             case .incomplete:
                 noteStage()

@@ -7,13 +7,13 @@ struct HeadScanner {
     func isAtEmptyLine(_ bytes: Span<UInt8>) -> Bool { position < bytes.count && bytes[position] == 0x0D }
 
     /// Reads the empty line. Throws if bytes follow it.
-    mutating func end(_ bytes: Span<UInt8>) throws(HeadRefusal) {
+    mutating func end(_ bytes: Span<UInt8>) throws(HeadError) {
         try lineEnd(bytes)
         guard position == bytes.count else { throw .malformed }
     }
 
     /// A token (RFC 9110 section 5.6.2) and the byte that ends it.
-    mutating func token(_ bytes: Span<UInt8>, endingWith end: UInt8) throws(HeadRefusal) -> String {
+    mutating func token(_ bytes: Span<UInt8>, endingWith end: UInt8) throws(HeadError) -> String {
         let start = position
         while position < bytes.count, HeadScanner.isToken(bytes[position]) { position += 1 }
         guard position > start else { throw .malformed }
@@ -23,7 +23,7 @@ struct HeadScanner {
 
     /// A request target in origin form and the space after it. The absolute form, the authority form and `*` are
     /// rejected: they are for proxies and for OPTIONS.
-    mutating func target(_ bytes: Span<UInt8>) throws(HeadRefusal) -> String {
+    mutating func target(_ bytes: Span<UInt8>) throws(HeadError) -> String {
         let start = position
         try expect(bytes, UInt8(ascii: "/"))
         while position < bytes.count, bytes[position] > 0x20, bytes[position] < 0x7F { position += 1 }
@@ -32,7 +32,7 @@ struct HeadScanner {
     }
 
     /// `HTTP/1.1` or `HTTP/1.0` and the line's end; true for 1.1.
-    mutating func version(_ bytes: Span<UInt8>) throws(HeadRefusal) -> Bool {
+    mutating func version(_ bytes: Span<UInt8>) throws(HeadError) -> Bool {
         for byte in "HTTP/".utf8 { try expect(bytes, byte) }
         let major = try digit(bytes)
         try expect(bytes, UInt8(ascii: "."))
@@ -44,7 +44,7 @@ struct HeadScanner {
 
     /// A field's value without the whitespace around it, and the line's end. Folded lines and control characters are
     /// rejected.
-    mutating func fieldValue(_ bytes: Span<UInt8>) throws(HeadRefusal) -> String {
+    mutating func fieldValue(_ bytes: Span<UInt8>) throws(HeadError) -> String {
         while position < bytes.count, HeadScanner.isSpace(bytes[position]) { position += 1 }
         let start = position
         while position < bytes.count, bytes[position] >= 0x20 || bytes[position] == 0x09, bytes[position] != 0x7F {
@@ -58,17 +58,17 @@ struct HeadScanner {
         return text(bytes, start, end)
     }
 
-    private mutating func lineEnd(_ bytes: Span<UInt8>) throws(HeadRefusal) {
+    private mutating func lineEnd(_ bytes: Span<UInt8>) throws(HeadError) {
         try expect(bytes, 0x0D)
         try expect(bytes, 0x0A)
     }
 
-    private mutating func expect(_ bytes: Span<UInt8>, _ byte: UInt8) throws(HeadRefusal) {
+    private mutating func expect(_ bytes: Span<UInt8>, _ byte: UInt8) throws(HeadError) {
         guard position < bytes.count, bytes[position] == byte else { throw .malformed }
         position += 1
     }
 
-    private mutating func digit(_ bytes: Span<UInt8>) throws(HeadRefusal) -> UInt8 {
+    private mutating func digit(_ bytes: Span<UInt8>) throws(HeadError) -> UInt8 {
         guard position < bytes.count, bytes[position] >= UInt8(ascii: "0"), bytes[position] <= UInt8(ascii: "9")
         else { throw .malformed }
         position += 1

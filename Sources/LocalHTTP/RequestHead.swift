@@ -1,7 +1,7 @@
 import HTTPMessages
 
 /// The head of an HTTP/1.1 request, parsed strictly by RFC 9112. Attack: if two parsers read a head differently,
-/// requests can be smuggled. Takes bytes and returns a head or throws ``HeadRefusal``; no I/O.
+/// requests can be smuggled. Takes bytes and returns a head or throws ``HeadError``; no I/O.
 struct RequestHead: Sendable {
     /// The value of the `Expect` field (RFC 9110 section 10.1.1).
     enum Expectation { case none, toContinue, unknown }
@@ -23,8 +23,8 @@ struct RequestHead: Sendable {
 
     static let maxFields = 64
 
-    /// Parses everything up to and including the empty line. Throws ``HeadRefusal``.
-    init(parsing bytes: Span<UInt8>) throws(HeadRefusal) {
+    /// Parses everything up to and including the empty line. Throws ``HeadError``.
+    init(parsing bytes: Span<UInt8>) throws(HeadError) {
         var scanner = HeadScanner()
         method = try scanner.token(bytes, endingWith: 0x20)
         guard method.utf8.count <= 32 else { throw .malformed }
@@ -46,7 +46,7 @@ struct RequestHead: Sendable {
     }
 
     /// Reads the fields that affect how the message is handled.
-    private mutating func note(_ name: String, _ value: String) throws(HeadRefusal) {
+    private mutating func note(_ name: String, _ value: String) throws(HeadError) {
         switch name.utf8.count {
         case 4 where HTTPFields.isSame(name, "Host"):
             guard !hasHost else { throw .malformed }
@@ -63,7 +63,7 @@ struct RequestHead: Sendable {
     }
 
     /// Accepts digits only, and the field only once. Parsers differ in how they read `5, 5`, `+5` or a second line.
-    private mutating func noteLength(_ value: String) throws(HeadRefusal) {
+    private mutating func noteLength(_ value: String) throws(HeadError) {
         guard !hasContentLength, (1...18).contains(value.utf8.count),
             value.utf8.allSatisfy({ $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }), let number = Int(value)
         else { throw .malformed }
@@ -82,9 +82,9 @@ struct RequestHead: Sendable {
 }
 
 /// The HTTP status of the error response to a rejected head.
-struct HeadRefusal: Error, Equatable {
+struct HeadError: Error, Equatable {
     let status: Int
-    static let malformed = HeadRefusal(status: 400)
-    static let tooManyFields = HeadRefusal(status: 431)
-    static let version = HeadRefusal(status: 505)
+    static let malformed = HeadError(status: 400)
+    static let tooManyFields = HeadError(status: 431)
+    static let version = HeadError(status: 505)
 }

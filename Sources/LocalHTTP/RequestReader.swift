@@ -7,7 +7,7 @@ struct RequestReader {
         /// More are needed.
         case incomplete
         /// The client sent `Expect: 100-continue` and waits before it sends the body. Returned once per request.
-        case holdsBodyBack
+        case expectsContinue
         case request(RequestHead, body: [UInt8])
         /// The request is rejected with this status. The bytes after it cannot be split into requests any more.
         case refusal(Int)
@@ -22,7 +22,7 @@ struct RequestReader {
     private var searched = 0
     /// A parsed head whose body is incomplete.
     private var head: RequestHead?
-    private var wasToldToContinue = false
+    private var didSendContinue = false
 
     init(limits: ServerLimits) {
         self.limits = limits
@@ -47,20 +47,20 @@ struct RequestReader {
     /// The next step. After ``Step/refusal(_:)`` it must not be called again.
     mutating func next() -> Step {
         if head == nil {
-            do throws(HeadRefusal) {
+            do throws(HeadError) {
                 guard let found = try takeHead() else { return .incomplete }
                 try judge(found)
                 head = found
-                wasToldToContinue = false
+                didSendContinue = false
             } catch {
                 return .refusal(error.status)
             }
         }
         guard let head else { return .incomplete }
         guard let body = take(head.contentLength) else {
-            guard head.expectation == .toContinue, head.isCurrent, !wasToldToContinue else { return .incomplete }
-            wasToldToContinue = true
-            return .holdsBodyBack
+            guard head.expectation == .toContinue, head.isCurrent, !didSendContinue else { return .incomplete }
+            didSendContinue = true
+            return .expectsContinue
         }
         self.head = nil
         return .request(head, body: body)
@@ -68,7 +68,7 @@ struct RequestReader {
 
     /// Rejects well-formed heads that this server does not support: transfer codings, unknown expectations, too large
     /// bodies, and on a single-request listener `Expect` and `Upgrade`.
-    private func judge(_ head: RequestHead) throws(HeadRefusal) {
+    private func judge(_ head: RequestHead) throws(HeadError) {
         guard !head.hasTransferEncoding, head.expectation != .unknown else { throw .malformed }
         if limits.isSingleRequest {
             guard head.expectation == .none, !head.hasUpgrade else { throw .malformed }
@@ -77,7 +77,7 @@ struct RequestReader {
     }
 
     /// The next head, or nil if it is incomplete.
-    private mutating func takeHead() throws(HeadRefusal) -> RequestHead? {
+    private mutating func takeHead() throws(HeadError) -> RequestHead? {
         guard let buffer else { return nil }
         let end = unsafe buffer.withUnsafeReadableBytes { unsafe RequestReader.headEnd($0, from: searched) }
         guard let end, end <= limits.maxHead else {
@@ -89,7 +89,7 @@ struct RequestReader {
         let parsed = unsafe buffer.withUnsafeReadableBytes { bytes in
             let head = unsafe Span<UInt8>(
                 _bytes: RawSpan(_unsafeBytes: UnsafeRawBufferPointer(rebasing: bytes[..<end])))
-            return Result { () throws(HeadRefusal) in try RequestHead(parsing: head) }
+            return Result { () throws(HeadError) in try RequestHead(parsing: head) }
         }
         skip(end)
         return try parsed.get()
@@ -127,6 +127,6 @@ struct RequestReader {
     }
 }
 
-extension HeadRefusal {
-    static let tooLarge = HeadRefusal(status: 413)
+extension HeadError {
+    static let tooLarge = HeadError(status: 413)
 }

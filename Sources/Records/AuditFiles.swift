@@ -81,14 +81,14 @@ struct AuditFiles {
 struct WaitingLines {
     private(set) var lines: [[UInt8]] = []
     /// The number of dropped lines that the file does not report yet.
-    private(set) var untold = 0
+    private(set) var unreported = 0
 
-    var isEmpty: Bool { lines.isEmpty && untold == 0 }
+    var isEmpty: Bool { lines.isEmpty && unreported == 0 }
 
     /// Returns false if the line is dropped because there are too many.
     mutating func append(_ line: [UInt8], _ most: Int) -> Bool {
         guard lines.count < most else {
-            untold += 1
+            unreported += 1
             return false
         }
         lines.append(line)
@@ -98,6 +98,6 @@ struct WaitingLines {
     /// Removes lines that were written, and dropped lines that were reported.
     mutating func remove(_ count: Int, told: Int) {
         lines.removeFirst(min(count, lines.count))
-        untold -= told
+        unreported -= told
     }
 }

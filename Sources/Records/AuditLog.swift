@@ -49,7 +49,7 @@ public final class AuditLog: Sendable {
     private let ledger = IssuedTokenLedger()
     private let state = Mutex(State())
     /// Used on the queue only.
-    private let told = Mutex(ToldUses())
+    private let told = Mutex(RecordedUses())
     private let queue = DispatchQueue(label: "ringback.audit", qos: .utility)
     private let files: AuditFiles
     private let options: Options
@@ -80,7 +80,7 @@ public final class AuditLog: Sendable {
     /// Counts a use. A program's first use of a kind is written at once, repetitions after each ``Options/interval``.
     public func note(_ caller: AuditCaller, _ use: AuditUse, at now: Int) {
         guard ledger.note(caller, use, at: now) else { return }
-        queue.async { self.tellFresh() }
+        queue.async { self.writeNew() }
     }
 
     // MARK: Everything else
@@ -106,7 +106,7 @@ public final class AuditLog: Sendable {
     public func flush() async {
         await withCheckedContinuation { done in
             queue.async {
-                self.tellAll()
+                self.writeAll()
                 done.resume()
             }
         }
@@ -129,7 +129,7 @@ public final class AuditLog: Sendable {
     public func entries(since: Int?, account: String?, limit: Int) async -> Entries {
         await withCheckedContinuation { done in
             queue.async {
-                self.tellAll()
+                self.writeAll()
                 let more = limit == .max ? limit : limit + 1
                 var found: [JSON] = []
                 let waiting = self.state.withLock { Set($0.waiting.keys) }
@@ -154,7 +154,7 @@ public final class AuditLog: Sendable {
 
     // MARK: On the queue
 
-    private func tellFresh() {
+    private func writeNew() {
         let rows = ledger.fresh()
         for row in rows {
             let identity = row.caller.identity
@@ -163,10 +163,10 @@ public final class AuditLog: Sendable {
             ledger.settle(row)
         }
         writeWaiting()
-        if ledger.count > AuditLog.maxRows { tellAll() } else { startTimer() }
+        if ledger.count > AuditLog.maxRows { writeAll() } else { startTimer() }
     }
 
-    private func tellAll() {
+    private func writeAll() {
         // The uses of several connections of one program are added up into one line.
         var sums: [(use: AuditUse, tally: Tally, identity: CallerIdentity)] = []
         var places: [CallerIdentity.Program: [AuditUse: Int]] = [:]
@@ -197,7 +197,7 @@ public final class AuditLog: Sendable {
         queue.asyncAfter(deadline: .now() + wait) { [weak self] in
             guard let self else { return }
             state.withLock { $0.isTimed = false }
-            tellAll()
+            writeAll()
             if state.withLock({ !$0.waiting.isEmpty }) { startTimer() }
         }
     }
@@ -218,13 +218,13 @@ public final class AuditLog: Sendable {
         for name in waiting.keys.sorted() {
             guard let former = waiting[name], !former.lines.isEmpty else { continue }
             var lines = former.lines
-            if former.untold > 0 {
-                let count: JSONObject = JSONObject([.init("count", .integer(former.untold))])
+            if former.unreported > 0 {
+                let count: JSONObject = JSONObject([.init("count", .integer(former.unreported))])
                 lines.append(AuditLine.bytes(of: AuditLog.entry("entries_lost", at: options.now(), count)))
             }
             do throws(AuditFile.Failure) {
                 try files.append(lines, to: name)
-                settle(name, written: former.lines.count, told: former.untold)
+                settle(name, written: former.lines.count, told: former.unreported)
             } catch {
                 failure = error
                 settle(name, written: AuditLog.whole(of: lines, in: error.written), told: 0)
@@ -248,11 +248,12 @@ public final class AuditLog: Sendable {
             return state.isFailing
         }
         guard let failure else {
-            if wasFailing { options.report("The audit log is written again.") }
+            if wasFailing { options.report("The audit log can be written again.") }
             return
         }
         if !wasFailing {
-            options.report("The audit log cannot be written (\(failure)). Its lines are kept and tried again.")
+            options.report(
+                "The audit log cannot be written (\(failure)). Its entries are kept in memory and written later.")
         }
         startTimer()
     }

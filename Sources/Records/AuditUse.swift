@@ -5,7 +5,7 @@ public struct AuditUse: Hashable, Sendable {
     /// The kind of the line.
     public enum Kind: String, Sendable {
         /// A token was issued.
-        case issuedToken = "hand_out"
+        case issuedToken = "issued_token"
         /// A request that changes something, or any request of another user (root).
         case request
     }

@@ -22,7 +22,7 @@ struct ExposedWindow {
     init(at now: Int) { start = now }
 
     /// True if this use of this process is counted on its own.
-    mutating func tellsApart(_ caller: AuditCaller, _ use: AuditUse, at now: Int) -> Bool {
+    mutating func countsSeparately(_ caller: AuditCaller, _ use: AuditUse, at now: Int) -> Bool {
         // A new window also begins if the clock was set back.
         if now < start || now - start >= ExposedWindow.length { self = ExposedWindow(at: now) }
         let entry = Entry(pid: caller.pid, use: use)
@@ -35,10 +35,10 @@ struct ExposedWindow {
 }
 
 extension IssuedTokenLedger.State {
-    mutating func tellsApart(_ caller: AuditCaller, _ use: AuditUse, at now: Int) -> Bool {
+    mutating func countsSeparately(_ caller: AuditCaller, _ use: AuditUse, at now: Int) -> Bool {
         let place = ExposedWindow.Place(socket: use.exposedSocket ?? "", uid: caller.uid)
         // Sockets come and go. Dropping all windows bounds the memory; each would end within a minute anyway.
         if windows.count >= 1_024 { windows = [:] }
-        return windows[place, default: ExposedWindow(at: now)].tellsApart(caller, use, at: now)
+        return windows[place, default: ExposedWindow(at: now)].countsSeparately(caller, use, at: now)
     }
 }

@@ -58,7 +58,7 @@ final class IssuedTokenLedger: Sendable {
     func note(_ caller: AuditCaller, _ use: AuditUse, at now: Int) -> Bool {
         return state.withLock { state in
             var (caller, use) = (caller, use)
-            if use.exposedSocket != nil, !state.tellsApart(caller, use, at: now) {
+            if use.exposedSocket != nil, !state.countsSeparately(caller, use, at: now) {
                 caller = AuditCaller(unknownOf: caller.uid)
                 use = use.withoutDetails
             }

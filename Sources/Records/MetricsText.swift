@@ -35,9 +35,9 @@ public struct MetricsText: Sendable {
         for (account, count) in counts.refreshes.sorted(by: { $0.key < $1.key }) {
             text.sample([("account", account)], count)
         }
-        text.family("refreshes_failed_total", "counter", "Requests that did not renew it, by code.")
+        text.family("refreshes_failed_total", "counter", "Requests that did not renew a token, by code.")
         text.failures(counts.failedRefreshes)
-        text.family("hand_outs_total", "counter", "Tokens handed out.")
+        text.family("issued_tokens_total", "counter", "Tokens that were issued.")
         for (account, count) in counts.issuedTokens.sorted(by: { $0.key < $1.key }) {
             text.sample([("account", account)], count)
         }
@@ -55,7 +55,7 @@ public struct MetricsText: Sendable {
         signIns(counts.completed)
         family("sign_ins_failed_total", "counter", "Sign-ins that failed or ran out of time, by code.")
         failures(counts.failed)
-        family("sign_ins_cancelled_total", "counter", "Sign-ins that were withdrawn.")
+        family("sign_ins_cancelled_total", "counter", "Sign-ins that were cancelled.")
         signIns(counts.cancelled)
         family("sign_in_duration_seconds", "histogram", "From the start of a sign-in to its session.")
         for (key, durations) in counts.durations.sorted(by: {
@@ -71,7 +71,7 @@ public struct MetricsText: Sendable {
             family("accounts_\(state)", "gauge", "Accounts whose state is \(state).")
             sample([], count)
         }
-        family("pending_revocations", "gauge", "Sign-outs that the provider has yet to hear of.")
+        family("pending_revocations", "gauge", "Revocations that the provider has not confirmed yet.")
         for (account, count) in present.pendingRevocations { sample([("account", account)], count) }
         family("vault_locked", "gauge", "1 while the vault is locked.")
         sample([], present.isVaultLocked ? 1 : 0)

@@ -35,9 +35,9 @@ public struct HandlerFile: Equatable, Sendable {
     /// The file's text.
     public var text: String {
         var lines = [
-            "# Written by `ringback scheme register`; `ringback scheme unregister \(scheme)` takes it away again.",
+            "# Written by `ringback scheme register`; `ringback scheme unregister \(scheme)` removes it.",
             "[Desktop Entry]", "Type=Application", "Name=\(name(inMenus: account))",
-            "Comment=Finishes a sign-in that a browser hands back",
+            "Comment=Completes a sign-in that was started in the browser",
             "Comment[ru]=Завершает вход, начатый в браузере",
             "Exec=\(HandlerFile.quoted(program)) open %u", "TryExec=\(HandlerFile.escaped(program))",
             "Icon=dialog-password", "Terminal=false", "NoDisplay=true", "StartupNotify=false",

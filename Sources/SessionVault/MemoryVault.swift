@@ -12,7 +12,7 @@ public actor MemoryVault: Vault {
     public func open(passphrase: Secret?) {}
 
     public func close() throws(VaultError) {
-        throw .refused(reason: "The sessions are in memory only: locking would lose them.")
+        throw .refused(reason: "The sessions are in memory only and would be lost by locking.")
     }
 
     public func rekey(to choice: KeySourceChoice, passphrase: Secret?) throws(VaultError) {

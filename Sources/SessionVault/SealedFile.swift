@@ -111,20 +111,20 @@ struct SealedFile: Sendable, Equatable {
         return bytes[10..<checkEnd]
     }
 
-    enum Misfit: Error, Equatable {
+    enum SplitFailure: Error, Equatable {
         case newer(version: Int)
         case damaged(reason: String)
     }
 
     /// Splits a file into its parts, without a key.
-    static func split(_ bytes: [UInt8], _ kind: Kind) -> Result<Parts, Misfit> {
+    static func split(_ bytes: [UInt8], _ kind: Kind) -> Result<Parts, SplitFailure> {
         guard bytes.count >= 10 else { return .failure(.damaged(reason: "it is too short")) }
         guard bytes.starts(with: magic), bytes[8] == kind.rawValue else {
-            return .failure(.damaged(reason: "it is something else"))
+            return .failure(.damaged(reason: "it is not a file of this kind"))
         }
         guard let reader = readers[bytes[9]] else {
             return bytes[9] > version
-                ? .failure(.newer(version: Int(bytes[9]))) : .failure(.damaged(reason: "no version has that number"))
+                ? .failure(.newer(version: Int(bytes[9]))) : .failure(.damaged(reason: "its version number is invalid"))
         }
         guard let parts = reader(bytes) else { return .failure(.damaged(reason: "its lengths do not fit")) }
         return .success(parts)

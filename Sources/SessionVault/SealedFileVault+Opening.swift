@@ -37,17 +37,19 @@ extension SealedFileVault {
         switch failure {
         case .newer(let version):
             return .newer(
-                reason: "\(place) was written by a newer ringbackd (format \(version)) and was left as it is; update.")
+                reason: "\(place) was written by a newer ringbackd (format \(version)) and was not changed. "
+                    + "Update ringbackd.")
         case .damaged(let reason):
             return .locked(
                 reason:
-                    "\(place) is damaged: \(reason). It was left as it is: restore it from a backup. Without it the "
-                    + "sealed sessions cannot be read; to give them up, move \(place) and \(path)/\(Self.folder) away.")
+                    "\(place) is damaged: \(reason). It was not changed. Restore it from a backup. Without this file "
+                    + "the sealed sessions cannot be read. To give them up, move \(place) and "
+                    + "\(path)/\(Self.folder) away.")
         case .otherKey where source == .passphrase: return .wrongPassphrase
         case .otherKey:
             return .locked(
-                reason: "The key that \(source?.rawValue ?? "the source") gives is another one than \(place) was made "
-                    + "with. Bring the right one back; to give the sealed sessions up, move \(place) and "
+                reason: "The key that \(source?.rawValue ?? "the source") gives is not the one that \(place) was made "
+                    + "with. Restore the right key. To give up the sealed sessions, move \(place) and "
                     + "\(path)/\(Self.folder) away.")
         }
     }

@@ -12,8 +12,8 @@ extension SealedFileVault {
         if let memory { return try await memory.rekey(to: choice, passphrase: passphrase) }
         guard choice != .memory else {
             throw .refused(
-                reason: "A vault on disk does not become one in memory. Set key_source = \"memory\" and restart; the "
-                    + "sealed sessions stay where they are.")
+                reason: "A vault on disk cannot be changed into one in memory. Set key_source = \"memory\" and "
+                    + "restart; the sealed sessions stay where they are.")
         }
         let directory = try onDisk { () throws(FileFailure) in try SyncedDirectory(opening: path) }
         let vault = try await current(directory)
@@ -22,7 +22,7 @@ extension SealedFileVault {
         do throws(VaultError) {
             written = try await writeKeyFile(directory, target, vault.key, passphrase, replacing: vault.keyFile)
         } catch {
-            throw asRefusal(error)
+            throw keepingOpen(error)
         }
         // `vault.key` is durable now, so the old wrapping key is not needed any more.
         if case .open(var vault) = state {
@@ -50,7 +50,7 @@ extension SealedFileVault {
     }
 
     /// If the new source cannot take the key, an open vault stays open, so the error must not be `locked`.
-    private func asRefusal(_ error: VaultError) -> VaultError {
+    private func keepingOpen(_ error: VaultError) -> VaultError {
         guard case .locked(let reason) = error else { return error }
         return .refused(reason: "\(reason) The vault's key stays where it was.")
     }

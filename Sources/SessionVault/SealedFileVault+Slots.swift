@@ -136,12 +136,13 @@ extension SealedFileVault {
         case .file(let file):
             let owner = SlotFiles.slot(file.header, files.kind)
             guard let owner, try SlotFiles(owner) == files else {
-                throw setAside(files, vault, because: "it holds what another account wrote")
+                throw setAside(files, vault, because: "it belongs to another account")
             }
             return file.text
         case .newer(let version):
             throw .newer(
-                reason: "\(place) was written by a newer ringbackd (format \(version)) and was left as it is; update.")
+                reason: "\(place) was written by a newer ringbackd (format \(version)) and was not changed. "
+                    + "Update ringbackd.")
         case .foreign:
             throw .locked(
                 reason:
@@ -171,7 +172,7 @@ extension SealedFileVault {
             case .session, .vaultKey: "sign in again."
             }
         return .damaged(
-            reason: "\(place) cannot be read: \(reason). It was set aside as "
+            reason: "\(place) cannot be read: \(reason). It was renamed to "
                 + "\(vault.directory.path)/\(files.damaged(number)); \(remedy)")
     }
 

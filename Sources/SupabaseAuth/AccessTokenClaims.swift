@@ -170,7 +170,7 @@ extension AccessTokenClaims {
     /// one or has no issuer.
     public func foreignIssuer(to project: SupabaseProject) -> String? {
         guard let issuer, !issuer.utf8.elementsEqual(project.issuer.utf8) else { return nil }
-        guard issuer.utf8.count <= 255, (try? WebURL(parsing: issuer)) != nil else { return "none that is a URL" }
+        guard issuer.utf8.count <= 255, (try? WebURL(parsing: issuer)) != nil else { return "not a URL" }
         return issuer
     }
 

@@ -26,8 +26,8 @@ public struct AppleName: Sendable, Equatable {
             guard AppleName.members.contains(member.name), member.value.string != nil else {
                 throw FieldError(
                     field: "data",
-                    reason: "beside an ID token it is a name that the token does not have: full_name, given_name and "
-                        + "family_name, each a string")
+                    reason: "with an ID token only a name is allowed that the token does not contain: full_name, "
+                        + "given_name and family_name, each a string")
             }
         }
         self.init(

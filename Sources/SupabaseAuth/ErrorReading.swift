@@ -14,7 +14,7 @@ enum ErrorReading {
     static func success(_ response: HTTPResponse) throws(SupabaseError) {
         guard !(200..<300).contains(response.status) else {
             // A truncated response may mean the opposite of the complete one.
-            guard !response.isTruncated else { throw .invalid(reason: "the answer was cut off on the way") }
+            guard !response.isTruncated else { throw .invalid(reason: "the response was truncated") }
             return
         }
         throw error(response)
@@ -24,7 +24,7 @@ enum ErrorReading {
     static func json(_ response: HTTPResponse) throws(SupabaseError) -> JSON {
         try success(response)
         guard !response.body.isEmpty else {
-            throw .invalid(reason: "an empty answer (HTTP \(response.status))")
+            throw .invalid(reason: "an empty response (HTTP \(response.status))")
         }
         do {
             return try JSON(parsing: response.body.revealedBytes())
@@ -46,7 +46,7 @@ enum ErrorReading {
         let status = response.status
         if (300..<400).contains(status) {
             // Following a redirect could send tokens to a host that is not configured.
-            return .invalid(reason: "redirect refused (HTTP \(status))")
+            return .invalid(reason: "a redirect, which is not followed (HTTP \(status))")
         }
         guard !response.isTruncated,
             let object = try? JSON(parsing: response.body.revealedBytes()).object,
@@ -112,9 +112,9 @@ enum ErrorReading {
         case 429: return .refused(.init(code: "over_request_rate_limit", status: 429, retryAfter: retryAfter))
         case 540: return .misconfigured(reason: "The project is paused (HTTP 540).")
         case 408, 425, 500...: return .unavailable(status: status, retryAfter: retryAfter)
-        case 401: return .misconfigured(reason: "The gateway does not take the project's api_key (HTTP 401).")
+        case 401: return .misconfigured(reason: "The gateway does not accept the project's api_key (HTTP 401).")
         case 403 where gatewaySays("api key", response):
-            return .misconfigured(reason: "The gateway does not take the project's api_key (HTTP 403).")
+            return .misconfigured(reason: "The gateway does not accept the project's api_key (HTTP 403).")
         case 404, 405:
             return .misconfigured(reason: "There is no Auth server at the project's url (HTTP \(status)).")
         default: return .invalid(reason: "\(shape(of: response)) (HTTP \(status))")
@@ -128,7 +128,7 @@ enum ErrorReading {
 
     private static func shape(of response: HTTPResponse) -> String {
         let isPage = response.fields["Content-Type"]?.lowercased().hasPrefix("text/html") ?? false
-        if response.body.isEmpty { return "an empty answer" }
+        if response.body.isEmpty { return "an empty response" }
         return isPage ? "a web page in place of JSON" : "not the JSON of a Supabase project"
     }
 }

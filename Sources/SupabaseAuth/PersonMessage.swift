@@ -77,7 +77,7 @@ public enum PersonMessage: String, Sendable, CaseIterable {
         case .codeExpired: "This code has expired. Please request a new one."
         case .secondFactorNeeded: "Please confirm with your second factor first."
         case .nameTaken: "This name is already used. Please choose another one."
-        case .tooManyFactors: "There are too many. Please remove one first."
+        case .tooManyFactors: "You have too many of them. Please remove one first."
         case .signInAgain: "Please sign in again to make this change."
         case .puzzle: "Please confirm that you are not a robot and try again."
         case .messageNotSent: "The message could not be sent. Please try again later."

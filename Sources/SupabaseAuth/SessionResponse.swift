@@ -47,7 +47,7 @@ public struct SessionResponse: Sendable {
     /// The second step, if only a session is acceptable. Throws otherwise.
     public func session() throws(SupabaseError) -> SupabaseSession {
         guard case .session(let session) = try result.get() else {
-            throw .invalid(reason: "no access_token where a session was awaited")
+            throw .invalid(reason: "no access_token although a session was expected")
         }
         return session
     }
@@ -57,7 +57,7 @@ public struct SessionResponse: Sendable {
         case .invalid(_, let reason): .invalid(reason: reason)
         case .unavailable(_, let status, let seconds): .unavailable(status: status, retryAfter: seconds)
         case .failing(let refusal, let seconds): .unavailable(status: refusal.status, retryAfter: seconds)
-        default: .invalid(reason: "an error in a successful answer (HTTP \(response.status))")
+        default: .invalid(reason: "an error in a successful response (HTTP \(response.status))")
         }
     }
 
@@ -86,7 +86,7 @@ public struct SessionResponse: Sendable {
             set = try tokens.tokenSet()
         } catch {
             if case .invalid(_, let reason) = error { throw .invalid(reason: reason) }
-            throw .invalid(reason: "an answer that is not a session")
+            throw .invalid(reason: "a response that is not a session")
         }
         return try SupabaseSession(set, object)
     }

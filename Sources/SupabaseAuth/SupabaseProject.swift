@@ -24,7 +24,7 @@ public struct SupabaseProject: Sendable, Equatable {
                 "The project's url must be https, or http on a loopback address, without query and fragment."
             case .invalidKey: "The project's api_key is not a key: printable characters without spaces."
             case .privilegedKey:
-                "The project's api_key is a secret or service-role key, which passes over row-level security. "
+                "The project's api_key is a secret or service-role key, which bypasses row-level security. "
                     + "Use the publishable (anon) key."
             }
         }

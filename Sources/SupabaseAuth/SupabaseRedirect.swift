@@ -41,7 +41,7 @@ public struct SupabaseRedirect: Sendable, Equatable {
         }
         let names = base.query.map { ((try? FormEncoding.parse($0)) ?? []).map(\.name) } ?? []
         if let name = names.first(where: SupabaseRedirect.reserved.contains) {
-            throw FieldError(field: "redirect_uri", reason: "the parameter \(name) is the server's or ours")
+            throw FieldError(field: "redirect_uri", reason: "the parameter \(name) is reserved")
         }
         self.base = base
         let isWeb = base.scheme == "http" || base.scheme == "https"

@@ -32,7 +32,7 @@ public struct SupabaseSession: Sendable, Equatable {
         user = object["user"]?.object.flatMap(SupabaseUser.init(reading:))
         // Otherwise the token of one user would be served with the data of another.
         guard user.map({ $0.id == claims.subject }) ?? true else {
-            throw .invalid(reason: "an access_token of another user than the answer's")
+            throw .invalid(reason: "an access_token of another user than in the response")
         }
         self.claims = claims
         accessToken = tokens.accessToken

@@ -212,7 +212,7 @@ import Testing
         for _ in 0..<3 { _ = await narrow.ask("GET", session, uid: 100_999, memory: memory) }
         await narrow.house.ask("GET", session)
         let entries = await narrow.house.ask("GET", "/v1/audit")["entries"]?.array ?? []
-        let given = entries.filter { $0["event"] == "hand_out" }
+        let given = entries.filter { $0["event"] == "issued_token" }
         let there = given.filter { $0["exposed_socket"] == "ci" }
         #expect(there.allSatisfy { $0["uid"] == 100_999 && $0["account"] == "work" && $0["operation"] == "token" })
         #expect(there.compactMap { $0["count"]?.integer }.reduce(0, +) == 3)

@@ -36,7 +36,7 @@ private let host = ("Host", "127.0.0.1:5000")
         case .page(let page): "page \(page.status)"
         case .entrance(.opened(let key)): "opened \(key)"
         case .entrance(.foreign(let key, let uid)): "foreign \(key) \(uid.map(String.init) ?? "nobody")"
-        case .astray: "astray"
+        case .unmatched: "unmatched"
         case .callback(let arrival):
             arrival.url + (arrival.form.map { " " + String(decoding: $0, as: UTF8.self) } ?? "")
         }
@@ -93,7 +93,7 @@ private let host = ("Host", "127.0.0.1:5000")
     @Test(arguments: ["//cb", "/cb/", "/./cb", "/%63b", "/cb;x", "/CB", "/", "/favicon.ico", "/done/", "/cb%20", "/c"])
     func `LB-22: the path is compared byte for byte`(path: String) {
         #expect(verdict(gate(), request(path)) == "404")
-        #expect(verdict(gate(), request(path + "?state=s")) == "astray")
+        #expect(verdict(gate(), request(path + "?state=s")) == "unmatched")
     }
 
     @Test func `an address that a program opens is spent by a person's navigation alone`() {

@@ -46,19 +46,21 @@ import Testing
             report.text.hasPrefix(
                 """
                 scheme org.example.notes:
-                    The desktop must hand org.example.notes: links to ringback open: run ringback scheme register \
+                    The desktop must open org.example.notes: links with ringback open. Run: ringback scheme register \
                 org.example.notes
                     If no app listens for its links, \(folder.path)/bin/notes is started.
-                    [schemes.org.example.notes] starts \(folder.path)/bin/notes, which is not there.
+                    [schemes.org.example.notes] starts \(folder.path)/bin/notes, which does not exist or is not \
+                executable.
                 scheme silent:
-                    The desktop must hand silent: links to ringback open: run ringback scheme register silent
-                    Its links wait a minute for an app that listens for them.
-                    Any other app may claim the scheme silent: one after a domain of yours, as org.example.silent, is \
-                nobody else's.
+                    The desktop must open silent: links with ringback open. Run: ringback scheme register silent
+                    Its links are kept for a minute for an app that listens.
+                    Another app may claim the scheme silent. Use a reversed domain name of yours, such as \
+                org.example.silent.
                 scheme swisscoin:
-                    The desktop must hand swisscoin: links to ringback open: run ringback scheme register swisscoin
+                    The desktop must open swisscoin: links with ringback open. Run: ringback scheme register \
+                swisscoin
                     If no app listens for its links, /usr/bin/swisscoin is started.
-                    [schemes.swisscoin] starts /usr/bin/swisscoin, which is not there.
+                    [schemes.swisscoin] starts /usr/bin/swisscoin, which does not exist or is not executable.
 
                 """))
         let json = try JSON(parsing: Array(report.json.utf8))

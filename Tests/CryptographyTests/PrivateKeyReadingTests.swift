@@ -26,8 +26,8 @@ import Testing
         let cases: [(String, String)] = [
             ("", "a PEM text without a private key"), ("garbage", "a PEM text without a private key"),
             (TestKey.p256 + "\n" + TestKey.ed25519, "more than one private key"),
-            (TestKey.encrypted, "encrypted: write it without a passphrase, in a file closed to others"),
-            (TestKey.secp256k1, "neither RSA, nor P-256, P-384 or P-521, nor Ed25519"),
+            (TestKey.encrypted, "it is encrypted: store it without a passphrase in a file with mode 0600"),
+            (TestKey.secp256k1, "its type is not RSA, P-256, P-384, P-521 or Ed25519"),
             ("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----", "not a private key"),
             ("-----BEGIN PRIVATE KEY-----\nA=A\n-----END PRIVATE KEY-----", "not base64"),
             ("-----BEGIN PRIVATE KEY-----", "a PEM text without a private key"),

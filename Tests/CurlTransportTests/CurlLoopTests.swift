@@ -76,7 +76,7 @@ import Testing
 
     @Test func `a server that says nothing is unreachable`() async {
         let server = TestServer { connection in _ = connection.readRequest() }
-        let expected = "the server closed the connection without an answer"
+        let expected = "the server closed the connection without a response"
         #expect(await failure(HTTPRequest(url: server.url())) == .unreachable(host: "127.0.0.1", reason: expected))
     }
 

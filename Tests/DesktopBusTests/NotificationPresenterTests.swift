@@ -129,7 +129,7 @@ import Testing
         let fake = try bus.fake("notifications")
         try fake.order("silent")
         let desk = desk()
-        #expect(try show(on: desk) == .notShown(reason: "the notification server does not answer"))
+        #expect(try show(on: desk) == .notShown(reason: "the notification server does not respond"))
     }
 }
 

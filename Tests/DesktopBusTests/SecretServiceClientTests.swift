@@ -47,7 +47,7 @@ import Testing
         let fake = try bus.fake("secrets")
         defer { fake.end() }
         try client().create(id: "k1", secret: key)
-        let reason = "the keyring holds another key of this identifier"
+        let reason = "the keyring has a key with this identifier already"
         #expect(throws: SecretServiceError.failed(reason: reason)) {
             try client().create(id: "k1", secret: Secret("x"))
         }
@@ -57,7 +57,7 @@ import Testing
     @Test func `notices a key that is not kept as it was given`() throws {
         let fake = try bus.fake("secrets")
         try fake.order("garble")
-        #expect(throws: SecretServiceError.failed(reason: "the keyring did not keep the key as it was given")) {
+        #expect(throws: SecretServiceError.failed(reason: "the keyring did not store the key unchanged")) {
             try client().create(id: "k1", secret: Secret(bytes: [UInt8](repeating: 0xFF, count: 33)))
         }
         #expect(throws: SecretServiceError.notFound) { try client().read(id: "k1") }
@@ -114,7 +114,7 @@ import Testing
         let fake = try bus.fake("secrets")
         try fake.order("lock")
         try fake.order("prompt never")
-        #expect(throws: SecretServiceError.failed(reason: "nobody answered the keyring's question in time")) {
+        #expect(throws: SecretServiceError.failed(reason: "the keyring's prompt was not completed in time")) {
             try client(promptTimeout: .milliseconds(200)).unlock()
         }
         try fake.waitFor("dismissed")
@@ -146,7 +146,7 @@ import Testing
 
     @Test func `says that there is no bus`() throws {
         let client = SecretServiceClient(place: .session(address: "unix:path=/nonexistent/bus"))
-        #expect(try client.status() == .unavailable(reason: "no session bus answers"))
+        #expect(try client.status() == .unavailable(reason: "there is no session bus"))
     }
 
     @Test func `says that there is no default keyring`() throws {
@@ -158,7 +158,7 @@ import Testing
     @Test func `does not wait for ever for a service that hangs`() throws {
         let fake = try bus.fake("secrets", "silent")
         defer { fake.end() }
-        #expect(try client().status() == .unavailable(reason: "the Secret Service does not answer"))
+        #expect(try client().status() == .unavailable(reason: "the Secret Service does not respond"))
     }
 }
 

@@ -208,7 +208,7 @@ import Testing
 
     @Test func `says once that links are of no use, however many come`() async throws {
         #expect(await hall.snapshot.tell(.ignored("x"), of: nil, message: nil))
-        #expect(try await hall.nextNotice().1.summary == "This link ends no sign-in")
+        #expect(try await hall.nextNotice().1.summary == "This link belongs to no sign-in")
         #expect(await hall.snapshot.tell(.ended, of: nil, message: nil))
         try await hall.expectNothing()
         hall.pass(seconds: 10)

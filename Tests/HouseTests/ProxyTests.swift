@@ -77,7 +77,7 @@ import Testing
         ("proxy = \"socks5://p:1\"", "must be http://HOST:PORT"), ("proxy = \"http://p\"", "must be http://HOST:PORT"),
         ("proxy = \"http://u:pw@p:1\"", "proxy_credentials_file"), ("proxy = \"none\"", "must be http://HOST:PORT"),
         ("no_proxy = [\"a\"]", "goes with proxy"),
-        ("proxy = \"http://p:1\"\nno_proxy = [\"https://a\"]", "a host's name"),
+        ("proxy = \"http://p:1\"\nno_proxy = [\"https://a\"]", "a host name"),
         ("proxy = \"http://p:1\"\nproxy_credentials_file = \"/nowhere/x\"", "/nowhere/x"),
         ("proxy = \"http://p:1\"\nproxy_credentials_file = \"{stage}/none\"", "USER:PASSWORD"),
     ])

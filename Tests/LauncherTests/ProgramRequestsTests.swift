@@ -88,7 +88,7 @@ import Testing
             }
         }
         #expect(await failure("mail", "mail:x") == "the program is not in the configuration of scheme 'mail'")
-        let other = "the program was not started: the URL is none that it is for"
+        let other = "the program was not started: the URL is not valid for this scheme"
         for url in [
             "https://example.org", "swisscoin", "-swisscoin:x", "swisscoin:a b", "swisscoin:a\nb", "swisscoinx:a",
         ] {
@@ -111,8 +111,8 @@ import Testing
         let helper = try InnerHelper(
             environment: ["PATH=\(place.path):/usr/bin:/bin"], places: .init(session: "unix:path=/nonexistent/bus"))
         for url in ["file:///etc/passwd", "javascript:alert(1)", "swisscoin://x", "--help", "https:", ""] {
-            await #expect(throws: HelperError.programFailed(reason: "was not started: the URL is none that it is for"))
-            {
+            let reason = "was not started: the URL is not valid for this scheme"
+            await #expect(throws: HelperError.programFailed(reason: reason)) {
                 try await helper.connection.openPage(url: url)
             }
         }

@@ -33,7 +33,7 @@ import Testing
             steps: while true {
                 switch reader.next() {
                 case .incomplete: break steps
-                case .holdsBodyBack: outcome.continues += 1
+                case .expectsContinue: outcome.continues += 1
                 case .refusal(let status):
                     outcome.refusal = status
                     return outcome

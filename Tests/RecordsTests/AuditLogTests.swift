@@ -23,7 +23,7 @@ import Testing
         let entry = try #require(await entries(log).first)
         #expect(entry["time"] == 1_800_000_000)
         #expect(entry["time_text"] == "2027-01-15T08:00:00Z")
-        #expect(entry["event"] == "hand_out")
+        #expect(entry["event"] == "issued_token")
         #expect(entry["account"] == "work" && entry["operation"] == "token" && entry["scope"] == "mail")
         #expect(entry["audience"] == "https://api.example" && entry["resource"] == nil)
         #expect(entry["uid"] == 1_000 && entry["pid"]?.integer == Int(getpid()))

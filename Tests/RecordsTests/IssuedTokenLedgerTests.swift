@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test func `forgets uses at its bound, and says the first again`() {
-        var told = ToldUses(maxSize: 8)
+        var told = RecordedUses(maxSize: 8)
         let program = AuditCaller(uid: 1, pid: .max, executable: nil, serial: 1).identity.program
         func isNew(_ account: String) -> Bool {
             told.insert(AuditUse(.issuedToken, account: account, operation: "token"), of: program)

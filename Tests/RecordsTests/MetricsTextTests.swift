@@ -54,7 +54,7 @@ import Testing
         #expect(value("sign_in_duration_seconds_sum", work) == 4_009.25)
         #expect(value("refreshes_attempted_total", ["account": "work"]) == 1)
         #expect(value("refreshes_failed_total", ["account": "work", "code": "provider_unreachable"]) == 1)
-        #expect(value("hand_outs_total", ["account": "work"]) == 5)
+        #expect(value("issued_tokens_total", ["account": "work"]) == 5)
         #expect(value("accounts_authenticated") == 2 && value("accounts_loading") == 0)
         #expect(value("pending_revocations", ["account": "work"]) == 3)
         #expect(value("vault_locked") == 1)

@@ -114,7 +114,7 @@ import Testing
             #expect(error == .wrongPassphrase)
         } else {
             #expect(error?.isLocked == true)
-            #expect(error?.reason.contains("another one") == true)
+            #expect(error?.reason.contains("is not the one") == true)
         }
         #expect(house.content(house.keyFile) == before.0)
         #expect(house.names(house.folder) == before.1)

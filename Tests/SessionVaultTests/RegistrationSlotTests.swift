@@ -62,7 +62,7 @@ private let registration = VaultSlot(account: slot.account, binding: slot.bindin
         house.write(first, path)
         for place in [slot, registration] {
             let error = await failure { _ = try await vault.load(place) }
-            #expect(error?.reason.contains("it is something else") == true, "\(String(describing: error))")
+            #expect(error?.reason.contains("it is not a file of this kind") == true, "\(String(describing: error))")
         }
     }
 

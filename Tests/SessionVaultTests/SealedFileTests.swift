@@ -21,7 +21,7 @@ import Testing
 
     @Test func `of one kind is none of the other`() throws {
         let bytes = try file.sealed(.session, with: key)
-        #expect(try SealedFile.read(bytes, .vaultKey, key: key) == .damaged(reason: "it is something else"))
+        #expect(try SealedFile.read(bytes, .vaultKey, key: key) == .damaged(reason: "it is not a file of this kind"))
         // Nor does it become one by saying so.
         var forged = bytes
         forged[8] = SealedFile.Kind.vaultKey.rawValue
@@ -74,7 +74,7 @@ import Testing
         #expect(try SealedFile.read(Array(bytes[..<10]), .session, key: key) == .newer(version: 2))
         bytes[9] = 0
         #expect(
-            try SealedFile.read(bytes, .session, key: key) == .damaged(reason: "no version has that number"))
+            try SealedFile.read(bytes, .session, key: key) == .damaged(reason: "its version number is invalid"))
     }
 
     @Test(arguments: [[0xFF, 0xFF, 0xFF, 0xFF], [0x00, 0x01, 0x00, 0x01], [0x7F, 0xFF, 0xFF, 0xFF]] as [[UInt8]])

@@ -104,7 +104,7 @@ extension ExposedSocket.Order {
         }
         if allowedUIDs.count > Self.maxUIDs { return ("allow_uids", "more than \(Self.maxUIDs)") }
         if allowedUIDs.contains(where: { $0 == 65_534 || $0 == .max }) {
-            return ("allow_uids", "65534 stands for every user whom this system cannot name")
+            return ("allow_uids", "65534 is the uid of all users that this system does not know")
         }
         if let flatpak, !Self.isFlatpakID(flatpak) {
             return ("flatpak", "it is an app's id, such as org.example.App")

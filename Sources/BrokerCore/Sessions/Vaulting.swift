@@ -89,7 +89,7 @@ extension SessionManager {
     func lockVault() async -> BrokerError? {
         if vault.status.keySource == "memory" {
             return .conflict(
-                "The sessions are in memory only: locking would lose them. Sign out, or choose a key_source.")
+                "The sessions are in memory only and would be lost by locking. Sign out, or choose a key_source.")
         }
         return await inVaultTurn { sessionManager in
             if case .locked(_, isAsked: true) = sessionManager.vaultState { return nil }

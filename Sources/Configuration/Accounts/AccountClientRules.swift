@@ -30,10 +30,12 @@ extension AccountReader {
             client.id = id
             if !AccountReader.isPrintable(id) { refuse("client_id", "must be printable ASCII") }
         } else if !isWritten("client_id"), !mayBeUnnamed {
-            refuse(nil, "needs client_id: what the provider called this client when it was registered")
+            refuse(nil, "needs client_id: the id that the provider gave this client when it was registered")
         }
         let places = Self.secretKeys.filter { isWritten($0) }
-        for key in places.dropFirst() { refuse(key, "the secret has one place: \(places[0]) is there already") }
+        for key in places.dropFirst() {
+            refuse(key, "the secret may be in one place only, and \(places[0]) is set already")
+        }
         client.secret = readSecret()
         client.keyID = readKeyID()
         client.keyCredential = readKeyCredential()

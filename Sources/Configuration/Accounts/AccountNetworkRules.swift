@@ -70,7 +70,7 @@ extension AccountReader {
             } else if Self.reservedFields.contains(lowered) || lowered.hasPrefix("content-") {
                 refuse("headers", member.node, member.key, "is set by Ringback itself")
             } else if !names.insert(lowered).inserted {
-                refuse("headers", member.node, member.key, "stands here twice")
+                refuse("headers", member.node, member.key, "is listed twice")
             }
             if !AccountReader.isPrintable(value, mayBeEmpty: true) {
                 refuse("headers", member.node, member.key, "must be printable ASCII on one line")

@@ -31,7 +31,7 @@ extension AccountReader {
         if let place = issuer.firstRange(of: "/.well-known/") {
             refuse(
                 "issuer",
-                "is the address of the provider's metadata; the issuer is what stands before /.well-known/, such as "
+                "is the address of the provider's metadata; the issuer is the part before /.well-known/: "
                     + "\(issuer[..<place.lowerBound])")
             return nil
         }

@@ -119,7 +119,7 @@ struct AccountReader {
                     "scopes", node, "a scope is printable ASCII without spaces, quotes and backslashes; one string each"
                 )
             } else if !seen.insert(scope).inserted {
-                refuse("scopes", node, "the same scope stands here twice")
+                refuse("scopes", node, "the same scope is listed twice")
             } else if scope == "openid", !hasIDTokens {
                 // Without issuer and keys the ID token cannot be checked, and every sign-in would fail.
                 refuse(
@@ -156,7 +156,7 @@ struct AccountReader {
     private mutating func readPeers() -> [UInt32] {
         let peers = table.integers("callback_peer_uids") ?? []
         for (number, node) in peers where number == 65_534 {
-            refuse("callback_peer_uids", node, "65534 stands for every user whom this system cannot name")
+            refuse("callback_peer_uids", node, "65534 is the uid of all users that this system does not know")
         }
         return peers.compactMap { UInt32(exactly: $0.number) }
     }

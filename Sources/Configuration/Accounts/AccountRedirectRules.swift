@@ -19,8 +19,8 @@ extension AccountReader {
         if provider?.issuer == Self.appleIssuer, asked.contains("name") || asked.contains("email") {
             refuse(
                 "scopes",
-                "Apple posts its answer to a page where name or email is asked for, and no such page can be finished with "
-                    + "ringback complete: ask for openid alone, or sign in with Apple through Supabase")
+                "Apple posts its response if name or email is requested, and such a sign-in cannot be completed with "
+                    + "ringback complete: request only openid, or sign in with Apple through Supabase")
         }
         if table.string("redirect_flow_key") == "none" {
             guard case .customScheme = target else {

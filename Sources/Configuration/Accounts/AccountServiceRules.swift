@@ -16,21 +16,21 @@ extension AccountReader {
         guard let grant = table.string("grant").flatMap(ServiceConfiguration.Grant.init) else {
             for key in ["assertion_file", "subject_token_type", "audience", "resource"]
             where table.has(key) && !isService {
-                refuse(key, "belongs to accounts with grant: without it, a person signs in")
+                refuse(key, "is only for service accounts (with grant)")
             }
             return nil
         }
         if case .supabase? = provider {
-            refuse("grant", "is for OAuth providers; provider = \"supabase\" signs people in")
+            refuse("grant", "is for OAuth providers, not for provider = \"supabase\"")
             return nil
         }
         for key in AccountReader.browserKeys where table.has(key) {
-            refuse(key, "is for people who sign in by a browser; grant = \"\(grant.rawValue)\" asks nobody")
+            refuse(key, "is only for sign-ins in a browser, not with grant = \"\(grant.rawValue)\"")
         }
         if grant == .clientCredentials, client.authentication == ClientAuthentication.none {
             refuse(
                 "grant",
-                "\"client_credentials\" needs a client that proves itself: set client_secret_file, "
+                "\"client_credentials\" needs client authentication: set client_secret_file, "
                     + "client_secret_credential, client_secret_command or client_key_file")
         }
         return ServiceConfiguration(
@@ -47,7 +47,7 @@ extension AccountReader {
         }
         guard let written = table.string("assertion_file") else {
             if !isWritten("assertion_file") {
-                refuse("grant", "\"\(grant.rawValue)\" needs assertion_file, which holds the token to trade")
+                refuse("grant", "\"\(grant.rawValue)\" needs assertion_file with the token to exchange")
             }
             return nil
         }

@@ -34,9 +34,10 @@ enum RedirectMixUpCheck {
         account.mistake(
             at: "redirect_uri",
             "\(account.redirect.template) is also the redirect URI of accounts.\(other.name) "
-                + "(\(other.place(of: "redirect_uri"))), which has another issuer: the answer of one provider could be "
-                + "taken for the other's. Give one of them a redirect_uri of its own. If both providers put iss into "
-                + "their answers (RFC 9207), authorization_response_iss = true for both accounts will do, too")
+                + "(\(other.place(of: "redirect_uri"))), which has another issuer: the response of one provider could "
+                + "be taken for the other's. Give one of them a redirect_uri of its own. If both providers put iss "
+                + "into their responses (RFC 9207), setting authorization_response_iss = true for both accounts is "
+                + "enough")
     }
 }
 

@@ -76,13 +76,15 @@ public enum RedirectTarget: Sendable, Equatable {
         guard let port = url.port else { throw Failure("needs a port: write :{port} for a free one") }
         try RedirectTarget.check(url)
         // A `{port}` in the path would have been replaced by 0.
-        guard !isFree || standIn[1] == url.path else { throw Failure("{port} stands behind the host, or nowhere") }
+        guard !isFree || standIn[1] == url.path else { throw Failure("{port} is allowed only after the host") }
         self = .loopback(host: host == "::1" ? "[::1]" : host, port: port == 0 ? nil : port, path: url.path)
     }
 
     /// Our listener compares the path byte for byte, but browsers normalize dot segments.
     private static func check(_ url: WebURL) throws(Failure) {
-        guard url.query == nil else { throw Failure("must not have a query (?): the answer comes there") }
+        guard url.query == nil else {
+            throw Failure("must not have a query (?), because the response is sent there")
+        }
         let segments = url.path.split(separator: "/", omittingEmptySubsequences: false).map { $0.lowercased() }
         guard !segments.contains(where: { [".", "..", "%2e", "%2e%2e", ".%2e", "%2e."].contains($0) }) else {
             throw Failure("must not have . or .. in its path: browsers change such paths")

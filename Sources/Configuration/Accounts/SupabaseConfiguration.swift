@@ -105,7 +105,7 @@ extension AccountReader {
         }
         guard let function = table.string("profile_rpc") else { return }
         if !SupabaseProject.isName(function) { refuse("profile_rpc", AccountReader.nameRule) }
-        if !isWritten("profile") { refuse("profile_rpc", "makes a row of the profile, and there is no profile") }
+        if !isWritten("profile") { refuse("profile_rpc", "creates a row of profile, which is missing") }
     }
 
     /// Reads `profile`. Names that PostgREST would not read as a table and a column are errors.
@@ -124,7 +124,7 @@ extension AccountReader {
             return nil
         }
         guard (try? project.row(in: name, where: key, is: "x", bearer: Secret("x"))) != nil else {
-            refuse("profile", "“\(key)” is a word of the tables' server and names no column there")
+            refuse("profile", "“\(key)” is a reserved parameter of PostgREST and cannot be a column")
             return nil
         }
         return (name, key)

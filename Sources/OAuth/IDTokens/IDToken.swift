@@ -142,7 +142,7 @@ public struct IDToken: Sendable {
     ) throws(OAuthError) {
         guard let value = try claims.text(claim), let secret else { return }
         guard value.isSameBytes(as: algorithm.halfHash(of: secret)) else {
-            throw .invalidIDToken(claim: claim, reason: "belongs to another answer")
+            throw .invalidIDToken(claim: claim, reason: "belongs to another response")
         }
     }
 

@@ -23,11 +23,11 @@ extension JSONObject {
         case nil, .null?: return nil
         case .integer(let value)?: seconds = value
         case .double(let value)? where value.isFinite && value >= 0 && value <= Double(latest): seconds = Int(value)
-        case .double?: throw .invalidIDToken(claim: claim, reason: "not a time that can be")
+        case .double?: throw .invalidIDToken(claim: claim, reason: "not a valid time")
         default: throw .invalidIDToken(claim: claim, reason: "not a number")
         }
         guard (0...latest).contains(seconds) else {
-            throw .invalidIDToken(claim: claim, reason: "not a time that can be")
+            throw .invalidIDToken(claim: claim, reason: "not a valid time")
         }
         return seconds
     }

@@ -30,7 +30,7 @@ struct IDTokenParties {
         try checkSigner(signer, expected)
         try checkNonce(expected)
         if let wanted = expected.subject, !subject.isSameBytes(as: wanted) {
-            throw .invalidIDToken(claim: "sub", reason: "another person than before")
+            throw .invalidIDToken(claim: "sub", reason: "another subject than before")
         }
         if let previous = expected.previous { try checkSuccession(to: previous) }
     }
@@ -78,7 +78,7 @@ struct IDTokenParties {
             throw .invalidIDToken(claim: "iss", reason: "another issuer than before")
         }
         guard subject.isSameBytes(as: previous.subject) else {
-            throw .invalidIDToken(claim: "sub", reason: "another person than before")
+            throw .invalidIDToken(claim: "sub", reason: "another subject than before")
         }
         let (mine, theirs) = (Set(audience), previous.audience)
         guard mine.count == theirs.count,

@@ -53,7 +53,7 @@ public struct JSONWebSignature: Sendable {
             throw Failure("header", "not a JSON object, or a member twice")
         }
         // `crit` names extensions that must be understood; we support none (RFC 7515 section 4.1.11).
-        guard header["crit"] == nil else { throw Failure("crit", "an extension that is not known") }
+        guard header["crit"] == nil else { throw Failure("crit", "an unknown extension") }
         guard let name = header["alg"]?.string else { throw Failure("alg", "missing") }
         guard let algorithm = SignatureAlgorithm(rawValue: name) else {
             throw Failure("alg", "not a public-key signature that is known")

@@ -43,7 +43,7 @@ extension ProviderMetadata {
         try self.init(
             reading: MetadataDocument(object: object, issuer: url), issuer: issuer, idTokenIssuer: stated)
         if let methods = codeChallengeMethods, !methods.contains("S256") {
-            throw .misconfigured(reason: "the provider offers no S256")
+            throw .misconfigured(reason: "the provider does not support S256 (PKCE)")
         }
     }
 

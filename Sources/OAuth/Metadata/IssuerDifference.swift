@@ -6,12 +6,12 @@ enum IssuerDifference {
     }
 
     private static func hint(_ stated: String, _ configured: String) -> String {
-        if stated == configured + "/" { return "; the slash at the end is missing in the configuration" }
-        if configured == stated + "/" { return "; the slash at the end is too much in the configuration" }
+        if stated == configured + "/" { return "; the configured one lacks the slash at the end" }
+        if configured == stated + "/" { return "; the configured one has a slash at the end" }
         let schemes = [stated, configured].map { $0.prefix { $0 != ":" } }
         if Set(schemes) == ["http", "https"], stated.drop(while: { $0 != ":" }) == configured.drop(while: { $0 != ":" })
         {
-            return "; they differ in http and https"
+            return "; one has http, the other https"
         }
         return ""
     }

@@ -50,14 +50,14 @@ public struct ClientKey: Sendable, Equatable {
             throw .misconfigured(reason: "the client's key is not a JSON Web Key that signs")
         }
         if let keyID, let own = half.keyID, !keyID.isSameBytes(as: own) {
-            throw .misconfigured(reason: "the client's key is named otherwise in its own file (kid)")
+            throw .misconfigured(reason: "the client's key has another kid in its file")
         }
         let names = object["kty"]?.string == "RSA" ? ["d", "p", "q", "dp", "dq", "qi"] : ["d"]
         let numbers = names.compactMap { name in
             object[name]?.string.flatMap { Base64URL.decode($0) }.map { Secret(bytes: $0) }
         }
         guard numbers.count == names.count else {
-            throw .misconfigured(reason: "the client's key has no private half, or not all of it")
+            throw .misconfigured(reason: "the client's key has no private part, or an incomplete one")
         }
         do throws(CryptographyError) {
             let key = try PrivateKey(half.publicKey, numbers: numbers)
@@ -68,7 +68,9 @@ public struct ClientKey: Sendable, Equatable {
     }
 
     private static func refusal(_ error: CryptographyError) -> OAuthError {
-        guard case .invalidKey(let reason) = error else { return .misconfigured(reason: "the client's key fails") }
+        guard case .invalidKey(let reason) = error else {
+            return .misconfigured(reason: "the client's key cannot be used")
+        }
         return .misconfigured(reason: "the client's key: \(reason)")
     }
 
@@ -104,7 +106,7 @@ public struct ClientKey: Sendable, Equatable {
         // If the provider announces nothing, the key's first choice is used.
         let chosen = offered == nil ? fitting.first : fitting.first(where: names.contains)
         guard let chosen else {
-            throw .misconfigured(reason: "the provider takes no signature that the client's key can make")
+            throw .misconfigured(reason: "the provider supports no algorithm of the client's key")
         }
         return chosen
     }

@@ -26,7 +26,7 @@ public struct ClientRegistrationRequest: Sendable, Equatable {
                     + "scheme, or it has a fragment")
         }
         guard authentication != .privateKeyJWT else {
-            throw .misconfigured(reason: "a client with a key of its own has to be registered by hand")
+            throw .misconfigured(reason: "a client with private_key_jwt has to be registered manually")
         }
         redirectURIs = [redirectURI]
         self.scopes = scopes

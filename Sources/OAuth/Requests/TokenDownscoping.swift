@@ -49,12 +49,12 @@ extension TokenDownscoping {
         -> String?
     {
         let reachable = reachable(ceiling, of: granted)
-        let strangers = ceiling.filter { !reachable.contains($0) }
+        let notGranted = ceiling.filter { !reachable.contains($0) }
         // If all granted scopes are within the ceiling, the token is served as it is.
-        guard !strangers.isEmpty, !granted.allSatisfy(ceiling.contains) else { return nil }
-        let words = "\(account) does not ask its provider for “\(strangers.joined(separator: " "))”"
+        guard !notGranted.isEmpty, !granted.allSatisfy(ceiling.contains) else { return nil }
+        let words = "\(account) does not ask its provider for “\(notGranted.joined(separator: " "))”"
         return reachable.isEmpty
-            ? "\(words): no token of it is within the scope, so none will be served."
+            ? "\(words): none of its tokens is within the scope, so none will be served."
             : "\(words): its tokens will be good for “\(reachable.joined(separator: " "))” at most."
     }
 }

@@ -37,7 +37,7 @@ public struct Userinfo: Sendable, Equatable {
         default: throw .invalid(.userinfo, reason: "HTTP \(response.status)")
         }
         guard ResponseReader.mediaType(of: response) != "application/jwt" else {
-            throw .invalid(.userinfo, reason: "a signed answer where a plain one was to be read")
+            throw .invalid(.userinfo, reason: "a signed response, but an unsigned one was expected")
         }
         let object = try ResponseReader.object(in: response, of: .userinfo)
         try self.init(claims: dialect.claims(in: object), subject: subject)

@@ -36,7 +36,7 @@ public struct AuthorizationResponse: Sendable, Equatable {
             case .missingState: "The callback has no state, so it belongs to no sign-in."
             case .missingCode: "The callback has neither a code nor an error."
             case .carriesTokens:
-                "The callback carries tokens (implicit flow), which is refused: they were exposed on the way. "
+                "The callback carries tokens (implicit flow), which is not accepted, because they were exposed. "
                     + "Configure the provider for the authorization code flow with PKCE."
             }
         }

@@ -62,7 +62,7 @@ public struct DeviceAuthorization: Sendable, Equatable {
         guard let userCode = object["user_code"]?.string, DeviceAuthorization.isUserCode(userCode) else {
             throw .invalid(
                 .deviceAuthorization,
-                reason: "no user_code that a person could type (1 to \(DeviceAuthorization.longestUserCode) "
+                reason: "no user_code that can be typed (1 to \(DeviceAuthorization.longestUserCode) "
                     + "letters, digits and -)")
         }
         // Google uses the older name.

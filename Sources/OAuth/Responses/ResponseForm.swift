@@ -19,11 +19,11 @@ extension ResponseReader {
         var members: [JSONObject.Member] = []
         for pair in pairs {
             guard names.insert(pair.name).inserted else {
-                throw .invalid(.token, reason: "a form with a name twice (HTTP \(response.status))")
+                throw .invalid(.token, reason: "a form with a repeated name (HTTP \(response.status))")
             }
             members.append(.init(pair.name, .string(pair.value)))
         }
-        guard !members.isEmpty else { throw .invalid(.token, reason: "an empty answer (HTTP \(response.status))") }
+        guard !members.isEmpty else { throw .invalid(.token, reason: "an empty response (HTTP \(response.status))") }
         return JSONObject(members)
     }
 

@@ -13,11 +13,11 @@ enum ResponseReader {
             throw failure(response, answer) ?? unavailable(response, answer)
         case 300..<400:
             // Following a redirect could send codes and tokens to a host that is not configured.
-            throw .invalid(answer, reason: "redirect refused (HTTP \(response.status))")
+            throw .invalid(answer, reason: "a redirect, which is not followed (HTTP \(response.status))")
         default: break
         }
         // A truncated response may mean the opposite of the complete one.
-        guard !response.isTruncated else { throw .invalid(answer, reason: "the answer was cut off on the way") }
+        guard !response.isTruncated else { throw .invalid(answer, reason: "the response was truncated") }
     }
 
     /// A 5xx response with an OAuth error. Whatever the error is, it proves nothing about the grant.
@@ -36,7 +36,7 @@ enum ResponseReader {
     /// The body as a JSON object. Throws `.invalid`.
     static func object(in response: HTTPResponse, of answer: OAuthError.Answer) throws(OAuthError) -> JSONObject {
         guard !response.body.isEmpty else {
-            throw .invalid(answer, reason: "an empty answer (HTTP \(response.status))")
+            throw .invalid(answer, reason: "an empty response (HTTP \(response.status))")
         }
         let json: JSON
         do {

@@ -82,7 +82,7 @@ public struct TokenResponse: Sendable {
     private static func rest(of object: JSONObject, _ refreshToken: Secret?) -> Result<TokenSet, OAuthError> {
         switch object["error"] {
         case nil, .null?, .string("")?: break
-        default: return .failure(.invalid(.token, reason: "an error and a refresh token in one answer"))
+        default: return .failure(.invalid(.token, reason: "an error and a refresh token in one response"))
         }
         do throws(OAuthError) {
             return .success(try TokenSet(parsing: object, refreshToken: refreshToken))

@@ -65,7 +65,7 @@ public struct TokenSet: Sendable, Equatable {
     private static func idToken(_ value: JSON?) throws(OAuthError) -> Secret? {
         guard let text = value?.string, !text.isEmpty else { return nil }
         guard let token = TokenText.secret(text) else {
-            throw .invalid(.token, reason: "an id_token that cannot be one")
+            throw .invalid(.token, reason: "an id_token that is not a token")
         }
         return token
     }

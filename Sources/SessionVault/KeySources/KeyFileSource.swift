@@ -105,7 +105,11 @@ public struct KeyFileSource: KeySource {
             place = try SyncedDirectory(opening: directory)
         } catch {
             let isLink = error.code == ELOOP || error.code == ENOTDIR
-            if isLink { throw .locked(reason: "\(directory) is a symbolic link or no directory; name a real one.") }
+            if isLink {
+                throw .locked(
+                    reason: "\(directory) is a symbolic link or not a directory. Set key_directory to a real "
+                        + "directory.")
+            }
             throw isMade ? .failed(reason: error.reason) : KeyFileSource.refusal(error)
         }
         guard place.isPrivate(".") else {
@@ -116,13 +120,13 @@ public struct KeyFileSource: KeySource {
 
     private static func refusal(_ failure: FileFailure) -> KeySourceError {
         failure.code == ENOENT
-            ? .absent(reason: "\(failure.path) is missing; put it back.") : .failed(reason: failure.reason)
+            ? .absent(reason: "\(failure.path) is missing. Restore it.") : .failed(reason: failure.reason)
     }
 
     private func refuseInsideState() throws(KeySourceError) {
         guard let existing = KeyFileSource.deepestExisting(directory), isInsideState(existing) else { return }
         throw .locked(
-            reason: "\(directory) is inside the state directory: whoever copies that would have the key too. "
+            reason: "\(directory) is inside the state directory, so a copy of that directory would contain the key. "
                 + "Move it out.")
     }
 

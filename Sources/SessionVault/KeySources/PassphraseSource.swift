@@ -15,8 +15,8 @@ public struct PassphraseSource: KeySource {
 
     public var choice: KeySourceChoice { .passphrase }
     public var protects: String {
-        "nobody reads the sealed sessions without the passphrase while the vault is locked; it is as strong as the "
-            + "passphrase is hard to guess"
+        "nobody reads the sealed sessions without the passphrase while the vault is locked; the protection is as "
+            + "strong as the passphrase is hard to guess"
     }
 
     /// False: the user would have to be asked for a passphrase.
@@ -45,7 +45,8 @@ public struct PassphraseSource: KeySource {
             let cost = Scrypt.Cost(validN: n, r: r, p: p),
             let salt = parameters["salt"]?.string.flatMap({ Base64URL.decode($0) }), (16...64).contains(salt.count)
         else {
-            throw .failed(reason: "The parameters in vault.key are none that a passphrase is used with; restore it.")
+            throw .failed(
+                reason: "The parameters in vault.key are not valid for a passphrase. Restore the file from a backup.")
         }
         return try PassphraseSource.derive(passphrase, salt, cost)
     }

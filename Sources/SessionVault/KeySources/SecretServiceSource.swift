@@ -46,7 +46,7 @@ public struct SecretServiceSource: KeySource {
         let kept = try? await fetch(id, parameters: JSONObject(), passphrase: nil)
         guard kept == key else {
             _ = await delete(id)
-            throw .failed(reason: "The keyring did not give the key back as it was given.")
+            throw .failed(reason: "The keyring did not return the key unchanged.")
         }
         return (key, JSONObject())
     }
@@ -57,7 +57,7 @@ public struct SecretServiceSource: KeySource {
         var text = try await get(id).revealedBytes()
         defer { text.erase() }
         guard var bytes = Base64URL.decode(text[...]), bytes.count == SealedBox.keyLength else {
-            throw .failed(reason: "The keyring's item for the vault holds no key.")
+            throw .failed(reason: "The keyring's item for the vault is not a key.")
         }
         defer { bytes.erase() }
         return Secret(bytes: bytes)

@@ -43,7 +43,7 @@ public struct SystemdCredentialSource: KeySource {
         let credential = try read()
         guard parameters["credential"]?.string == (try SystemdCredentialSource.identifier(credential)) else {
             throw .locked(
-                reason: "The credential \(SystemdCredentialSource.credential) is another one than the vault was sealed "
+                reason: "The credential \(SystemdCredentialSource.credential) is not the one that the vault was sealed "
                     + "with. Give the unit the right one and restart it.")
         }
         return try SystemdCredentialSource.derive(credential, "key 1 \(id)", 32)

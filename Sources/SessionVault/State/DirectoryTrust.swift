@@ -48,7 +48,7 @@ public enum DirectoryTrust {
             }
             links -= 1
             guard links > 0, let target = target(of: next) else {
-                throw Failure(path: next, reason: "is a link that leads nowhere. Remove it")
+                throw Failure(path: next, reason: "is a link whose target does not exist. Remove it")
             }
             if target.hasPrefix("/") { current = "" }
             rest = components(of: target) + rest

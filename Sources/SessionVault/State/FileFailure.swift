@@ -25,8 +25,8 @@ struct FileFailure: Error, Equatable {
         case EACCES, EPERM: "it must be yours, directories with mode 0700 and files with 0600"
         case EIO: "the disk reports errors: look into the kernel's log and save your data"
         case EMFILE, ENFILE: "close programs that hold many files, or raise the limit"
-        case ENOENT, ESTALE: "it was there before: put it back if it was moved, and restart the daemon"
-        case ELOOP, EISDIR, ENOTDIR: "something else stands in its place: move that away"
+        case ENOENT, ESTALE: "it existed before: restore it if it was moved, and restart the daemon"
+        case ELOOP, EISDIR, ENOTDIR: "a file of another kind is in its place: move it away"
         default: "try again"
         }
     }

@@ -25,7 +25,7 @@ public struct StateFile: Sendable {
         } catch {
             throw .damaged(reason: error.reason)
         }
-        throw .damaged(reason: "\(directory)/\(name) is longer than \(limit) bytes, which nothing of ours is.")
+        throw .damaged(reason: "\(directory)/\(name) is longer than \(limit) bytes and cannot be ours.")
     }
 
     /// Replaces the content, or creates the file with mode 0600. A power failure does not undo it after the return.

@@ -36,7 +36,7 @@ public enum StateLockError: Error, Sendable, Equatable, CustomStringConvertible 
     public var description: String {
         switch self {
         case .held(let directory, let holder):
-            return "another ringbackd\(StateLockError.words(for: holder)) holds the state in \(directory); "
+            return "another ringbackd\(StateLockError.words(for: holder)) uses the state directory \(directory); "
                 + "stop it, or give this one a directory of its own with --state"
         case .lost(let directory, let holder):
             return

@@ -53,7 +53,7 @@ extension DoctorReport {
             add(
                 Line(
                     check: "scheme", subject: ("scheme", name), level: .wrong,
-                    message: "[schemes.\(name)] starts \(program), which is not there.",
+                    message: "[schemes.\(name)] starts \(program), which does not exist or is not executable.",
                     command: "ringback config check"
                 ))
         }

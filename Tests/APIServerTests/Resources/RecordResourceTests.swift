@@ -23,7 +23,7 @@ import Testing
         await house.ask("GET", session, peer: peer, immediate: false)
         await house.ask("GET", session + "?scope=email%20a&audience=x&resource=https://y.example", peer: peer)
         await house.ask("GET", session + "?kind=id_token", peer: peer)
-        let all = await events(house).filter { $0["event"] == "hand_out" }
+        let all = await events(house).filter { $0["event"] == "issued_token" }
         func count(_ operation: String, audience: JSON?) -> Int {
             all.filter { $0["operation"]?.string == operation && $0["audience"] == audience }
                 .compactMap { $0["count"]?.integer }.reduce(0, +)
@@ -45,15 +45,15 @@ import Testing
         }
     }
 
-    @Test func `tell nothing of a token that was not handed out`() async throws {
+    @Test func `record nothing for a token that was not issued`() async throws {
         let house = try await House()
         await house.ask("GET", session)
         try await house.signIn()
         await house.ask("GET", session, peer: .local(uid: 1_001, pid: 1))
         await house.ask("GET", session, fields: [("Origin", "x")])
         await house.ask("GET", session + "?subject=bob")
-        #expect(await events(house).filter { $0["event"] == "hand_out" }.isEmpty)
-        #expect(await house.ask("GET", "/v1/metrics").text.contains("ringback_hand_outs_total{") == false)
+        #expect(await events(house).filter { $0["event"] == "issued_token" }.isEmpty)
+        #expect(await house.ask("GET", "/v1/metrics").text.contains("ringback_issued_tokens_total{") == false)
     }
 
     @Test func `tell of sign-ins, sign-outs and changes of person, and of who asked`() async throws {
@@ -143,7 +143,8 @@ import Testing
             #"ringback_sign_ins_started_total{account="work",method="browser"} 1"#,
             #"ringback_sign_ins_completed_total{account="work",method="browser"} 1"#,
             #"ringback_sign_in_duration_seconds_count{account="work",method="browser"} 1"#,
-            #"ringback_hand_outs_total{account="work"} 2"#, #"ringback_refreshes_attempted_total{account="work"} 1"#,
+            #"ringback_issued_tokens_total{account="work"} 2"#,
+            #"ringback_refreshes_attempted_total{account="work"} 1"#,
             "ringback_accounts_authenticated 1", "ringback_vault_locked 0",
         ] { #expect(answer.text.split(separator: "\n").contains(Substring(line)), "\(line)") }
     }

@@ -86,7 +86,7 @@ import Testing
         #expect(error?.errors.first?.message.contains("hush") == false)
     }
 
-    @Test func `says how the browser brings the answer, or leaves it to the provider`() throws {
+    @Test func `reads how the browser delivers the authorization response, or leaves it to the provider`() throws {
         #expect(try account(Self.oidc)?.responseMode == nil)
         #expect(try account(Self.oidc + "response_mode = \"form_post\"")?.responseMode == "form_post")
     }

@@ -40,7 +40,7 @@ import Testing
     ])
     func `is what these keys are for`(line: String) throws {
         let found = try mistakes(Self.oidc + line)
-        #expect(found.count == 1 && found[0].contains("belongs to accounts with grant"), "\(found)")
+        #expect(found.count == 1 && found[0].contains("is only for service accounts (with grant)"), "\(found)")
     }
 
     @Test func `of a Supabase project is none`() throws {
@@ -86,7 +86,7 @@ import Testing
         for content in [nil, ""] {
             if let content { try folder.write(content, to: "token") }
             #expect(found() == [])
-            #expect(folder.report().text.contains("is not in \(folder.path)/token yet"))
+            #expect(folder.report().text.contains("The file \(folder.path)/token holds no token yet"))
             #expect(throws: ConfigurationError.self) { try folder.load()["mail"]?.readAssertion(user: Folder.user) }
         }
         try folder.write("a b", to: "token")

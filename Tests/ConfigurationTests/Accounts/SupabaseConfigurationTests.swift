@@ -118,8 +118,8 @@ import Testing
 
     @Test(arguments: [
         ("profile = { key = \"id\" }", "profile: needs a table"), ("profile = {}", "profile: needs a table"),
-        ("profile_rpc = \"make\"", "profile_rpc: makes a row of the profile, and there is no profile"),
-        ("profile = { table = \"t\", key = \"select\" }", "profile: “select” is a word of the tables' server"),
+        ("profile_rpc = \"make\"", "profile_rpc: creates a row of profile, which is missing"),
+        ("profile = { table = \"t\", key = \"select\" }", "profile: “select” is a reserved parameter of PostgREST"),
         ("oauth_provider = \"goo gle\"", "oauth_provider: must be a provider's name"),
         ("oauth_provider = \"\"", "oauth_provider: must be a provider's name"),
         ("redirect_uri = \"app://cb?code=1\"", "redirect_uri: the parameter code"),

@@ -36,7 +36,7 @@ enum RequestLaw {
             steps: while true {
                 switch reader.next() {
                 case .incomplete: break steps
-                case .holdsBodyBack: continue
+                case .expectsContinue: continue
                 case .refusal(let status):
                     try hold("a refusal is a client's error", [400, 413, 431, 505].contains(status))
                     outcome.refusal = status

@@ -252,7 +252,7 @@ import Testing
             _ = try await remote(stage, exposed("ci", stage), "token", "mail")
             try await stage.ringback("expose", "revoke", "ci")
             let entries = try await stage.api("GET", "/v1/audit")["entries"]?.array ?? []
-            let given = entries.first { $0["event"] == "hand_out" && $0["exposed_socket"] == "ci" }
+            let given = entries.first { $0["event"] == "issued_token" && $0["exposed_socket"] == "ci" }
             #expect(given?["account"] == "mail" && given?["scope"] == "openid")
             #expect(given?["executable"]?.string?.hasSuffix("/ringback") == true)
             #expect(entries.contains { $0["event"] == "exposed_socket_opened" && $0["exposed_socket"] == "ci" })

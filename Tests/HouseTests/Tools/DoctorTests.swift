@@ -169,7 +169,8 @@ extension [JSON] {
             #expect(output.status == 1 && checks.wrong == ["scheme", "scheme"] && lines.count == 2, "\(output)")
             #expect(
                 lines.contains {
-                    $0["message"] == .string("[schemes.org.example.z] starts \(nowhere), which is not there.")
+                    $0["message"]?.string
+                        == "[schemes.org.example.z] starts \(nowhere), which does not exist or is not executable."
                 })
             #expect(lines.contains { $0["command"] == "ringback reload" }, "\(output)")
             try stage.write("#!/bin/sh\n", to: nowhere, mode: 0o700)

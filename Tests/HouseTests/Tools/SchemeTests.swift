@@ -165,7 +165,7 @@ extension Stage {
             let reverse = try await stage.ringback("scheme", "register", Stage.scheme)
             #expect(reverse.status == 0 && reverse.err.isEmpty, "\(reverse)")
             let check = try await stage.ringback("config", "check")
-            #expect(check.status == 0 && check.out.contains("Any other app may claim the scheme swisscoin"), "\(check)")
+            #expect(check.status == 0 && check.out.contains("Another app may claim the scheme swisscoin"), "\(check)")
             #expect(!check.out.contains("claim the scheme \(Stage.scheme)"))
             let unused = try await stage.ringback("scheme", "register", "org.example.unused")
             #expect(unused.status == 0 && unused.err.contains("no account uses the scheme"), "\(unused)")

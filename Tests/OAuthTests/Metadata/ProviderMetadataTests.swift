@@ -150,7 +150,7 @@ private func isInvalid(_ body: () throws(OAuthError) -> ProviderMetadata) -> Boo
     }
 
     @Test(arguments: [
-        ("https://id.example.org/realms/main/", "slash"), ("http://id.example.org/realms/main", "http and https"),
+        ("https://id.example.org/realms/main/", "slash"), ("http://id.example.org/realms/main", "the other https"),
     ])
     func `a slash or a scheme that differs is named`(stated: String, word: String) {
         #expect(IssuerDifference.sentence(stated: stated, configured: issuer).contains(word))
@@ -241,7 +241,7 @@ private func isInvalid(_ body: () throws(OAuthError) -> ProviderMetadata) -> Boo
         methods: String
     ) {
         let response = document([("code_challenge_methods_supported", methods)])
-        #expect(throws: OAuthError.misconfigured(reason: "the provider offers no S256")) {
+        #expect(throws: OAuthError.misconfigured(reason: "the provider does not support S256 (PKCE)")) {
             try ProviderMetadata(parsing: response, issuer: issuer)
         }
     }

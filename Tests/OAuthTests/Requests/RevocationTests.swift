@@ -32,9 +32,9 @@ import Testing
         (429, "", .unavailable(.revocation, status: 429, retryAfter: 9)),
         (400, #"{"error":"temporarily_unavailable"}"#, .unavailable(.revocation, status: 400, retryAfter: 9)),
         (401, #"{"error":"invalid_client"}"#, .refused(.init(code: "invalid_client", message: nil, status: 401))),
-        (302, "", .invalid(.revocation, reason: "redirect refused (HTTP 302)")),
+        (302, "", .invalid(.revocation, reason: "a redirect, which is not followed (HTTP 302)")),
         (400, "{}", .invalid(.revocation, reason: "HTTP 400 without an OAuth error")),
-        (404, "", .invalid(.revocation, reason: "an empty answer (HTTP 404)")),
+        (404, "", .invalid(.revocation, reason: "an empty response (HTTP 404)")),
     ])
     func `anything else is an error`(status: Int, body: String, expected: OAuthError) {
         let response = HTTPResponse(status: status, fields: HTTPFields([("Retry-After", "9")]), body: Secret(body))

@@ -39,7 +39,7 @@ import Testing
         #expect(remark(["a"], ["a", "b"]) == nil && remark(["a"], []) == nil)
         // What is good for less than the ceiling is within it.
         #expect(remark(["a", "b"], ["a"]) == nil)
-        #expect(remark(["x"], ["a"])?.contains("“x”: no token of it is within the scope") == true)
+        #expect(remark(["x"], ["a"])?.contains("“x”: none of its tokens is within the scope") == true)
         #expect(remark(["a", "x"], ["a", "b"])?.contains("“x”: its tokens will be good for “a” at most") == true)
     }
 }

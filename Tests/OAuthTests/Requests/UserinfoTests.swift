@@ -61,7 +61,7 @@ private func answer(_ body: String, status: Int = 200, type: String = "applicati
         #expect(throws: OAuthError.unavailable(.userinfo, status: 503, retryAfter: nil)) {
             try Userinfo(parsing: answer("", status: 503), subject: "u1")
         }
-        #expect(throws: OAuthError.invalid(.userinfo, reason: "redirect refused (HTTP 302)")) {
+        #expect(throws: OAuthError.invalid(.userinfo, reason: "a redirect, which is not followed (HTTP 302)")) {
             try Userinfo(parsing: answer("", status: 302), subject: "u1")
         }
         #expect(throws: OAuthError.invalid(.userinfo, reason: "HTTP 404")) {
@@ -71,7 +71,7 @@ private func answer(_ body: String, status: Int = 200, type: String = "applicati
 
     @Test(arguments: ["application/jwt", "Application/JWT; charset=utf-8"])
     func `OIDF-24: a signed answer is not read as a plain one`(type: String) {
-        let reason = "a signed answer where a plain one was to be read"
+        let reason = "a signed response, but an unsigned one was expected"
         #expect(throws: OAuthError.invalid(.userinfo, reason: reason)) {
             try Userinfo(parsing: answer("h.p.s", type: type), subject: "u1")
         }

@@ -46,7 +46,7 @@ private func salvaged(_ text: String) -> String? { RefreshTokenSalvage.token(in:
         #expect(try complete.tokenSet().accessToken == Secret("a1"))
         let answer = try TokenResponse(reading: cut(good))
         #expect(answer.refreshToken == Secret("r2"))
-        #expect(throws: OAuthError.invalid(.token, reason: "the answer was cut off on the way")) {
+        #expect(throws: OAuthError.invalid(.token, reason: "the response was truncated")) {
             try answer.tokenSet()
         }
     }
@@ -70,23 +70,23 @@ private func salvaged(_ text: String) -> String? { RefreshTokenSalvage.token(in:
     }
 
     @Test(arguments: [200, 400]) func `half a no is no no`(status: Int) {
-        #expect(throws: OAuthError.invalid(.token, reason: "the answer was cut off on the way")) {
+        #expect(throws: OAuthError.invalid(.token, reason: "the response was truncated")) {
             try TokenResponse(reading: cut(#"{"error":"invalid_grant"}"#, status: status))
         }
     }
 
     @Test func `no other answer is read that was cut off`() throws {
         let claims = cut(#"{"sub":"alice","keys":[],"issuer":"https://id.example.org"}"#)
-        #expect(throws: OAuthError.invalid(.userinfo, reason: "the answer was cut off on the way")) {
+        #expect(throws: OAuthError.invalid(.userinfo, reason: "the response was truncated")) {
             try Userinfo(parsing: claims, subject: nil)
         }
-        #expect(throws: OAuthError.invalid(.metadata, reason: "the answer was cut off on the way")) {
+        #expect(throws: OAuthError.invalid(.metadata, reason: "the response was truncated")) {
             try ProviderMetadata(parsing: claims, issuer: "https://id.example.org")
         }
-        #expect(throws: OAuthError.invalid(.keys, reason: "the answer was cut off on the way")) {
+        #expect(throws: OAuthError.invalid(.keys, reason: "the response was truncated")) {
             try JSONWebKeySet(parsing: claims)
         }
-        #expect(throws: OAuthError.invalid(.revocation, reason: "the answer was cut off on the way")) {
+        #expect(throws: OAuthError.invalid(.revocation, reason: "the response was truncated")) {
             try RevocationOutcome(parsing: claims)
         }
         #expect(Userinfo.signedToken(in: cut("ey.ey.ey", type: "application/jwt")) == nil)

@@ -93,7 +93,7 @@ private func answer(_ json: String, status: Int = 200) -> HTTPResponse {
     }
 
     @Test(arguments: [301, 302, 303, 307, 308]) func `PR-03: a redirect is refused whatever it carries`(status: Int) {
-        #expect(throws: OAuthError.invalid(.token, reason: "redirect refused (HTTP \(status))")) {
+        #expect(throws: OAuthError.invalid(.token, reason: "a redirect, which is not followed (HTTP \(status))")) {
             try TokenResponse(reading: answer(#"{"access_token":"a","token_type":"Bearer"}"#, status: status))
         }
     }

@@ -8,7 +8,7 @@ import writing
 DATA, WRAPPING, OTHER = bytes(range(32)), bytes(range(64, 96)), b"\x09" * 32
 NONCE = bytes(range(100, 112))
 CHANGED, LENGTHS = "damaged its content was changed", "damaged its lengths do not fit"
-ELSE, SHORT = "damaged it is something else", "damaged it is too short"
+ELSE, SHORT = "damaged it is not a file of this kind", "damaged it is too short"
 
 
 def check(key):
@@ -62,7 +62,7 @@ opens(
 )
 case("newer", "of version 2", "newer 2", sealed(USUAL, b"x", version=2))
 case("newer-255", "of the last version there can be", "newer 255", b"ringbackS\xff")
-case("version-0", "of a version that never was", "damaged no version has that number", sealed(USUAL, b"x", version=0))
+case("version-0", "of a version that never was", "damaged its version number is invalid", sealed(USUAL, b"x", version=0))
 case("foreign", "sealed with another key", "foreign", sealed(USUAL, b"x", key=OTHER))
 case(
     "foreign-claims-ours",

@@ -1,5 +1,5 @@
 /// The uses that are in the audit log already, so that repetitions are counted instead. Used on one queue only.
-struct ToldUses: Sendable {
+struct RecordedUses: Sendable {
     private struct Entry: Hashable {
         let program: CallerIdentity.Program
         let use: AuditUse
