@@ -55,7 +55,7 @@ struct CallbackGate {
         let place = CallbackPort.Place(authority: hosts.first ?? "", path: request.path)
         let waiting = port.waiting[place]
         // State is not secret from other users of the machine; the right to a socket is.
-        guard let owner, owner == user || waiting?.peerUIDs.contains(owner) == true else {
+        guard let owner, owner == user || peerUIDs(at: place.path, waiting).contains(owner) else {
             guard request.method == "GET", let key = waiting?.entranceKey else { return .refused(404) }
             return .entrance(.foreign(key: key, uid: owner))
         }
@@ -81,6 +81,14 @@ struct CallbackGate {
         guard request.method == "POST" else { return .callback(CallbackArrival(url: url, form: nil)) }
         guard isForm(request.fields) else { return .refused(415) }
         return .callback(CallbackArrival(url: url, form: request.body))
+    }
+
+    /// Who may ask beside the daemon's own user. A callback's browser is sent on to a page, where no flow waits: pages are
+    /// for all whose callbacks count here.
+    private func peerUIDs(at path: String, _ waiting: CallbackPort.Waiting?) -> Set<UInt32> {
+        if let waiting { return waiting.peerUIDs }
+        guard CallbackPages.own[path] != nil else { return [] }
+        return port.waiting.values.reduce(into: []) { $0.formUnion($1.peerUIDs) }
     }
 
     /// Fetch Metadata: browsers say what a request is for, and no page can make them lie.

@@ -11,14 +11,15 @@ enum CallbackPages {
 
     /// The page behind ``donePath``.
     static let done = page(
-        200, title: "Signed in", heading: "Signed in",
-        text: "You can close this tab and go back to the program that asked you to sign in.")
+        200, title: "Signed in - Ringback", heading: "Signed in",
+        text: "Ringback, on this computer, has received the answer. "
+            + "You can close this tab and go back to the program that asked you to sign in.")
 
     /// The page behind ``failedPath``.
     static let failed = page(
-        200, title: "Sign-in failed", heading: "Sign-in failed",
-        text: "Nothing was changed. You can close this tab: the program that asked you to sign in says what went wrong."
-    )
+        200, title: "Sign-in failed - Ringback", heading: "Sign-in failed",
+        text: "Ringback, on this computer, changed nothing. "
+            + "You can close this tab: the program that asked you to sign in says what went wrong.")
 
     static let notedPath = "/noted"
 
@@ -39,7 +40,9 @@ enum CallbackPages {
 
     /// The one answer to whatever is not a genuine callback: it says nothing about what is.
     static let notFound = page(
-        404, title: "Not found", heading: "Not found", text: "Nothing waits at this address.")
+        404, title: "Not found", heading: "Not found",
+        text: "Nothing waits at this address. If you were signing in, go back to the program that asked you to: "
+            + "it says how things stand.")
 
     /// The answer to whoever comes to an address that leads nowhere any more.
     static let used = page(
