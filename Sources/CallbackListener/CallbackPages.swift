@@ -49,12 +49,17 @@ enum CallbackPages {
         410, title: "Used already", heading: "This address works once",
         text: "If the sign-in page is not open in another tab, go back to the program that asked you to sign in.")
 
-    /// Sends the browser to ``notFound``, at an address without whatever came in the query.
-    static let away = seeOther("/unknown")
+    /// Sends the browser to ``notFound``, at an address without whatever came in the query or the fragment.
+    static let away = seePage("/unknown")
 
-    /// Sends the browser away from the address that holds the code, so that it stays in no history and no Referer.
-    static func seeOther(_ path: String) -> ServerResponse {
-        ServerResponse(status: 303, fields: fields([("Location", path)]))
+    /// Sends the browser away from the address that holds the code, so that it stays in no history and no Referer. The
+    /// empty fragment takes the place of the one that came, which may hold a token: without it a browser hands that on
+    /// (RFC 9110 section 10.2.2).
+    static func seePage(_ path: String) -> ServerResponse { seeOther(path + "#") }
+
+    /// Sends the browser to another address.
+    static func seeOther(_ location: String) -> ServerResponse {
+        ServerResponse(status: 303, fields: fields([("Location", location)]))
     }
 
     /// The answer to a request that broke a rule.
