@@ -15,13 +15,12 @@ sys.dont_write_bytecode = True
 from browsers.chromium import Chromium  # noqa: E402
 from browsers.desk import Desk  # noqa: E402
 from browsers.driving import Gone  # noqa: E402
-from browsers.elsewhere import Elsewhere, walks  # noqa: E402
+from browsers.elsewhere import WALKS, Elsewhere, missing  # noqa: E402
 from browsers.entrances import ATTACKS, Attacks  # noqa: E402
 from browsers.firefox import Firefox  # noqa: E402
 from browsers.settings import SETTINGS, Settings  # noqa: E402
 from report import Report, options, progress, table  # noqa: E402
 from stage import Trouble  # noqa: E402
-
 
 
 class Every(Attacks, Elsewhere, Settings):
@@ -32,6 +31,18 @@ BROWSERS = [Chromium, Firefox]
 EVERYDAY = ["cold", "running", "private", "verbs", "second_tab", "back_and_reload", "denial", "other_redirects", "fragments",
             "looking_ahead"]
 SHORT = ["cold", "verbs", "session_fixation"]
+
+
+def left_out(kind):
+    """The walks of this kind of browser that are not made here, and why."""
+    lacks = missing()
+    if kind is not Firefox:
+        lacks["container_tabs"] = "it has none"
+    if os.geteuid() != 0:
+        lacks["session_fixation"] = "only root can act as another user"
+        if kind is Chromium:
+            lacks["schemes"] = "only root can write Chromium's policy, which answers its question"
+    return lacks
 
 
 def main():
@@ -46,14 +57,16 @@ def main():
                 continue
             browser = kind(desk, kind.name.lower())
             walk = Every(desk, browser, report)
-            for name in EVERYDAY + SETTINGS + ATTACKS + walks():
-                if name == "container_tabs" and kind is not Firefox:
-                    continue
+            lacks = left_out(kind)
+            for name in EVERYDAY + SETTINGS + ATTACKS + WALKS:
                 if chosen.only not in name or chosen.short and name not in SHORT:
+                    continue
+                if name in lacks:
+                    progress(f"{kind.name}, {name.replace('_', ' ')}: left out, {lacks[name]}")
                     continue
                 started = time.monotonic()
                 try:
-                    if name != "cold" and not hasattr(browser, "pid"):
+                    if name != "cold" and not browser.is_running:
                         browser.begin()
                     getattr(walk, name)()
                 except (Trouble, Gone) as trouble:

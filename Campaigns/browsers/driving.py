@@ -64,6 +64,10 @@ class Browser:
         os.chmod(path, 0o700)
 
     @property
+    def is_running(self):
+        return getattr(self, "pid", None) is not None and is_alive(self.pid)
+
+    @property
     def opened(self):
         """The URLs that it was started with so far."""
         try:

@@ -15,6 +15,9 @@ from .everyday import NOTHING, Walk
 from .network import Network
 
 
+WALKS = ["another_uid", "another_network", "ssh"]
+
+
 class Elsewhere(Walk):
     """Walks with browsers of their own, of the kind that the walk was made with."""
 
@@ -157,9 +160,13 @@ class Elsewhere(Walk):
             self.desk.elsewhere = None
 
 
-def walks():
-    """What this machine can show."""
+def missing():
+    """What this machine cannot show: the walks, and why."""
     if os.geteuid() != 0:
-        return []
-    has_ssh = shutil.which("sshd") or os.path.exists("/usr/sbin/sshd")
-    return ["another_uid", "another_network"] + (["ssh"] if has_ssh else [])
+        return {name: "needs root" for name in WALKS}
+    lacks = {}
+    if subprocess.run(["unshare", "-n", "true"], capture_output=True).returncode != 0:
+        lacks = {name: "the kernel lends no network namespace" for name in ["another_network", "ssh"]}
+    elif not (shutil.which("sshd") or os.path.exists("/usr/sbin/sshd")):
+        lacks["ssh"] = "there is no sshd (make test-ssh installs one)"
+    return lacks
