@@ -37,10 +37,10 @@ test-tsan: ## the tests of shared state under ThreadSanitizer
 	@Scripts/needs test
 	@Scripts/test-tsan
 
-test-browser: ## sign in with a real browser: headless Chromium, through the sandbox's page and the real callback
+test-browser: ## sign in with real Chromium and Firefox under Xvfb; some of it needs root; SHORT=1 for a part
 	@Scripts/needs browser
 	@Scripts/release >/dev/null
-	@Scripts/test-browser $(RELEASE)
+	@Campaigns/browser.py --bin $(RELEASE) $(if $(SHORT),--short)
 
 test-keyring: ## the vault's key in a real gnome-keyring, on a private bus: locked, unlocked, killed, restarted
 	@Scripts/needs keyring

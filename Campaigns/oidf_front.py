@@ -118,7 +118,8 @@ class Callback:
         form = {"Content-Type": "application/x-www-form-urlencoded", "Origin": "null"}
         fields = {} if self.body is None else form
         status, headers, _, _ = tcp_request(self.url, self.method, self.body, fields)
-        return status, headers.get("Location", "")
+        # The empty fragment only keeps the browser from handing its own on.
+        return status, headers.get("Location", "").removesuffix("#")
 
 
 def browse(authorization_url):

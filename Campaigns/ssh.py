@@ -308,7 +308,7 @@ def callback(house, report, rows):
         done = subprocess.run(
             [*unshared, sys.executable, "-B", "-c", LAPTOP, line, str(port)], env=environment,
             input=house.sandbox.approve(url) + "\n", capture_output=True, text=True, timeout=60)
-        report.note(done.returncode == 0 and "/done 200" in done.stdout, "the browser's page", f"{done}")
+        report.note(done.returncode == 0 and "/done" in done.stdout and done.stdout.endswith(" 200\n"), "the browser's page", f"{done}")
         rest = login.communicate(timeout=30)[0]
         report.note(login.returncode == 0 and "Signed in to other" in rest, "the sign-in", f"{login.returncode} {rest!r}")
         report.note(house.account("other").get("state") == "authenticated", "the account", json.dumps(house.account("other")))

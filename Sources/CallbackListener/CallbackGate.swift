@@ -58,7 +58,7 @@ struct CallbackGate {
         let waiting = port.waiting[place]
         // Other users of the machine may learn the state from an argument list, but they cannot own a socket of this
         // user.
-        guard let owner, owner == user || waiting?.peerUIDs.contains(owner) == true else {
+        guard let owner, owner == user || peerUIDs(at: place.path, waiting).contains(owner) else {
             guard request.method == "GET", let key = waiting?.entranceKey else { return .refused(404) }
             return .entrance(.foreign(key: key, uid: owner))
         }
@@ -84,6 +84,14 @@ struct CallbackGate {
         guard request.method == "POST" else { return .callback(CallbackArrival(url: url, form: nil)) }
         guard isForm(request.fields) else { return .refused(415) }
         return .callback(CallbackArrival(url: url, form: request.body))
+    }
+
+    /// The users, beside the daemon's own, whose requests are accepted. After a callback the browser is redirected to a
+    /// page, which no flow waits for: the pages are served to every user whose callbacks are accepted on this port.
+    private func peerUIDs(at path: String, _ waiting: CallbackPort.Waiting?) -> Set<UInt32> {
+        if let waiting { return waiting.peerUIDs }
+        guard CallbackPages.own[path] != nil else { return [] }
+        return port.waiting.values.reduce(into: []) { $0.formUnion($1.peerUIDs) }
     }
 
     /// Browsers describe a request in the Fetch Metadata fields, which a page cannot set. Requests without these fields

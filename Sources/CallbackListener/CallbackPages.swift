@@ -11,14 +11,15 @@ enum CallbackPages {
 
     /// The page behind ``donePath``.
     static let done = page(
-        200, title: "Signed in", heading: "Signed in",
-        text: "You can close this tab and go back to the program that asked you to sign in.")
+        200, title: "Signed in - Ringback", heading: "Signed in",
+        text: "Ringback, on this computer, has received the answer. "
+            + "You can close this tab and go back to the program that asked you to sign in.")
 
     /// The page behind ``failedPath``.
     static let failed = page(
-        200, title: "Sign-in failed", heading: "Sign-in failed",
-        text: "Nothing was changed. You can close this tab: the program that asked you to sign in says what went wrong."
-    )
+        200, title: "Sign-in failed - Ringback", heading: "Sign-in failed",
+        text: "Ringback, on this computer, changed nothing. "
+            + "You can close this tab: the program that asked you to sign in says what went wrong.")
 
     static let notedPath = "/noted"
 
@@ -40,19 +41,25 @@ enum CallbackPages {
     /// The response to every request that is not a genuine callback. It does not tell whether a flow is pending.
     static let notFound = page(
         404, title: "Not found", heading: "Not found",
-        text: "This page belongs to no sign-in that is in progress. You can close it.")
+        text: "This page belongs to no sign-in that is in progress. If you were signing in, go back to the program that "
+            + "asked you to: it says what happened.")
 
     /// The response at a start address that was used already or has expired.
     static let used = page(
         410, title: "Already used", heading: "This address works once",
         text: "If the sign-in page is not open in another tab, go back to the program that asked you to sign in.")
 
-    /// Redirects the browser to an address without the query, where it gets ``notFound``.
-    static let away = seeOther("/unknown")
+    /// Redirects the browser to an address without the query and the fragment, where it gets ``notFound``.
+    static let away = seePage("/unknown")
 
-    /// Redirects the browser from the address with the code, so that the code is in no history and no Referer field.
-    static func seeOther(_ path: String) -> ServerResponse {
-        ServerResponse(status: 303, fields: fields([("Location", path)]))
+    /// Redirects the browser from the address with the code, so that the code is in no history and no Referer field. The
+    /// empty fragment replaces the one of the callback, which may hold a token: without it a browser keeps that one
+    /// (RFC 9110 section 10.2.2).
+    static func seePage(_ path: String) -> ServerResponse { seeOther(path + "#") }
+
+    /// Redirects the browser to another address.
+    static func seeOther(_ location: String) -> ServerResponse {
+        ServerResponse(status: 303, fields: fields([("Location", location)]))
     }
 
     /// The response to a request that failed a check.

@@ -124,11 +124,13 @@ final class PendingCallbacks: Sendable {
         case .page(let page): return page
         case .callback(let arrival):
             switch await deliver(arrival) {
-            case .completed: return CallbackPages.seeOther(CallbackPages.donePath)
-            case .failed: return CallbackPages.seeOther(CallbackPages.failedPath)
-            case .noted: return CallbackPages.seeOther(CallbackPages.notedPath)
-            case .outdated: return CallbackPages.seeOther(CallbackPages.outdatedPath)
-            case .unknown: return request.query == nil ? CallbackPages.notFound : CallbackPages.away
+            case .completed: return CallbackPages.seePage(CallbackPages.donePath)
+            case .failed: return CallbackPages.seePage(CallbackPages.failedPath)
+            case .noted: return CallbackPages.seePage(CallbackPages.notedPath)
+            case .outdated: return CallbackPages.seePage(CallbackPages.outdatedPath)
+            case .unknown:
+                // Without a query too: a fragment, which no server sees, may hold a token.
+                return request.method == "GET" || request.query != nil ? CallbackPages.away : CallbackPages.notFound
             }
         case .entrance(let visited):
             guard let page = await visit(visited) else {

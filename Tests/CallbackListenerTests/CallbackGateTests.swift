@@ -61,9 +61,11 @@ private let host = ("Host", "127.0.0.1:5000")
         #expect(verdict(gate(), request(method: "PUT"), owner: owner) == "404")
     }
 
-    @Test func `a configured peer may bring a callback and nothing else`() {
+    @Test func `a configured peer may bring a callback, see the page that follows, and nothing else`() {
         let gate = gate(peerUIDs: [them])
         #expect(verdict(gate, request(), owner: them) == "http://127.0.0.1:5000/cb?state=s")
+        #expect(verdict(gate, request("/done"), owner: them) == "page 200")
+        #expect(verdict(gate, request("/done"), owner: 1_002) == "404")
         #expect(verdict(gate, request("/other"), owner: them) == "404")
         #expect(verdict(gate, request(), owner: 1_002) == "404")
     }

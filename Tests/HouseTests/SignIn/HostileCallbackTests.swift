@@ -41,6 +41,10 @@ private let crowdScript = """
                 asUser: Stranger.namedUID, script: Stranger.asking, "\(work.number)",
                 work.request(fields: Browser.navigation))
             #expect(AnswerHead(taken.out).status == 303, "\(taken)")
+            // Their browser is sent on to a page, which they see too.
+            let page = try await stage.run(
+                asUser: Stranger.namedUID, script: Stranger.asking, "\(work.number)", work.request("GET", "/done"))
+            #expect(AnswerHead(page.out).status == 200, "\(page)")
             #expect(try await stage.account("work")["state"]?.string == "authenticated")
             #expect(try await stage.account("home")["state"]?.string == "authenticating")
         }

@@ -15,7 +15,8 @@ struct Answer: Sendable, CustomStringConvertible {
     /// Of a problem document.
     var code: String? { json["code"]?.string }
     var isProblem: Bool { fields["content-type"] == "application/problem+json" }
-    var location: String? { fields["location"] }
+    /// Without an empty fragment, which only keeps the browser from handing its own on.
+    var location: String? { fields["location"].map { $0.hasSuffix("#") ? String($0.dropLast()) : $0 } }
 
     subscript(name: String) -> JSON? { json[name] }
 

@@ -1,0 +1,222 @@
+"""A person's desk: a display, a session bus, the daemon and the sandbox, `ringback` with a browser, web pages of others."""
+
+import http.server
+import os
+import subprocess
+import threading
+
+from house import House, stop, until
+from stage import Trouble
+
+SCHEME = "org.example.ringback-browsers"
+# Whose browser is not ours, as in a container whose users are mapped.
+STRANGER = 54_321
+
+ACCOUNTS = """
+[accounts.work]
+issuer = "{issuer}"
+client_id = "ringback-demo"
+scopes = ["openid", "email", "offline_access"]
+
+[accounts.home]
+issuer = "{issuer}"
+client_id = "ringback-demo"
+scopes = ["openid", "email"]
+
+[accounts.local]
+issuer = "{issuer}"
+client_id = "ringback-demo"
+scopes = ["openid", "email"]
+redirect_uri = "http://localhost:{{port}}/signed-in"
+
+[accounts.form]
+issuer = "{issuer}"
+client_id = "ringback-demo"
+scopes = ["openid", "email"]
+response_mode = "form_post"
+
+[accounts.scheme]
+issuer = "{issuer}"
+client_id = "ringback-demo"
+scopes = ["openid", "email"]
+redirect_uri = "{scheme}:/callback"
+
+[accounts.peer]
+issuer = "{issuer}"
+client_id = "ringback-demo"
+scopes = ["openid", "email"]
+callback_peer_uids = [{stranger}]
+
+[accounts.app]
+provider = "supabase"
+url = "{issuer}/supabase"
+api_key = "sb_publishable_sandbox"
+"""
+
+
+class Desk:
+    def __init__(self, binaries, pages=""):
+        self.pages = pages
+        self.shown = {}
+        self.house = House(binaries, sandbox_arguments=("--redirect-uri", SCHEME + ":/callback"), shimmed=False)
+        self.sandbox = self.house.sandbox
+        # Another user's browser reaches its own directory below this one.
+        os.chmod(self.house.directory, 0o711)
+        self.programs, self.elsewhere = [], None
+        self.ringback = os.path.join(self.house.binaries, "ringback")
+        with open(os.open(self.house.configuration, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+            file.write(ACCOUNTS.format(issuer=self.sandbox.issuer, scheme=SCHEME, stranger=STRANGER))
+        try:
+            self.display = self.first_line(["Xvfb", "-displayfd", "1", "-screen", "0", "1280x900x24", "-ac",
+                                            "-nolisten", "tcp"])
+            # Through it a second Firefox hands its address to the first.
+            self.bus = self.first_line(["dbus-daemon", "--session", "--nofork", "--print-address=1"])
+            self.house.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def first_line(self, words):
+        with open(self.place(words[0] + ".log"), "ab") as log:
+            program = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
+        self.programs.append(program)
+        line = program.stdout.readline().decode().strip()
+        if not line:
+            raise Trouble(f"{words[0]} did not start")
+        return line
+
+    def place(self, name):
+        return self.house.place(name)
+
+    @property
+    def environment(self):
+        return self.house.environment | {
+            "RINGBACK_CONFIG": self.house.configuration, "DISPLAY": ":" + self.display, "LANG": "C.UTF-8",
+            "DBUS_SESSION_BUS_ADDRESS": self.bus, "NO_AT_BRIDGE": "1", "MOZ_CRASHREPORTER_DISABLE": "1"}
+
+    def start(self, *words, browser=None, private=False, **more):
+        """`ringback`, with a browser as the one that it opens."""
+        if browser:
+            more["BROWSER"] = browser.private_opener if private else browser.opener
+        return Run(self, words, self.environment | more)
+
+    def forget(self, *accounts):
+        """Nobody is signed in, and nothing waits."""
+        for flow in self.house.api("GET", "/v1/flows")[1]["flows"]:
+            self.house.api("DELETE", f"/v1/flows/{flow['id']}?all=true")
+        for account in accounts:
+            self.house.api("DELETE", f"/v1/accounts/{account}/session")
+
+    def begin(self, account):
+        """A sign-in that a program has asked for: the flow."""
+        status, flow = self.house.api("POST", f"/v1/accounts/{account}/sign-in", {"method": "browser"})
+        if "open_url" not in flow:
+            raise Trouble(f"a sign-in of {account} did not begin: {status} {flow}")
+        return flow
+
+    def flow(self, flow, seconds=0):
+        return self.house.api("GET", f"/v1/flows/{flow['id']}?wait={seconds}", timeout=seconds + 40)[1]
+
+    def visits(self, flow):
+        """What became of the addresses that were made for programs, in their order."""
+        return [entrance["status"] for entrance in self.flow(flow)["open_urls"]]
+
+    def subject(self, account):
+        return self.house.account(account).get("subject")
+
+    def keep(self, browser, tab, name):
+        """Notes a page for who wants to look at it by eye (`--pages`)."""
+        self.shown.setdefault(f"{tab.title}: {' / '.join(tab.text.split(chr(10)))}", []).append(f"{browser.name}, {name}")
+        if self.pages:
+            os.makedirs(self.pages, exist_ok=True)
+            stem = os.path.join(self.pages, f"{browser.name}-{name}".replace(" ", "-").replace("/", "-"))
+            with open(stem + ".txt", "w") as file:
+                file.write(f"{tab.url}\n{tab.title}\n\n{tab.text}\n")
+            with open(stem + ".png", "wb") as file:
+                file.write(browser.picture(tab))
+
+    def close(self, keeps=False):
+        if self.elsewhere:
+            self.elsewhere.close()
+        for program in reversed(self.programs):
+            stop(program)
+            program.stdout.close()
+        self.house.close(keeps)
+
+
+class Run:
+    """`ringback` as it runs: its output, and how it ended."""
+
+    def __init__(self, desk, words, environment):
+        self.words = words
+        stem = desk.place(f"run-{len(os.listdir(desk.house.directory))}")
+        self.paths = stem + ".out", stem + ".errors"
+        with open(self.paths[0], "wb") as out, open(self.paths[1], "wb") as errors:
+            self.process = subprocess.Popen([desk.ringback, *words], stdin=subprocess.DEVNULL, stdout=out, stderr=errors,
+                                            env=environment, cwd=desk.place("tmp"))
+
+    @property
+    def out(self):
+        with open(self.paths[0], errors="replace") as file:
+            return file.read()
+
+    @property
+    def errors(self):
+        with open(self.paths[1], errors="replace") as file:
+            return file.read()
+
+    def says(self, text, seconds=30):
+        """Everything on standard error, once the text is there."""
+        try:
+            until(text, lambda: text in self.errors or self.process.poll() is not None, seconds)
+        except Trouble:
+            pass
+        if text not in self.errors:
+            raise Trouble(f"`ringback {' '.join(self.words)}` did not say “{text}” but: {self.out!r} {self.errors!r}")
+        return self.errors
+
+    def end(self, seconds=60):
+        """The exit status."""
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            return None
+
+    def __str__(self):
+        return f"`ringback {' '.join(self.words)}`: {self.process.poll()} {self.out!r} {self.errors!r}"
+
+
+class Website:
+    """Pages of somebody else, on a port of their own: text by path. Notes the requests: (path, the fields)."""
+
+    def __init__(self):
+        self.pages, self.requests = {}, []
+        site = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                site.requests.append((self.path, dict(self.headers)))
+                status, content = (200, site.pages[self.path]) if self.path in site.pages else (204, "")
+                self.send_response(status)
+                self.send_header("Content-Type", "text/html; charset=utf-8")
+                self.send_header("Cache-Control", "no-store")
+                self.send_header("Content-Length", str(len(content.encode())))
+                self.end_headers()
+                self.wfile.write(content.encode())
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.origin = f"http://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def asked(self, path):
+        return [fields for asked, fields in self.requests if asked == path]
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()

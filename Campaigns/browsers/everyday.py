@@ -1,0 +1,260 @@
+"""What people do every day with a sign-in page: cold and running browsers, private windows, tabs, back, reload."""
+
+import time
+
+from .desk import Website
+
+DONE = "You can close this tab and go back to the program that asked you to sign in."
+USED = "This address works once"
+NOTHING = "This page belongs to no sign-in that is in progress."
+
+
+class Walk:
+    """One browser's walks: each looks at every tab that is left, counts the browser's starts and the provider's requests."""
+
+    def __init__(self, desk, browser, report):
+        self.desk, self.browser, self.report = desk, browser, report
+        self.rows = []
+
+    def note(self, is_right, where, why=""):
+        self.report.note(is_right, f"{self.browser.name}: {where}", why)
+
+    def requests(self, *endpoints):
+        counted = [issuer.counters["requests"] for issuer in [self.desk.sandbox, self.desk.sandbox.project]]
+        return [sum(each[endpoint] for each in counted) for endpoint in endpoints]
+
+    def only_tab(self, where, told, beside=()):
+        """Of the tabs that were opened since, there is one, and it says so."""
+        handles = {tab.handle for tab in beside}
+        last = self.browser.page(told)
+        tabs = [tab for tab in self.browser.tabs() if tab.handle not in handles]
+        self.note(len(tabs) == 1 and "Not found" not in last.text, f"{where}: the tab that is left", str([*map(str, tabs)]))
+        self.desk.keep(self.browser, last, where)
+        return last
+
+    def sign_in(self, where, account, user="alice", words=("login",), private=False, told="Signed in", beside=(),
+                printed=None, asks=("authorize", "sign_in", "token"), asked=None):
+        """A whole sign-in: (the last tab, seconds from the start of `ringback` to its end, but for the person's)."""
+        opened, before = len(self.browser.opened), self.requests(*asks)
+        started = time.monotonic()
+        run = self.desk.start(*words, account, browser=self.browser, private=private)
+        self.browser.attach()
+        page = self.browser.sign_in_page(beside)
+        self.desk.keep(self.browser, page, f"{where}, the provider's page")
+        shown = time.monotonic() - started
+        self.browser.approve(page, user)
+        status = run.end()
+        printed = f"Signed in to {account} as {user}@example.org\n" if printed is None else printed
+        self.note(status == 0 and run.out.startswith(printed), f"{where}: {' '.join(words)}", str(run))
+        # A browser that takes longer than five seconds is said to be slow, and the page's address is shown.
+        if shown < 4:
+            self.note("Open this page" not in run.errors, f"{where}: nothing to do by hand", run.errors)
+        last = self.only_tab(where, told, beside)
+        starts = self.browser.opened[opened:]
+        self.note(len(starts) == 1 and "/start/" in starts[0], f"{where}: starts of the browser", str(starts))
+        made = [after - former for former, after in zip(before, self.requests(*asks))]
+        self.note(made == (asked or [1] * len(asks)), f"{where}: requests at the provider", f"{asks}: {made}")
+        self.rows.append((f"{self.browser.name}, {where}", f"{shown:.1f}"))
+        return last
+
+    # MARK: walks
+
+    def cold(self):
+        """A browser that does not run yet opens the page and nothing else."""
+        self.browser.prepare()
+        last = self.sign_in("cold start", "work")
+        self.note(DONE in last.text and last.url.rstrip("#").endswith("/done"), "the last page, whole", str(last))
+        self.note(last.text.split("\n")[0] == "Signed in" and "Ringback" in last.title and "Ringback" in last.text,
+                  "it names the product", f"{last.title}: {last}")
+
+    def running(self):
+        """A browser with tabs of its own gets one more; two accounts one after another."""
+        self.browser.close_all()
+        former = self.browser.tabs()
+        self.desk.forget("work", "home")
+        last = self.sign_in("running", "work", beside=former)
+        again = self.sign_in("another account", "home", user="bob", beside=[*former, last])
+        self.note(self.desk.subject("work") == "alice" and self.desk.subject("home") == "bob", "two accounts",
+                  f"{self.desk.subject('work')}, {self.desk.subject('home')}")
+        # Both at a time: each page leads to its own account.
+        self.desk.forget("work", "home")
+        runs = [self.desk.start("login", account, browser=self.browser) for account in ["work", "home"]]
+        first = self.browser.sign_in_page([*former, last, again])
+        second = self.browser.sign_in_page([*former, last, again, first])
+        for tab in [first, second]:
+            self.browser.approve(tab, "carol")
+        ended = [run.end() for run in runs]
+        self.note(ended == [0, 0], "two accounts at a time", "; ".join(map(str, runs)))
+        tabs = [tab for tab in self.browser.tabs() if tab.handle in (first.handle, second.handle)]
+        self.note(all("Signed in" in tab.text for tab in tabs), "both tabs", str([*map(str, tabs)]))
+
+    def private(self):
+        self.desk.forget("work")
+        self.browser.close_all()
+        former = self.browser.tabs()
+        self.sign_in("private window", "work", private=True, beside=former)
+        self.desk.forget("work")
+        self.browser.quit()
+        self.browser.prepare()
+        self.sign_in("private window, cold start", "work", private=True)
+        self.browser.quit()
+        self.browser.begin()
+
+    def verbs(self):
+        """The other verbs that open a page."""
+        self.desk.forget("work", "app")
+        self.desk.sandbox.project.control(reset=True)
+        self.browser.close_all()
+        former = self.browser.tabs()
+        self.sign_in("login", "work", beside=former)
+        opened, run = len(self.browser.opened), self.desk.start("logout", "work", "--browser", browser=self.browser)
+        self.note(run.end() == 0 and "Signed out of work" in run.out, "logout --browser", str(run))
+        self.desk.keep(self.browser, self.browser.page("Signed out"), "the provider's page after logout --browser")
+        self.note(len(self.browser.opened) == opened + 1, "logout --browser: starts", str(self.browser.opened[opened:]))
+        self.browser.close_all()
+        former = self.browser.tabs()
+        self.sign_in("token --sign-in", "work", words=("token", "--sign-in"), beside=former, printed="at-")
+        asks = ("supabase_authorize", "supabase_callback", "supabase_token")
+        self.browser.close_all()
+        former = self.browser.tabs()
+        # The project is asked for each of the two entrances by the daemon, so that its no can be told; the browser goes
+        # on to the provider behind it.
+        self.sign_in("a project", "app", words=("login", "--with", "github"), beside=former, asks=asks, asked=[2, 1, 1])
+        self.browser.close_all()
+        former = self.browser.tabs()
+        self.sign_in("supabase link", "app", words=("supabase", "link", "--with", "google"), beside=former,
+                     printed="Linked google to app", asks=asks[1:2])
+        self.desk.forget("app")
+
+    def second_tab(self):
+        """The address in a second tab, the sign-in page in two tabs, and the tab that comes too late."""
+        self.desk.forget("work")
+        self.browser.close_all()
+        run = self.desk.start("login", "work", browser=self.browser)
+        page = self.browser.sign_in_page()
+        url = self.browser.opened[-1]
+        again = self.browser.open_tab(url)
+        used = self.browser.page(USED)
+        self.desk.keep(self.browser, used, "the address in a second tab")
+        self.note(used.handle == again and "code" not in used.url, "the address in a second tab", str(used))
+        twice = self.browser.open_tab(page.url)
+        late = self.browser.sign_in_page([page])
+        self.note(late.handle == twice, "the sign-in page in two tabs", str(late))
+        self.browser.approve(page)
+        self.note(run.end() == 0, "login", str(run))
+        self.browser.approve(late, "bob")
+        last = self.browser.find("the late tab's page", lambda tab: tab.handle == twice and "Sign in as" not in tab.text)
+        self.desk.keep(self.browser, last, "the tab that comes too late")
+        self.note(last.url.rstrip("#").endswith("/unknown") and NOTHING in last.text, "the tab that comes too late", str(last))
+        self.note(self.desk.subject("work") == "alice", "it changes nothing", f"{self.desk.subject('work')}")
+
+    def back_and_reload(self):
+        self.desk.forget("work")
+        self.browser.close_all()
+        run = self.desk.start("login", "work", browser=self.browser)
+        page = self.browser.sign_in_page()
+        self.browser.reload(page)
+        page = self.browser.sign_in_page()
+        self.browser.approve(page)
+        self.note(run.end() == 0, "login after a reload of the sign-in page", str(run))
+        last = self.browser.page(DONE)
+        self.browser.reload(last)
+        last = self.browser.page(DONE)
+        self.note(last.url.rstrip("#").endswith("/done"), "reload of the last page", str(last))
+        history = self.browser.history(last)
+        secret = [url for url in history if "code=" in url or "/start/" in url]
+        self.note(not secret, "the history holds neither code nor key", str(history))
+        self.browser.back(last)
+        page = self.browser.find("the page before", lambda tab: tab.handle == last.handle and DONE not in tab.text)
+        self.desk.keep(self.browser, page, "back from the last page")
+        self.note("Sign in as" in page.text, "back", str(page))
+        before = self.desk.sandbox.counters["token_requests"]
+        self.browser.approve(page, "bob")
+        end = self.browser.find("what follows", lambda tab: tab.handle == last.handle and "Sign in as" not in tab.text)
+        self.desk.keep(self.browser, end, "another sign-in after back")
+        self.note("Not found" in end.text or "used already" in end.text, "another sign-in after back", str(end))
+        self.note(self.desk.subject("work") == "alice" and self.desk.sandbox.counters["token_requests"] == before,
+                  "it changes nothing", f"{self.desk.subject('work')}")
+
+    def denial(self):
+        self.desk.forget("work")
+        self.browser.close_all()
+        run = self.desk.start("login", "work", browser=self.browser)
+        self.browser.click(self.browser.sign_in_page(), "button[value=deny]")
+        last = self.browser.page("Sign-in failed")
+        self.desk.keep(self.browser, last, "a denial")
+        self.note(run.end() == 4 and last.url.rstrip("#").endswith("/failed"), "a denial", f"{run} {last}")
+
+    def other_redirects(self):
+        """A redirect URI of localhost, and an answer that the browser posts."""
+        for account, where in [("local", "localhost"), ("form", "form_post")]:
+            self.desk.forget(account)
+            self.browser.close_all()
+            former = self.browser.tabs()
+            last = self.sign_in(where, account, beside=former)
+            self.note("code=" not in last.url, f"{where}: the address", last.url)
+
+    def fragments(self):
+        """What stands behind `#` in a callback's address is told to no server, but a redirect hands it on to the next page,
+        and the history keeps it: a project that is set up badly puts tokens there."""
+        self.desk.forget("work")
+        self.browser.close_all()
+        flow = self.desk.begin("work")
+        redirect_uri = flow["redirect_uri"]
+        for where, url in [("alone", redirect_uri), ("with a query", redirect_uri + "?a=b")]:
+            handle = self.browser.open_tab("about:blank")
+            tab = next(tab for tab in self.browser.tabs() if tab.handle == handle)
+            self.browser.go(tab, url + "#access_token=eyJ.secret.token&token_type=bearer")
+            tab = self.browser.find("the answer", lambda tab: tab.handle == handle and NOTHING in tab.text)
+            kept = [url for url in [tab.url, *self.browser.history(tab)] if "access_token" in url]
+            self.note(not kept, f"a token behind #, {where}, leaves address bar and history", str(kept))
+        self.desk.sandbox.control(auto_approve="alice")
+        callback = self.desk.sandbox.approve(flow["authorization_url"])
+        self.desk.sandbox.control(auto_approve=False)
+        self.browser.open_tab(callback + "#error=server_error")
+        last = self.browser.page("Signed in")
+        self.note("#error" not in last.url, "the last page's address is its own", last.url)
+
+    def looking_ahead(self):
+        """A web page that knows the address makes the browser load it in every way but one: nothing is spent."""
+        self.desk.forget("work")
+        self.browser.close_all()
+        flow, site = self.desk.begin("work"), Website()
+        url = flow["open_url"]
+        own = site.origin + "/own"
+        ways = """<img src="{0}"><iframe src="{0}"></iframe><object data="{0}"></object><link rel="stylesheet" href="{0}">
+            <script src="{0}"></script><script>fetch("{0}", {{mode: "no-cors", credentials: "include"}}).catch(() => 0)
+            </script><link rel="prefetch" href="{0}"><link rel="prerender" href="{0}"><link rel="preload" as="fetch" href="{0}">
+            <script type="speculationrules">{{"prefetch": [{{"urls": ["{0}"], "eagerness": "immediate"}}],
+            "prerender": [{{"urls": ["{0}"], "eagerness": "immediate"}}]}}</script>"""
+        site.pages["/"] = ("<!DOCTYPE html><title>Somebody else</title><h1>Somebody else</h1>" + ways.format(url)
+                           + ways.format(own) + f'<script>onload = () => setTimeout(() => fetch("/over"), 1500)</script>')
+        try:
+            tab = self.browser.open_tab(site.origin + "/")
+            self.browser.find("the page", lambda tab: "Somebody else" in tab.text)
+            from house import until
+            until("the page to be done", lambda: site.asked("/over"))
+            for name in ["Purpose", "Sec-Purpose", "X-Moz"]:
+                if any(name in fields for fields in site.asked("/own")):
+                    break
+            else:
+                self.note(False, "the control: the browser looks ahead", str(site.asked("/own")))
+            self.note(len(site.asked("/own")) >= 3, "the control: the page's other requests", str(len(site.asked("/own"))))
+            self.note(self.desk.visits(flow) == ["unused"], "looking ahead spends nothing", str(self.desk.visits(flow)))
+            # The genuine callback, looked ahead at: the code is not spent either.
+            self.desk.sandbox.control(auto_approve="alice")
+            callback = self.desk.sandbox.approve(flow["authorization_url"])
+            self.desk.sandbox.control(auto_approve=False)
+            site.pages["/callback"] = "<title>Ahead</title><h1>Ahead</h1>" + ways.format(callback.replace("&", "&amp;"))
+            self.browser.close_tab(tab)
+            self.browser.open_tab(site.origin + "/callback")
+            self.browser.find("the page", lambda tab: "Ahead" in tab.text)
+            status = self.desk.flow(flow, 1)["status"]
+            self.note(status == "pending", "a callback that is looked ahead at changes nothing", status)
+            self.browser.open_tab(url)
+            page = self.browser.sign_in_page()
+            self.browser.approve(page)
+            self.note(self.desk.flow(flow, 20)["status"] == "completed", "the person's own opening", str(self.desk.flow(flow)))
+        finally:
+            self.desk.sandbox.control(auto_approve=False)
+            site.close()
