@@ -1,3 +1,4 @@
+internal import Glibc
 internal import NIOCore
 
 /// What has come over a connection, on its way to become requests: one after the other, each whole. Pure: it knows no
@@ -19,6 +20,8 @@ struct RequestReader {
 
     private let limits: ServerLimits
     private(set) var buffer: ByteBuffer?
+    /// The connection reads into the buffer's memory again, and keeps it until then.
+    private var isShared = false
     /// How much of the buffer was searched for the head's end.
     private var searched = 0
     /// A head whose body is still coming.
@@ -37,11 +40,21 @@ struct RequestReader {
     mutating func append(_ received: ByteBuffer) {
         guard var waiting = buffer.take() else {
             buffer = received
+            isShared = true
             return
+        }
+        if isShared {
+            let former = waiting
+            waiting = ByteBuffer()
+            waiting.reserveCapacity(former.readableBytes + received.readableBytes)
+            waiting.writeImmutableBuffer(former)
+            former.erase(former.readableBytes)
+            isShared = false
         }
         // Else a client that always sends ahead would make the buffer grow for as long as it is connected.
         if waiting.readerIndex > 8_192 { waiting.discardReadBytes() }
         waiting.writeImmutableBuffer(received)
+        received.erase(received.readableBytes)
         buffer = waiting
     }
 
@@ -104,6 +117,7 @@ struct RequestReader {
     }
 
     private mutating func skip(_ count: Int) {
+        buffer?.erase(count)
         buffer?.moveReaderIndex(forwardBy: count)
         // An idle connection holds no memory, and the buffer can be read into again.
         if buffer?.readableBytes == 0 { buffer = nil }
@@ -124,6 +138,16 @@ struct RequestReader {
             previous = byte
         }
         return nil
+    }
+}
+
+extension ByteBuffer {
+    /// Zeroes the next bytes, for all who have them: what a request carried does not rest in a connection that stays open.
+    fileprivate func erase(_ count: Int) {
+        unsafe withUnsafeReadableBytes { bytes in
+            guard let start = bytes.baseAddress else { return }
+            unsafe explicit_bzero(UnsafeMutableRawPointer(mutating: start), min(count, bytes.count))
+        }
     }
 }
 

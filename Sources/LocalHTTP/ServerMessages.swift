@@ -102,8 +102,9 @@ public struct ServerLimits: Sendable {
     /// For a request's head, and again for its body, once its first byte has come (or the connection, if the server
     /// serves one request per connection).
     public var requestTimeout: Duration = .seconds(5)
-    /// How long a client may let an answer stand unread.
-    public var writeTimeout: Duration = .seconds(10)
+    /// How long a client may let an answer stand unread. Answers have tokens in them: ten seconds after a lock none is
+    /// to be in memory.
+    public var writeTimeout: Duration = .seconds(8)
     /// Over all listening sockets. When it is reached, the oldest connection that has no request under way gives way.
     public var maxConnections = 4_096
     /// One request per connection; a request with `Expect` or `Upgrade` is refused with 400.
