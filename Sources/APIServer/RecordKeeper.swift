@@ -2,7 +2,6 @@ public import BrokerCore
 public import Records
 internal import RingbackAPI
 internal import StrictJSON
-internal import Synchronization
 
 /// Joins the broker to its records: what it tells becomes lines of the audit log and numbers of the metrics. The one
 /// place where a fact gets its words. Quick and never blocking: the broker tells in the middle of its turns.
@@ -10,14 +9,6 @@ public final class RecordKeeper: Sendable {
     public let audit: AuditLog
     public let metrics: Metrics
     let telemetry: Telemetry
-
-    /// Told when an account's token must not be handed out any more; nil stands for all accounts.
-    private let whenGone = Mutex(Hook())
-
-    /// A function in a room of its own: a lock around the bare function would wrap it once more at every look.
-    private struct Hook {
-        var body: (@Sendable (String?) -> Void)?
-    }
 
     public init(audit: AuditLog, metrics: Metrics = Metrics()) {
         self.audit = audit
@@ -29,7 +20,6 @@ public final class RecordKeeper: Sendable {
     @Sendable public func note(_ fact: BrokerFact) {
         count(fact)
         telemetry.note(fact)
-        forget(fact)
         switch fact {
         // Numbers alone: what they lead to is told when it is known.
         case .signInChosen, .signInStarted, .refreshStarted, .refreshSucceeded: break
@@ -129,17 +119,6 @@ public final class RecordKeeper: Sendable {
         default: break
         }
         audit.write(event, members)
-    }
-
-    func whenGone(_ body: @escaping @Sendable (String?) -> Void) { whenGone.withLock { $0.body = body } }
-
-    private func forget(_ fact: BrokerFact) {
-        guard let body = whenGone.withLock({ $0.body }) else { return }
-        switch fact {
-        case .sessionClosed(let account, _), .sessionEnded(let account, _): body(account.rawValue)
-        case .vaultLocked: body(nil)
-        default: break
-        }
     }
 
     private func count(_ fact: BrokerFact) {

@@ -70,7 +70,6 @@ public struct SocketAPI: Sendable {
     let deepLinks: DeepLinkRegistry?
     /// The daemon's own user: with root, all who connect.
     let owner: UInt32
-    let encoded = EncodedTokens()
     let diagnosticLinks: DiagnosticLinks
 
     /// - Parameter records: the same that the broker tells its facts to. Without them there is no audit and no metrics.
@@ -87,13 +86,11 @@ public struct SocketAPI: Sendable {
         self.deepLinks = deepLinks
         // A route that is missing ends the daemon at its start, not with a request.
         _ = Router.shared
-        records?.whenGone { [encoded] in encoded.forget($0) }
     }
 
     /// A server of this API. Only the owner of the process and root connect.
     public func server() -> HTTPServer {
         var limits = ServerLimits()
-        limits.writeTimeout = .seconds(30)
         limits.cancelsAtShutdown = true
         return HTTPServer(
             limits: limits,
