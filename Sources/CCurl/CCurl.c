@@ -4,13 +4,12 @@
 #include <sys/socket.h>
 #include "CCurl.h"
 #include <dlfcn.h>
-#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
 // What is used of libcurl, by the types of its own header: a door that does not fit does not compile.
 #define FUNCTIONS(EACH)                                                                                                \
-    EACH(global_init_mem)                                                                                              \
+    EACH(global_init)                                                                                                  \
     EACH(version_info)                                                                                                 \
     EACH(easy_init)                                                                                                    \
     EACH(easy_cleanup)                                                                                                 \
@@ -34,24 +33,6 @@ static struct {
 #undef MEMBER
 } curl;
 
-// Every block that libcurl gives back is zeroed first.
-static void erasing_free(void *block) {
-    if (block == NULL) return;
-    explicit_bzero(block, malloc_usable_size(block));
-    free(block);
-}
-
-static void *erasing_realloc(void *block, size_t size) {
-    if (block == NULL) return malloc(size);
-    size_t old = malloc_usable_size(block);
-    if (size != 0 && size <= old && size >= old / 2) return block;
-    void *moved = size == 0 ? NULL : malloc(size);
-    if (moved == NULL && size != 0) return NULL;
-    if (moved != NULL) memcpy(moved, block, old < size ? old : size);
-    erasing_free(block);
-    return moved;
-}
-
 bool ccurl_load(void) {
     // The version 4 of its binary interface has stood since 2006. Never unloaded.
     void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
@@ -61,7 +42,7 @@ bool ccurl_load(void) {
     if (curl.name == NULL) return false;
     FUNCTIONS(LOAD)
 #undef LOAD
-    return curl.global_init_mem(CURL_GLOBAL_DEFAULT, malloc, erasing_free, erasing_realloc, strdup, calloc) == CURLE_OK;
+    return curl.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
 }
 
 CURL *ccurl_easy_init(void) { return curl.easy_init(); }

@@ -49,7 +49,7 @@ private let layers: [Set<String>] = [
         "CurlTransport", "LocalHTTP", "CallbackListener", "Cryptography", "RingbackClient", "Launcher", "DesktopBus",
         "Terminal", "NetworkWatch", "SchemeRegistration",
     ],
-    ["Secrets", "StrictJSON", "HTTPMessages", "RingbackAPI", "CLinux", "CCurl", "COpenSSL", "CSystemd"],
+    ["Secrets", "StrictJSON", "HTTPMessages", "RingbackAPI", "CLinux", "CCurl", "CErasedHeap", "COpenSSL", "CSystemd"],
 ]
 
 private let mostFiles = 25
