@@ -12,7 +12,7 @@ RELEASE := .build/release
 FORMAT_FLAGS := --configuration .swift-format --recursive Sources Tests Package.swift \
     $(wildcard Examples/*/Package.swift Examples/*/Sources)
 
-.PHONY: help demo check test test-tsan test-browser test-keyring test-sessions test-crash test-faults soak test-canaries test-oidf test-real test-api test-postgres test-qr test-ssh test-desktop test-notices test-systemd test-foreign fuzz fuzz-ci bench lint format build release install uninstall clean
+.PHONY: help demo check test test-tsan test-browser test-keyring test-sessions test-crash test-faults soak test-canaries test-oidf test-real test-api test-postgres test-qr test-ssh test-desktop test-notices test-systemd test-foreign test-memory fuzz fuzz-ci bench lint format build release install uninstall clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -126,6 +126,11 @@ test-foreign: ## another user of the machine races for the port that their callb
 	@Scripts/needs bench
 	@Scripts/release >/dev/null
 	@Campaigns/foreign.py --bin $(RELEASE) $(if $(SHORT),--short)
+
+test-memory: ## look for tokens and keys in the daemon's memory after a lock and after sign-outs; needs root; SHORT=1 for a part
+	@Scripts/needs bench
+	@Scripts/release >/dev/null
+	@Campaigns/memory.py --bin $(RELEASE) $(if $(SHORT),--short)
 
 fuzz: ## look for inputs that break a parser or its laws; TARGET=json SECONDS=60
 	@Scripts/needs build

@@ -67,6 +67,7 @@ let package = Package(
         .target(name: "CCurl"),
         .systemLibrary(name: "COpenSSL", providers: [.apt(["libssl-dev"])]),
         .target(name: "CLinux"),
+        .target(name: "CErasedHeap"),
         .target(name: "CSystemd"),
         library("Secrets"),
         library("StrictJSON"),
@@ -120,8 +121,8 @@ let package = Package(
         .executableTarget(
             name: "ringbackd",
             dependencies: [
-                "APIServer", "BrokerCore", "CallbackListener", "CLinux", "Configuration", "CurlTransport", "DeepLinks",
-                "DesktopBus", "DesktopNotices", "Launcher",
+                "APIServer", "BrokerCore", "CallbackListener", "CErasedHeap", "CLinux", "Configuration",
+                "CurlTransport", "DeepLinks", "DesktopBus", "DesktopNotices", "Launcher",
                 "LocalHTTP", "NetworkWatch", "OAuth", "Records", "SessionVault", "StrictJSON", "Secrets",
                 "HTTPMessages",
                 log, lifecycle, signals,
@@ -146,6 +147,7 @@ let package = Package(
         ),
         // What several test targets use.
         .target(name: "TestSupport", dependencies: ["StrictJSON"], path: "Tests/TestSupport", swiftSettings: strict),
+        tests("CErasedHeapTests", ["CErasedHeap"]),
         tests("SecretsTests", ["Secrets"]),
         tests("StrictJSONTests", ["StrictJSON"]),
         tests("EncodingsTests", ["Encodings"]),

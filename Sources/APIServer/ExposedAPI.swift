@@ -31,7 +31,6 @@ public struct ExposedAPI: Sendable {
     public func server() -> HTTPServer {
         var limits = ServerLimits()
         limits.maxConnections = ExposedAPI.maxConnections
-        limits.writeTimeout = .seconds(30)
         limits.cancelsAtShutdown = true
         return HTTPServer(limits: limits, accepts: accepts, refusal: SocketAPI.refusal, handler: respond)
     }
@@ -233,7 +232,7 @@ public struct ExposedAPI: Sendable {
         try await refuseAnother(name)
         guard exposedSocket.permits(issuedToken.token) else { throw denied(whyNotServed(issuedToken.token, of: name)) }
         api.noteIssuedToken(call.facts, issuedToken, wanted.key, .token)
-        var object = EncodedTokens.members(of: issuedToken, isIDToken: false)
+        var object = SocketAPI.members(of: issuedToken, isIDToken: false)
         if let (expiresAt, remaining) = api.broker.expiry(of: issuedToken.token) {
             object["expires_at"] = .integer(expiresAt)
             object["expires_in"] = .integer(remaining)

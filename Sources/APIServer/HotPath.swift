@@ -5,7 +5,6 @@ internal import RingbackAPI
 internal import Secrets
 internal import StrictJSON
 internal import SupabaseAuth
-internal import Synchronization
 
 extension SocketAPI {
     /// `GET /v1/accounts/NAME/session` of a token that is held: without the lane, JSON encoding, or a change of the
@@ -16,14 +15,11 @@ extension SocketAPI {
             (try? refuseBrowsers(request)) != nil,
             let facts = admit(request, account: name, operation: .token)
         else { return nil }
-        guard let current = broker.snapshot.current(name) else {
-            encoded.forget(name)
-            return nil
-        }
+        guard let current = broker.snapshot.current(name) else { return nil }
         noteIssuedToken(facts, current.entry.issuedToken, .own, .token)
         return ServerResponse(
             status: 200, fields: ServerResponse.jsonFields,
-            body: encoded.body(for: current.entry, expiresAt: current.expiresAt, remaining: current.remaining))
+            body: SocketAPI.body(for: current.entry, expiresAt: current.expiresAt, remaining: current.remaining))
     }
 
     private static func account(inSessionPath path: String) -> String? {
@@ -35,33 +31,12 @@ extension SocketAPI {
         let name = path.utf8.dropFirst(head.utf8.count).dropLast(tail.utf8.count)
         return name.contains(UInt8(ascii: "/")) ? nil : String(name)
     }
-}
 
-/// Session responses, encoded once per token: only `expires_in` differs from one request to the next, and it comes
-/// last.
-final class EncodedTokens: Sendable {
-    private let known = Mutex<[String: (generation: UInt64, head: [UInt8])]>([:])
-
-    /// Removes the token of an account: one that is no longer issued must not be kept here. Nil stands for all
-    /// accounts.
-    func forget(_ account: String?) {
-        known.withLock { known in
-            if let account { known[account] = nil } else { known = [:] }
-        }
-    }
-
-    /// The accounts whose tokens are kept here.
-    var accounts: Set<String> { known.withLock { Set($0.keys) } }
-
-    func body(for entry: SessionSnapshot.Entry, expiresAt: Int?, remaining: Int?) -> [UInt8] {
-        let issuedToken = entry.issuedToken
-        var body = known.withLock { known in
-            let account = issuedToken.account.rawValue
-            if let found = known[account], found.generation == entry.generation { return found.head }
-            let object = EncodedTokens.members(of: issuedToken, isIDToken: false)
-            var head = JSON.object(object).serialized()
+    /// Encoded once per token: only `expires_in` differs from one request to the next, and it comes last.
+    private static func body(for entry: SessionSnapshot.Entry, expiresAt: Int?, remaining: Int?) -> [UInt8] {
+        var body = entry.encoding.bytes {
+            var head = JSON.object(members(of: entry.issuedToken, isIDToken: false)).serialized()
             head.removeLast()
-            known[account] = (entry.generation, head)
             return head
         }
         if let expiresAt, let remaining {

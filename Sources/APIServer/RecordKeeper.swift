@@ -2,7 +2,6 @@ public import BrokerCore
 public import Records
 internal import RingbackAPI
 internal import StrictJSON
-internal import Synchronization
 
 /// Turns the broker's facts into entries of the audit log and into metrics. Only here a fact gets its wording. It is
 /// quick and never blocks, since the broker calls it in the middle of its turns.
@@ -10,14 +9,6 @@ public final class RecordKeeper: Sendable {
     public let audit: AuditLog
     public let metrics: Metrics
     let telemetry: Telemetry
-
-    /// Called when an account's token must no longer be issued; nil stands for all accounts.
-    private let whenGone = Mutex(Hook())
-
-    /// A function inside a struct: a `Mutex` around the bare function would wrap it once more at every access.
-    private struct Hook {
-        var body: (@Sendable (String?) -> Void)?
-    }
 
     public init(audit: AuditLog, metrics: Metrics = Metrics()) {
         self.audit = audit
@@ -29,7 +20,6 @@ public final class RecordKeeper: Sendable {
     @Sendable public func note(_ fact: BrokerFact) {
         count(fact)
         telemetry.note(fact)
-        forget(fact)
         switch fact {
         // Only counted. What they lead to has an entry of its own.
         case .signInChosen, .signInStarted, .refreshStarted, .refreshSucceeded: break
@@ -129,17 +119,6 @@ public final class RecordKeeper: Sendable {
         default: break
         }
         audit.write(event, members)
-    }
-
-    func whenGone(_ body: @escaping @Sendable (String?) -> Void) { whenGone.withLock { $0.body = body } }
-
-    private func forget(_ fact: BrokerFact) {
-        guard let body = whenGone.withLock({ $0.body }) else { return }
-        switch fact {
-        case .sessionClosed(let account, _), .sessionEnded(let account, _): body(account.rawValue)
-        case .vaultLocked: body(nil)
-        default: break
-        }
     }
 
     private func count(_ fact: BrokerFact) {

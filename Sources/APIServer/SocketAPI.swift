@@ -70,7 +70,6 @@ public struct SocketAPI: Sendable {
     let deepLinks: DeepLinkRegistry?
     /// The daemon's own user. Only this user and root may connect.
     let owner: UInt32
-    let encoded = EncodedTokens()
     let diagnosticLinks: DiagnosticLinks
 
     /// - Parameter records: the same that get the broker's facts. Without them there is no audit log and there are no
@@ -88,13 +87,11 @@ public struct SocketAPI: Sendable {
         self.deepLinks = deepLinks
         // A missing route ends the daemon at its start, not at a request.
         _ = Router.shared
-        records?.whenGone { [encoded] in encoded.forget($0) }
     }
 
     /// A server of this API. Only the owner of the process and root connect.
     public func server() -> HTTPServer {
         var limits = ServerLimits()
-        limits.writeTimeout = .seconds(30)
         limits.cancelsAtShutdown = true
         return HTTPServer(
             limits: limits,

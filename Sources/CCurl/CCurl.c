@@ -4,14 +4,13 @@
 #include <sys/socket.h>
 #include "CCurl.h"
 #include <dlfcn.h>
-#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
 // The functions of libcurl that are used, with the types of its own header: a wrapper with wrong types does not
 // compile.
 #define FUNCTIONS(EACH)                                                                                                \
-    EACH(global_init_mem)                                                                                              \
+    EACH(global_init)                                                                                                  \
     EACH(version_info)                                                                                                 \
     EACH(easy_init)                                                                                                    \
     EACH(easy_cleanup)                                                                                                 \
@@ -35,24 +34,6 @@ static struct {
 #undef MEMBER
 } curl;
 
-// Every block that libcurl frees is zeroed first.
-static void erasing_free(void *block) {
-    if (block == NULL) return;
-    explicit_bzero(block, malloc_usable_size(block));
-    free(block);
-}
-
-static void *erasing_realloc(void *block, size_t size) {
-    if (block == NULL) return malloc(size);
-    size_t old = malloc_usable_size(block);
-    if (size != 0 && size <= old && size >= old / 2) return block;
-    void *moved = size == 0 ? NULL : malloc(size);
-    if (moved == NULL && size != 0) return NULL;
-    if (moved != NULL) memcpy(moved, block, old < size ? old : size);
-    erasing_free(block);
-    return moved;
-}
-
 bool ccurl_load(void) {
     // The binary interface has had version 4 since 2006. The library is never unloaded.
     void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
@@ -62,7 +43,7 @@ bool ccurl_load(void) {
     if (curl.name == NULL) return false;
     FUNCTIONS(LOAD)
 #undef LOAD
-    return curl.global_init_mem(CURL_GLOBAL_DEFAULT, malloc, erasing_free, erasing_realloc, strdup, calloc) == CURLE_OK;
+    return curl.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
 }
 
 CURL *ccurl_easy_init(void) { return curl.easy_init(); }

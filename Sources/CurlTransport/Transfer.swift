@@ -14,7 +14,8 @@ internal import Secrets
     private let keepsPartialBody: Bool
     private var fieldList: UnsafeMutablePointer<curl_slist>?
     private var head = ResponseHead()
-    private var body: ErasedBuffer
+    private var body: [UInt8] = []
+    private let maxBody: Int
     private var isTooLarge = false
 
     /// Prepares an easy handle. Nil if an option cannot be set.
@@ -26,7 +27,7 @@ internal import Secrets
         proxy = job.proxy
         trustsOwnAuthorities = job.request.trust.certificateAuthorities != nil
         keepsPartialBody = job.request.keepsPartialBody
-        body = ErasedBuffer(limit: job.request.limits.maxBody)
+        maxBody = job.request.limits.maxBody
         unsafe fieldList = RequestFields.list(of: job.request)
         var options = unsafe EasyOptions(easy)
         options.setRules(for: job.url, limits: job.request.limits, keepsPartialBody: keepsPartialBody)
@@ -56,13 +57,13 @@ internal import Secrets
         guard let failure = failure(result) else {
             // libcurl treats a head that is cut off as a response without a body.
             guard head.isComplete, let status else { return .failure(.malformed(host: host)) }
-            return .success(HTTPResponse(status: status, fields: head.fields, body: body.secret()))
+            return .success(HTTPResponse(status: status, fields: head.fields, body: Secret(bytes: body)))
         }
         guard keepsPartialBody, result.breaksOff, head.isComplete, !body.isEmpty, let status,
             (200..<300).contains(status)
         else { return .failure(failure) }
         return .success(
-            HTTPResponse(status: status, fields: head.fields, body: body.secret(), truncation: failure))
+            HTTPResponse(status: status, fields: head.fields, body: Secret(bytes: body), truncation: failure))
     }
 
     /// Why the response is not complete; nil if it is.
@@ -123,7 +124,9 @@ internal import Secrets
     }
 
     fileprivate func takeBody(_ bytes: UnsafeRawBufferPointer) -> Int {
-        guard unsafe body.append(bytes.bytes) else {
+        let fitting = unsafe bytes.prefix(maxBody - body.count)
+        unsafe body.append(contentsOf: fitting)
+        guard unsafe fitting.count == bytes.count else {
             isTooLarge = true
             return 0
         }

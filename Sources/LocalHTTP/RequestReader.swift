@@ -1,3 +1,4 @@
+internal import Glibc
 internal import NIOCore
 
 /// Splits the bytes that arrive over a connection into complete requests. It has no socket and no clock.
@@ -18,6 +19,8 @@ struct RequestReader {
 
     private let limits: ServerLimits
     private(set) var buffer: ByteBuffer?
+    /// The connection reads into the buffer's memory again, and keeps it until then.
+    private var isShared = false
     /// How many bytes of the buffer were already searched for the end of the head.
     private var searched = 0
     /// A parsed head whose body is incomplete.
@@ -36,11 +39,21 @@ struct RequestReader {
     mutating func append(_ received: ByteBuffer) {
         guard var waiting = buffer.take() else {
             buffer = received
+            isShared = true
             return
+        }
+        if isShared {
+            let former = waiting
+            waiting = ByteBuffer()
+            waiting.reserveCapacity(former.readableBytes + received.readableBytes)
+            waiting.writeImmutableBuffer(former)
+            former.erase(former.readableBytes)
+            isShared = false
         }
         // Without this, the buffer of a client that always sends ahead would grow as long as it is connected.
         if waiting.readerIndex > 8_192 { waiting.discardReadBytes() }
         waiting.writeImmutableBuffer(received)
+        received.erase(received.readableBytes)
         buffer = waiting
     }
 
@@ -104,6 +117,7 @@ struct RequestReader {
     }
 
     private mutating func skip(_ count: Int) {
+        buffer?.erase(count)
         buffer?.moveReaderIndex(forwardBy: count)
         // Frees the memory of an idle connection.
         if buffer?.readableBytes == 0 { buffer = nil }
@@ -124,6 +138,16 @@ struct RequestReader {
             previous = byte
         }
         return nil
+    }
+}
+
+extension ByteBuffer {
+    /// Zeroes the next bytes, in every copy of the buffer: no request stays in the memory of a connection that is kept.
+    fileprivate func erase(_ count: Int) {
+        unsafe withUnsafeReadableBytes { bytes in
+            guard let start = bytes.baseAddress else { return }
+            unsafe explicit_bzero(UnsafeMutableRawPointer(mutating: start), min(count, bytes.count))
+        }
     }
 }
 

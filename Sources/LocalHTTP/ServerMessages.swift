@@ -103,8 +103,8 @@ public struct ServerLimits: Sendable {
     /// The time for a request's head, and again for its body. It starts with the first byte, or with the connection if
     /// ``isSingleRequest`` is set.
     public var requestTimeout: Duration = .seconds(5)
-    /// How long a client may leave a response unread.
-    public var writeTimeout: Duration = .seconds(10)
+    /// How long a client may leave a response unread. Responses hold tokens: ten seconds after a lock none may be in memory.
+    public var writeTimeout: Duration = .seconds(8)
     /// Over all listening sockets. When it is reached, the oldest connection without a complete request is closed.
     public var maxConnections = 4_096
     /// One request per connection. A request with `Expect` or `Upgrade` is rejected with 400.

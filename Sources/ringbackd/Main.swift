@@ -1,5 +1,6 @@
 import APIServer
 import BrokerCore
+import CErasedHeap
 import CallbackListener
 import Configuration
 import CurlTransport
@@ -39,6 +40,7 @@ enum Main {
         let (lock, places, activated) = claimPlaces(options)
 
         let logger = makeLogger(options)
+        if !cerasedheap_is_active() { logger.warning("Memory that is freed is not zeroed: tokens may stay in it") }
         let http = CurlClient(version: version)
         let peers = PeerUIDs()
         let arrivals = Arrivals()

@@ -177,4 +177,25 @@ import Testing
             #expect(whole == pieces, "\(String(decoding: bytes, as: UTF8.self).debugDescription)")
         }
     }
+
+    /// The connection reads into the same memory again, and holds it until then: the test does as the connection does.
+    @Test(arguments: [1, 2, 7, 1_000])
+    func `nothing of a request is left in the memory that it was received in`(pieces: Int) throws {
+        let secret = "refresh-token-of-a-request"
+        let body = #"{"refresh_token":"\#(secret)"}"#
+        let text = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+        let bytes = Array(text.utf8)
+        let size = (bytes.count + pieces - 1) / pieces
+        let received = stride(from: 0, to: bytes.count, by: size).map {
+            ByteBuffer(bytes: bytes[$0..<min($0 + size, bytes.count)])
+        }
+        var reader = RequestReader(limits: ServerLimits())
+        var taken: [UInt8]?
+        for piece in received {
+            reader.append(piece)
+            if case .request(_, let body) = reader.next() { taken = body }
+        }
+        #expect(taken == Array(body.utf8))
+        for piece in received { #expect(piece.readableBytesView.allSatisfy { $0 == 0 }) }
+    }
 }

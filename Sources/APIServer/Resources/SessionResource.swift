@@ -70,7 +70,7 @@ struct SessionResource: Resource {
         let isIDToken = query.kind == .idToken
         api.noteIssuedToken(call.facts, issuedToken, query.key, isIDToken ? .idToken : .token)
         if extras.contains(.idToken), !isIDToken { api.noteIssuedToken(call.facts, issuedToken, query.key, .idToken) }
-        var object = EncodedTokens.members(of: issuedToken, isIDToken: isIDToken)
+        var object = SocketAPI.members(of: issuedToken, isIDToken: isIDToken)
         if extras.contains(.idToken), !isIDToken {
             object["id_token"] = issuedToken.idToken.map { .string($0.revealed()) }
         }
@@ -176,7 +176,6 @@ struct SessionResource: Resource {
         let view = try await call.ask { () throws(BrokerError) in
             try await broker.signOut(name, endingAll: scope == .global)
         }
-        api.encoded.forget(name.rawValue)
         var object = view.json(in: call.language).object ?? JSONObject()
         object.members += try await endSession(call, ending, name)
         return ServerResponse(json: .object(object))

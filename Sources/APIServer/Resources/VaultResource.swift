@@ -27,8 +27,6 @@ struct VaultResource: Resource {
 
     func lockVault(_ call: Call) async throws(Problem) -> ServerResponse {
         try await call.ask { () throws(BrokerError) in try await broker.lockVault() }
-        // The responses that were encoded for the hot path hold tokens.
-        api.encoded.forget(nil)
         return ServerResponse(json: broker.vault.status.json)
     }
 

@@ -6,16 +6,27 @@ internal import Synchronization
 /// What may be issued at this instant, for readers that must not wait: the session's own access token and what goes
 /// with it. Written in the same turn as the session changes; empty for an account whose session is being closed.
 public final class SessionSnapshot: Sendable {
-    /// One account's token. Entries with the same generation have the same content.
+    /// One account's token.
     public struct Entry: Sendable {
-        public let generation: UInt64
         public let issuedToken: IssuedToken
+        public let encoding = Encoding()
     }
-    private struct State {
-        var entries: [String: Entry] = [:]
-        var generation: UInt64 = 0
+
+    /// What a reader has made of a token, to be made once. It rests nowhere else, and is gone with the token.
+    public final class Encoding: Sendable {
+        private let made = Mutex<[UInt8]?>(nil)
+
+        public func bytes(_ make: () -> [UInt8]) -> [UInt8] {
+            made.withLock { made in
+                if let made { return made }
+                let bytes = make()
+                made = bytes
+                return bytes
+            }
+        }
     }
-    private let state = Mutex(State())
+
+    private let entries = Mutex<[String: Entry]>([:])
     private let clock: BrokerClock
 
     init(clock: BrokerClock) {
@@ -23,16 +34,13 @@ public final class SessionSnapshot: Sendable {
     }
 
     func publish(_ issuedToken: IssuedToken?, for account: AccountName) {
-        state.withLock { state in
-            state.generation += 1
-            state.entries[account.rawValue] = issuedToken.map { Entry(generation: state.generation, issuedToken: $0) }
-        }
+        entries.withLock { $0[account.rawValue] = issuedToken.map { Entry(issuedToken: $0) } }
     }
 
     /// The account's token, if it is valid long enough for a caller who named no `min_valid`; its expiry in Unix
     /// seconds, and in seconds from now. The last two are nil where the expiry is not known.
     public func current(_ account: String) -> (entry: Entry, expiresAt: Int?, remaining: Int?)? {
-        guard let entry = state.withLock({ $0.entries[account] }) else { return nil }
+        guard let entry = entries.withLock({ $0[account] }) else { return nil }
         let boot = clock.bootInstant
         guard entry.issuedToken.token.satisfies(minValid: SessionManager.defaultMinValid, at: boot) else { return nil }
         let expiry = entry.issuedToken.token.expiry

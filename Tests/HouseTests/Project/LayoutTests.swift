@@ -50,7 +50,10 @@ private let layers: [Set<String>] = [
         "CurlTransport", "LocalHTTP", "CallbackListener", "Cryptography", "RingbackClient", "Launcher", "DesktopBus",
         "Terminal", "NetworkWatch", "SchemeRegistration",
     ],
-    ["Secrets", "StrictJSON", "Encodings", "HTTPMessages", "RingbackAPI", "CLinux", "CCurl", "COpenSSL", "CSystemd"],
+    [
+        "Secrets", "StrictJSON", "Encodings", "HTTPMessages", "RingbackAPI", "CLinux", "CCurl", "CErasedHeap", "COpenSSL",
+        "CSystemd",
+    ],
 ]
 
 private let mostFiles = 25
