@@ -5,6 +5,7 @@ internal import RingbackAPI
 internal import Secrets
 internal import StrictJSON
 internal import SupabaseAuth
+internal import SupabaseSignIn
 internal import Synchronization
 
 extension SocketAPI {

@@ -1,4 +1,4 @@
-internal import OAuth
+internal import HTTPMessages
 
 /// Accounts shown through a socket of their own, to a program that must not have all of them: in a container, at the
 /// far end of an SSH connection. A value; who opens the socket is ``ExposedSocketRegistry``'s business.
@@ -156,7 +156,7 @@ extension Broker {
     /// What the account asks for, and what the provider said it gave. Empty where nobody knows; a service asks for what it
     /// likes each time.
     private func grantedScopes(of name: AccountName) async -> Set<String> {
-        guard let account = try? await sessionManager.account(name), account.grant == nil else { return [] }
+        guard let account = try? await sessionManager.account(name), account.kind.serviceGrant == nil else { return [] }
         let stated = snapshot.current(name.rawValue)?.entry.issuedToken.token.scope ?? ""
         return Set(account.scopes).union(stated.split(separator: " ").map(String.init))
     }

@@ -6,6 +6,13 @@ extension Broker {
     /// Returns when the first attempt to open the vault has ended, well or not.
     public func vaultSettled() async { _ = await sessionManager.firstOpening.wait() }
 
+    /// The same with a bound, since a keyring may put its question first.
+    public func vaultSettled(atMost bound: Duration) async throws(BrokerError) {
+        guard await sessionManager.firstOpening.wait(atMost: bound) != nil else {
+            throw Task.isCancelled ? .cancelled : .timedOut
+        }
+    }
+
     /// Takes every session out of reach and out of memory, and forgets the vault's key.
     public func lockVault() async throws(BrokerError) {
         if let error = await sessionManager.lockVault() { throw error }

@@ -86,7 +86,7 @@ extension SessionManager {
             record(.idTokenDropped(lane.account.name, oddity))
         }
         if let former = lane.state.session {
-            await observer.changed(former, to: session, of: lane.account, isAsked: false)
+            await observer(of: lane.account)?.changed(former, to: session, of: lane.account, isAsked: false)
         }
         return .success(())
     }
@@ -127,7 +127,7 @@ extension SessionManager {
 
     /// The provider has proven that the session is dead: it goes, and what took its place says so.
     ///
-    /// - Parameter code: a project's own for why; other providers have but one.
+    /// - Parameter code: the provider's own for why, where it has more than one.
     func end(_ lane: Lane, _ code: String?) async -> BrokerError {
         do throws(VaultError) {
             // Of a session that was to leave nothing behind, not even its end is kept.

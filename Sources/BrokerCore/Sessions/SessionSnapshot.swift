@@ -1,6 +1,5 @@
 public import Secrets
 public import StrictJSON
-internal import SupabaseAuth
 internal import Synchronization
 
 /// What may be handed out at this instant, for readers who must not wait: the session's own access token and what goes
@@ -42,18 +41,6 @@ public final class SessionSnapshot: Sendable {
 
 /// What a caller gets: the token and what they may see of its session. No refresh token.
 public struct IssuedToken: Sendable {
-    /// What only sessions at a Supabase project have.
-    public struct SupabaseMembers: Sendable {
-        /// `aal1`, `aal2`: how surely the user was recognized.
-        public let assurance: String?
-        /// What the user's factors ask for.
-        public let nextAssurance: String?
-        /// What the app called this user before, until it has moved their data.
-        public let migratesFrom: String?
-        /// The upstream provider's access token; a caller needs a permission of its own for it.
-        public let providerToken: Secret?
-    }
-
     public let account: AccountName
     public let subject: String?
     public let issuer: String
@@ -64,10 +51,13 @@ public struct IssuedToken: Sendable {
     public let user: JSONObject?
     /// The session's ID token; a caller needs a permission of its own for it.
     public let idToken: Secret?
-    /// Nil at any other provider.
-    public let supabase: SupabaseMembers?
+    /// What only this kind of account has, as far as callers may see it; the secrets need a permission of their own.
+    public let shown: SessionAttachment?
 
-    init(_ token: AccessToken, of session: Session, _ account: AccountName) {
+    public init(
+        _ token: AccessToken, of session: Session, _ account: AccountName, shown: SessionAttachment? = nil
+    ) {
+        self.shown = shown
         self.account = account
         self.token = token
         subject = session.subject
@@ -75,10 +65,5 @@ public struct IssuedToken: Sendable {
         scope = token.scope ?? session.scope
         user = session.user
         idToken = session.identity?.token
-        supabase = session.project.map {
-            SupabaseMembers(
-                assurance: $0.assurance?.rawValue, nextAssurance: session.nextAssurance?.rawValue,
-                migratesFrom: $0.migratesFrom, providerToken: $0.providerToken)
-        }
     }
 }

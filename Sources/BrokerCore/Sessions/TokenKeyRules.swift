@@ -1,4 +1,4 @@
-internal import OAuth
+internal import HTTPMessages
 
 /// What can be wrong with a narrowing, before any provider is asked.
 extension TokenKey {
