@@ -101,20 +101,28 @@ let package = Package(
         // Level 4
         library("Configuration", ["OAuth", "SupabaseAuth", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"]),
         library(
-            "BrokerCore",
-            [
-                "OAuth", "SupabaseAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON", log,
-            ]
+            "BrokerCore", ["SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON", log]
         ),
         // Level 5: what stands on the broker beside its API.
         library("DeepLinks", ["BrokerCore", "HTTPMessages", "Secrets", "StrictJSON"]),
         library("DesktopNotices", ["BrokerCore", "DesktopBus", "StrictJSON"]),
+        library(
+            "OAuthSignIn",
+            ["BrokerCore", "OAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]
+        ),
+        library(
+            "SupabaseSignIn",
+            [
+                "BrokerCore", "SupabaseAuth", "OAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets",
+                "StrictJSON",
+            ]
+        ),
         // Level 6
         library(
             "APIServer",
             [
-                "BrokerCore", "DeepLinks", "SupabaseAuth", "Records", "RingbackAPI", "LocalHTTP", "SessionVault",
-                "Encodings", "HTTPMessages", "Secrets", "StrictJSON",
+                "BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "SupabaseAuth", "Records", "RingbackAPI",
+                "LocalHTTP", "SessionVault", "Encodings", "HTTPMessages", "Secrets", "StrictJSON",
             ]
         ),
         // Level 7: the executables, the only places where parts are joined.
@@ -122,7 +130,8 @@ let package = Package(
             name: "ringbackd",
             dependencies: [
                 "APIServer", "BrokerCore", "CallbackListener", "CErasedHeap", "CLinux", "Configuration",
-                "CurlTransport", "DeepLinks", "DesktopBus", "DesktopNotices", "Launcher",
+                "CurlTransport", "DeepLinks", "DesktopBus", "DesktopNotices", "Launcher", "OAuthSignIn",
+                "SupabaseSignIn",
                 "LocalHTTP", "NetworkWatch", "OAuth", "Records", "SessionVault", "StrictJSON", "Secrets",
                 "HTTPMessages",
                 log, lifecycle, signals,
@@ -169,9 +178,12 @@ let package = Package(
         tests("SchemeRegistrationTests", ["SchemeRegistration", "HTTPMessages"]),
         tests(
             "DeepLinksTests",
-            ["DeepLinks", "BrokerCore", "OAuth", "SessionVault", "HTTPMessages", "Secrets", "StrictJSON"]
+            [
+                "DeepLinks", "BrokerCore", "OAuthSignIn", "OAuth", "SessionVault", "HTTPMessages", "Secrets",
+                "StrictJSON",
+            ]
         ),
-        tests("DesktopNoticesTests", ["DesktopNotices", "BrokerCore", "DesktopBus"]),
+        tests("DesktopNoticesTests", ["DesktopNotices", "BrokerCore", "OAuthSignIn", "DesktopBus"]),
         tests("RecordsTests", ["Records", "StrictJSON", "CLinux"]),
         tests("NetworkWatchTests", ["NetworkWatch", "CLinux"]),
         tests("OAuthTests", ["TestSupport", "OAuth", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"]),
@@ -188,15 +200,30 @@ let package = Package(
         tests(
             "BrokerCoreTests",
             [
-                "BrokerCore", "OAuth", "SupabaseAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets",
+                "BrokerCore", "OAuthSignIn", "OAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets",
                 "StrictJSON",
+            ]
+        ),
+        tests(
+            "OAuthSignInTests",
+            [
+                "OAuthSignIn", "BrokerCore", "BrokerCoreTests", "OAuth", "SessionVault", "Cryptography", "HTTPMessages",
+                "Secrets", "StrictJSON",
+            ]
+        ),
+        tests(
+            "SupabaseSignInTests",
+            [
+                "SupabaseSignIn", "OAuthSignIn", "BrokerCore", "BrokerCoreTests", "OAuth", "SupabaseAuth",
+                "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON",
             ]
         ),
         tests(
             "APIServerTests",
             [
-                "TestSupport", "APIServer", "BrokerCore", "DeepLinks", "Records", "RingbackAPI", "LocalHTTP", "OAuth",
-                "SupabaseAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON", "CLinux",
+                "TestSupport", "APIServer", "BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "Records",
+                "RingbackAPI", "LocalHTTP", "OAuth", "SupabaseAuth", "SessionVault", "Cryptography", "HTTPMessages",
+                "Secrets", "StrictJSON", "CLinux",
             ]
         ),
         // The laws of the fuzz targets, over their corpora.

@@ -5,6 +5,7 @@ internal import RingbackAPI
 internal import Secrets
 internal import StrictJSON
 internal import SupabaseAuth
+internal import SupabaseSignIn
 
 extension SocketAPI {
     /// `GET /v1/accounts/NAME/session` of a token that is held: without the lane, JSON encoding, or a change of the

@@ -1,8 +1,10 @@
 internal import BrokerCore
 internal import LocalHTTP
+internal import OAuthSignIn
 internal import RingbackAPI
 internal import StrictJSON
 internal import SupabaseAuth
+internal import SupabaseSignIn
 
 /// The body of a sign-in, field by field. A field that belongs to another method is refused: if it were ignored, the
 /// caller would believe that it has an effect.
@@ -84,7 +86,7 @@ extension Call {
     /// Extra parameters of an authorization request.
     func authorizationParameters() throws(Problem) -> [(String, String)] {
         let parameters = try texts("params")
-        if let reserved = parameters.first(where: { Broker.reservedParameters.contains($0.0) })?.0 {
+        if let reserved = parameters.first(where: { SignInRequest.reservedParameters.contains($0.0) })?.0 {
             throw invalid("params.\(reserved)", "Ringback sets this parameter itself")
         }
         return parameters

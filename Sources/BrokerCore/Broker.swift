@@ -1,22 +1,14 @@
 public import HTTPMessages
-internal import OAuth
 public import SessionVault
 
 /// The broker: sign-ins become sessions, sessions become tokens. A value that joins the parts; it holds nothing itself.
 public struct Broker: Sendable {
     public let bus: EventBus
-    public let vault: any Vault
     public let callbackReceiver: CallbackReceiver
     let sessionManager: SessionManager
     let flowRegistry: FlowRegistry
     let revocations: Revocations
-    let profiles: SupabaseProfiles
-    let http: any HTTPClient
-    let directory: ProviderDirectory
-    let work: Work
-    let clock: BrokerClock
-    let record: @Sendable (BrokerFact) -> Void
-    let registrationTurns = RegistrationTurns()
+    let tools: ProviderTools
 
     public init(
         vault: any Vault, http: any HTTPClient, callbackReceiver: CallbackReceiver, work: Work = Work(),
@@ -24,25 +16,13 @@ public struct Broker: Sendable {
         firstEvent: UInt64? = nil, record: @escaping @Sendable (BrokerFact) -> Void = { _ in }
     ) {
         let bus = EventBus(from: firstEvent)
-        let directory = ProviderDirectory(http: http, work: work, clock: clock)
-        let profiles = SupabaseProfiles(work: work)
-        let sessionManager = SessionManager(
-            vault: vault, http: http, directory: directory, bus: bus, work: work, clock: clock,
-            observer: SupabaseObserver(
-                identities: IdentityObserver(vault: vault, record: record), profiles: profiles), record: record)
-        self.profiles = profiles
+        let tools = ProviderTools(http: http, vault: vault, work: work, clock: clock, record: record)
+        let sessionManager = SessionManager(tools: tools, bus: bus)
         self.bus = bus
-        self.vault = vault
         self.callbackReceiver = callbackReceiver
         self.sessionManager = sessionManager
-        self.http = http
-        self.directory = directory
-        self.work = work
-        self.record = record
-        self.clock = clock
-        revocations = Revocations(
-            sessionManager: sessionManager, vault: vault, http: http, directory: directory, clock: clock, record: record
-        )
+        self.tools = tools
+        revocations = Revocations(sessionManager: sessionManager, tools: tools)
         flowRegistry = FlowRegistry(
             callbackReceiver: callbackReceiver, clock: clock, work: work, record: record,
             isHeard: { bus.hasListener(amongProcesses: $0) }
@@ -51,6 +31,14 @@ public struct Broker: Sendable {
         }
     }
 
+    public var vault: any Vault { tools.vault }
+    var work: Work { tools.work }
+    var clock: BrokerClock { tools.clock }
+    var record: @Sendable (BrokerFact) -> Void { tools.record }
+
+    /// What a provider may ask of the broker.
+    public var signInContext: SignInContext { SignInContext(broker: self) }
+
     /// What readers who must not wait look at.
     public var snapshot: SessionSnapshot { sessionManager.snapshot }
 
@@ -58,7 +46,7 @@ public struct Broker: Sendable {
 
     /// Takes over the configuration's accounts, at start and at every reload.
     public func configure(_ accounts: [Account]) async {
-        await directory.doubtAll()
+        await tools.configurationChanged()
         for name in await sessionManager.configure(accounts) { await flowRegistry.cancel(name) }
         await revocations.lookAgain()
     }
@@ -196,29 +184,34 @@ public struct Broker: Sendable {
         _ name: AccountName, _ request: SignInRequest, isInterested: Bool, waitingAtMost bound: Duration
     ) async throws(BrokerError) -> (flow: FlowView?, isNew: Bool) {
         let account = try await sessionManager.account(name)
-        if case .unsupported(let reason) = account.endpoints { throw .methodUnsupported(reason) }
-        if let grant = account.grant {
-            try await refuseSignIn(of: account, grant, request)
+        let request = try account.provider(with: tools).check(request)
+        _ = try request.atCallbackPort(account)
+        guard account.kind.serviceGrant == nil else {
+            // There is nothing to do: the configuration has signed the service in.
+            try await sessionManager.admitsSession(name)
             return (nil, false)
         }
-        let request = try request.checked(for: account)
         switch try await flowRegistry.admit(name, request, isInterested: isInterested) {
         case .existing(let flow):
             return (try await openable(flow, isInterested: isInterested, waitingAtMost: bound), false)
         case .joining(let start): return (try await started(start, bound, isInterested), false)
         case .begin(let start):
-            if !request.concernsHeldPerson { await sessionManager.clearError(name) }
+            if !request.concernsHeldUser { await sessionManager.clearError(name) }
             recordChoice(name, request, account)
             // The flow belongs to all who will join it, so it does not end with this caller.
             work.start {
                 let began = clock.boot()
                 do throws(BrokerError) {
                     // Read again: what changed before the place was reserved cannot cancel it any more.
-                    switch try await prepare(try await sessionManager.account(name), request) {
-                    case .flow(let flow):
+                    let account = try request.atCallbackPort(try await sessionManager.account(name))
+                    switch try await prepare(account, request) {
+                    case .flow(let awaited, let timeout, let limit):
+                        let flow = Flow(
+                            awaited, account: account, request: request, timeout: timeout, atMost: limit, by: clock)
                         guard await flowRegistry.begin(flow, fulfilling: start) else { return await close(flow) }
-                        if case .device(let device) = flow.awaited { poll(flow, device) }
-                        followUpstream(of: flow)
+                        if awaited.isAccompanied {
+                            work.startTimer { await account.provider(with: tools).accompany(flow, in: signInContext) }
+                        }
                     case .done:
                         recordDirect(name, request, since: began, .completed, nil)
                         await flowRegistry.conclude(name, fulfilling: start)
@@ -232,19 +225,9 @@ public struct Broker: Sendable {
         }
     }
 
-    /// What came of the beginning of a sign-in.
-    enum Beginning: Sendable {
-        case flow(Flow)
-        /// The account holds its session.
-        case done
-    }
-
     private func prepare(_ account: Account, _ request: SignInRequest) async throws(BrokerError) -> Beginning {
         try await sessionManager.admitsSession(account.name)
-        let account = try request.atCallbackPort(account)
-        if let rules = account.project { return try await prepare(account, rules, request) }
-        if request.method == "device" { return .flow(try await device(account, request)) }
-        return .flow(try await authorization(account, request))
+        return try await account.provider(with: tools).begin(request, in: signInContext)
     }
 
     /// The flow once it is there. A caller who left or gave up before it was never learns its name, so their interest
@@ -262,23 +245,23 @@ public struct Broker: Sendable {
         throw Task.isCancelled ? .cancelled : .timedOut
     }
 
-    /// Everything a flow needs: the provider's endpoints, the secret (before the person is asked for anything), and a
-    /// redirect URI that somebody listens behind.
-    private func authorization(_ account: Account, _ request: SignInRequest) async throws(BrokerError) -> Flow {
-        let provider = Provider(account: account, http: http, directory: directory, clock: clock)
-        let metadata = try await provider.metadata()
-        let registration = try await provider.registration(metadata)
-        try provider.check(metadata, for: request.scopes ?? account.scopes)
-        let redirectURI = try await callbackReceiver.open(account.redirectURI, account.name)
-        do throws(BrokerError) {
-            var flow = try AuthorizationFlow(
-                account: account, request: request, metadata: metadata, redirectURI: redirectURI)
-            flow.pushed = try await provider.push(flow.authorization, metadata, registration)
-            flow.pushedAt = clock.uptime
-            return Flow(.authorization(flow), account: account, request: request, by: clock)
-        } catch {
-            await callbackReceiver.close(redirectURI)
-            throw error
-        }
+    // MARK: Records
+
+    /// A change of the user is no way in. What is done at once has no flow that would tell of its start.
+    private func recordChoice(_ name: AccountName, _ request: SignInRequest, _ account: Account) {
+        guard !request.changesUser else { return }
+        record(.signInChosen(name, way: request.way ?? account.provider))
+        if request.startsAtOnce { record(.signInStarted(name, method: request.method)) }
+    }
+
+    /// What was done at once, or never became a flow, has none to tell of its end.
+    func recordDirect(
+        _ name: AccountName, _ request: SignInRequest, since began: Int, _ outcome: BrokerFact.Outcome,
+        _ error: BrokerError?
+    ) {
+        guard !request.changesUser else { return }
+        if !request.startsAtOnce { record(.signInStarted(name, method: request.method)) }
+        let duration = Duration.milliseconds(clock.boot() - began)
+        record(.signInEnded(name, method: request.method, outcome, duration: duration, error: error))
     }
 }

@@ -1,4 +1,5 @@
 internal import Encodings
+internal import HTTPMessages
 internal import OAuth
 internal import StrictJSON
 

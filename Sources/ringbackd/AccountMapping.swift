@@ -4,8 +4,10 @@ import Glibc
 import HTTPMessages
 import Launcher
 import OAuth
+import OAuthSignIn
 import Secrets
 import SessionVault
+import SupabaseSignIn
 
 extension Account {
     /// A configured account as the broker takes it. Nil for a name that the configuration would have refused.
@@ -13,15 +15,21 @@ extension Account {
         guard let name = AccountName(account.name) else { return nil }
         self.init(
             name: name, provider: account.provider.word, source: account.source.description,
-            endpoints: Endpoints(account.provider), clientID: account.clientID,
-            clientAuthentication: account.clientAuthentication, clientSecret: SecretSource(account, helper),
-            clientKey: KeySource(account) ?? KeySource(credentialOf: account, in: credentials), scopes: account.scopes,
-            redirectURI: account.redirectURI,
-            responseMode: account.responseMode, authorizationParameters: account.additionalParameters,
-            flowTimeout: account.flowTimeout,
+            kind: OAuthAccount(endpoints: Endpoints(account.provider)), clientID: account.clientID,
+            scopes: account.scopes, redirectURI: account.redirectURI,
+            authorizationParameters: account.additionalParameters, flowTimeout: account.flowTimeout,
             trust: account.trust, headers: account.headers.map { ($0.name, $0.value) },
             refreshMargin: account.refreshMargin, sessionWarnings: account.sessionWarnings)
         route = account.route
+        postLogoutRedirectURI = account.postLogoutRedirectURI
+        if case .supabase(let configuration) = account.provider {
+            kind = SupabaseAccount(configuration)
+            return
+        }
+        clientAuthentication = account.clientAuthentication
+        clientSecret = SecretSource(account, helper)
+        clientKey = KeySource(account) ?? KeySource(credentialOf: account, in: credentials)
+        responseMode = account.responseMode
         requiresIssuerInResponse = account.requiresIssuerInResponse
         asksConsentForOfflineAccess = account.asksConsentForOfflineAccess
         pushedRequests =
@@ -30,7 +38,6 @@ extension Account {
             case .never: .never
             case .required: .required
             }
-        postLogoutRedirectURI = account.postLogoutRedirectURI
         grant = ServiceGrant(account)
         if let credential = account.clientSecretCredential {
             clientSecret = SecretSource(credential: credential, of: account, in: credentials)
@@ -46,8 +53,6 @@ extension Account.Endpoints {
             self = .issuer(issuer)
         } else if let endpoints = provider.endpoints {
             self = .fixed(endpoints)
-        } else if case .supabase(let configuration) = provider {
-            self = .project(SupabaseAccount(configuration))
         } else {
             self = .unsupported("Sign-in with provider \(provider.word) is not part of this version of Ringback.")
         }

@@ -2,6 +2,7 @@ import BrokerCore
 import Configuration
 import Glibc
 import OAuth
+import OAuthSignIn
 import Secrets
 
 extension ServiceGrant {

@@ -1,6 +1,7 @@
 import BrokerCore
 import RingbackAPI
 import StrictJSON
+import SupabaseSignIn
 import Testing
 
 @testable import APIServer

@@ -1,9 +1,11 @@
 import BrokerCore
 import Cryptography
 import HTTPMessages
+import OAuthSignIn
 import Secrets
 import StrictJSON
 import SupabaseAuth
+import SupabaseSignIn
 import Synchronization
 import Testing
 
@@ -131,10 +133,9 @@ struct SupabaseHouse: Sendable {
         account.scopes = []
         account.redirectURI = "http://127.0.0.1:4711/callback/app"
         account.flowTimeout = 300
-        account.endpoints = .project(
-            SupabaseAccount(
-                project: try SupabaseProject(parsing: "https://ref.supabase.co", apiKey: Secret("sb_publishable_x")),
-                oauthProvider: "google", functions: ["touch"]))
+        account.kind = SupabaseAccount(
+            project: try SupabaseProject(parsing: "https://ref.supabase.co", apiKey: Secret("sb_publishable_x")),
+            oauthProvider: "google", functions: ["touch"])
         try await house.configure([account, try House.account("work")])
     }
 

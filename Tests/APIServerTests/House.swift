@@ -2,6 +2,7 @@ import DeepLinks
 import HTTPMessages
 import LocalHTTP
 import OAuth
+import OAuthSignIn
 import Records
 import RingbackAPI
 import Secrets

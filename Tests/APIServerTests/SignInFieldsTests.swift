@@ -2,6 +2,7 @@ import HTTPMessages
 import LocalHTTP
 import StrictJSON
 import SupabaseAuth
+import SupabaseSignIn
 import Testing
 
 @testable import APIServer

@@ -2,6 +2,7 @@ import BrokerCore
 import DeepLinks
 import HTTPMessages
 import OAuth
+import OAuthSignIn
 import Secrets
 import SessionVault
 import Synchronization

@@ -49,7 +49,7 @@ extension Problem {
         case .provider(let failure): self.init(failure)
         case .serviceRefused(let name, let code, let message):
             self.init(refused: name, code: code, message: message)
-        case .project(let problem): self.init(problem)
+        case .problem(let problem): self.init(problem)
         case .resendTooEarly(let seconds):
             self.init(
                 .rateLimited,

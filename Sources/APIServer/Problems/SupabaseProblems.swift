@@ -4,17 +4,17 @@ internal import StrictJSON
 internal import SupabaseAuth
 
 extension Problem {
-    /// A Supabase project's error response. Its code has been mapped already.
-    init(_ problem: SupabaseProblem) {
+    /// An error response that the provider's own table has read already.
+    init(_ problem: ProviderProblem) {
         var members = JSONObject()
         members["provider_code"] = problem.providerCode.map { .string($0) }
         members["provider_message"] = problem.providerMessage.map { .string($0) }
         if !problem.weaknesses.isEmpty { members["reasons"] = .array(problem.weaknesses.map { .string($0) }) }
         let words = problem.providerMessage.map { ": \($0)" } ?? Problem.reasons(problem.weaknesses)
         self.init(
-            ErrorCode(rawValue: problem.code.rawValue),
+            ErrorCode(rawValue: problem.code),
             problem.providerCode.map { "The project answered “\($0)”\(words)" } ?? problem.reason.map { "\($0)." },
-            recovery: Recovery(rawValue: problem.recovery.rawValue), retryAfter: problem.retryAfter,
+            recovery: Recovery(rawValue: problem.recovery), retryAfter: problem.retryAfter,
             extensions: members)
     }
 
@@ -38,8 +38,8 @@ extension PersonMessage {
     /// The sentence for the user, by cause.
     init?(_ error: BrokerError, endedSignIn: Bool) {
         switch error {
-        case .project(let problem):
-            guard let message = problem.message else { return nil }
+        case .problem(let problem):
+            guard let message = problem.message.flatMap(PersonMessage.init(rawValue:)) else { return nil }
             self = message
         // If a server on this machine cannot be reached, the network is not the cause.
         case .provider(.unreachable(let host, _)): self = PersonMessage.isLoopback(host) ? .serviceDown : .network

@@ -1,6 +1,7 @@
 internal import BrokerCore
 internal import RingbackAPI
 internal import StrictJSON
+internal import SupabaseSignIn
 
 extension AccountView {
     /// The account as the API shows it.

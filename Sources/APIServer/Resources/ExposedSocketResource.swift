@@ -2,6 +2,7 @@ internal import BrokerCore
 internal import LocalHTTP
 internal import RingbackAPI
 internal import StrictJSON
+internal import SupabaseSignIn
 
 /// Exposed sockets, made and ended on the daemon's own socket. The caller gives a name. The daemon decides where the
 /// socket is: no member of a request is a path.
@@ -102,7 +103,8 @@ struct ExposedSocketResource: Resource {
     private func refuseCeilingless(_ order: ExposedSocket.Order, _ call: Call) async throws(Problem) {
         guard order.ceiling != nil else { return }
         for account in order.accounts {
-            let isProject = try await call.ask { () throws(BrokerError) in try await broker.isAtProject(account) }
+            let isProject = try await call.ask { () throws(BrokerError) in try await broker.supabase.isProject(account)
+            }
             guard !isProject else {
                 throw call.invalid(
                     "scope",

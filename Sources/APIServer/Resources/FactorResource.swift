@@ -4,6 +4,7 @@ internal import RingbackAPI
 internal import Secrets
 internal import StrictJSON
 internal import SupabaseAuth
+internal import SupabaseSignIn
 
 /// Second factors of a user at a Supabase project.
 struct FactorResource: Resource {
@@ -33,7 +34,7 @@ struct FactorResource: Resource {
 
     func listFactors(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
-        let user = try await call.ask { () throws(BrokerError) in try await broker.user(name) }
+        let user = try await call.ask { () throws(BrokerError) in try await broker.supabase.user(name) }
         return ServerResponse(json: ["factors": user["factors"] ?? .array([])])
     }
 
@@ -53,7 +54,7 @@ struct FactorResource: Resource {
         default: throw call.invalid("factor_type", "it is totp or phone")
         }
         let factor = NewFactor(kind, name: try call.text("friendly_name"))
-        let enrolment = try await call.ask { () throws(BrokerError) in try await broker.enroll(name, factor) }
+        let enrolment = try await call.ask { () throws(BrokerError) in try await broker.supabase.enroll(name, factor) }
         var object = JSONObject([
             .init("id", .string(enrolment.id)), .init("factor_type", .string(enrolment.kind)),
             .init("status", "unverified"),
@@ -82,7 +83,7 @@ struct FactorResource: Resource {
         }
         let wanted = channel
         let challenge = try await call.ask { () throws(BrokerError) in
-            try await broker.challenge(name, factor: id, channel: wanted)
+            try await broker.supabase.challenge(name, factor: id, channel: wanted)
         }
         var object = JSONObject([.init("id", .string(challenge.id)), .init("factor", .string(id))])
         object["expires_at"] = challenge.expiresAt.map { .integer($0) }
@@ -98,8 +99,12 @@ struct FactorResource: Resource {
         if known == nil { try await refuseUnasked(id, of: name, call) }
         let view = try await call.ask { () throws(BrokerError) in
             let challenge: String
-            if let known { challenge = known } else { challenge = try await broker.challenge(name, factor: id).id }
-            return try await broker.verifyFactor(name, factor: id, challenge: challenge, code: code)
+            if let known {
+                challenge = known
+            } else {
+                challenge = try await broker.supabase.challenge(name, factor: id).id
+            }
+            return try await broker.supabase.verifyFactor(name, factor: id, challenge: challenge, code: code)
         }
         return ServerResponse(json: view.json(in: call.language))
     }
@@ -116,7 +121,9 @@ struct FactorResource: Resource {
     func removeFactor(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
         let id = call.parameters["id"] ?? ""
-        let view = try await call.ask { () throws(BrokerError) in try await broker.removeFactor(name, factor: id) }
+        let view = try await call.ask { () throws(BrokerError) in
+            try await broker.supabase.removeFactor(name, factor: id)
+        }
         return ServerResponse(json: view.json(in: call.language))
     }
 }

@@ -31,8 +31,8 @@ extension FlowView {
             if !openURL.isEmpty { object["open_url"] = .string(openURL) }
             if !openAddresses.isEmpty { object["open_urls"] = .array(openAddresses.map(\.json)) }
             object["resend_after"] = resendAfter.map { .integer($0) }
-            object["challenge_id"] = passkey.map { .string($0.id) }
-            object["options"] = passkey.map { .object($0.options) }
+            object["challenge_id"] = challenge.map { .string($0.id) }
+            object["options"] = challenge.map { .object($0.options) }
             object["user_code"] = device.map { .string($0.userCode) }
             object["verification_uri"] = device.map { .string($0.verificationURI) }
             object["verification_uri_complete"] = device?.verificationURIComplete.map { .string($0) }

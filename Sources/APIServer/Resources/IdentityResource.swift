@@ -2,6 +2,7 @@ internal import BrokerCore
 internal import LocalHTTP
 internal import RingbackAPI
 internal import StrictJSON
+internal import SupabaseSignIn
 
 /// The identities of a user at a Supabase project.
 struct IdentityResource: Resource {
@@ -25,7 +26,7 @@ struct IdentityResource: Resource {
 
     func listIdentities(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
-        let user = try await call.ask { () throws(BrokerError) in try await broker.user(name) }
+        let user = try await call.ask { () throws(BrokerError) in try await broker.supabase.user(name) }
         return ServerResponse(json: ["identities": user["identities"] ?? .array([])])
     }
 
@@ -45,7 +46,7 @@ struct IdentityResource: Resource {
     func unlinkIdentity(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
         let id = call.parameters["id"] ?? ""
-        let user = try await call.ask { () throws(BrokerError) in try await broker.unlink(name, identity: id) }
+        let user = try await call.ask { () throws(BrokerError) in try await broker.supabase.unlink(name, identity: id) }
         return ServerResponse(json: ["identities": user["identities"] ?? .array([])])
     }
 }

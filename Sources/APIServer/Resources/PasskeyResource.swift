@@ -3,6 +3,7 @@ internal import LocalHTTP
 internal import RingbackAPI
 internal import StrictJSON
 internal import SupabaseAuth
+internal import SupabaseSignIn
 
 /// Passkeys of a user at a Supabase project. The app holds the ceremony with the authenticator. The options for it are
 /// passed on as they came, and so is its response.
@@ -30,14 +31,16 @@ struct PasskeyResource: Resource {
 
     func listPasskeys(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
-        let passkeys = try await call.ask { () throws(BrokerError) in try await broker.passkeys(name) }
+        let passkeys = try await call.ask { () throws(BrokerError) in try await broker.supabase.passkeys(name) }
         return ServerResponse(json: ["passkeys": .array(passkeys.map { .object($0.json) })])
     }
 
     /// The options that an authenticator needs to make a passkey.
     func beginPasskey(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
-        let challenge = try await call.ask { () throws(BrokerError) in try await broker.passkeyRegistration(name) }
+        let challenge = try await call.ask { () throws(BrokerError) in
+            try await broker.supabase.passkeyRegistration(name)
+        }
         return ServerResponse(json: .object(challenge.json))
     }
 
@@ -48,7 +51,7 @@ struct PasskeyResource: Resource {
             throw call.invalid("credential", "it is required")
         }
         let passkey = try await call.ask { () throws(BrokerError) in
-            try await broker.registerPasskey(name, challenge: id, credential: credential)
+            try await broker.supabase.registerPasskey(name, challenge: id, credential: credential)
         }
         return ServerResponse(status: 201, json: .object(passkey.json))
     }
@@ -58,7 +61,7 @@ struct PasskeyResource: Resource {
         let id = call.parameters["id"] ?? ""
         guard let title = try call.text("friendly_name") else { throw call.invalid("friendly_name", "it is required") }
         let passkey = try await call.ask { () throws(BrokerError) in
-            try await broker.renamePasskey(name, id, to: title)
+            try await broker.supabase.renamePasskey(name, id, to: title)
         }
         return ServerResponse(json: .object(passkey.json))
     }
@@ -66,7 +69,7 @@ struct PasskeyResource: Resource {
     func removePasskey(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
         let id = call.parameters["id"] ?? ""
-        try await call.ask { () throws(BrokerError) in try await broker.removePasskey(name, id) }
+        try await call.ask { () throws(BrokerError) in try await broker.supabase.removePasskey(name, id) }
         return ServerResponse(json: ["account": .string(name.rawValue), "removed": .string(id)])
     }
 }

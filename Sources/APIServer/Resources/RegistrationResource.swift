@@ -1,6 +1,7 @@
 internal import BrokerCore
 internal import HTTPMessages
 internal import LocalHTTP
+internal import OAuthSignIn
 internal import RingbackAPI
 internal import Secrets
 internal import StrictJSON

@@ -4,6 +4,7 @@ internal import LocalHTTP
 internal import RingbackAPI
 internal import Secrets
 internal import StrictJSON
+internal import SupabaseSignIn
 internal import Synchronization
 
 struct SessionResource: Resource {
@@ -106,7 +107,7 @@ struct SessionResource: Resource {
     private func profile(of name: AccountName, _ call: Call) async throws(Problem) -> [JSONObject.Member] {
         let found: SupabaseProfile?
         do throws(BrokerError) {
-            found = try await broker.profile(name)
+            found = try await broker.supabase.profile(name)
         } catch {
             return [.init("profile_status", "unavailable")]
         }
@@ -159,12 +160,12 @@ struct SessionResource: Resource {
     func signOut(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
         let scope = try call.query("scope", as: SignOutScope.self) ?? .local
-        let isProject = try await call.ask { () throws(BrokerError) in try await broker.isAtProject(name) }
+        let isProject = try await call.ask { () throws(BrokerError) in try await broker.supabase.isProject(name) }
         guard scope == .local || isProject else {
             throw Problem(.methodUnsupported, "The provider of \(name) ends single sessions only: use scope=local.")
         }
         if scope == .others {
-            let view = try await call.ask { () throws(BrokerError) in try await broker.signOutOthers(name) }
+            let view = try await call.ask { () throws(BrokerError) in try await broker.supabase.signOutOthers(name) }
             return ServerResponse(json: view.json(in: call.language))
         }
         // The subject has to be read before the session is closed. The page can be found out afterwards, when readers

@@ -2,6 +2,7 @@ internal import BrokerCore
 internal import LocalHTTP
 internal import RingbackAPI
 internal import StrictJSON
+internal import SupabaseSignIn
 
 struct SignInResource: Resource {
     let api: SocketAPI
@@ -20,7 +21,7 @@ struct SignInResource: Resource {
 
     private static let members: [Member] = [
         .optional(
-            "method", .words(Broker.projectMethods + ["device"]),
+            "method", .words(SupabaseMethods.all + ["device"]),
             "browser (the default); device (RFC 8628) where offered; at a project others"),
         .optional("scopes", .string, "Instead of the account's; separated by spaces"),
         .optional("params", .map(.string)), .optional("timeout", .range(1...3_600)),
@@ -42,15 +43,15 @@ struct SignInResource: Resource {
 
     func signIn(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
-        let isProject = try await call.ask { () throws(BrokerError) in try await broker.isAtProject(name) }
+        let isProject = try await call.ask { () throws(BrokerError) in try await broker.supabase.isProject(name) }
         var request = SignInRequest()
         request.method = try call.text("method") ?? "browser"
         // What has an endpoint of its own does not begin here.
-        guard isProject ? Broker.projectMethods.contains(request.method) : true else {
+        guard isProject ? SupabaseMethods.all.contains(request.method) : true else {
             throw Problem(
                 .methodUnsupported,
                 "\(name) has no sign-in method “\(request.method)”. "
-                    + "It has: \(Broker.projectMethods.joined(separator: ", ")).")
+                    + "It has: \(SupabaseMethods.all.joined(separator: ", ")).")
         }
         if isProject || ["browser", "device"].contains(request.method) {
             try call.refuseStrangers(to: request.method, isProject: isProject)

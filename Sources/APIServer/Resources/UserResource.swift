@@ -3,6 +3,7 @@ internal import LocalHTTP
 internal import RingbackAPI
 internal import StrictJSON
 internal import SupabaseAuth
+internal import SupabaseSignIn
 
 /// What users can change about themselves, if the provider lets programs do it: at a Supabase project.
 struct UserResource: Resource {
@@ -37,7 +38,7 @@ struct UserResource: Resource {
 
     func getUser(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
-        let user = try await call.ask { () throws(BrokerError) in try await broker.user(name) }
+        let user = try await call.ask { () throws(BrokerError) in try await broker.supabase.user(name) }
         return ServerResponse(json: ["user": .object(user)])
     }
 
@@ -64,7 +65,7 @@ struct UserResource: Resource {
             throw Problem(.validationFailed, "Nothing is to be changed: name email, phone, password or data.")
         }
         let wanted = changes
-        let changed = try await call.ask { () throws(BrokerError) in try await broker.update(name, wanted) }
+        let changed = try await call.ask { () throws(BrokerError) in try await broker.supabase.update(name, wanted) }
         var answer = JSONObject([.init("user", .object(changed.user))])
         // The change is complete when the codes of its messages have been redeemed at this flow.
         answer["flow"] = changed.flow.map { $0.json(in: call.language) }
@@ -76,14 +77,14 @@ struct UserResource: Resource {
         guard let email = try call.text("email") else { throw call.invalid("email", "it is required") }
         let captcha = try call.secret("captcha_token")
         let started = try await call.ask { () throws(BrokerError) in
-            try await broker.resetPassword(name, email: email, captcha: captcha)
+            try await broker.supabase.resetPassword(name, email: email, captcha: captcha)
         }
         return try await beginning(started, of: name, call)
     }
 
     func reauthenticate(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
-        try await call.ask { () throws(BrokerError) in try await broker.reauthenticate(name) }
+        try await call.ask { () throws(BrokerError) in try await broker.supabase.reauthenticate(name) }
         return ServerResponse(json: ["account": .string(name.rawValue), "sent": true])
     }
 
@@ -92,7 +93,7 @@ struct UserResource: Resource {
         let function = call.parameters["function"] ?? ""
         let arguments = call.wholeBody
         let value = try await call.ask { () throws(BrokerError) in
-            try await broker.call(name, function: function, arguments: arguments)
+            try await broker.supabase.call(name, function: function, arguments: arguments)
         }
         return ServerResponse(json: ["result": value])
     }
@@ -102,13 +103,14 @@ struct UserResource: Resource {
     func migrate(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
         guard let former = try call.text("from") else { throw call.invalid("from", "it is required") }
-        let view = try await call.ask { () throws(BrokerError) in try await broker.migrate(name, from: former) }
+        let view = try await call.ask { () throws(BrokerError) in try await broker.supabase.migrate(name, from: former)
+        }
         return ServerResponse(json: view.json(in: call.language))
     }
 
     func acknowledgeMigration(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
-        let view = try await call.ask { () throws(BrokerError) in try await broker.acknowledgeMigration(name) }
+        let view = try await call.ask { () throws(BrokerError) in try await broker.supabase.acknowledgeMigration(name) }
         return ServerResponse(json: view.json(in: call.language))
     }
 }

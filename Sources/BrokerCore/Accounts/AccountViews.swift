@@ -1,5 +1,4 @@
 public import StrictJSON
-internal import SupabaseAuth
 
 /// State of an account.
 public enum AccountState: String, Sendable, CaseIterable {
@@ -21,12 +20,8 @@ public struct AccountView: Sendable {
     public let subject: String?
     public let user: JSONObject?
     public let expiresAt: Int?
-    /// `aal1`, `aal2`: how surely the person was recognized, where the provider says so.
-    public let assurance: String?
-    /// What the person's second factors ask for.
-    public let nextAssurance: String?
-    /// What the app called this person before, until it has moved their data.
-    public let migratesFrom: String?
+    /// What only this kind of account has, as far as callers may see it.
+    public let shown: SessionAttachment?
     /// How a service gets its tokens; nil where people sign in.
     public let grant: String?
     public let flow: FlowView?
@@ -67,7 +62,7 @@ extension AccountView {
     /// - Parameter lockError: why no session can be had, if the vault is locked.
     init(_ lane: SessionManager.Lane, lockError: BrokerError?, flow: FlowView?, by clock: BrokerClock) {
         let account = lane.account
-        let shown = account.grant == nil ? lane.state.visible : lane.state.session
+        let shown = account.kind.serviceGrant == nil ? lane.state.visible : lane.state.session
         let session = lockError == nil ? shown : nil
         let token = session?.tokens[.own]
         let hasExpired = token?.remaining(at: clock.bootInstant) == 0
@@ -80,8 +75,7 @@ extension AccountView {
         self.init(
             name: account.name, provider: account.provider, state: state, source: account.source, isStale: hasExpired,
             subject: session?.subject, user: session?.user, expiresAt: token?.expiry?.wall(by: clock).seconds,
-            assurance: session?.project?.assurance?.rawValue, nextAssurance: session?.nextAssurance?.rawValue,
-            migratesFrom: session?.project?.migratesFrom, grant: account.grant?.word, flow: flow,
+            shown: session.flatMap { account.kind.shown(of: $0) }, grant: account.kind.serviceGrant, flow: flow,
             error: lane.state.error(of: account.name) ?? lockError
                 ?? (ranOut ? .sessionRanOut(account.name, advice: account.renewalAdvice) : nil),
             notice: session.flatMap { AccountView.notice(of: $0, account) })

@@ -1,5 +1,3 @@
-public import SupabaseAuth
-
 /// Everything that can go wrong inside the broker, in its own words. The socket API maps it once to a problem document.
 /// Holds names, hosts, statuses and checked codes; never a token, a URL or a body.
 public indirect enum BrokerError: Error, Sendable, Equatable {
@@ -12,7 +10,7 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     /// There is a session, but it has run out, and the provider gave nothing to renew it with; the sentence says how
     /// to get that.
     case sessionRanOut(AccountName, advice: String?)
-    /// There was a session, and the provider ended it; the word is a project's own for why.
+    /// There was a session, and the provider ended it; the word is its own for why.
     case sessionExpired(AccountName, word: String? = nil)
     /// The person said no at the provider.
     case accessDenied(AccountName)
@@ -33,8 +31,8 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     case provider(ProviderFailure)
     /// The provider's no to a service: nobody can sign in in its place; its words checked.
     case serviceRefused(AccountName, code: String, message: String?)
-    /// A Supabase project's no, with what is to be made of it.
-    case project(SupabaseProblem)
+    /// The provider's refusal as its own kind has read it: with what is to be made of it.
+    case problem(ProviderProblem)
     /// A message of a flow was sent a moment ago, by our own bound; seconds until another may be.
     case resendTooEarly(retryAfter: Int)
     /// The vault has no key now; the sentence says why and what to do.
@@ -64,7 +62,7 @@ public enum ProviderFailure: Sendable, Equatable {
     case untrusted(host: String, reason: String)
     /// The answer broke its format or its promises.
     case invalidAnswer(String)
-    /// Whether a project's access token is its own could not be told: it is not served until that can be.
+    /// Whose an access token is could not be told: it is not served until that can be.
     case unproved(host: String)
     /// The provider's no, its words checked.
     case refused(code: String, message: String?)
@@ -72,11 +70,11 @@ public enum ProviderFailure: Sendable, Equatable {
 
 extension BrokerError {
     /// True if the same request may succeed later without anybody doing anything.
-    var isTransient: Bool {
+    public var isTransient: Bool {
         switch self {
         case .provider(.refused): false
         case .provider: true
-        case .project(let problem): problem.isTrouble
+        case .problem(let problem): problem.isTrouble
         default: false
         }
     }
@@ -91,14 +89,53 @@ extension BrokerError {
     }
 
     /// When the provider said to come back, in seconds.
-    var retryAfter: Int? {
+    public var retryAfter: Int? {
         switch self {
         case .provider(.rateLimited(let seconds)), .provider(.unavailable(_, let seconds)),
             .provider(.failing(_, _, _, let seconds)):
             seconds
-        case .project(let problem): problem.retryAfter
+        case .problem(let problem): problem.retryAfter
         case .resendTooEarly(let seconds): seconds
         default: nil
+        }
+    }
+}
+
+extension BrokerError {
+    /// `invalid_grant` is the only proof (RFC 6749 section 5.2); everything else may pass.
+    public var provesDeadGrant: Bool {
+        if case .provider(.refused("invalid_grant", _)) = self { true } else { false }
+    }
+
+    /// The provider said no in its own words, before it did anything.
+    public var provesUnchanged: Bool {
+        switch self {
+        case .provider(.refused), .provider(.rateLimited): true
+        default: false
+        }
+    }
+
+    /// The provider's own no, which it will repeat. One that asks to wait is none.
+    var refusesRevocation: Bool {
+        switch self {
+        case .provider(.refused): true
+        case .problem(let problem): !problem.isRateLimit && !problem.isTrouble
+        default: false
+        }
+    }
+
+    /// False for a mistake in the request, and for what says nothing of the sign-in: a lock, a caller who left.
+    var refusesSignIn: Bool {
+        switch self {
+        case .problem(let problem): !problem.isMistake
+        case .accessDenied, .conflict, .flowEnded, .flowExpired, .invalidCallback, .misconfigured, .portInUse,
+            .provider,
+            .serviceRefused, .sessionExpired, .vaultFailed:
+            true
+        case .accountNotFound, .cancelled, .flowCancelled, .flowNotFound, .invalid, .methodUnsupported, .nothingHeld,
+            .resendTooEarly, .sessionRanOut, .signInRequired, .timedOut, .tooManyAttempts, .vaultLocked,
+            .wrongPassphrase:
+            false
         }
     }
 }

@@ -1,4 +1,4 @@
-internal import OAuth
+internal import HTTPMessages
 
 /// Accounts that are served on a socket of their own, to a program that must not have all of them: in a container, or
 /// at the far end of an SSH connection. This is a value; ``ExposedSocketRegistry`` opens and closes the socket.
@@ -157,7 +157,7 @@ extension Broker {
     /// The scopes that the account asks for, and those that the provider stated. Empty where they are not known, and
     /// for a service, which may ask for other scopes each time.
     private func grantedScopes(of name: AccountName) async -> Set<String> {
-        guard let account = try? await sessionManager.account(name), account.grant == nil else { return [] }
+        guard let account = try? await sessionManager.account(name), account.kind.serviceGrant == nil else { return [] }
         let stated = snapshot.current(name.rawValue)?.entry.issuedToken.token.scope ?? ""
         return Set(account.scopes).union(stated.split(separator: " ").map(String.init))
     }

@@ -1,5 +1,3 @@
-internal import SupabaseAuth
-
 /// What the flows and the configuration say of where callbacks may arrive: enough to keep one from anybody else.
 extension Broker {
     /// Every address that a callback may come to: those that the accounts' configuration states, and those of flows
@@ -10,7 +8,7 @@ extension Broker {
 
     /// True if one of these is the state or the key of a flow that is remembered, pending or not.
     public func remembersFlow(withAnyOf keys: some Sequence<String>) async -> Bool {
-        await flowRegistry.hasFlow(withAnyOf: keys.map { SupabaseCallback.digest(ofKey: $0) })
+        await flowRegistry.hasFlow(withAnyOf: keys.map { Arrival.digest(of: $0) })
     }
 }
 

@@ -1,85 +1,98 @@
 internal import Cryptography
 internal import HTTPMessages
-internal import OAuth
-internal import Secrets
+public import Secrets
+public import StrictJSON
 
-/// Where loopback, custom scheme and paste meet. A callback that is not the genuine one of a pending flow changes
-/// nothing; the genuine one is worked on once, whoever waits for it.
+/// Where loopback, custom scheme and paste meet, and where every proof is redeemed: a callback, what somebody typed, a
+/// provider's word. What is not the genuine proof of a pending flow changes nothing; the genuine one is worked on once,
+/// whoever waits for it.
 extension Broker {
     /// What became of a callback that came by any way; its form is the body where it was posted.
     public func receive(_ text: String, form: [UInt8]? = nil) async -> CallbackVerdict {
-        let callback: WebURL
-        let response: AuthorizationResponse
-        do throws(WebURL.Failure) {
-            callback = try WebURL(parsing: text)
-        } catch {
-            return .ignored("It is not a URL.")
+        guard let arrival = try? Arrival(text, form: form) else { return .ignored("It is not a URL.") }
+        var claim = await flowRegistry.claim(arrival)
+        while case .busy(let verdict) = claim {
+            // Whoever knows the key can send a code: the genuine one is not lost for coming beside it.
+            guard await verdict.wait() != nil else { return .ignored("The caller went away.") }
+            claim = await flowRegistry.claim(arrival)
         }
-        let fingerprint = Digest.sha256(Array(text.utf8) + [0] + (form ?? []))
-        if form == nil, let verdict = await receive(callback, fingerprint: fingerprint) { return verdict }
-        do throws(AuthorizationResponse.Failure) {
-            if let form {
-                response = try AuthorizationResponse(parsingForm: form)
-            } else {
-                response = try AuthorizationResponse(parsing: callback)
-            }
-        } catch {
-            return .ignored(error.explanation)
-        }
-        let address = String(text.prefix { $0 != "?" && $0 != "#" })
-        switch await flowRegistry.claim(response, at: address, fingerprint: fingerprint) {
+        switch claim {
+        case .busy: return .ignored("Another callback of this sign-in is being worked on.")
         case .ignored(let reason): return .ignored(reason)
+        case .noted(let flow): return .noted(flow: flow)
+        case .outdated(let flow): return .outdated(flow: flow)
         case .ended: return .ended
         case .repeated(let verdict): return await verdict.wait() ?? .ignored("The caller went away.")
-        case .claimed(let flow, let awaited, let verdict):
+        case .claimed(let flow, let verdict):
             // The person may close the browser's tab: the exchange goes on.
-            work.start { verdict.fulfil(await complete(flow, awaited, response)) }
+            work.start { verdict.fulfil(await Redeemer(broker: self).redeem(.callback(arrival), of: flow)) }
             return await verdict.wait() ?? .ignored("The caller went away.")
         }
+    }
+
+    /// Redeems a code that somebody typed, or the hash of a mail's link. A wrong one leaves the flow as it is.
+    ///
+    /// - Parameter origin: which of several messages it was in; only changes of the user have more than one.
+    public func verify(
+        _ id: String, code: Secret? = nil, tokenHash: Secret? = nil, origin: CodeOrigin = CodeOrigin()
+    ) async throws(BrokerError) -> FlowView {
+        let typed = TypedCode(code: code, linkHash: tokenHash, origin: origin)
+        let text = (code?.revealedBytes() ?? []) + [0] + (tokenHash?.revealedBytes() ?? [])
+        return try await verify(id, .code(typed), .code, Digest.sha256(text))
+    }
+
+    /// Finishes a sign-in with what an authenticator answered. Where the provider could not be asked, the flow goes on
+    /// waiting; its refusal ends the flow, which says why.
+    public func verify(_ id: String, credential: JSONObject) async throws(BrokerError) -> FlowView {
+        try await verify(
+            id, .credential(credential), .credential, Digest.sha256(JSON.object(credential).serialized()))
+    }
+
+    private func verify(
+        _ id: String, _ proof: Proof, _ kind: Proof.Kind, _ fingerprint: [UInt8]
+    ) async throws(BrokerError) -> FlowView {
+        var verdict: CallbackVerdict?
+        repeat {
+            _ = try await flowRegistry.pendingFlow(id, awaiting: kind)
+            switch await flowRegistry.take(id, fingerprint) {
+            case .granted(let promise):
+                // Whoever typed it may go away: it is spent all the same.
+                work.start { promise.fulfil(await Redeemer(broker: self).redeem(proof, of: id)) }
+                verdict = await promise.wait()
+            case .repeated(let promise): verdict = await promise.wait()
+            case .busy(let promise):
+                guard kind == .code else { throw .conflict("Another answer to this sign-in is being worked on.") }
+                guard await promise.wait() != nil else { throw .cancelled }
+                continue
+            case .ended: throw .flowEnded
+            }
+            guard verdict != nil else { throw .cancelled }
+        } while verdict == nil
+        let view = try await self.flow(id)
+        if case .failed(_, let error)? = verdict, view.status == .pending { throw error }
+        return view
+    }
+
+    /// Sends the message of a flow again, not before its `resend_after`.
+    public func resend(_ id: String, captcha: Secret? = nil) async throws(BrokerError) -> FlowView {
+        let flow = try await flowRegistry.pendingFlow(id, awaiting: .code)
+        try await flowRegistry.admitResending(id)
+        do throws(BrokerError) {
+            let provider = flow.account.provider(with: tools)
+            if let change = try await provider.resend(flow, captcha: captcha, in: signInContext) {
+                await flowRegistry.change(id, change)
+            }
+        } catch {
+            // Nothing was sent: the wait is the provider's, if it asks for one.
+            await flowRegistry.postponeResending(id, by: error.retryAfter ?? 0)
+            throw error
+        }
+        return try await self.flow(id)
     }
 
     /// Nothing will come of the flow: nobody waits for its callback any more.
     func close(_ flow: Flow) async {
         if !flow.redirectURI.isEmpty { await callbackReceiver.close(flow.redirectURI) }
-        if case .project(let awaited) = flow.awaited, let upstream = awaited.upstream {
-            _ = try? await flowRegistry.cancel(upstream.flow, isForAll: false)
-        }
-    }
-
-    private func complete(
-        _ flow: Flow, _ awaited: AuthorizationFlow, _ response: AuthorizationResponse
-    ) async -> CallbackVerdict {
-        do throws(BrokerError) {
-            let code: Secret
-            switch response.outcome {
-            case .code(let value): code = value
-            case .refusal(let refusal): throw BrokerError(refusal, for: flow.account.name)
-            }
-            let provider = Provider(account: flow.account, http: http, directory: directory, clock: clock)
-            // A code that is used for a session which cannot be kept leaves a grant behind that nobody holds.
-            try await sessionManager.admitsSession(flow.account.name)
-            let session = try await provider.exchange(code, of: awaited)
-            guard await flowRegistry.settle(flow.id) else {
-                throw .flowCancelled("The sign-in of \(flow.account.name) was withdrawn before it was done.")
-            }
-            try await open(session, for: flow.account, switchingSubject: flow.request.switchesSubject)
-            await flowRegistry.finish(flow.id, as: .completed)
-            return .completed(flow: flow.id)
-        } catch {
-            await flowRegistry.finish(flow.id, as: .failed(error))
-            return .failed(flow: flow.id, error)
-        }
-    }
-}
-
-extension BrokerError {
-    /// An error that came with the callback: the person's no, or the provider's.
-    init(_ refusal: OAuthError.Refusal, for account: AccountName) {
-        switch refusal.code {
-        case "access_denied": self = .accessDenied(account)
-        case "temporarily_unavailable", "server_error":
-            self = .provider(.unavailable(status: refusal.status, retryAfter: nil))
-        default: self = .provider(.refused(code: refusal.code, message: refusal.message))
-        }
+        if let upstream = flow.awaited.upstream { _ = try? await flowRegistry.cancel(upstream.flow, isForAll: false) }
     }
 }

@@ -1,12 +1,21 @@
-internal import Cryptography
-internal import OAuth
-internal import StrictJSON
-
 /// A page that ends the person's session at the provider, for a browser to open.
 public struct EndSessionPage: Sendable {
     public let url: String
     /// Whose ID token is in the URL; nil if there is none in it.
     public let shown: IssuedToken?
+
+    public init(url: String, shown: IssuedToken?) {
+        self.url = url
+        self.shown = shown
+    }
+}
+
+/// What the URL of such a page may say.
+public struct EndSessionForm: Sendable {
+    /// It names the user, so that the page need not ask.
+    public let saysWho: Bool
+    /// It may do so with the ID token.
+    public let maySayIDToken: Bool
 }
 
 /// An account as it was before a sign-out.
@@ -32,43 +41,21 @@ extension Broker {
     public func endSessionPage(
         of ending: EndingSession, saysWho: Bool, maySayIDToken: Bool, waitingAtMost bound: Duration = .seconds(8)
     ) async throws(BrokerError) -> EndSessionPage? {
-        let (account, session) = (ending.account, ending.session)
-        let name = account.name
-        let provider = Provider(account: account, http: http, directory: directory, clock: clock)
-        let asking = work.start { () -> Result<ProviderMetadata, BrokerError> in
+        let provider = ending.account.provider(with: tools)
+        let form = EndSessionForm(saysWho: saysWho, maySayIDToken: maySayIDToken)
+        let asking = work.start { () -> Result<EndSessionPage?, BrokerError> in
             do throws(BrokerError) {
-                return .success(try await provider.metadata())
+                return .success(try await provider.endSessionPage(of: ending.session, form))
             } catch {
                 return .failure(error)
             }
         }
-        guard let metadata = await asking.wait(atMost: bound) else {
-            throw Task.isCancelled ? .cancelled : .timedOut
-        }
-        guard let endpoint = try metadata.get().endSessionEndpoint else { return nil }
-        var hint: Session.Identity?
-        var isAtHome = false
-        if saysWho, let session { isAtHome = try provider.mayReceiveTokens(endpoint, of: session) }
-        if isAtHome, maySayIDToken { hint = session?.identity }
-        let request = EndSessionRequest(
-            endpoint: endpoint, clientID: account.clientID, idTokenHint: hint?.token,
-            logoutHint: isAtHome ? session?.loginName : nil, redirectURI: account.postLogoutRedirectURI,
-            state: RandomToken.base64URL(bits: 128))
-        guard request.showsIDToken, let session, let hint else { return EndSessionPage(url: request.url(), shown: nil) }
-        let token = AccessToken(
-            value: hint.token, type: "id_token", scope: nil, expiry: hint.expiry, lifetime: hint.lifetime)
-        return EndSessionPage(
-            url: request.url(),
-            shown: IssuedToken(token, of: session, name))
+        guard let page = await asking.wait(atMost: bound) else { throw Task.isCancelled ? .cancelled : .timedOut }
+        return try page.get()
     }
 }
 
 extension SessionManager {
     /// The session that readers may see; nil without one, or while it is being closed.
     func held(_ name: AccountName) -> Session? { (try? readable(name)) ?? nil }
-}
-
-extension Session {
-    /// What the person types at the provider, as far as the provider has told.
-    fileprivate var loginName: String? { (user?["preferred_username"] ?? user?["email"])?.string }
 }

@@ -1,17 +1,15 @@
 internal import Cryptography
 internal import HTTPMessages
-internal import OAuth
 internal import Secrets
-public import SupabaseAuth
 
 /// One pending sign-in: who asked for what, what is awaited, and until when. Single use.
-struct Flow: Sendable {
-    let id: String
-    let account: Account
-    let request: SignInRequest
-    var awaited: Awaited
-    let startedAt: Int
-    let expiresAt: Int
+public struct Flow: Sendable {
+    public let id: String
+    public let account: Account
+    public let request: SignInRequest
+    public internal(set) var awaited: any AwaitedSignIn
+    public let startedAt: Int
+    public let expiresAt: Int
     /// The first in seconds since boot.
     let beganAt: Int
     /// The same in milliseconds.
@@ -19,27 +17,17 @@ struct Flow: Sendable {
     /// The other in milliseconds since boot: a bound of two seconds is not three.
     let deadline: Int
 
-    /// What ends it.
-    enum Awaited: Sendable {
-        /// An authorization response (RFC 6749 section 4.1.2).
-        case authorization(AuthorizationFlow)
-        /// What a Supabase project sends the person back with, or to.
-        case project(SupabaseFlow)
-        /// A yes on another device (RFC 8628).
-        case device(DeviceFlow)
-    }
-
     /// - Parameters:
     ///   - timeout: seconds, where neither the request nor the account's own bound is to count.
     ///   - limit: seconds, where the provider ends it.
     init(
-        _ awaited: Awaited, account: Account, request: SignInRequest, timeout: Int? = nil, atMost limit: Int = .max,
-        by clock: BrokerClock
+        _ awaited: any AwaitedSignIn, account: Account, request: SignInRequest, timeout: Int? = nil,
+        atMost limit: Int = .max, by clock: BrokerClock
     ) {
         let seconds = min(request.timeout ?? timeout ?? account.flowTimeout, limit)
         id = Flow.newID()
         self.account = account
-        self.request = request
+        self.request = request.withoutSecrets
         self.awaited = awaited
         startedAt = clock.now()
         expiresAt = startedAt + seconds
@@ -60,53 +48,19 @@ struct Flow: Sendable {
     func isOver(by clock: BrokerClock) -> Bool { clock.boot() > deadline }
 
     /// Where its callback is to arrive; empty where none is awaited.
-    var redirectURI: String { awaited.redirectURI }
+    public var redirectURI: String { awaited.redirectURI }
 
     /// What the browser opens; empty where there is nothing to open.
-    var authorizationURL: String { awaited.authorizationURL }
-
-    /// A change of the user, a confirmation or a recovery: somebody is to read a mail, within an hour.
-    var waitsForMail: Bool {
-        guard case .project(let flow) = awaited else { return false }
-        return request.changesUser || flow.purpose == .recovery || waitingFor == "email_confirmation"
-    }
-
-    /// What its callback is found by.
-    var key: [UInt8] { awaited.key }
-
-    /// What callers are told: see ``FlowView/waitingFor``.
-    var waitingFor: String {
-        switch awaited {
-        case .authorization: "callback"
-        case .project(let flow): flow.waitingFor
-        case .device: "device"
-        }
-    }
-
-    /// What is to be entered on another device.
-    var deviceCode: DeviceCode? { if case .device(let flow) = awaited { flow.shown } else { nil } }
+    public var authorizationURL: String { awaited.authorizationURL }
 
     /// When the message may be sent again, in seconds since boot; nil where none was sent.
-    var firstResendAt: Int? {
-        guard case .project(let flow) = awaited, flow.message != nil else { return nil }
-        return beganAt + SupabaseFlow.resendInterval
-    }
+    var firstResendAt: Int? { awaited.resendInterval.map { beganAt + $0 } }
 
     /// What is said when nobody came in time.
-    var expiry: BrokerError {
-        if case .project(let flow) = awaited { return .flowExpired(flow.expiry(of: self)) }
-        if case .device(let flow) = awaited {
-            return .flowExpired(flow.expiry(of: account.name, after: expiresAt - startedAt))
-        }
-        var text =
-            "The sign-in of \(account.name) was not finished within \(expiresAt - startedAt) seconds. "
-            + "Waited for a callback to \(redirectURI)."
-        if case .authorization(let flow) = awaited, let pushed = flow.pushed {
-            text += " Its page's address could be opened for \(pushed.expiresIn) seconds, and once; whoever asks for "
-            text += "the sign-in again gets another one."
-        }
-        return .flowExpired(text)
-    }
+    var expiry: BrokerError { .flowExpired(awaited.expiry(of: self)) }
+
+    /// Seconds that it may take.
+    public var duration: Int { expiresAt - startedAt }
 
     /// What the records are told of its end.
     func ending(as status: FlowView.Status, after duration: Duration) -> BrokerFact {
@@ -119,45 +73,6 @@ struct Flow: Sendable {
             }
         return .signInEnded(
             account.name, method: request.method, outcome, duration: duration, error: error)
-    }
-}
-
-/// What a caller asks of a sign-in. Equal requests share one flow.
-public struct SignInRequest: Sendable, Equatable {
-    public var method: String
-    /// Nil: the account's.
-    public var scopes: [String]?
-    public var parameters: [(String, String)]
-    /// Seconds; nil: the account's.
-    public var timeout: Int?
-    /// Another person than the one who is signed in may take the account over.
-    public var switchesSubject: Bool
-    /// What only sign-ins at a Supabase project have.
-    public var project: SupabaseSignInFields?
-    /// The port that the callback is to come to; nil for the configured one, or any that is free.
-    public var callbackPort: Int?
-    /// It takes the place of a different sign-in of the account that is pending.
-    public var replaces = false
-    /// Who asks: a flow whose processes listen is waited for.
-    public var process: Int32?
-
-    public init(
-        method: String = "browser", scopes: [String]? = nil, parameters: [(String, String)] = [], timeout: Int? = nil,
-        switchesSubject: Bool = false
-    ) {
-        self.method = method
-        self.scopes = scopes
-        self.parameters = parameters
-        self.timeout = timeout
-        self.switchesSubject = switchesSubject
-    }
-
-    /// The bound on the wait, and what becomes of a different sign-in, make no other sign-in.
-    public static func == (left: SignInRequest, right: SignInRequest) -> Bool {
-        left.method == right.method && left.scopes == right.scopes && left.switchesSubject == right.switchesSubject
-            && left.project == right.project && left.callbackPort == right.callbackPort
-            && left.parameters.count == right.parameters.count
-            && zip(left.parameters, right.parameters).allSatisfy { $0 == $1 }
     }
 }
 
@@ -196,7 +111,9 @@ public struct FlowView: Sendable {
     /// What to enter on another device.
     public var device: DeviceCode?
     /// What an app's authenticator is to answer.
-    public var passkey: PasskeyChallenge?
+    public var challenge: AuthenticatorChallenge?
+    /// A change of the user who is signed in: no sign-in, though a flow like one.
+    public var changesUser = false
 }
 
 /// What became of a callback.
@@ -248,14 +165,5 @@ extension FlowRegistry {
             return false
         }
         return found.isPlace(of: asked)
-    }
-
-    /// The origin of an endpoint.
-    static func origin(of endpoint: String) throws(BrokerError) -> String {
-        do throws(WebURL.Failure) {
-            return try WebURL(parsing: endpoint).origin
-        } catch {
-            throw .misconfigured("An endpoint of the provider is not a URL.")
-        }
     }
 }

@@ -50,7 +50,7 @@ extension FlowRegistry {
                 throw conflict(account, with: entry.flow.request.method, age: clock.uptime - entry.flow.beganAt)
             }
             // What waits for a mail goes on until there is another flow: the other method may fail.
-            if !entry.flow.waitsForMail || request.replaces { replaced = id }
+            if !entry.flow.awaited.waitsForMail || request.replaces { replaced = id }
         }
         let active = entries.values.count { $0.status == .pending } + starts.count - (replaced == nil ? 0 : 1)
         guard active < FlowRegistry.maxFlows else {
@@ -67,7 +67,7 @@ extension FlowRegistry {
     /// hour maybe, or if a person asks and nobody waits for the flow any more.
     private func givesWay(_ entry: Entry, to request: SignInRequest, isInterested: Bool) -> Bool {
         guard !entry.isSettling else { return false }
-        if request.replaces || entry.flow.waitsForMail { return true }
+        if request.replaces || entry.flow.awaited.waitsForMail { return true }
         return isInterested && entry.claim == nil && entry.waiters == 0 && !isHeard(entry.callers)
             && clock.uptime - entry.watchedAt >= FlowRegistry.abandonment
     }

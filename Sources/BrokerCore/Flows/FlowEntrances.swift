@@ -1,8 +1,6 @@
 internal import Cryptography
 internal import HTTPMessages
-internal import OAuth
 internal import Secrets
-internal import SupabaseAuth
 
 /// A flow's page has two entrances. The authorization URL is shown to a person. A program that opens a page is started
 /// with its address, which every user of the machine can read in its argument list; with an authorization URL another
@@ -34,41 +32,12 @@ public struct OpenAddress: Sendable, Equatable {
     public let visit: Visit
 }
 
-extension Flow.Awaited {
-    /// What its callback is found by.
-    var key: [UInt8] {
-        switch self {
-        case .authorization(let flow): flow.key
-        case .project(let flow): flow.key
-        case .device(let flow): flow.key
-        }
-    }
-
-    /// Where its callback is to arrive; empty where none is awaited.
-    var redirectURI: String {
-        switch self {
-        case .authorization(let flow): flow.redirectURI
-        case .project(let flow): flow.redirect?.url ?? ""
-        case .device: ""
-        }
-    }
-
-    /// What the browser opens; empty where there is nothing to open.
-    var authorizationURL: String {
-        switch self {
-        case .authorization(let flow): flow.authorizationURL
-        case .project(let flow): flow.authorizationURL ?? ""
-        case .device: ""
-        }
-    }
-}
-
 extension FlowRegistry.Entry {
     /// The request that a callback with this key answers.
-    func awaited(for key: [UInt8]) -> Flow.Awaited { requests.first { $0.key == key } ?? flow.awaited }
+    func awaited(for key: [UInt8]) -> any AwaitedSignIn { requests.first { $0.key == key } ?? flow.awaited }
 
     /// Everything that its callbacks are found by.
-    var keys: [[UInt8]] { [flow.key] + requests.map(\.key) }
+    var keys: [[UInt8]] { [flow.awaited.key] + requests.map(\.key) }
 
     /// Every address of ours that somebody listens behind for it.
     var addresses: [String] {
@@ -112,7 +81,7 @@ extension FlowRegistry {
     }
 
     /// One more request whose callback ends the flow. False if the flow has ended meanwhile.
-    func add(_ request: Flow.Awaited, to id: String) async -> Bool {
+    func add(_ request: any AwaitedSignIn, to id: String) async -> Bool {
         guard var entry = entries[id], entry.status == .pending else { return false }
         entry.requests.append(request)
         let former = entry.requests.count > FlowEntrance.maxLive ? entry.requests.removeFirst() : nil
@@ -187,29 +156,8 @@ extension Broker {
 
     /// The flow's request with secrets of its own; nil if the provider does not take it, or nothing would tell the two
     /// apart when they come back.
-    private func anotherRequest(of flow: Flow) async -> Flow.Awaited? {
-        do throws(BrokerError) {
-            switch flow.awaited {
-            case .authorization(let awaited):
-                let provider = Provider(account: flow.account, http: http, directory: directory, clock: clock)
-                var fresh = try AuthorizationFlow(
-                    account: flow.account, request: flow.request, metadata: awaited.metadata,
-                    redirectURI: awaited.redirectURI)
-                fresh.pushed = try await provider.push(
-                    fresh.authorization, awaited.metadata, try await provider.registration(awaited.metadata))
-                fresh.pushedAt = clock.uptime
-                return .authorization(fresh)
-            case .project(let awaited):
-                guard let rules = flow.account.project, awaited.redirect?.keyPlace != SupabaseRedirect.KeyPlace.none
-                else { return nil }
-                let attempt = SupabaseFlowStart(
-                    broker: self, account: flow.account, rules: rules, request: flow.request,
-                    fields: flow.request.project ?? SupabaseSignInFields())
-                return .project(try await attempt.page())
-            case .device: return nil
-            }
-        } catch {
-            return nil
-        }
+    private func anotherRequest(of flow: Flow) async -> (any AwaitedSignIn)? {
+        let provider = flow.account.provider(with: tools)
+        return (try? await provider.anotherPage(of: flow, in: signInContext)) ?? nil
     }
 }

@@ -57,18 +57,18 @@ extension FlowRegistry {
         let flow = entry.flow
         var view = FlowView(
             id: flow.id, account: flow.account.name, method: flow.request.method, status: entry.status,
-            waitingFor: flow.waitingFor,
+            waitingFor: flow.awaited.waitingFor,
             authorizationURL: entries[pageOwner(of: flow.id)]?.flow.authorizationURL ?? flow.authorizationURL,
             redirectURI: flow.redirectURI,
             startedAt: flow.startedAt, expiresAt: flow.expiresAt,
-            resendAfter: entry.resendAt.map { flow.startedAt + $0 - flow.beganAt },
-            device: flow.deviceCode)
+            resendAfter: entry.resendAt.map { flow.startedAt + $0 - flow.beganAt })
         view.openAddresses = entry.entrances.map { OpenAddress(url: $0.url, visit: $0.visit) }
-        if case .project(let awaited) = flow.awaited { view.passkey = awaited.passkey }
-        if case .project(let awaited) = flow.awaited, case .change(let change)? = awaited.message {
-            view.awaitedCodes = change.places.map(CodeOrigin.init)
-            view.isHalfConfirmed = !change.confirmed.isEmpty
-        }
+        view.changesUser = flow.request.changesUser
+        let details = flow.awaited.details
+        view.device = details.device
+        view.challenge = details.challenge
+        view.awaitedCodes = details.codes
+        view.isHalfConfirmed = details.isHalfConfirmed
         return view
     }
 }

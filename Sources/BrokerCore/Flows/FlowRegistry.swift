@@ -1,23 +1,10 @@
-internal import HTTPMessages
-internal import OAuth
-
 /// The pending sign-ins. A claim checks everything first and takes the flow in the same turn, so that a callback which
 /// is not the genuine one neither consumes, nor aborts, nor completes anything.
 actor FlowRegistry {
-    /// What a claim yields.
-    enum Claim {
-        /// The caller now owns the flow's one callback and must fulfil the promise.
-        case claimed(Flow, AuthorizationFlow, Promise<CallbackVerdict>)
-        /// An identical copy arrived before: this is its answer.
-        case repeated(Promise<CallbackVerdict>)
-        case ended
-        case ignored(String)
-    }
-
     struct Entry {
         var flow: Flow
         /// What else was asked of the provider for it, each with secrets of its own.
-        var requests: [Flow.Awaited] = []
+        var requests: [any AwaitedSignIn] = []
         var entrances: [FlowEntrance] = []
         var status = FlowView.Status.pending
         /// How many sign-in calls wait for it; the last one to withdraw cancels.
@@ -29,8 +16,8 @@ actor FlowRegistry {
         var renewal: Renewal?
         /// When another message may be sent, in seconds since boot.
         var resendAt: Int?
-        /// That is the server's own word.
-        var isResendLimitOfServer = false
+        /// That is the provider's own word.
+        var isResendLimitOfProvider = false
         /// Its message was sent again: links of older ones may still be followed.
         var hasOlderMessage = false
         /// Callbacks that turned out not to be the genuine one.
@@ -86,7 +73,7 @@ actor FlowRegistry {
 
     /// Puts a new flow on the desk. False if its place was cancelled meanwhile: then nothing will come of the flow.
     func begin(_ flow: Flow, fulfilling promise: Promise<Result<FlowView?, BrokerError>>) async -> Bool {
-        if let id = pendingID(of: flow.account.name), let former = entries[id], former.flow.waitsForMail,
+        if let id = pendingID(of: flow.account.name), let former = entries[id], former.flow.awaited.waitsForMail,
             !former.isSettling
         {
             await finish(id, as: .cancelled)
@@ -98,7 +85,7 @@ actor FlowRegistry {
         entry.place = begun
         begun += 1
         entries[flow.id] = entry
-        identifiers[flow.key] = flow.id
+        identifiers[flow.awaited.key] = flow.id
         work.startTimer { [clock] in
             // A laptop sleeps and a clock jumps: look again at least every 30 s.
             while true {
@@ -130,60 +117,6 @@ actor FlowRegistry {
         promise.fulfil(.success(nil))
     }
 
-    // MARK: Claiming
-
-    /// Finds the flow of an authorization response. `address` is where it arrived, without query and fragment.
-    func claim(
-        _ response: AuthorizationResponse, at address: String, fingerprint: [UInt8]
-    ) async -> Claim {
-        guard let id = identifiers[response.stateKey], let entry = entries[id],
-            case .authorization(let awaited) = entry.awaited(for: response.stateKey)
-        else {
-            return .ignored("No pending sign-in has this state. It may have been finished or withdrawn.")
-        }
-        let flow = entry.flow
-        guard FlowRegistry.isPlace(address, of: flow.redirectURI) else {
-            return .ignored("It arrived at another address than the one this sign-in asked for.")
-        }
-        let isAnnounced = awaited.metadata.supportsIssuerInResponse || flow.account.requiresIssuerInResponse
-        guard response.check(issuer: awaited.metadata.idTokenIssuer, isAdvertised: isAnnounced) else {
-            return .ignored("Its issuer (iss) is not the provider of this sign-in.")
-        }
-        switch await take(id, fingerprint) {
-        case .granted(let verdict): return .claimed(flow, awaited, verdict)
-        case .repeated(let verdict): return .repeated(verdict)
-        case .ended: return .ended
-        case .ignored(let reason): return .ignored(reason)
-        }
-    }
-
-    /// What becomes of a callback that is a flow's in everything else.
-    enum Taking {
-        /// The caller now owns the flow's one callback and must fulfil the promise.
-        case granted(Promise<CallbackVerdict>)
-        case repeated(Promise<CallbackVerdict>)
-        case ended
-        case ignored(String)
-    }
-
-    /// The end of every claim: the first one in time takes the flow.
-    func take(_ id: String, _ fingerprint: [UInt8]) async -> Taking {
-        guard var entry = entries[id] else { return .ended }
-        if let claim = entry.claim {
-            if isCopy(fingerprint, of: entry) { return .repeated(claim.verdict) }
-            return entry.endedAt == nil ? .ignored("Another callback of this sign-in is being worked on.") : .ended
-        }
-        guard entry.status == .pending else { return .ended }
-        guard !entry.flow.isOver(by: clock) else {
-            await expire(id)
-            return .ended
-        }
-        let verdict = Promise<CallbackVerdict>()
-        entry.claim = (fingerprint, verdict)
-        entries[id] = entry
-        return .granted(verdict)
-    }
-
     // MARK: Ending
 
     /// The exchange has yielded a session. True if the flow is still wanted: from here on only ``finish(_:as:)`` ends
@@ -205,7 +138,7 @@ actor FlowRegistry {
             // Whoever waits for the end finds the account's error when it looks.
             switch status {
             case .failed(let error), .expired(let error):
-                guard !entry.flow.request.concernsHeldPerson else { break }
+                guard !entry.flow.request.concernsHeldUser else { break }
                 await onFailure(entry.flow.account.name, error)
             case .pending, .completed, .cancelled: break
             }
@@ -216,7 +149,7 @@ actor FlowRegistry {
 
     func closeDoor(_ address: String) async { await callbackReceiver.close(address) }
 
-    private func expire(_ id: String) async {
+    func expire(_ id: String) async {
         // A callback that is being worked on came in time.
         guard let entry = entries[id], entry.claim == nil else { return }
         await finish(id, as: .expired(entry.flow.expiry))

@@ -1,5 +1,3 @@
-internal import OAuth
-
 /// A request that was pushed (RFC 9126) is known to the provider for a minute or so, and can be opened once; a person
 /// may take ten to come to the address, or come twice. So whoever asks for a flow's address gets one that can be opened:
 /// the same request is pushed again where the last reference has lapsed or somebody may have used it. It stays one flow,
@@ -22,7 +20,7 @@ extension FlowRegistry {
     enum RenewalAdmission {
         case joining(Promise<Result<Void, BrokerError>>)
         /// The caller must push the flow's request and say what came of it with ``renewed(_:with:fulfilling:)``.
-        case begin(Flow, AuthorizationFlow, Promise<Result<Void, BrokerError>>)
+        case begin(Flow, Promise<Result<Void, BrokerError>>)
     }
 
     /// A reference this young has been opened by nobody, and one that was just refused is not asked for again (seconds).
@@ -34,10 +32,10 @@ extension FlowRegistry {
     func renewal(of id: String, isForNewcomer: Bool) -> RenewalAdmission? {
         let id = pageOwner(of: id)
         guard let entry = entries[id], entry.status == .pending, entry.claim == nil,
-            case .authorization(let awaited) = entry.flow.awaited, let pushed = awaited.pushed
+            let page = entry.flow.awaited.pageLife
         else { return nil }
-        let age = clock.uptime - awaited.pushedAt
-        let isLapsing = age + min(FlowRegistry.reserve, pushed.expiresIn / 2) >= pushed.expiresIn
+        let age = clock.uptime - page.since
+        let isLapsing = age + min(FlowRegistry.reserve, page.seconds / 2) >= page.seconds
         guard isLapsing || (isForNewcomer && age >= FlowRegistry.youth) else { return nil }
         if let last = entry.renewal,
             last.promise.value == nil || clock.uptime - last.startedAt < last.pause
@@ -46,37 +44,27 @@ extension FlowRegistry {
         }
         let promise = Promise<Result<Void, BrokerError>>()
         entries[id]?.renewal = Renewal(promise: promise, startedAt: clock.uptime)
-        return .begin(entry.flow, awaited, promise)
+        return .begin(entry.flow, promise)
     }
 
-    /// The answer to a push; nil stands for a provider that takes none any more, and the usual address.
+    /// What came of making the page known again.
     func renewed(
-        _ id: String, with result: Result<PushedAuthorization?, BrokerError>,
+        _ id: String, with result: Result<any AwaitedSignIn, BrokerError>,
         fulfilling promise: Promise<Result<Void, BrokerError>>
     ) {
-        if case .success(let pushed) = result, case .authorization(var awaited)? = entries[id]?.flow.awaited {
-            awaited.pushed = pushed
-            awaited.pushedAt = clock.uptime
-            entries[id]?.flow.awaited = .authorization(awaited)
-        }
+        if case .success(let awaited) = result { entries[id]?.flow.awaited = awaited }
         promise.fulfil(result.map { _ in })
     }
 
     /// The flow whose page a flow shows: another account's, where it waits for that one.
     func pageOwner(of id: String) -> String {
-        guard case .project(let awaited)? = entries[id]?.flow.awaited, let upstream = awaited.upstream else {
-            return id
-        }
-        return upstream.flow
+        entries[id]?.flow.awaited.upstream?.flow ?? id
     }
 
     /// True if the provider still knows the flow's request.
     func canBeOpened(_ id: String) -> Bool {
-        guard case .authorization(let awaited)? = entries[pageOwner(of: id)]?.flow.awaited, let pushed = awaited.pushed
-        else {
-            return true
-        }
-        return clock.uptime - awaited.pushedAt < pushed.expiresIn
+        guard let page = entries[pageOwner(of: id)]?.flow.awaited.pageLife else { return true }
+        return clock.uptime - page.since < page.seconds
     }
 }
 
@@ -115,11 +103,16 @@ extension Broker {
         switch await flowRegistry.renewal(of: id, isForNewcomer: isForNewcomer) {
         case nil: return nil
         case .joining(let promise): return promise
-        case .begin(let flow, let awaited, let promise):
+        case .begin(let flow, let promise):
             // It is everybody's who waits for the flow: it does not end with this caller.
             work.start {
-                let provider = Provider(account: flow.account, http: http, directory: directory, clock: clock)
-                await flowRegistry.renewed(flow.id, with: await provider.pushAgain(awaited), fulfilling: promise)
+                let result: Result<any AwaitedSignIn, BrokerError>
+                do throws(BrokerError) {
+                    result = .success(try await flow.account.provider(with: tools).renewPage(of: flow))
+                } catch {
+                    result = .failure(error)
+                }
+                await flowRegistry.renewed(flow.id, with: result, fulfilling: promise)
             }
             return promise
         }

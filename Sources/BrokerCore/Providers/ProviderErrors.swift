@@ -1,48 +1,18 @@
-internal import HTTPMessages
-internal import OAuth
-internal import Secrets
-internal import SupabaseAuth
-
-extension Account {
-    /// Sends a request as this account: with its trust and its headers.
-    func send(_ request: HTTPRequest, over http: any HTTPClient) async throws(BrokerError) -> HTTPResponse {
-        var request = request
-        request.trust = trust
-        request.route = route
-        request.refusesInsideAddresses = isStrange(request.url)
-        for (name, value) in headers { request.fields.set(name, value) }
-        do {
-            return try await http.send(request)
-        } catch {
-            throw BrokerError(error)
-        }
-    }
-}
-
-extension Account {
-    /// True for a host that only the provider's own metadata name: it is not to lead back to this machine.
-    func isStrange(_ url: String) -> Bool {
-        guard case .issuer(let issuer) = endpoints, let home = try? WebURL(parsing: issuer),
-            let host = (try? WebURL(parsing: url))?.host
-        else { return false }
-        // A provider on this machine may name this machine; literal addresses have been judged as they were read.
-        return host != home.host && !home.isLoopback && !host.contains(":")
-            && !host.utf8.allSatisfy { $0 == 0x2E || (0x30...0x39).contains($0) }
-    }
-}
+public import HTTPMessages
+public import Secrets
 
 extension HTTPRequest {
     /// The host, for messages.
-    var host: String { (try? WebURL(parsing: url))?.host ?? "the provider" }
+    public var host: String { (try? WebURL(parsing: url))?.host ?? "the provider" }
 }
 
 extension BrokerError {
     /// The same without the provider's words, where they repeat one of the secrets that were sent: what a provider says
     /// is shown to callers and kept in records.
-    func unquoting(_ secrets: Secret?...) -> BrokerError {
+    public func unquoting(_ secrets: Secret?...) -> BrokerError {
         let isRepeated = { (text: String) in secrets.contains { $0.map { BrokerError.quotes(text, $0) } ?? false } }
-        if case .project(let problem) = self, let message = problem.providerMessage, isRepeated(message) {
-            return .project(problem.withoutWords)
+        if case .problem(let problem) = self, let message = problem.providerMessage, isRepeated(message) {
+            return .problem(problem.withoutWords)
         }
         let speakable = { (code: String) in
             BrokerError.standardCodes.contains(code) || !isRepeated(code) ? code : "unspeakable"
@@ -78,7 +48,7 @@ extension BrokerError {
     }
 
     /// What a transport failure means.
-    init(_ error: HTTPClientError) {
+    public init(_ error: HTTPClientError) {
         switch error {
         case .unreachable(let host, let reason): self = .provider(.unreachable(host: host, reason: reason))
         case .timedOut(let host):
@@ -91,26 +61,15 @@ extension BrokerError {
         case .cancelled: self = .cancelled
         }
     }
+}
 
-    /// What a provider's answer means. `host` is for messages.
-    init(_ error: OAuthError, host: String) {
-        switch error {
-        case .invalid(let answer, let reason):
-            self = .provider(.invalidAnswer("The \(answer.rawValue) answer of \(host) is not valid: \(reason)."))
-        case .invalidIDToken(let claim, let reason):
-            self = .provider(.invalidAnswer("The ID token of \(host) is not valid (\(claim)): \(reason)."))
-        case .refused(let refusal) where refusal.code == "invalid_grant" && error.remedy != .signInAgain:
-            // The word at a status that a token endpoint does not say it with proves nothing (a 404 of a moved server).
-            self = .provider(.invalidAnswer("\(host) says “invalid_grant” with HTTP status \(refusal.status)."))
-        case .refused(let refusal): self = .provider(.refused(code: refusal.code, message: refusal.message))
-        case .unavailable(_, 429, let retryAfter): self = .provider(.rateLimited(retryAfter: retryAfter))
-        case .unavailable(_, let status, let retryAfter):
-            self = .provider(.unavailable(status: status, retryAfter: retryAfter))
-        case .failing(let refusal, let retryAfter):
-            self = .provider(
-                .failing(
-                    status: refusal.status, code: refusal.code, message: refusal.message, retryAfter: retryAfter))
-        case .misconfigured(let reason): self = .misconfigured(reason)
+extension WebURL {
+    /// The origin of an endpoint.
+    public static func origin(of endpoint: String) throws(BrokerError) -> String {
+        do throws(WebURL.Failure) {
+            return try WebURL(parsing: endpoint).origin
+        } catch {
+            throw .misconfigured("An endpoint of the provider is not a URL.")
         }
     }
 }

@@ -24,7 +24,7 @@ public struct BrokerClock: Sendable {
     }
 
     /// Seconds since boot, for intervals only.
-    var uptime: Int { boot() / 1_000 }
+    public var uptime: Int { boot() / 1_000 }
 
     /// The present, since boot.
     public var bootInstant: BootInstant { BootInstant(milliseconds: boot()) }
@@ -65,19 +65,19 @@ public struct Deadline: Sendable, Equatable {
     private static let farthest = 1 << 40
 
     /// The instant so many seconds from now.
-    init(in seconds: Int, by clock: BrokerClock) {
+    public init(in seconds: Int, by clock: BrokerClock) {
         let seconds = min(max(seconds, -Deadline.farthest), Deadline.farthest)
         at = WallInstant(seconds: clock.now() + seconds)
         boot = clock.bootInstant + .seconds(seconds)
     }
 
     /// An instant stated in Unix seconds.
-    init(at: Int, by clock: BrokerClock) {
+    public init(at: Int, by clock: BrokerClock) {
         let (seconds, overflow) = at.subtractingReportingOverflow(clock.now())
         self.init(in: overflow ? (at < 0 ? -Deadline.farthest : Deadline.farthest) : seconds, by: clock)
     }
 
-    init(at: WallInstant, boot: BootInstant) {
+    public init(at: WallInstant, boot: BootInstant) {
         self.at = at
         self.boot = boot
     }
@@ -90,5 +90,5 @@ public struct Deadline: Sendable, Equatable {
     }
 
     /// Whole seconds left, never negative.
-    func remaining(at present: BootInstant) -> Int { max((boot - present).wholeMilliseconds, 0) / 1_000 }
+    public func remaining(at present: BootInstant) -> Int { max((boot - present).wholeMilliseconds, 0) / 1_000 }
 }

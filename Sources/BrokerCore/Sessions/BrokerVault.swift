@@ -6,6 +6,13 @@ extension Broker {
     /// Returns when the first attempt to open the vault has ended, successfully or not.
     public func vaultSettled() async { _ = await sessionManager.firstOpening.wait() }
 
+    /// The same with a bound, since a keyring may prompt the user first.
+    public func vaultSettled(atMost bound: Duration) async throws(BrokerError) {
+        guard await sessionManager.firstOpening.wait(atMost: bound) != nil else {
+            throw Task.isCancelled ? .cancelled : .timedOut
+        }
+    }
+
     /// Locks the vault: sessions cannot be read, none is left in memory, and the vault's key is forgotten.
     ///
     /// - Throws: `conflict` if the sessions are in memory only.

@@ -1,6 +1,4 @@
-internal import HTTPMessages
 internal import SessionVault
-internal import SupabaseAuth
 
 /// Sessions that have ended here and whose providers have not been told yet. The vault keeps each until its provider
 /// has been told, so that neither an outage nor a restart leaves a signed-out session valid at the provider.
@@ -24,11 +22,10 @@ actor Revocations {
     /// True once the vault's entries of earlier runs have been read.
     private var hasLoaded = false
     private let sessionManager: SessionManager
-    private let vault: any Vault
-    private let http: any HTTPClient
-    private let directory: ProviderDirectory
-    private let clock: BrokerClock
-    private let record: @Sendable (BrokerFact) -> Void
+    private let tools: ProviderTools
+    private var vault: any Vault { tools.vault }
+    private var clock: BrokerClock { tools.clock }
+    private var record: @Sendable (BrokerFact) -> Void { tools.record }
 
     /// The first wait, and the longest.
     private static let shortest: Duration = .seconds(15)
@@ -37,17 +34,9 @@ actor Revocations {
     private static let patience = 8
     private static let idlePause: Duration = .seconds(30)
 
-    init(
-        sessionManager: SessionManager, vault: any Vault, http: any HTTPClient, directory: ProviderDirectory,
-        clock: BrokerClock,
-        record: @escaping @Sendable (BrokerFact) -> Void
-    ) {
+    init(sessionManager: SessionManager, tools: ProviderTools) {
         self.sessionManager = sessionManager
-        self.vault = vault
-        self.http = http
-        self.directory = directory
-        self.clock = clock
-        self.record = record
+        self.tools = tools
     }
 
     /// How many revocations are pending, by account.
@@ -77,7 +66,7 @@ actor Revocations {
 
     /// Tells the provider that a session has ended of which nothing may be kept here. A failure is not tried again.
     func tellOnce(_ closed: Closed) async {
-        let provider = closed.account.sessionProvider(http: http, directory: directory, clock: clock)
+        let provider = closed.account.provider(with: tools)
         do throws(BrokerError) {
             if try await provider.revoke(closed.session) { record(.revocationDelivered(closed.account.name)) }
         } catch {
@@ -86,7 +75,7 @@ actor Revocations {
     }
 
     private func tell(_ id: String, _ closed: Closed) async {
-        let provider = closed.account.sessionProvider(http: http, directory: directory, clock: clock)
+        let provider = closed.account.provider(with: tools)
         do throws(BrokerError) {
             if try await provider.revoke(closed.session) { record(.revocationDelivered(closed.account.name)) }
         } catch {
@@ -155,17 +144,6 @@ actor Revocations {
             guard entries[entry.id] == nil, !heard.contains(entry.id) else { continue }
             entries[entry.id] = Entry(
                 account: name, closed: Closed(account: account, session: session, retirement: entry.id))
-        }
-    }
-}
-
-extension BrokerError {
-    /// True for an error response that the provider would repeat. One that asks to wait does not count.
-    fileprivate var refusesRevocation: Bool {
-        switch self {
-        case .provider(.refused): true
-        case .project(let problem): problem.code != .rateLimited && !problem.isTrouble
-        default: false
         }
     }
 }

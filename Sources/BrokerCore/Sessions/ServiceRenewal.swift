@@ -1,5 +1,3 @@
-internal import Secrets
-
 extension LaneState {
     /// True if the provider's last error response to a service does not end by itself. Then the provider is asked only
     /// when a caller wants a token.
@@ -20,30 +18,5 @@ extension SessionManager {
             return
         }
         guard await turn.wait(atMost: bound) != nil else { throw Task.isCancelled ? .cancelled : .timedOut }
-    }
-}
-
-extension Broker {
-    /// A service needs no sign-in: its configuration has signed it in. Methods that need a user (a code, a password)
-    /// are refused. So are members that only a sign-in in a browser uses, since they would be ignored without notice.
-    func refuseSignIn(
-        of account: Account, _ grant: ServiceGrant, _ request: SignInRequest
-    ) async throws(BrokerError) {
-        guard request.method == "browser" else {
-            throw .methodUnsupported(
-                "\(account.name) is a service (\(grant.word)): it needs no sign-in, and has no method "
-                    + "“\(request.method)”.")
-        }
-        let stated = [
-            ("scopes", request.scopes != nil), ("params", !request.parameters.isEmpty),
-            ("callback_port", request.callbackPort != nil),
-        ]
-        if let field = stated.first(where: \.1)?.0 {
-            throw .invalid(
-                field: field,
-                reason: "\(account.name) is a service (\(grant.word)): it needs no sign-in, and its configuration says "
-                    + "what it asks for")
-        }
-        try await sessionManager.admitsSession(account.name)
     }
 }

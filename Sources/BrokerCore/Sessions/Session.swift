@@ -1,4 +1,3 @@
-internal import OAuth
 public import Secrets
 public import StrictJSON
 
@@ -31,6 +30,18 @@ public struct AccessToken: Sendable, Equatable {
     /// The lifetime in seconds that the provider stated; nil where it states none.
     public var lifetime: Int?
 
+    public init(
+        value: Secret, type: String, scope: String?, isScopeStated: Bool = false, expiry: Deadline? = nil,
+        lifetime: Int? = nil
+    ) {
+        self.value = value
+        self.type = type
+        self.scope = scope
+        self.isScopeStated = isScopeStated
+        self.expiry = expiry
+        self.lifetime = lifetime
+    }
+
     /// Whole seconds left, never negative; nil for an unknown lifetime.
     public func remaining(at boot: BootInstant) -> Int? { expiry?.remaining(at: boot) }
 
@@ -60,6 +71,21 @@ public struct Session: Sendable, Equatable {
         public var issuer: String?
         /// The value whose SHA-256 is the nonce of the sign-in; nil for sign-ins without one.
         public var nonceSource: Secret?
+
+        public init(
+            token: Secret, expiry: Deadline, lifetime: Int?, audience: [String], authenticationTime: Int?,
+            authorizedParty: String?, nonce: Secret?, issuer: String?, nonceSource: Secret?
+        ) {
+            self.token = token
+            self.expiry = expiry
+            self.lifetime = lifetime
+            self.audience = audience
+            self.authenticationTime = authenticationTime
+            self.authorizedParty = authorizedParty
+            self.nonce = nonce
+            self.issuer = issuer
+            self.nonceSource = nonceSource
+        }
     }
 
     /// The last refresh token whose response was validated.
@@ -83,13 +109,36 @@ public struct Session: Sendable, Equatable {
     public var tokens: [TokenKey: AccessToken]
     /// Why the ID token of the last refresh was dropped, if it was. Not kept in the vault.
     public var idTokenOddity: BrokerError?
-    /// Only at Supabase.
-    public var project: SupabaseFacts?
-    /// True for a service account: there is no user, and the next token is fetched as the first was.
+    /// What is sealed for one kind of account alone, by the kind's name.
+    public var attachments: [String: SessionAttachment] = [:]
+    /// Not to be written to the disk: it goes with the daemon.
+    public var isEphemeral = false
+    /// The sign-out that the provider is still to be told of ends the user's other sessions, too.
+    public var endsAll = false
+    /// Of no person: the next token is fetched as the first was.
     public var isOfService = false
 
-    /// The refresh tokens to present, newest first.
-    var refreshTokens: [Secret] { [unvalidatedRefreshToken, refreshToken].compactMap { $0 } }
+    public init(
+        refreshToken: Secret?, unvalidatedRefreshToken: Secret?, identity: Identity?, subject: String?,
+        user: JSONObject?, scope: String?, issuer: String, tokenEndpointOrigin: String, signedInAt: Int, end: Deadline?,
+        rotates: Bool?, tokens: [TokenKey: AccessToken]
+    ) {
+        self.refreshToken = refreshToken
+        self.unvalidatedRefreshToken = unvalidatedRefreshToken
+        self.identity = identity
+        self.subject = subject
+        self.user = user
+        self.scope = scope
+        self.issuer = issuer
+        self.tokenEndpointOrigin = tokenEndpointOrigin
+        self.signedInAt = signedInAt
+        self.end = end
+        self.rotates = rotates
+        self.tokens = tokens
+    }
+
+    /// The refresh tokens worth presenting: newer first.
+    public var refreshTokens: [Secret] { [unvalidatedRefreshToken, refreshToken].compactMap { $0 } }
 
     /// Drops downscoped tokens that have expired, and if there are too many those that expire first. They can be
     /// requested again. Without a limit the record would grow until the vault refuses it.
@@ -110,5 +159,5 @@ public struct Session: Sendable, Equatable {
     private static let maxDownscopedTokens = 32
     private static let maxTokenBytes = 256 << 10
 
-    var isRefreshable: Bool { unvalidatedRefreshToken != nil || refreshToken != nil || isOfService }
+    public var isRefreshable: Bool { unvalidatedRefreshToken != nil || refreshToken != nil || isOfService }
 }

@@ -1,51 +1,47 @@
-internal import OAuth
-internal import SessionVault
+public import SessionVault
 internal import StrictJSON
 
 /// Opens and closes sessions. Each change waits for its turn in the account's lane.
 extension SessionManager {
-    /// Takes over a signed-in session. While the account holds one, another subject is refused unless
-    /// `switchingSubject`. Returns the session that it replaces if the provider has to end it, see
-    /// ``Broker/open(_:for:switchingSubject:told:)``.
+    /// Takes over a signed-in session. While the account holds one, another subject is refused unless the opening says
+    /// otherwise. Returns the session that it replaces if the provider has to end it, see ``Broker/open(_:for:_:)``.
     func open(
-        _ session: Session, for account: Account, switchingSubject: Bool, told kind: BrokerEvent.Kind? = nil
+        _ session: Session, for account: Account, _ opening: SessionOpening
     ) async -> Result<Closed?, BrokerError> {
-        let opening = enqueue(account.name) { sessionManager -> Result<Closed?, BrokerError> in
+        let turn = enqueue(account.name) { sessionManager -> Result<Closed?, BrokerError> in
             do throws(BrokerError) {
                 let lane = try await sessionManager.laneForOpening(account)
-                return .success(
-                    try await sessionManager.openInTurn(session, lane, switchingSubject: switchingSubject, told: kind))
+                return .success(try await sessionManager.openInTurn(session, lane, opening))
             } catch {
                 return .failure(error)
             }
         }
-        return await opening.wait() ?? .failure(.cancelled)
+        return await turn.wait() ?? .failure(.cancelled)
     }
 
     /// Takes over a session that is made by presenting a refresh token. The token is presented in the account's lane,
     /// and only after the vault has reserved room for the response.
     func open(
-        for account: Account, switchingSubject: Bool, isEphemeral: Bool,
-        made make: @escaping @Sendable () async throws(BrokerError) -> Session
+        for account: Account, isEphemeral: Bool,
+        made make: @escaping @Sendable () async throws(BrokerError) -> (Session, SessionOpening)
     ) async throws(BrokerError) -> Closed? {
-        let opening = enqueue(account.name) { sessionManager -> Result<Closed?, BrokerError> in
+        let turn = enqueue(account.name) { sessionManager -> Result<Closed?, BrokerError> in
             do throws(BrokerError) {
                 let lane = try await sessionManager.laneForOpening(account)
                 if !isEphemeral { try await sessionManager.makeRoom(account, isNeeded: true) }
-                let session: Session
+                let (session, opening): (Session, SessionOpening)
                 do throws(BrokerError) {
-                    session = try await make()
+                    (session, opening) = try await make()
                 } catch {
                     await sessionManager.settle(lane)
                     throw error
                 }
-                return .success(
-                    try await sessionManager.openInTurn(session, lane, switchingSubject: switchingSubject, told: nil))
+                return .success(try await sessionManager.openInTurn(session, lane, opening))
             } catch {
                 return .failure(error)
             }
         }
-        guard let result = await opening.wait() else { throw .cancelled }
+        guard let result = await turn.wait() else { throw .cancelled }
         return try result.get()
     }
 
@@ -66,30 +62,33 @@ extension SessionManager {
 
     /// Returns the session that this one replaces, if the provider has to end it.
     private func openInTurn(
-        _ session: Session, _ lane: Lane, switchingSubject: Bool, told kind: BrokerEvent.Kind?
+        _ session: Session, _ lane: Lane, _ opening: SessionOpening
     ) async throws(BrokerError) -> Closed? {
         let (name, account) = (lane.id.account, lane.account)
         let former = lane.state.session
-        if let former, !former.isSamePerson(as: session), !switchingSubject {
+        if let former, !former.isSamePerson(as: session), !opening.switchesSubject {
             throw .conflict(
                 "\(name) is signed in as \(former.displayName), and this sign-in is by \(session.displayName). "
                     + "Nothing was changed. Sign out first, or ask to switch.")
         }
         var session = session
-        if let former { session.keepRefreshToken(of: former) }
+        if let former {
+            let provider = provider(account)
+            session.keepRefreshToken(
+                of: former, isSameFamily: provider.family(of: former) == provider.family(of: session))
+        }
         // A session that must not be written also removes the stored one that it replaces.
         var isFormerStored = false
         if session.isEphemeral {
             do throws(VaultError) { try await vault.remove(account.slot) } catch { isFormerStored = former != nil }
         }
         let (copy, error) = await save(session, account)
-        let told = kind ?? (session.isRecovery ? .passwordRecovery : .signedIn)
-        guard take(.opened(session, copy, told, error ?? waiting(for: session, account)), lane.id) else {
+        guard take(.opened(session, copy, opening.event, error ?? opening.notice), lane.id) else {
             throw .flowCancelled("The configuration of \(name) changed during the sign-in.")
         }
-        await observer.opened(session, over: former, of: account, isAsked: kind != nil)
+        await observer(of: account)?.opened(session, over: former, of: account, isAsked: opening.isAsked)
         // If the vault cannot be changed, a restart finds the former session. So it is not ended at the provider.
-        return copy == .unsaved || isFormerStored ? nil : lane.replaced(by: session)
+        return copy == .unsaved || isFormerStored ? nil : replaced(by: session, in: lane)
     }
 
     /// Ends the session here. From this call on readers see no session. The change itself takes its turn, so that what
@@ -113,7 +112,7 @@ extension SessionManager {
 
     private func closeInTurn(_ lane: Lane, _ endsAll: Bool) async -> Result<Closed?, BrokerError> {
         let account = lane.account
-        if let rest = account.configuredSession(by: clock) {
+        if let rest = account.kind.configuredSession(of: account, by: clock) {
             // A service drops the tokens that it fetched. Its configuration keeps it signed in.
             guard let session = lane.state.session, !session.tokens.isEmpty else { return .success(nil) }
             take(.closed(leaving: rest), lane.id)
@@ -128,7 +127,7 @@ extension SessionManager {
         var closed = Closed(account: account, session: session, retirement: nil)
         // What the vault keeps until the provider has been told must hold the newest tokens, and `endsAll`.
         if lane.state.isUnsaved || session != lane.state.session { _ = await save(session, account) }
-        await observer.leaving(session, of: account)
+        await observer(of: account)?.leaving(session, of: account)
         do throws(VaultError) {
             closed.retirement = try await vault.retire(account.slot)?.id
         } catch {
@@ -181,23 +180,19 @@ struct Closed: Sendable {
     var retirement: String?
 }
 
-extension Account {
-    var slot: VaultSlot { VaultSlot(account: name.rawValue, binding: bindingID) }
-}
-
 extension Session {
     /// How the user is named in messages.
     public var displayName: String { user?["email"]?.string ?? subject ?? "an unnamed person" }
 
     /// Where several directories share a provider, a subject is unique only within its issuer.
-    func isSamePerson(as other: Session) -> Bool {
+    public func isSamePerson(as other: Session) -> Bool {
         guard Session.isSame(subject, other.subject) else { return false }
         guard let issuer = identity?.issuer, let theirs = other.identity?.issuer else { return true }
         return Session.isSame(issuer, theirs)
     }
 
     /// Compares bytes: `==` treats two spellings of an accented letter as equal.
-    static func isSame(_ left: String?, _ right: String?) -> Bool {
+    public static func isSame(_ left: String?, _ right: String?) -> Bool {
         switch (left, right) {
         case (nil, nil): true
         case (let left?, let right?): left.utf8.elementsEqual(right.utf8)
@@ -207,7 +202,7 @@ extension Session {
 }
 
 extension BrokerError {
-    init(_ error: VaultError) {
+    public init(_ error: VaultError) {
         switch error {
         case .locked(let reason): self = .vaultLocked(reason)
         case .wrongPassphrase: self = .wrongPassphrase

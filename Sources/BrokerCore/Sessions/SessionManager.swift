@@ -1,5 +1,3 @@
-internal import HTTPMessages
-internal import Secrets
 internal import SessionVault
 
 /// The sessions of every account, and the order in which they change.
@@ -48,35 +46,24 @@ actor SessionManager {
     var refusedOpenings: [Int32: [BootInstant]] = [:]
     /// What is to be done without being asked, and when.
     var schedule = Schedule()
-    let vault: any Vault
     let bus: EventBus
+    let tools: ProviderTools
     /// For readers that must not wait.
     nonisolated let snapshot: SessionSnapshot
-    let clock: BrokerClock
-    let work: Work
-    let record: @Sendable (BrokerFact) -> Void
-    let observer: any SessionObserver
-    private let http: any HTTPClient
-    private let directory: ProviderDirectory
+    nonisolated var vault: any Vault { tools.vault }
+    nonisolated var clock: BrokerClock { tools.clock }
+    nonisolated var work: Work { tools.work }
+    nonisolated var record: @Sendable (BrokerFact) -> Void { tools.record }
 
     /// Seconds that an issued token has left at least if the caller names no `min_valid`.
     static let defaultMinValid = 60
     /// How long after a failed read of the vault the next one is tried.
     private static let loadRetryInterval: Duration = .seconds(5)
 
-    init(
-        vault: any Vault, http: any HTTPClient, directory: ProviderDirectory, bus: EventBus, work: Work,
-        clock: BrokerClock, observer: any SessionObserver, record: @escaping @Sendable (BrokerFact) -> Void
-    ) {
-        self.vault = vault
-        self.http = http
-        self.directory = directory
+    init(tools: ProviderTools, bus: EventBus) {
+        self.tools = tools
         self.bus = bus
-        self.work = work
-        self.clock = clock
-        self.record = record
-        self.observer = observer
-        snapshot = SessionSnapshot(clock: clock)
+        snapshot = SessionSnapshot(clock: tools.clock)
     }
 
     // MARK: Accounts
@@ -129,7 +116,7 @@ actor SessionManager {
         schedule.remove(.load(name))
         let effects = lane.state.take(.replaced, of: name, at: clock.bootInstant)
         for effect in effects { perform(effect, lane) }
-        observer.forget(name)
+        observer(of: lane.account)?.forget(name)
     }
 
     // MARK: Outcomes
@@ -177,7 +164,9 @@ actor SessionManager {
     func post(
         _ kind: BrokerEvent.Kind, _ name: AccountName, session: Session?, error: BrokerError? = nil, endsAt: Int? = nil
     ) {
-        if let account = lanes[name]?.account { observer.willPost(kind, of: account, session, by: self) }
+        if let account = lanes[name]?.account {
+            observer(of: account)?.willPost(kind, of: account, session, in: SessionAccess(sessionManager: self))
+        }
         bus.post(
             BrokerEvent(
                 kind: kind, account: name,
@@ -192,14 +181,14 @@ actor SessionManager {
     /// The vault was locked: callers that wait from now on wait for the next opening.
     func expectLoading(_ name: AccountName) {
         lanes[name]?.loaded = Promise()
-        observer.forget(name)
+        if let account = lanes[name]?.account { observer(of: account)?.forget(name) }
     }
 
     // MARK: Parts of a change
 
-    func provider(_ account: Account) -> any SessionProvider {
-        account.sessionProvider(http: http, directory: directory, clock: clock)
-    }
+    func provider(_ account: Account) -> any SignInProvider { account.provider(with: tools) }
+
+    func observer(of account: Account) -> (any SessionObserver)? { account.kind.observer(with: tools) }
 
     /// Writes to the vault. If that fails, memory still holds the session, the write is repeated until it succeeds, and
     /// the error is shown.

@@ -1,6 +1,6 @@
 /// Is told what happens to sessions, and does what only one kind of account needs. The session manager does not know
 /// what an observer does.
-protocol SessionObserver: Sendable {
+public protocol SessionObserver: Sendable {
     /// A session has been opened, in the place of `former` if there was one. Called in the turn of the account's lane.
     ///
     /// - Parameter isAsked: another operation than a sign-in opened it.
@@ -15,7 +15,7 @@ protocol SessionObserver: Sendable {
     func leaving(_ session: Session, of account: Account) async
 
     /// An event is about to be posted. Called in the same turn as the change that it tells of.
-    func willPost(_ kind: BrokerEvent.Kind, of account: Account, _ session: Session?, by sessionManager: SessionManager)
+    func willPost(_ kind: BrokerEvent.Kind, of account: Account, _ session: Session?, in sessions: SessionAccess)
 
     /// The account was removed, or its session can no longer be read.
     func forget(_ account: AccountName)

@@ -1,14 +1,19 @@
-internal import HTTPMessages
-internal import Secrets
+public import HTTPMessages
+public import Secrets
 
 /// A request to a provider with a session's access token, and what its response changes in the session.
-struct SessionOperation: Sendable {
-    struct Response: Sendable {
+public struct SessionOperation: Sendable {
+    public struct Response: Sendable {
         let response: HTTPResponse
         let effect: Effect
+
+        public init(_ response: HTTPResponse, _ effect: Effect) {
+            self.response = response
+            self.effect = effect
+        }
     }
 
-    enum Effect: Sendable {
+    public enum Effect: Sendable {
         /// The response holds another refresh token, which replaces the one that is held.
         case renewal(RenewalResponse)
         /// Changes the session. Throws if the response is not what was asked for.
@@ -16,7 +21,7 @@ struct SessionOperation: Sendable {
     }
 
     /// What an error says about the session and its tokens.
-    enum Meaning: Sendable {
+    public enum Meaning: Sendable {
         /// The provider did not accept the access token. One refresh shows whether the session is still valid.
         case tokenRefused
         case dead(code: String?)
@@ -25,17 +30,29 @@ struct SessionOperation: Sendable {
         case unknown
     }
 
-    typealias Sending = @Sendable () async throws(BrokerError) -> Response
+    public typealias Sending = @Sendable () async throws(BrokerError) -> Response
 
     /// The provider replaces the refresh token. The old one counts as used once the request has been sent.
-    var rotates = false
+    let rotates: Bool
     /// The request is meant to change the user's identities.
-    var changesIdentities = false
+    let changesIdentities: Bool
     /// The event that is posted when it is done.
-    var event: BrokerEvent.Kind?
+    let event: BrokerEvent.Kind?
     /// Builds the request, with the access token that is valid when its turn comes.
-    let prepare: @Sendable (any SessionProvider, Secret) throws(BrokerError) -> Sending
+    let prepare: @Sendable (any SignInProvider, Secret) throws(BrokerError) -> Sending
     let meaning: @Sendable (BrokerError) -> Meaning
+
+    public init(
+        rotates: Bool = false, changesIdentities: Bool = false, event: BrokerEvent.Kind? = nil,
+        prepare: @escaping @Sendable (any SignInProvider, Secret) throws(BrokerError) -> Sending,
+        meaning: @escaping @Sendable (BrokerError) -> Meaning
+    ) {
+        self.rotates = rotates
+        self.changesIdentities = changesIdentities
+        self.event = event
+        self.prepare = prepare
+        self.meaning = meaning
+    }
 }
 
 /// Every change of a session that is not a refresh takes its turn in the same lane. A provider that detects reuse of
@@ -139,7 +156,8 @@ extension SessionManager {
         guard case .held(_, let held, _)? = self.lane(id)?.state.presence else { throw .signInRequired(id.account) }
         let (copy, error) = changed == session ? (held, nil) : await save(changed, lane.account)
         guard take(.changed(changed, copy, operation.event, error), id) else { throw .signInRequired(id.account) }
-        await observer.changed(session, to: changed, of: lane.account, isAsked: operation.changesIdentities)
+        await observer(of: lane.account)?.changed(
+            session, to: changed, of: lane.account, isAsked: operation.changesIdentities)
         return response.response
     }
 }

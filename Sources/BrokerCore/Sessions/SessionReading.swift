@@ -9,7 +9,7 @@ extension SessionManager {
     /// A token for a caller: the current one if it is valid long enough, else a refreshed one.
     func issuedToken(_ name: AccountName, _ query: SessionQuery) async throws(BrokerError) -> IssuedToken {
         guard lanes[name] != nil else { throw .accountNotFound(name.rawValue) }
-        try lanes[name]?.account.check(query)
+        if let account = lanes[name]?.account { try account.kind.check(query, of: account) }
         let end = ContinuousClock.now + query.timeout
         try await ready(name, atMost: query.timeout)
         try await serviceSettled(name, atMost: max(end - .now, .zero))
@@ -88,7 +88,7 @@ extension SessionManager {
     private func isAlive(_ token: AccessToken) -> Bool { token.remaining(at: clock.bootInstant).map { $0 > 0 } ?? true }
 
     func issuedToken(_ name: AccountName, _ session: Session, _ token: AccessToken) -> IssuedToken {
-        IssuedToken(token, of: session, name)
+        IssuedToken(token, of: session, name, shown: lanes[name]?.account.kind.shown(of: session))
     }
 
     /// The session that readers may see; nil while it is being closed.

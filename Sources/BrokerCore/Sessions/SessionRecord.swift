@@ -36,7 +36,8 @@ enum SessionRecord {
             member["issuer"] = identity.issuer.map { .string($0) }
             return .object(member)
         }
-        object["project"] = session.project.map { .object(encode($0)) }
+        if !session.attachments.isEmpty { object["attachments"] = .object(encode(session.attachments)) }
+        if session.endsAll { object["ends_all"] = true }
         object["tokens"] = .array(session.tokens.map { key, token in .object(encode(key, token)) })
         return Secret(bytes: JSON.object(object).serialized())
     }
@@ -103,15 +104,51 @@ enum SessionRecord {
                 isScopeStated: member["scope_stated"]?.bool == true,
                 expiry: reader.read(member["expiry"], lifetime: lifetime), lifetime: lifetime)
         }
-        return Session(
+        var session = Session(
             refreshToken: object["refresh_token"]?.string.map { Secret($0) },
             unvalidatedRefreshToken: object["successor"]?.string.map { Secret($0) },
             identity: object["identity"]?.object.flatMap { decodeIdentity($0, reader) },
             subject: object["subject"]?.string, user: object["user"]?.object, scope: object["scope"]?.string,
             issuer: issuer, tokenEndpointOrigin: origin, signedInAt: signedInAt,
-            end: reader.read(object["end"], lifetime: nil), rotates: object["rotates"]?.bool, tokens: tokens,
-            project: object["project"]?.object.map(decodeFacts))
+            end: reader.read(object["end"], lifetime: nil), rotates: object["rotates"]?.bool, tokens: tokens)
+        session.attachments = attachments(in: object)
+        session.endsAll = object["ends_all"]?.bool ?? false
+        return session
     }
+
+    private static func encode(_ attachments: [String: SessionAttachment]) -> JSONObject {
+        JSONObject(
+            attachments.sorted { $0.key < $1.key }.map { name, attachment in
+                let secrets = attachment.secrets.sorted { $0.key < $1.key }.map { name, secret in
+                    JSONObject.Member(name, .string(secret.revealed()))
+                }
+                return JSONObject.Member(
+                    name, ["facts": .object(attachment.facts), "secrets": .object(JSONObject(secrets))])
+            })
+    }
+
+    /// What one kind of account alone has sealed. An object that has a name of its own in the record, as older versions
+    /// wrote it, is one too.
+    private static func attachments(in object: JSONObject) -> [String: SessionAttachment] {
+        var attachments: [String: SessionAttachment] = [:]
+        for member in object.members where !members.contains(member.name) {
+            if let facts = member.value.object { attachments[member.name] = SessionAttachment(facts: facts) }
+        }
+        for member in object["attachments"]?.object?.members ?? [] {
+            let secrets = (member.value["secrets"]?.object?.members ?? []).compactMap { secret in
+                secret.value.string.map { (secret.name, Secret($0)) }
+            }
+            attachments[member.name] = SessionAttachment(
+                facts: member.value["facts"]?.object ?? JSONObject(),
+                secrets: Dictionary(secrets) { first, _ in first })
+        }
+        return attachments
+    }
+
+    private static let members: Set<String> = [
+        "version", "issuer", "token_endpoint_origin", "signed_in_at", "refresh_token", "successor", "subject", "user",
+        "scope", "boot_id", "rotates", "end", "identity", "tokens", "attachments", "ends_all", "ended", "word",
+    ]
 
     private static func decodeIdentity(_ object: JSONObject, _ reader: DeadlineReader) -> Session.Identity? {
         let lifetime = object["lifetime"]?.integer

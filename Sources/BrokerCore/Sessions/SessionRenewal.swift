@@ -87,7 +87,7 @@ extension SessionManager {
             record(.idTokenDropped(lane.account.name, oddity))
         }
         if let former = lane.state.session {
-            await observer.changed(former, to: session, of: lane.account, isAsked: false)
+            await observer(of: lane.account)?.changed(former, to: session, of: lane.account, isAsked: false)
         }
         return .success(())
     }
@@ -129,7 +129,7 @@ extension SessionManager {
 
     /// The provider has proven that the session has ended. It is removed, and a record that says so takes its place.
     ///
-    /// - Parameter code: Supabase's code for the cause; other providers have only one.
+    /// - Parameter code: the provider's own code for the cause, where it has more than one.
     func end(_ lane: Lane, _ code: String?) async -> BrokerError {
         do throws(VaultError) {
             // If the session was to leave nothing behind, its end is not recorded either.

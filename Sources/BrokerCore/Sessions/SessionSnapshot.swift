@@ -1,6 +1,5 @@
 public import Secrets
 public import StrictJSON
-internal import SupabaseAuth
 internal import Synchronization
 
 /// What may be issued at this instant, for readers that must not wait: the session's own access token and what goes
@@ -50,18 +49,6 @@ public final class SessionSnapshot: Sendable {
 
 /// What a caller gets: the token and those parts of its session that the caller may see. It holds no refresh token.
 public struct IssuedToken: Sendable {
-    /// What only sessions at a Supabase project have.
-    public struct SupabaseMembers: Sendable {
-        /// The assurance level of the session: `aal1` or `aal2`.
-        public let assurance: String?
-        /// The assurance level that the user's factors ask for.
-        public let nextAssurance: String?
-        /// The user id that the app knew before, until it has moved the user's data.
-        public let migratesFrom: String?
-        /// The upstream provider's access token; a caller needs a permission of its own for it.
-        public let providerToken: Secret?
-    }
-
     public let account: AccountName
     public let subject: String?
     public let issuer: String
@@ -72,10 +59,13 @@ public struct IssuedToken: Sendable {
     public let user: JSONObject?
     /// The session's ID token; a caller needs a permission of its own for it.
     public let idToken: Secret?
-    /// Nil at every other provider.
-    public let supabase: SupabaseMembers?
+    /// What only this kind of account has, as far as callers may see it; the secrets need a permission of their own.
+    public let shown: SessionAttachment?
 
-    init(_ token: AccessToken, of session: Session, _ account: AccountName) {
+    public init(
+        _ token: AccessToken, of session: Session, _ account: AccountName, shown: SessionAttachment? = nil
+    ) {
+        self.shown = shown
         self.account = account
         self.token = token
         subject = session.subject
@@ -83,10 +73,5 @@ public struct IssuedToken: Sendable {
         scope = token.scope ?? session.scope
         user = session.user
         idToken = session.identity?.token
-        supabase = session.project.map {
-            SupabaseMembers(
-                assurance: $0.assurance?.rawValue, nextAssurance: session.nextAssurance?.rawValue,
-                migratesFrom: $0.migratesFrom, providerToken: $0.providerToken)
-        }
     }
 }

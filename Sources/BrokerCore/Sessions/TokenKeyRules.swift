@@ -1,4 +1,4 @@
-internal import OAuth
+internal import HTTPMessages
 
 /// Checks what a downscoped token is asked for, before any provider is asked.
 extension TokenKey {

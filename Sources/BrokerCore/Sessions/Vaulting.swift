@@ -190,7 +190,7 @@ extension SessionManager {
     /// Loads what is not loaded, in a turn of the account's lane.
     func loadInTurn(_ id: LaneID, isNews: Bool) async {
         guard isOpen, let lane = lane(id), !lane.state.isLoaded else { return }
-        if let session = lane.account.configuredSession(by: clock) {
+        if let session = lane.account.kind.configuredSession(of: lane.account, by: clock) {
             take(.loaded(.session(session, .memoryOnly, isUrgent: false), isNews: isNews), id)
             return
         }

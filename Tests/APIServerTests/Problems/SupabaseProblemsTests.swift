@@ -3,6 +3,7 @@ import LocalHTTP
 import RingbackAPI
 import StrictJSON
 import SupabaseAuth
+import SupabaseSignIn
 import Testing
 
 @testable import APIServer

@@ -1,4 +1,5 @@
 import OAuth
+import OAuthSignIn
 import StrictJSON
 import Testing
 
@@ -110,7 +111,7 @@ import Testing
 
     @Test func `every reserved parameter is refused`() async throws {
         let house = try await House()
-        for name in Broker.reservedParameters {
+        for name in SignInRequest.reservedParameters {
             let answer = await house.ask("POST", "/v1/accounts/work/sign-in", #"{"params":{"\#(name)":"x"}}"#)
             #expect(answer.code == "validation_failed")
             #expect(answer["detail"]?.string?.contains("params.\(name)") == true)

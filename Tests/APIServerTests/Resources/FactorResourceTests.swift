@@ -1,4 +1,5 @@
 import StrictJSON
+import SupabaseSignIn
 import Testing
 
 @testable import APIServer

@@ -1,4 +1,5 @@
 import HTTPMessages
+import OAuthSignIn
 import SessionVault
 import StrictJSON
 import Testing

@@ -1,5 +1,6 @@
 import StrictJSON
 import SupabaseAuth
+import SupabaseSignIn
 import Testing
 
 @testable import APIServer

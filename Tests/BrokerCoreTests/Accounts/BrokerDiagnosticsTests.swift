@@ -1,10 +1,10 @@
 import HTTPMessages
 import OAuth
 import Secrets
-import SupabaseAuth
 import Testing
 
 @testable import BrokerCore
+@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(5))) struct `What the broker finds of an account` {
     private static let metadata = #"""

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import BrokerCore
+@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `Events` {
     private typealias Line = (id: UInt64, event: BrokerEvent)

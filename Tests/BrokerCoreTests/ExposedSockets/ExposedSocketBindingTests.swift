@@ -1,6 +1,7 @@
 import Testing
 
 @testable import BrokerCore
+@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `A restricted socket and the account that it was made for` {
     private let house: ExposedSocketHouse

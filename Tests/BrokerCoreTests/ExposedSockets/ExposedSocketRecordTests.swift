@@ -1,6 +1,7 @@
 import Testing
 
 @testable import BrokerCore
+@testable import OAuthSignIn
 
 @Suite struct `Restricted sockets at rest` {
     private static let binding = SessionBinding(provider: "https://id.example", clientID: "c")

@@ -3,6 +3,7 @@ import SessionVault
 import Testing
 
 @testable import BrokerCore
+@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `The sessionManager of restricted sockets` {
     private let house: ExposedSocketHouse

@@ -3,6 +3,7 @@ import SessionVault
 import Testing
 
 @testable import BrokerCore
+@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `Restricted sockets of the configuration` {
     private let house: ExposedSocketHouse

@@ -4,6 +4,7 @@ import StrictJSON
 import Testing
 
 @testable import BrokerCore
+@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `Callbacks` {
     /// A pending flow of a house, and its genuine callback.

@@ -4,6 +4,7 @@ import StrictJSON
 import Testing
 
 @testable import BrokerCore
+@testable import OAuthSignIn
 
 @Suite struct `The page that ends the session at the provider` {
     private func house(endpoint: JSON? = "https://id.example/logout?x=1", signedIn: Bool = true) async throws -> House {

@@ -2,6 +2,7 @@ import HTTPMessages
 import Testing
 
 @testable import BrokerCore
+@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `Flows` {
     private func conflict(_ house: House, _ name: AccountName, _ request: SignInRequest) async -> String? {

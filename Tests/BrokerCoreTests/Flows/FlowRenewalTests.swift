@@ -4,6 +4,7 @@ import StrictJSON
 import Testing
 
 @testable import BrokerCore
+@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `The address of a pushed request` {
     /// A pushed sign-in that is open, and its house. References live for a minute.

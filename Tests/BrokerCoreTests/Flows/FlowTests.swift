@@ -1,6 +1,7 @@
 import Testing
 
 @testable import BrokerCore
+@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `A flow` {
     @Test func `has a name that no command line takes for an option`() {

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import BrokerCore
+@testable import OAuthSignIn
 
 @Suite struct `Back-off after a failure` {
     private func at(_ milliseconds: Int) -> BootInstant { BootInstant(milliseconds: milliseconds) }

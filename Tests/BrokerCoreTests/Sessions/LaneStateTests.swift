@@ -3,6 +3,7 @@ import StrictJSON
 import Testing
 
 @testable import BrokerCore
+@testable import OAuthSignIn
 
 private let name = House.name
 private let now = BootInstant(milliseconds: 1_000_000)

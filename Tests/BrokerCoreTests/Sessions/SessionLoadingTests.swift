@@ -3,6 +3,7 @@ import SessionVault
 import Testing
 
 @testable import BrokerCore
+@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `Loading from the vault` {
     /// A broker of a later life whose vault answers so.
@@ -83,7 +84,7 @@ import Testing
         foreign.subject = "mallory"
         // As if the change had got its turn between an unlock and the load that follows it.
         await house.broker.sessionManager.unload(House.name)
-        let result = await house.broker.sessionManager.open(foreign, for: House.account(), switchingSubject: false)
+        let result = await house.broker.sessionManager.open(foreign, for: House.account(), SessionOpening())
         guard case .failure(.conflict) = result else { throw Unexpected() }
         #expect(await house.vault.sessions.first?.subject == "alice")
     }

@@ -4,6 +4,7 @@ import Secrets
 import Testing
 
 @testable import BrokerCore
+@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `Reading a session` {
     @Test func `a hundred callers on an expired session make one refresh request`() async throws {

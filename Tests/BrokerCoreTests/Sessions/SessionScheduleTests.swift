@@ -5,6 +5,7 @@ import StrictJSON
 import Testing
 
 @testable import BrokerCore
+@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(2))) struct `Refreshing before expiry` {
     static func account(margin: Int? = nil, warnings: [Int]? = nil) -> Account {

@@ -2,6 +2,7 @@ import Secrets
 import Testing
 
 @testable import BrokerCore
+@testable import OAuthSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `The session snapshot` {
     @Test func `shows what may be handed out at this instant, and nothing else`() async throws {

@@ -6,6 +6,7 @@ import Synchronization
 import Testing
 
 @testable import BrokerCore
+@testable import OAuthSignIn
 
 /// Sockets that nobody connects to.
 final class RecordedSockets: Sendable {

@@ -1,6 +1,7 @@
 import Synchronization
 
 @testable import BrokerCore
+@testable import OAuthSignIn
 
 /// What the records were told, in order.
 final class Facts: Sendable {

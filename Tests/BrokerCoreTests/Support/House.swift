@@ -6,6 +6,7 @@ import Synchronization
 import Testing
 
 @testable import BrokerCore
+@testable import OAuthSignIn
 
 /// A broker with everything around it: provider, vault, clock and door.
 struct House: Sendable {

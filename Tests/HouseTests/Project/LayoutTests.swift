@@ -21,11 +21,15 @@ private let allowed: [String: Set<String>] = [
     "NetworkWatch": ["CLinux"],
     "Configuration": ["OAuth", "SupabaseAuth", "Encodings", "HTTPMessages", "Secrets", "StrictJSON"],
     "BrokerCore": ["SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"],
+    "OAuthSignIn": ["BrokerCore", "OAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON"],
+    "SupabaseSignIn": [
+        "BrokerCore", "SupabaseAuth", "OAuth", "SessionVault", "Cryptography", "HTTPMessages", "Secrets", "StrictJSON",
+    ],
     "DeepLinks": ["BrokerCore", "HTTPMessages", "Secrets", "StrictJSON"],
     "DesktopNotices": ["BrokerCore", "DesktopBus", "StrictJSON"],
     "APIServer": [
-        "BrokerCore", "DeepLinks", "SupabaseAuth", "Records", "RingbackAPI", "LocalHTTP", "SessionVault",
-        "Encodings", "HTTPMessages", "Secrets", "StrictJSON",
+        "BrokerCore", "OAuthSignIn", "SupabaseSignIn", "DeepLinks", "SupabaseAuth", "Records", "RingbackAPI",
+        "LocalHTTP", "SessionVault", "Encodings", "HTTPMessages", "Secrets", "StrictJSON",
     ],
     "ringback": [
         "RingbackClient", "RingbackAPI", "SchemeRegistration", "Encodings", "HTTPMessages", "StrictJSON", "Terminal",
@@ -43,6 +47,7 @@ private let system: Set<String> = ["FoundationEssentials", "Synchronization", "G
 private let layers: [Set<String>] = [
     ["ringbackd", "ringback", "ringback-sandbox"],
     ["APIServer"],
+    ["OAuthSignIn", "SupabaseSignIn"],
     ["DeepLinks", "DesktopNotices"],
     ["BrokerCore", "Configuration"],
     ["OAuth", "SupabaseAuth", "SessionVault", "Records", "Sandbox"],

@@ -1,0 +1,202 @@
+internal import Cryptography
+public import HTTPMessages
+public import StrictJSON
+
+/// What a flow awaits, in the terms of the provider that began it. The registry carries it without looking inside, and
+/// asks it in the turn of a claim whether a callback is the flow's: hence nothing here waits.
+public protocol AwaitedSignIn: Sendable {
+    /// What its callbacks are found by: see ``Arrival/digest(of:)``.
+    var key: [UInt8] { get }
+    /// Where its callback is to arrive; empty where none is awaited.
+    var redirectURI: String { get }
+    /// What the browser opens; empty where there is nothing to open.
+    var authorizationURL: String { get }
+    /// What callers are told: see ``FlowView/waitingFor``.
+    var waitingFor: String { get }
+    /// What may end it.
+    var proofs: Set<Proof.Kind> { get }
+
+    /// Says whether a callback is this flow's. `standing` is the flow's at this moment.
+    func recognize(_ arrival: Arrival, of standing: FlowStanding) -> Recognition
+
+    /// What is said when nobody came in time.
+    func expiry(of flow: Flow) -> String
+
+    /// Its callback has no key: whatever arrives at its redirect URI may be it.
+    var isKeyless: Bool { get }
+    /// For how long its page can be opened, where that is bounded.
+    var pageLife: PageLife? { get }
+    /// Seconds between two messages; nil where none was sent.
+    var resendInterval: Int? { get }
+    /// Somebody is to read a mail, within an hour: it gives way to another flow.
+    var waitsForMail: Bool { get }
+    /// Another account's flow that it waits for.
+    var upstream: UpstreamFlow? { get }
+    /// Its provider does something beside it: see ``SignInProvider/accompany(_:in:)``.
+    var isAccompanied: Bool { get }
+    /// What callers see of it beside the rest.
+    var details: AwaitedDetails { get }
+
+    /// A callback that belongs to no flow may be this one's, which was sent elsewhere: what to do about it.
+    func hint(for url: WebURL, of account: AccountName) -> String?
+}
+
+extension AwaitedSignIn {
+    public var isKeyless: Bool { false }
+    public var pageLife: PageLife? { nil }
+    public var resendInterval: Int? { nil }
+    public var waitsForMail: Bool { false }
+    public var upstream: UpstreamFlow? { nil }
+    public var isAccompanied: Bool { false }
+    public var details: AwaitedDetails { AwaitedDetails() }
+    public func hint(for url: WebURL, of account: AccountName) -> String? { nil }
+}
+
+/// A page that the provider knows for a while only, and that can be opened once.
+public struct PageLife: Sendable {
+    /// When it was made known, in seconds since boot.
+    public let since: Int
+    public let seconds: Int
+
+    public init(since: Int, seconds: Int) {
+        self.since = since
+        self.seconds = seconds
+    }
+}
+
+/// Another account's flow that a flow waits for.
+public struct UpstreamFlow: Sendable {
+    public let account: AccountName
+    public let flow: String
+
+    public init(account: AccountName, flow: String) {
+        self.account = account
+        self.flow = flow
+    }
+}
+
+/// What callers see of what a flow awaits.
+public struct AwaitedDetails: Sendable {
+    /// What to enter on another device.
+    public var device: DeviceCode?
+    /// What an app's authenticator is to answer.
+    public var challenge: AuthenticatorChallenge?
+    /// Where codes may come from, where there is more than one message; and whether one of two has been confirmed.
+    public var codes: [CodeOrigin] = []
+    public var isHalfConfirmed = false
+
+    public init() {}
+}
+
+/// A code and where a person enters it.
+public struct DeviceCode: Sendable, Equatable {
+    public let userCode: String
+    public let verificationURI: String
+    /// The address with the code in it, if there is one.
+    public let verificationURIComplete: String?
+
+    public init(userCode: String, verificationURI: String, verificationURIComplete: String?) {
+        self.userCode = userCode
+        self.verificationURI = verificationURI
+        self.verificationURIComplete = verificationURIComplete
+    }
+}
+
+/// What an authenticator is asked (WebAuthn): its options as the provider gave them.
+public struct AuthenticatorChallenge: Sendable {
+    public let id: String
+    public let options: JSONObject
+
+    public init(id: String, options: JSONObject) {
+        self.id = id
+        self.options = options
+    }
+}
+
+/// Where a code came from, as far as whoever types it says so.
+public struct CodeOrigin: Sendable {
+    public var email: String?
+    public var phone: String?
+    /// `email_change` or `phone_change`.
+    public var kind: String?
+
+    public init(email: String? = nil, phone: String? = nil, kind: String? = nil) {
+        self.email = email
+        self.phone = phone
+        self.kind = kind
+    }
+}
+
+/// What a flow's recognition of a callback depends on beside what it awaits.
+public struct FlowStanding: Sendable {
+    public let account: Account
+    /// The flow's own, which its other requests share.
+    public let redirectURI: String
+    public let isPending: Bool
+    /// Callbacks that turned out not to be the genuine one.
+    public let attempts: Int
+    /// Its message was sent again: links of older ones may still be followed.
+    public let hasOlderMessage: Bool
+}
+
+/// Whether a callback is a flow's.
+public enum Recognition: Sendable, Equatable {
+    /// It is the flow's: only who was asked for it can know what is in it.
+    case genuine
+    /// It is the flow's unless the provider says otherwise. While another one is worked on it waits its turn.
+    case likely
+    /// It is not; the sentence says why.
+    case ignored(String)
+    /// It says that another confirmation is awaited, and nothing else.
+    case noted
+    /// It came by the link of an older message, which the provider does not take any more.
+    case outdated
+    /// It belongs to something else.
+    case foreign
+}
+
+/// A callback as it arrived, by whichever way. Reading one proves nothing.
+public struct Arrival: Sendable {
+    public let url: WebURL
+    /// The body, where it was posted.
+    public let form: [UInt8]?
+    /// The same for identical copies.
+    let fingerprint: [UInt8]
+    /// Without query and fragment.
+    public let address: String
+    /// What it may be found by: digests of the path's last segment and of each parameter's value.
+    let keys: [[UInt8]]
+    /// Why it can belong to no sign-in; nil if it may.
+    let complaint: String?
+
+    init(_ text: String, form: [UInt8]?) throws(WebURL.Failure) {
+        url = try WebURL(parsing: text)
+        self.form = form
+        fingerprint = Digest.sha256(Array(text.utf8) + [0] + (form ?? []))
+        address = String(text.prefix { $0 != "?" && $0 != "#" })
+        let bytes = form ?? Array((url.query ?? "").utf8)
+        let parameters = try? FormEncoding.parse(bytes)
+        let fragment = form == nil ? try? FormEncoding.parse(Array((url.fragment ?? "").utf8)) : []
+        let segment = url.path.split(separator: "/", omittingEmptySubsequences: false).last.map(String.init) ?? ""
+        let values = (form == nil ? [segment] : []) + (parameters ?? []).map(\.value)
+        keys = values.filter { !$0.isEmpty }.map(Arrival.digest)
+        complaint = Arrival.complaint(parameters, fragment)
+    }
+
+    /// What a flow's state or key is kept under: SHA-256, so that a look-up tells nothing by its time.
+    public static func digest(of key: String) -> [UInt8] { Digest.sha256(Array(key.utf8)) }
+
+    private static func complaint(_ parameters: [FormEncoding.Pair]?, _ fragment: [FormEncoding.Pair]?) -> String? {
+        guard let parameters, let fragment else { return "The callback is not a well-formed authorization response." }
+        if (parameters + fragment).contains(where: { tokens.contains($0.name) }) {
+            return "The callback carries tokens (implicit flow), which is refused: they were exposed on the way. "
+                + "Configure the provider for the authorization code flow with PKCE."
+        }
+        guard parameters.contains(where: { $0.name == "state" && !$0.value.isEmpty }) else {
+            return "The callback has no state, so it belongs to no sign-in."
+        }
+        return nil
+    }
+
+    private static let tokens: Set<String> = ["access_token", "id_token", "refresh_token"]
+}

@@ -1,0 +1,199 @@
+internal import HTTPMessages
+
+/// Claims on pending flows. Everything is checked first, and the flow is taken in the same turn, so that a callback which
+/// is not the genuine one neither consumes, nor aborts, nor completes anything. What a callback means to a flow is asked
+/// of what the flow awaits: see ``AwaitedSignIn/recognize(_:of:)``.
+extension FlowRegistry {
+    /// What a claim yields.
+    enum Claim {
+        /// The caller now owns the flow's one callback and must fulfil the promise.
+        case claimed(Flow, Promise<CallbackVerdict>)
+        /// An identical copy arrived before: this is its answer.
+        case repeated(Promise<CallbackVerdict>)
+        /// Another callback of the flow is being worked on, and may turn out not to be genuine.
+        case busy(Promise<CallbackVerdict>)
+        case ended
+        case ignored(String)
+        /// It says that another confirmation is awaited, and nothing else.
+        case noted(flow: String)
+        /// It came by the link of an older message, which the provider does not take any more.
+        case outdated(flow: String)
+    }
+
+    /// Finds the flow of a callback in two passes: by the digest of a key first, then at the one place where callbacks
+    /// have none. What has the key of any flow does not take the second: what one provider gave one flow is not for
+    /// another's eyes.
+    func claim(_ arrival: Arrival) async -> Claim {
+        var isKnown = false
+        for key in arrival.keys {
+            guard let id = identifiers[key], let entry = entries[id] else { continue }
+            isKnown = true
+            if let claim = await claim(arrival, of: entry, entry.awaited(for: key)) { return claim }
+        }
+        if !isKnown, let entry = keylessEntry(of: arrival),
+            let claim = await claim(arrival, of: entry, entry.flow.awaited)
+        {
+            return claim
+        }
+        if !isKnown, let hint = hint(for: arrival.url) { return .ignored(hint) }
+        return .ignored(
+            arrival.complaint ?? "No pending sign-in has this state. It may have been finished or withdrawn.")
+    }
+
+    /// Nil if the callback belongs to something else.
+    private func claim(
+        _ arrival: Arrival, of entry: Entry, _ awaited: any AwaitedSignIn
+    ) async -> Claim? {
+        let standing = FlowStanding(
+            account: entry.flow.account, redirectURI: entry.flow.redirectURI, isPending: entry.status == .pending,
+            attempts: entry.attempts, hasOlderMessage: entry.hasOlderMessage)
+        let recognition = awaited.recognize(arrival, of: standing)
+        switch recognition {
+        case .foreign: return nil
+        case .ignored(let reason): return .ignored(reason)
+        case .noted: return .noted(flow: entry.flow.id)
+        case .outdated: return .outdated(flow: entry.flow.id)
+        case .genuine, .likely: break
+        }
+        switch await take(entry.flow.id, arrival.fingerprint) {
+        case .granted(let verdict):
+            var flow = entry.flow
+            // The request that this callback answers, where the flow has more than one.
+            flow.awaited = awaited
+            return .claimed(flow, verdict)
+        case .repeated(let verdict): return .repeated(verdict)
+        case .busy(let verdict):
+            return recognition == .likely
+                ? .busy(verdict) : .ignored("Another callback of this sign-in is being worked on.")
+        case .ended: return .ended
+        }
+    }
+
+    private func keylessEntry(of arrival: Arrival) -> Entry? {
+        guard arrival.form == nil else { return nil }
+        let keyless = entries.values.filter {
+            $0.flow.awaited.isKeyless && FlowRegistry.isPlace(arrival.address, of: $0.flow.redirectURI)
+        }
+        // A copy of a link that ended a flow a moment ago is that flow's, whichever is pending now.
+        return keyless.first { isCopy(arrival.fingerprint, of: $0) } ?? keyless.first { $0.status == .pending }
+    }
+
+    private func hint(for url: WebURL) -> String? {
+        for entry in entries.values where entry.status == .pending {
+            if let hint = entry.flow.awaited.hint(for: url, of: entry.flow.account.name) { return hint }
+        }
+        return nil
+    }
+
+    /// What becomes of a proof that is a flow's in everything else.
+    enum Taking {
+        /// The caller now owns the flow's one proof and must fulfil the promise.
+        case granted(Promise<CallbackVerdict>)
+        case repeated(Promise<CallbackVerdict>)
+        /// Another one is being worked on.
+        case busy(Promise<CallbackVerdict>)
+        case ended
+    }
+
+    /// The end of every claim: the first one in time takes the flow.
+    func take(_ id: String, _ fingerprint: [UInt8]) async -> Taking {
+        guard var entry = entries[id] else { return .ended }
+        if let claim = entry.claim {
+            if isCopy(fingerprint, of: entry) { return .repeated(claim.verdict) }
+            return entry.endedAt == nil ? .busy(claim.verdict) : .ended
+        }
+        guard entry.status == .pending else { return .ended }
+        guard !entry.flow.isOver(by: clock) else {
+            await expire(id)
+            return .ended
+        }
+        let verdict = Promise<CallbackVerdict>()
+        entry.claim = (fingerprint, verdict)
+        entries[id] = entry
+        return .granted(verdict)
+    }
+
+    /// True if its callback was the same, and a moment ago.
+    private func isCopy(_ fingerprint: [UInt8], of entry: Entry) -> Bool {
+        guard let claim = entry.claim, claim.fingerprint == fingerprint else { return false }
+        return entry.endedAt.map { clock.uptime - $0 <= FlowRegistry.repeatWindow } ?? true
+    }
+
+    /// Nothing came of the claim: the flow goes on waiting, unless its time has passed meanwhile, which the claim had
+    /// kept from ending it.
+    func release(_ id: String, isAttempt: Bool) async {
+        entries[id]?.claim = nil
+        if isAttempt { entries[id]?.attempts += 1 }
+        guard let flow = entries[id]?.flow, flow.isOver(by: clock) else { return }
+        await finish(id, as: .expired(flow.expiry))
+    }
+
+    /// Without keys, what a callback belongs to is told by its scheme alone.
+    func refuseSecondKeyless(at redirectURI: String, for account: AccountName) throws(BrokerError) {
+        let scheme = redirectURI.prefix { $0 != ":" }.lowercased()
+        let isTaken = entries.values.contains { entry in
+            // What gives way to another flow of its account is ended when that one begins.
+            guard entry.status == .pending, entry.flow.account.name != account || !entry.flow.awaited.waitsForMail,
+                entry.flow.awaited.isKeyless
+            else { return false }
+            return entry.flow.redirectURI.prefix { $0 != ":" }.lowercased() == scheme
+        }
+        guard !isTaken else {
+            throw .conflict(
+                "A sign-in by the scheme \(scheme) is pending, and without keys (redirect_flow_key = \"none\") there "
+                    + "can be one at a time. Finish or withdraw it.")
+        }
+    }
+
+    // MARK: What is typed
+
+    /// The flow, if it awaits this kind of proof.
+    func pendingFlow(_ id: String, awaiting kind: Proof.Kind) throws(BrokerError) -> Flow {
+        guard let entry = entries[id] else { throw .flowNotFound }
+        guard entry.status == .pending else { throw .flowEnded }
+        guard entry.flow.awaited.proofs.contains(kind) else {
+            throw .conflict("This sign-in waits for no \(kind == .credential ? "passkey" : "code").")
+        }
+        return entry.flow
+    }
+
+    /// Changes what a pending flow awaits. False if nothing is left to wait for: from here on only ``finish(_:as:)`` ends
+    /// the flow.
+    @discardableResult
+    func change(_ id: String, _ change: AwaitedChange) -> Bool {
+        guard let entry = entries[id], entry.status == .pending else { return true }
+        guard let awaited = change(entry.flow.awaited) else {
+            entries[id]?.isSettling = true
+            return false
+        }
+        entries[id]?.flow.awaited = awaited
+        return true
+    }
+
+    /// Takes the right to send the message again, or says when there is one.
+    func admitResending(_ id: String) throws(BrokerError) {
+        guard let entry = entries[id], let due = entry.resendAt else { return }
+        let now = clock.uptime
+        guard now >= due else {
+            throw entry.isResendLimitOfProvider
+                ? .provider(.rateLimited(retryAfter: due - now)) : .resendTooEarly(retryAfter: due - now)
+        }
+        entries[id]?.resendAt = now + (entry.flow.awaited.resendInterval ?? 0)
+        entries[id]?.isResendLimitOfProvider = false
+        entries[id]?.hasOlderMessage = true
+    }
+
+    /// The provider said when.
+    func postponeResending(_ id: String, by seconds: Int) {
+        entries[id]?.resendAt = clock.uptime + seconds
+        entries[id]?.isResendLimitOfProvider = true
+    }
+
+    /// The user signs out: what was to be changed of them is not awaited here any more.
+    func endChange(of account: AccountName) async {
+        guard let id = pendingID(of: account), let entry = entries[id], entry.flow.request.changesUser,
+            !entry.isSettling
+        else { return }
+        await finish(id, as: .cancelled)
+    }
+}

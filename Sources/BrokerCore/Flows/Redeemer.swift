@@ -1,0 +1,77 @@
+/// Redeems the one proof of a flow: the provider makes of it what it is good for, that is kept, and the flow ends with it or
+/// goes on.
+struct Redeemer: Sendable {
+    let broker: Broker
+
+    /// The same for the flow of a name, as it is now.
+    func redeem(_ proof: Proof, of id: String) async -> CallbackVerdict {
+        guard let flow = await broker.flowRegistry.entries[id]?.flow else { return .ended }
+        return await redeem(proof, of: flow)
+    }
+
+    /// Works on the one proof of a flow. Whoever calls this holds its claim.
+    func redeem(_ proof: Proof, of flow: Flow) async -> CallbackVerdict {
+        do throws(RedemptionFailure) {
+            let provider = flow.account.provider(with: broker.tools)
+            let redemption = try await provider.redeem(proof, of: flow, in: broker.signInContext)
+            return try await RedemptionFailure.mapping { () throws(BrokerError) in
+                try await conclude(flow, redemption)
+            }
+        } catch {
+            guard error.endsFlow else {
+                await broker.flowRegistry.release(flow.id, isAttempt: false)
+                return .failed(flow: flow.id, error.error)
+            }
+            if case .flowExpired = error.error {
+                await broker.flowRegistry.finish(flow.id, as: .expired(error.error))
+            } else {
+                await broker.flowRegistry.finish(flow.id, as: .failed(error.error))
+            }
+            return .failed(flow: flow.id, error.error)
+        }
+    }
+
+    /// What a proof was good for is kept, and the flow ends with it or goes on.
+    private func conclude(_ flow: Flow, _ redemption: Redemption) async throws(BrokerError) -> CallbackVerdict {
+        switch redemption {
+        case .notGenuine(let reason):
+            await broker.flowRegistry.release(flow.id, isAttempt: true)
+            return .ignored(reason)
+        case .waiting(let change):
+            if let change { await broker.flowRegistry.change(flow.id, change) }
+            await broker.flowRegistry.release(flow.id, isAttempt: false)
+            return .noted(flow: flow.id)
+        case .session(let session, let opening):
+            do throws(BrokerError) {
+                try await settle(flow)
+                try await broker.open(session, for: flow.account, opening)
+            } catch {
+                await broker.giveBack(session, of: flow.account)
+                throw error
+            }
+        case .change(let session, nil, let apply):
+            do throws(BrokerError) {
+                try await settle(flow)
+            } catch {
+                await broker.giveBack(session, of: flow.account)
+                throw error
+            }
+            try await apply()
+        case .change(_, let next?, let apply):
+            let goesOn = await broker.flowRegistry.change(flow.id, next)
+            try await apply()
+            if goesOn {
+                await broker.flowRegistry.release(flow.id, isAttempt: false)
+                return .completed(flow: flow.id)
+            }
+        }
+        await broker.flowRegistry.finish(flow.id, as: .completed)
+        return .completed(flow: flow.id)
+    }
+
+    private func settle(_ flow: Flow) async throws(BrokerError) {
+        guard await broker.flowRegistry.settle(flow.id) else {
+            throw .flowCancelled("The sign-in of \(flow.account.name) was withdrawn before it was done.")
+        }
+    }
+}

@@ -1,0 +1,136 @@
+public import HTTPMessages
+public import Secrets
+public import SessionVault
+public import StrictJSON
+internal import Synchronization
+
+/// The kind of an account: what is known of its provider before anything is asked of it. It is made where the
+/// configuration is mapped.
+public protocol AccountKind: Sendable {
+    /// The account's provider, for one use.
+    func provider(of account: Account, with tools: ProviderTools) -> any SignInProvider
+
+    /// What a session of the account is bound to.
+    func binding(of account: Account) -> SessionBinding
+
+    /// What makes the sessions of two accounts different ones, beyond what they are bound to.
+    func bindingID(of account: Account) -> String
+
+    /// The issuer, where there is one.
+    func issuer(of account: Account) -> String?
+
+    /// How an account gets tokens without a user, in the configuration's word; nil where users sign in.
+    var serviceGrant: String? { get }
+
+    /// The session that the configuration alone makes, where no user signs in.
+    func configuredSession(of account: Account, by clock: BrokerClock) -> Session?
+
+    /// Refuses a token that this kind of account cannot have.
+    func check(_ query: SessionQuery, of account: Account) throws(BrokerError)
+
+    /// How a session of the account can be had that renews itself; nil where nothing is known to help.
+    func renewalAdvice(of account: Account) -> String?
+
+    /// What callers may see of what is sealed for this kind alone.
+    func shown(of session: Session) -> SessionAttachment?
+
+    /// Who is told what happens to the account's sessions.
+    func observer(with tools: ProviderTools) -> (any SessionObserver)?
+}
+
+extension AccountKind {
+    public func bindingID(of account: Account) -> String { binding(of: account).text }
+    public var serviceGrant: String? { nil }
+    public func configuredSession(of account: Account, by clock: BrokerClock) -> Session? { nil }
+    public func renewalAdvice(of account: Account) -> String? { nil }
+    public func shown(of session: Session) -> SessionAttachment? { nil }
+    public func observer(with tools: ProviderTools) -> (any SessionObserver)? { nil }
+}
+
+/// What the providers of all kinds share.
+public struct ProviderTools: Sendable {
+    public let http: any HTTPClient
+    public let vault: any Vault
+    public let work: Work
+    public let clock: BrokerClock
+    public let record: @Sendable (BrokerFact) -> Void
+    private let memories = ProviderMemories()
+
+    init(
+        http: any HTTPClient, vault: any Vault, work: Work, clock: BrokerClock,
+        record: @escaping @Sendable (BrokerFact) -> Void
+    ) {
+        self.http = http
+        self.vault = vault
+        self.work = work
+        self.clock = clock
+        self.record = record
+    }
+
+    /// What providers of a kind remember together. It is made when it is asked for first.
+    public func memory<Memory: ProviderMemory>(_ type: Memory.Type = Memory.self) -> Memory {
+        memories.find(type) { Memory(http: http, work: work, clock: clock) }
+    }
+
+    /// The configuration was read again.
+    func configurationChanged() async {
+        for memory in memories.all { await memory.configurationChanged() }
+    }
+}
+
+/// What the providers of a kind remember beyond one use, such as metadata.
+public protocol ProviderMemory: AnyObject, Sendable {
+    init(http: any HTTPClient, work: Work, clock: BrokerClock)
+
+    /// The configuration was read again: what is known is to be asked for again before its next use.
+    func configurationChanged() async
+}
+
+extension ProviderMemory {
+    public func configurationChanged() async {}
+}
+
+private final class ProviderMemories: Sendable {
+    private let known = Mutex<[ObjectIdentifier: any ProviderMemory]>([:])
+
+    var all: [any ProviderMemory] { known.withLock { Array($0.values) } }
+
+    func find<Memory: ProviderMemory>(_ type: Memory.Type, _ make: () -> Memory) -> Memory {
+        known.withLock { known in
+            if let found = known[ObjectIdentifier(type)] as? Memory { return found }
+            let made = make()
+            known[ObjectIdentifier(type)] = made
+            return made
+        }
+    }
+}
+
+/// What is sealed with a session for one kind of account alone. The broker carries it without reading it, and keeps what
+/// it does not know.
+public struct SessionAttachment: Sendable, Equatable {
+    public var secrets: [String: Secret]
+    public var facts: JSONObject
+
+    public init(facts: JSONObject, secrets: [String: Secret] = [:]) {
+        self.facts = facts
+        self.secrets = secrets
+    }
+}
+
+extension Account {
+    func provider(with tools: ProviderTools) -> any SignInProvider { kind.provider(of: self, with: tools) }
+
+    /// What a session of this account is bound to.
+    public var binding: SessionBinding { kind.binding(of: self) }
+
+    /// See ``AccountKind/bindingID(of:)``.
+    public var bindingID: String { kind.bindingID(of: self) }
+
+    /// The issuer, where there is one.
+    public var issuer: String? { kind.issuer(of: self) }
+
+    var renewalAdvice: String? { kind.renewalAdvice(of: self) }
+
+    /// The account's place in the vault.
+    public var slot: VaultSlot { VaultSlot(account: name.rawValue, binding: bindingID) }
+}

@@ -1,0 +1,140 @@
+public import HTTPMessages
+
+/// What a provider may ask of the broker while a sign-in is under way.
+public struct SignInContext: Sendable {
+    let broker: Broker
+
+    public var tools: ProviderTools { broker.tools }
+    public var sessions: SessionAccess { SessionAccess(sessionManager: broker.sessionManager) }
+
+    // MARK: Redirect URIs
+
+    /// Makes the redirect URI of a configured template (nil: the default) reachable, and returns it as it is to be sent.
+    public func openRedirect(_ template: String?, of account: AccountName) async throws(BrokerError) -> String {
+        try await broker.callbackReceiver.open(template, account)
+    }
+
+    /// Nothing will arrive there.
+    public func closeRedirect(_ redirectURI: String) async { await broker.callbackReceiver.close(redirectURI) }
+
+    /// Refuses a flow whose callbacks could not be told from those of a pending one.
+    public func refuseSecondKeyless(at redirectURI: String, of account: AccountName) async throws(BrokerError) {
+        try await broker.flowRegistry.refuseSecondKeyless(at: redirectURI, for: account)
+    }
+
+    // MARK: Sessions
+
+    /// Refuses a sign-in that could not be kept, before anything is asked that cannot be asked twice.
+    public func admitSession(_ account: AccountName) async throws(BrokerError) {
+        try await broker.sessionManager.admitsSession(account)
+    }
+
+    /// Takes over a session that the provider has made.
+    public func open(
+        _ session: Session, of account: Account, _ opening: SessionOpening
+    ) async throws(BrokerError) {
+        try await broker.open(session, for: account, opening)
+    }
+
+    /// Takes over a session that is made by presenting a refresh token. It is presented in the account's lane, and only
+    /// after the vault has made room for what comes back.
+    public func open(
+        of account: Account, isEphemeral: Bool,
+        made make: @escaping @Sendable () async throws(BrokerError) -> (Session, SessionOpening)
+    ) async throws(BrokerError) {
+        broker.endReplaced(
+            try await broker.sessionManager.open(for: account, isEphemeral: isEphemeral, made: make))
+    }
+
+    /// Has a session that nobody holds ended at its provider.
+    public func endUnheld(_ session: Session, of account: Account) { broker.endUnheld(session, of: account) }
+
+    // MARK: Other accounts
+
+    /// Waits for a token of another account, with at least so many seconds of life.
+    public func require(_ query: SessionQuery, of account: AccountName) async throws(BrokerError) {
+        _ = try await broker.session(account, query)
+    }
+
+    /// Starts or joins a sign-in of another account, and keeps it wanted until ``withdraw(from:)``.
+    public func signIn(_ account: AccountName, _ request: SignInRequest) async throws(BrokerError) -> FlowView {
+        try await broker.signIn(account, request).flow
+    }
+
+    // MARK: Flows
+
+    public func isPending(_ flow: String) async -> Bool { await broker.flowRegistry.isPending(flow) }
+
+    /// A flow once it has left `pending`, or as it is after the bound; nil if it is not remembered.
+    public func view(_ flow: String, waiting bound: Duration) async -> FlowView? {
+        try? await broker.flowRegistry.view(flow, waiting: bound)
+    }
+
+    /// Ends a flow as the one that it waited for.
+    public func finish(_ flow: Flow, as status: FlowView.Status) async {
+        await broker.flowRegistry.finish(flow.id, as: status)
+    }
+
+    /// Takes an interest in a flow away; the last one to go cancels it.
+    public func withdraw(from flow: String) async { _ = try? await broker.flowRegistry.cancel(flow, isForAll: false) }
+
+    /// Redeems a proof that came otherwise than by a caller. The flow's claim is held meanwhile, and shutdown waits for it.
+    /// Nil if the flow waits no more.
+    public func redeem(_ proof: Proof, of flow: Flow) async -> CallbackVerdict? {
+        let redeeming = broker.work.start { () -> CallbackVerdict? in
+            guard case .granted(let promise) = await broker.flowRegistry.take(flow.id, []) else { return nil }
+            let verdict = await Redeemer(broker: broker).redeem(proof, of: flow)
+            promise.fulfil(verdict)
+            return verdict
+        }
+        return await redeeming.wait() ?? nil
+    }
+}
+
+/// The sessions, for who asks something of a provider with one of them.
+public struct SessionAccess: Sendable {
+    let sessionManager: SessionManager
+
+    /// The account, as configured.
+    public func account(_ name: AccountName) async throws(BrokerError) -> Account {
+        try await sessionManager.account(name)
+    }
+
+    /// Waits until the account's session is loaded.
+    public func ready(_ name: AccountName) async throws(BrokerError) { try await sessionManager.ready(name) }
+
+    /// The session that readers may see; nil without one, or while it is being closed. Throws while the vault is locked.
+    public func readable(_ name: AccountName) async throws(BrokerError) -> Session? {
+        try await sessionManager.readable(name)
+    }
+
+    /// The same, nil while the vault is locked.
+    public func held(_ name: AccountName) async -> Session? { await sessionManager.held(name) }
+
+    /// Why there is no session.
+    public func absence(of name: AccountName) async -> BrokerError { await sessionManager.absence(of: name) }
+
+    /// A change of the session, in its turn: see ``SessionOperation``.
+    public func change(
+        _ name: AccountName, _ operation: SessionOperation
+    ) async throws(BrokerError) -> HTTPResponse {
+        try await sessionManager.change(name, operation)
+    }
+
+    /// The same with a borrowed token, where nothing of the session changes: a slow response delays nobody.
+    public func borrow(
+        _ name: AccountName, _ operation: SessionOperation
+    ) async throws(BrokerError) -> HTTPResponse {
+        try await BorrowedToken(account: name, sessionManager: sessionManager).ask(operation)
+    }
+
+    /// Changes what is kept with a session, in its turn. The provider is not asked.
+    public func edit(
+        _ name: AccountName, _ edit: @escaping @Sendable (inout Session) throws(BrokerError) -> Void
+    ) async throws(BrokerError) {
+        try await sessionManager.edit(name, edit)
+    }
+
+    /// Shows a failure that nobody waits for any more.
+    public func show(_ error: BrokerError, _ name: AccountName) async { await sessionManager.show(error, name) }
+}

@@ -1,0 +1,173 @@
+public import Secrets
+public import StrictJSON
+
+/// What the broker asks of an account's provider. It knows the kinds of accounts by this and by ``AccountKind`` alone.
+///
+/// A conformer is a value that is made for each use and holds nothing: what it remembers is in a ``ProviderMemory``.
+public protocol SignInProvider: Sendable {
+    // MARK: Sign-ins
+
+    /// The request as it counts: what is left out and what is said to be as usual are one sign-in, which others join.
+    /// Throws for a caller's mistake, before anything is asked of the provider.
+    func check(_ request: SignInRequest) throws(BrokerError) -> SignInRequest
+
+    /// Begins a sign-in: it becomes a flow, or is done at once.
+    func begin(_ request: SignInRequest, in context: SignInContext) async throws(BrokerError) -> Beginning
+
+    /// Makes of a proof what it is good for. The flow's claim is held meanwhile, so that nothing else redeems a proof of
+    /// it, and its deadline does not end it.
+    func redeem(
+        _ proof: Proof, of flow: Flow, in context: SignInContext
+    ) async throws(RedemptionFailure) -> Redemption
+
+    /// Runs beside a flow whose ``AwaitedSignIn/isAccompanied`` is true, until it ends or the daemon does.
+    func accompany(_ flow: Flow, in context: SignInContext) async
+
+    /// The flow's request, made known to the provider once more under the same secrets (RFC 9126).
+    func renewPage(of flow: Flow) async throws(BrokerError) -> any AwaitedSignIn
+
+    /// The flow's request with secrets of its own; nil if nothing would tell the two apart when they come back.
+    func anotherPage(of flow: Flow, in context: SignInContext) async throws(BrokerError) -> (any AwaitedSignIn)?
+
+    /// Sends the message of a flow again. Returns what that changes of what is awaited.
+    func resend(
+        _ flow: Flow, captcha: Secret?, in context: SignInContext
+    ) async throws(BrokerError) -> AwaitedChange?
+
+    // MARK: Sessions
+
+    /// Makes a refresh ready: all that can fail before a refresh token is presented (metadata, the client's secret).
+    func renewal(of session: Session, for key: TokenKey) async throws(BrokerError) -> Renewal
+
+    /// Tells the provider that a session is over. False if it has no place to hear it (RFC 7009).
+    func revoke(_ session: Session) async throws(BrokerError) -> Bool
+
+    /// The provider's own name of a session, the same for all its tokens; nil where it tells none. Where two names differ,
+    /// the provider keeps two sessions, and each has to be ended by itself.
+    func family(of session: Session) -> String?
+
+    /// The page that ends the user's session at the provider; nil if the provider has none.
+    func endSessionPage(of session: Session?, _ form: EndSessionForm) async throws(BrokerError) -> EndSessionPage?
+
+    // MARK: Diagnosis
+
+    /// Looks at the provider the way that a sign-in would, without one. Changes nothing.
+    func diagnose() async -> Diagnosis
+}
+
+/// What most kinds of providers leave out.
+extension SignInProvider {
+    public func accompany(_ flow: Flow, in context: SignInContext) async {}
+    public func renewPage(of flow: Flow) async throws(BrokerError) -> any AwaitedSignIn { flow.awaited }
+    public func anotherPage(
+        of flow: Flow, in context: SignInContext
+    ) async throws(BrokerError) -> (any AwaitedSignIn)? { nil }
+
+    public func resend(
+        _ flow: Flow, captcha: Secret?, in context: SignInContext
+    ) async throws(BrokerError) -> AwaitedChange? {
+        throw .conflict("This sign-in waits for no code.")
+    }
+
+    public func family(of session: Session) -> String? { nil }
+    public func endSessionPage(
+        of session: Session?, _ form: EndSessionForm
+    ) async throws(BrokerError) -> EndSessionPage? { nil }
+}
+
+/// What came of the beginning of a sign-in.
+public enum Beginning: Sendable {
+    /// - Parameters:
+    ///   - timeout: seconds, where neither the request nor the account's own bound is to count.
+    ///   - atMost: seconds, where the provider ends it.
+    case flow(any AwaitedSignIn, timeout: Int? = nil, atMost: Int = .max)
+    /// The account holds its session.
+    case done
+}
+
+/// What may end a flow.
+public enum Proof: Sendable {
+    /// A callback that the flow has recognized.
+    case callback(Arrival)
+    /// What somebody typed.
+    case code(TypedCode)
+    /// What an authenticator answered.
+    case credential(JSONObject)
+    /// It is time to ask the provider (RFC 8628).
+    case poll
+    /// The other account's sign-in that was waited for is done.
+    case upstream
+
+    public enum Kind: Sendable {
+        case callback, code, credential, poll, upstream
+    }
+}
+
+/// A code of a message, or the hash of a mail's link.
+public struct TypedCode: Sendable {
+    public var code: Secret?
+    public var linkHash: Secret?
+    /// Which of several messages it was in.
+    public var origin: CodeOrigin
+}
+
+/// What a proof was good for.
+public enum Redemption: Sendable {
+    /// A session that nobody holds yet.
+    case session(Session, SessionOpening)
+    /// A session of the user who is signed in, which `apply` puts in the place of the one that is held. The flow is done
+    /// with it, or goes on with what `next` leaves to be awaited.
+    case change(Session, next: AwaitedChange?, apply: @Sendable () async throws(BrokerError) -> Void)
+    /// A part of it: the rest is still awaited.
+    case waiting(AwaitedChange?)
+    /// It was of another sign-in. The sentence says why; the flow goes on waiting for the genuine one.
+    case notGenuine(String)
+}
+
+/// What becomes of what a flow awaits; nil if nothing is left to wait for. Runs in a turn of the registry.
+public typealias AwaitedChange = @Sendable (any AwaitedSignIn) -> (any AwaitedSignIn)?
+
+/// Why a proof was not redeemed.
+public struct RedemptionFailure: Error, Sendable {
+    public let error: BrokerError
+    /// False if the flow goes on waiting: the proof was wrong, or may be sent again.
+    public let endsFlow: Bool
+
+    public init(_ error: BrokerError, endsFlow: Bool = true) {
+        self.error = error
+        self.endsFlow = endsFlow
+    }
+
+    /// Runs something whose errors end the flow, or leave it waiting.
+    public static func mapping<Value>(
+        endsFlow: Bool = true, _ body: () async throws(BrokerError) -> Value
+    ) async throws(RedemptionFailure) -> Value {
+        do throws(BrokerError) {
+            return try await body()
+        } catch {
+            throw RedemptionFailure(error, endsFlow: endsFlow)
+        }
+    }
+}
+
+/// How a session is opened.
+public struct SessionOpening: Sendable {
+    /// Another user than the one who is signed in may take the account over.
+    public var switchesSubject: Bool
+    /// What is told.
+    public var event: BrokerEvent.Kind
+    /// Another operation than a sign-in asked for it.
+    public var isAsked: Bool
+    /// Why the session has no token yet, if it has none.
+    public var notice: BrokerError?
+
+    public init(
+        switchesSubject: Bool = false, event: BrokerEvent.Kind = .signedIn, isAsked: Bool = false,
+        notice: BrokerError? = nil
+    ) {
+        self.switchesSubject = switchesSubject
+        self.event = event
+        self.isAsked = isAsked
+        self.notice = notice
+    }
+}

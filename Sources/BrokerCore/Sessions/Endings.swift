@@ -1,0 +1,72 @@
+/// Sessions that nobody holds any more, or never did: their provider is told, where that harms nobody.
+extension Broker {
+    /// The provider gave a session to a sign-in that was refused or withdrawn here. It would live on, and nobody would
+    /// know of it.
+    ///
+    /// Some providers have one grant for all sessions of a user and revoke all of it with any token of it. So nothing is
+    /// revoked while another session of the same user is held, unless the provider tells its sessions apart.
+    func giveBack(_ session: Session, of account: Account) async {
+        if account.provider(with: tools).family(of: session) == nil,
+            await sessionManager.holdsSession(ofUserOf: session, boundAs: account)
+        {
+            return
+        }
+        endUnheld(session, of: account)
+    }
+
+    /// Has a session that nobody holds ended at its provider.
+    func endUnheld(_ session: Session, of account: Account) {
+        work.start { await revocations.deliver(Closed(account: account, session: session, retirement: nil)) }
+    }
+
+    /// Opens a session. The one that it replaces is ended at the provider by its own token, where the provider tells the
+    /// two apart; if it cannot be reached, later.
+    func open(_ session: Session, for account: Account, _ opening: SessionOpening) async throws(BrokerError) {
+        let opened = await sessionManager.open(session, for: account, opening)
+        endReplaced(try opened.get())
+    }
+
+    /// Has a session that another one replaced ended at its provider.
+    func endReplaced(_ replaced: Closed?) {
+        guard let replaced else { return }
+        work.start { await revocations.deliver(replaced) }
+    }
+}
+
+extension SessionManager {
+    func takeOrphans() -> [Closed] { residue.takeEnded() }
+
+    /// The daemon goes, and with it the sessions that were to leave nothing behind.
+    func endEphemeral() -> [Closed] {
+        for lane in lanes.values {
+            // What a service fetched is fetched again, and its apps may still be using it.
+            guard let session = lane.state.session, session.isEphemeral, !session.isOfService else { continue }
+            residue.end(session, of: lane.account)
+            take(.dropped, lane.id)
+        }
+        residue.endMemoryOnly()
+        return takeOrphans()
+    }
+
+    /// True if a session of the same user is held under the same provider and client.
+    func holdsSession(ofUserOf session: Session, boundAs account: Account) -> Bool {
+        lanes.values.contains { lane in
+            lane.account.binding == account.binding && lane.state.session?.isSamePerson(as: session) == true
+        }
+    }
+
+    /// Shows a failure that nobody waits for any more.
+    func show(_ error: BrokerError, _ name: AccountName) {
+        if let id = lanes[name]?.id { take(.noticed(error, nil), id) }
+    }
+
+    /// The session that another one takes the place of, and that the provider is to end; nil where nothing is replaced,
+    /// the same session only got other tokens, or the provider does not tell its sessions apart.
+    func replaced(by session: Session, in lane: Lane) -> Closed? {
+        let provider = provider(lane.account)
+        guard let held = lane.state.session, let former = provider.family(of: held),
+            let next = provider.family(of: session), former != next
+        else { return nil }
+        return Closed(account: lane.account, session: held, retirement: nil)
+    }
+}

@@ -1,0 +1,108 @@
+public import BrokerCore
+internal import OAuth
+internal import Secrets
+public import SessionVault
+internal import StrictJSON
+
+/// What the vault keeps of a client registration: what is secret in it, and what it is managed with. The rest is in the
+/// account's configuration.
+struct RegistrationRecord: Sendable, Equatable {
+    static let version = 1
+
+    let issuer: String
+    /// Nil for registrations that cannot be used: only what deletes them is kept.
+    let clientID: String?
+    var secret: Secret?
+    /// Unix seconds; nil for a secret that does not expire.
+    var secretExpiresAt: Int?
+    /// The newest first: of those that cannot be used there may be several.
+    var managements: [RegistrationManagement]
+    let registeredAt: Int
+
+    init(
+        issuer: String, clientID: String?, secret: Secret? = nil, secretExpiresAt: Int? = nil,
+        managements: [RegistrationManagement], registeredAt: Int
+    ) {
+        self.issuer = issuer
+        self.clientID = clientID
+        self.secret = secret
+        self.secretExpiresAt = secretExpiresAt
+        self.managements = managements
+        self.registeredAt = registeredAt
+    }
+
+    /// Bound as the account's session is: under another issuer or client id it is out of reach.
+    static func slot(_ account: AccountName, issuer: String, clientID: String?) -> VaultSlot {
+        let binding = SessionBinding(provider: issuer, clientID: clientID ?? "")
+        return VaultSlot(account: account.rawValue, binding: binding.text, kind: .registration)
+    }
+
+    /// JSON, secrets included: for the vault alone.
+    func encoded() -> Secret {
+        var object = JSONObject([
+            .init("version", .integer(RegistrationRecord.version)), .init("issuer", .string(issuer)),
+            .init("registered_at", .integer(registeredAt)),
+        ])
+        object["client_id"] = clientID.map { .string($0) }
+        object["client_secret"] = secret.map { .string($0.revealed()) }
+        object["client_secret_expires_at"] = secretExpiresAt.map { .integer($0) }
+        object["managements"] = .array(
+            managements.map { management in
+                var member = JSONObject([
+                    .init("registration_access_token", .string(management.token.revealed()))
+                ])
+                member["registration_client_uri"] = management.uri.map { .string($0) }
+                return .object(member)
+            })
+        return Secret(bytes: JSON.object(object).serialized())
+    }
+
+    /// Nil if the text is no such record, or one of a newer version.
+    init?(decoding text: Secret) {
+        guard let json = try? JSON(parsing: text.revealedBytes()),
+            json["version"]?.integer == RegistrationRecord.version,
+            let issuer = json["issuer"]?.string
+        else { return nil }
+        self.init(
+            issuer: issuer, clientID: json["client_id"]?.string,
+            secret: json["client_secret"]?.string.map { Secret($0) },
+            secretExpiresAt: json["client_secret_expires_at"]?.integer,
+            managements: (json["managements"]?.array ?? []).compactMap { member in
+                member["registration_access_token"]?.string.map {
+                    RegistrationManagement(token: Secret($0), uri: member["registration_client_uri"]?.string)
+                }
+            }, registeredAt: json["registered_at"]?.integer ?? 0)
+    }
+}
+
+extension Account.SecretSource {
+    /// The secret that the provider gave when the account's client was registered. It is in the vault and nowhere else.
+    public static func registered(
+        for account: Account, in vault: any Vault, clock: BrokerClock = .system
+    ) -> Account.SecretSource {
+        let name = account.name
+        let slot = VaultSlot(account: name.rawValue, binding: account.binding.text, kind: .registration)
+        return Account.SecretSource { () async throws(BrokerError) in
+            let entry: VaultEntry?
+            do throws(VaultError) {
+                entry = try await vault.load(slot)
+            } catch {
+                throw BrokerError(error)
+            }
+            guard let secret = entry.flatMap({ RegistrationRecord(decoding: $0.text) }), let value = secret.secret
+            else {
+                throw .misconfigured(
+                    "The vault holds no client secret of \(name) for this issuer and client_id. Register the client "
+                        + "again, or give its secret with client_secret_file.")
+            }
+            // Said before the provider says “invalid_client”, which could be anything (DCR-05).
+            if let end = secret.secretExpiresAt, end <= clock.now() {
+                throw .misconfigured(
+                    "The client secret that the provider gave \(name) has expired. Remove the account's file and "
+                        + "register the client again: ringback account add \(name) --issuer \(secret.issuer) --register"
+                )
+            }
+            return value
+        }
+    }
+}

@@ -1,0 +1,52 @@
+internal import BrokerCore
+internal import Cryptography
+internal import HTTPMessages
+internal import OAuth
+internal import Secrets
+
+/// Asks the token endpoint whether it knows the client: to redeem a code that nobody was given. A server looks at the
+/// client first (RFC 6749 section 3.2.1), so `invalid_grant` means that id and secret are right.
+extension ProviderDiagnosis {
+    private static let timeout: Duration = .seconds(6)
+
+    /// What was found; nil if the provider says nothing that tells.
+    func clientFinding() async -> Finding? {
+        let check = "client"
+        do throws(BrokerError) {
+            let metadata = try await provider.metadata()
+            let registration = try await provider.registration(metadata)
+            let endpoint = metadata.tokenEndpoint
+            let redirectURI = provider.account.redirectURI ?? "http://127.0.0.1/callback/\(provider.account.name)"
+            let response = try await provider.send(as: registration, at: metadata) { registration in
+                var request = TokenRequest.authorizationCode(
+                    code: RandomToken.base64URL(bits: 256), verifier: RandomToken.base64URL(bits: 256),
+                    redirectURI: redirectURI, registration: registration, endpoint: endpoint)
+                request.limits.timeout = ProviderDiagnosis.timeout
+                return request
+            }
+            let host = HTTPRequest(url: endpoint).host
+            if OAuthError.refusesClient(
+                in: response, codes: ["invalid_client", "unauthorized_client", "incorrect_client_credentials"])
+            {
+                let secret =
+                    registration.authentication == .none ? "" : ", client_authentication and the client's secret"
+                return Finding(
+                    check, .wrong, "\(host) does not accept this client: look at client_id\(secret) of the account.",
+                    command: "ringback config check")
+            }
+            do throws(OAuthError) {
+                _ = try TokenResponse(reading: response)
+            } catch {
+                guard case .refused(let refusal) = error,
+                    ["invalid_grant", "bad_verification_code"].contains(refusal.code)
+                else { return nil }
+                return Finding(check, .ok, "\(host) knows this client.")
+            }
+            return nil
+        } catch {
+            // What concerns the provider itself has been told by others.
+            guard case .misconfigured(let reason) = error else { return nil }
+            return Finding(check, .wrong, reason, command: "ringback config check")
+        }
+    }
+}

@@ -1,0 +1,56 @@
+internal import BrokerCore
+internal import HTTPMessages
+internal import OAuth
+
+extension Account {
+    /// Sends a request as this account, to the provider or to who its metadata name.
+    func send(_ request: HTTPRequest, toProvider http: any HTTPClient) async throws(BrokerError) -> HTTPResponse {
+        try await send(request, isStrange: isStrange(request.url), over: http)
+    }
+
+    /// True for a host that only the provider's own metadata name: it is not to lead back to this machine.
+    func isStrange(_ url: String) -> Bool {
+        guard case .issuer(let issuer) = endpoints, let home = try? WebURL(parsing: issuer),
+            let host = (try? WebURL(parsing: url))?.host
+        else { return false }
+        // A provider on this machine may name this machine; literal addresses have been judged as they were read.
+        return host != home.host && !home.isLoopback && !host.contains(":")
+            && !host.utf8.allSatisfy { $0 == 0x2E || (0x30...0x39).contains($0) }
+    }
+}
+
+extension BrokerError {
+    /// What a provider's answer means. `host` is for messages.
+    init(_ error: OAuthError, host: String) {
+        switch error {
+        case .invalid(let answer, let reason):
+            self = .provider(.invalidAnswer("The \(answer.rawValue) answer of \(host) is not valid: \(reason)."))
+        case .invalidIDToken(let claim, let reason):
+            self = .provider(.invalidAnswer("The ID token of \(host) is not valid (\(claim)): \(reason)."))
+        case .refused(let refusal) where refusal.code == "invalid_grant" && error.remedy != .signInAgain:
+            // The word at a status that a token endpoint does not say it with proves nothing (a 404 of a moved server).
+            self = .provider(.invalidAnswer("\(host) says “invalid_grant” with HTTP status \(refusal.status)."))
+        case .refused(let refusal): self = .provider(.refused(code: refusal.code, message: refusal.message))
+        case .unavailable(_, 429, let retryAfter): self = .provider(.rateLimited(retryAfter: retryAfter))
+        case .unavailable(_, let status, let retryAfter):
+            self = .provider(.unavailable(status: status, retryAfter: retryAfter))
+        case .failing(let refusal, let retryAfter):
+            self = .provider(
+                .failing(
+                    status: refusal.status, code: refusal.code, message: refusal.message, retryAfter: retryAfter))
+        case .misconfigured(let reason): self = .misconfigured(reason)
+        }
+    }
+}
+
+extension BrokerError {
+    /// An error that came with the callback: the user's no, or the provider's.
+    init(_ refusal: OAuthError.Refusal, for account: AccountName) {
+        switch refusal.code {
+        case "access_denied": self = .accessDenied(account)
+        case "temporarily_unavailable", "server_error":
+            self = .provider(.unavailable(status: refusal.status, retryAfter: nil))
+        default: self = .provider(.refused(code: refusal.code, message: refusal.message))
+        }
+    }
+}

@@ -1,0 +1,274 @@
+internal import BrokerCore
+internal import Cryptography
+internal import HTTPMessages
+internal import OAuth
+internal import Secrets
+internal import StrictJSON
+
+/// An account's provider as the broker talks to it: each method is one conversation, with a bound. Holds nothing.
+struct Provider: Sendable {
+    let account: Account
+    let http: any HTTPClient
+    let directory: ProviderDirectory
+    let clock: BrokerClock
+
+    /// Userinfo only adds a name to show: a sign-in does not wait long for it.
+    private static let userinfoTimeout: Duration = .seconds(5)
+    private static let revocationTimeout: Duration = .seconds(10)
+
+    /// The provider's endpoints.
+    func metadata() async throws(BrokerError) -> ProviderMetadata {
+        switch account.endpoints {
+        case .fixed(let metadata): metadata
+        case .issuer(let issuer): try await directory.metadata(of: account, issuer: issuer)
+        case .unsupported(let reason): throw .methodUnsupported(reason)
+        }
+    }
+
+    /// Our registration, with the secret where there is one. If the configuration does not say how the secret is sent, it
+    /// is sent the way that every server must support (RFC 6749 section 2.3.1), unless this one says, or has shown, that
+    /// it does not.
+    func registration(_ metadata: ProviderMetadata) async throws(BrokerError) -> ClientRegistration {
+        if let source = account.clientKey { return try await signedRegistration(source, metadata) }
+        guard let source = account.clientSecret else {
+            return try complete(
+                ClientRegistration(clientID: account.clientID, authentication: account.clientAuthentication ?? .none))
+        }
+        let secret = try await source.fetch()
+        let offered = metadata.tokenEndpointAuthenticationMethods
+        let takesBasic = offered?.contains(ClientAuthentication.clientSecretBasic.rawValue) ?? true
+        let takesPost = offered?.contains(ClientAuthentication.clientSecretPost.rawValue) ?? false
+        let isShown = offered == nil ? await habits(metadata).takesSecretInForm : false
+        let automatic: ClientAuthentication =
+            isShown || (!takesBasic && takesPost) ? .clientSecretPost : .clientSecretBasic
+        return try complete(
+            ClientRegistration(
+                clientID: account.clientID, authentication: account.clientAuthentication ?? automatic, secret: secret))
+    }
+
+    private func signedRegistration(
+        _ source: Account.KeySource, _ metadata: ProviderMetadata
+    ) async throws(BrokerError) -> ClientRegistration {
+        let key = try await source.fetch()
+        do throws(OAuthError) {
+            let assertion = try ClientAssertion(key: key, metadata: metadata, now: clock.now())
+            return ClientRegistration(
+                clientID: account.clientID, authentication: .privateKeyJWT, assertion: assertion)
+        } catch {
+            throw BrokerError(error, host: metadata.issuer ?? account.name.rawValue)
+        }
+    }
+
+    /// An empty secret is a mistake here, and would be an `invalid_client` from the provider after the sign-in.
+    private func complete(_ registration: ClientRegistration) throws(BrokerError) -> ClientRegistration {
+        guard registration.isComplete else {
+            throw .misconfigured(
+                "\(account.name) authenticates with \(registration.authentication.rawValue), but its client secret "
+                    + "or key is missing or empty.")
+        }
+        return registration
+    }
+
+    /// Asks for new tokens. Throws only what says that there is no answer to look into.
+    func refresh(
+        _ refreshToken: Secret, key: TokenKey, metadata: ProviderMetadata, registration: ClientRegistration
+    ) async throws(BrokerError) -> TokenResponse {
+        do throws(BrokerError) {
+            let response = try await send(as: registration, at: metadata) { registration in
+                TokenRequest.refresh(
+                    token: refreshToken, scope: key.scopes, audience: key.audience, resource: key.resource,
+                    registration: registration, endpoint: metadata.tokenEndpoint)
+            }
+            do throws(OAuthError) {
+                return try TokenResponse(reading: response)
+            } catch {
+                // If the response was cut off, the cause says more than what is missing in it.
+                if let truncation = response.truncation { throw BrokerError(truncation) }
+                throw BrokerError(error, host: HTTPRequest(url: metadata.tokenEndpoint).host)
+                    .unquoting(refreshToken, registration.secret)
+            }
+        } catch {
+            await doubt(error, isRefresh: true)
+            throw error
+        }
+    }
+
+    /// The second look at a refresh's response: the session with it, or why none of its tokens may be used.
+    func validate(
+        _ answer: TokenResponse, for session: Session, key: TokenKey, metadata: ProviderMetadata
+    ) async throws(BrokerError) -> Session {
+        let tokens: TokenSet
+        do throws(OAuthError) {
+            tokens = try answer.tokenSet()
+        } catch {
+            throw BrokerError(error, host: session.issuer)
+        }
+        var renewed = session
+        if let idToken = tokens.idToken, let issuer = metadata.issuer {
+            var expected = expectations(metadata)
+            expected.accessToken = tokens.accessToken
+            expected.previous = session.identity.map { identity in
+                IDTokenExpectations.Previous(
+                    subject: session.subject ?? "", audience: Set(identity.audience),
+                    authenticationTime: identity.authenticationTime, authorizedParty: identity.authorizedParty,
+                    nonce: identity.nonce, issuer: identity.issuer)
+            }
+            // Without an earlier ID token the subject is from userinfo: it binds a later ID token all the same.
+            if expected.previous == nil { expected.subject = session.subject }
+            switch try await judge(idToken, metadata, expected) {
+            case .success(let verified):
+                renewed.adopt(verified, idToken, by: clock)
+                renewed.idTokenOddity = nil
+            case .failure(let oddity): renewed.idTokenOddity = BrokerError(oddity, host: issuer)
+            }
+        }
+        let asked = key.scopes?.joined(separator: " ") ?? session.scope ?? ""
+        if key == .own, let scope = tokens.scope(askedFor: account.scopes) { renewed.scope = scope }
+        renewed.tokens[key] = accessToken(tokens, scope: asked)
+        if let seconds = tokens.refreshExpiresIn { renewed.end = Deadline(in: seconds, by: clock) }
+        return renewed
+    }
+
+    /// Tells the provider that the session is over: its newest refresh token, then its access token. False if it has no
+    /// place to hear it.
+    func revoke(_ session: Session) async throws(BrokerError) -> Bool {
+        let metadata = try await metadata()
+        guard let endpoint = metadata.revocationEndpoint else { return false }
+        guard try WebURL.origin(of: metadata.tokenEndpoint) == session.tokenEndpointOrigin,
+            try mayReceiveTokens(endpoint, of: session)
+        else {
+            throw .conflict("The provider of \(account.name) has moved: its tokens were not sent to the new place.")
+        }
+        let registration = try await registration(metadata)
+        var tokens: [(Secret, RevocationRequest.Hint)] = session.refreshTokens.map { ($0, .refreshToken) }
+        // Where no refresh token is above them, each access token is told.
+        let told = session.tokens.filter { $0.key == .own || session.isOfService }
+        tokens += told.values.map { ($0.value, .accessToken) }
+        var failure: BrokerError?
+        for (token, hint) in tokens {
+            // A token that the provider does not take back is no reason to keep it from the others.
+            do throws(BrokerError) {
+                let response = try await send(as: registration, at: metadata) { registration in
+                    var request = RevocationRequest.build(
+                        token: token, hint: hint, registration: registration, endpoint: endpoint)
+                    request.limits.timeout = Provider.revocationTimeout
+                    return request
+                }
+                try check(revocation: response, from: endpoint)
+            } catch {
+                failure = failure ?? error.unquoting(token, registration.secret)
+            }
+        }
+        if let failure { throw failure }
+        return true
+    }
+
+    private func check(revocation response: HTTPResponse, from endpoint: String) throws(BrokerError) {
+        do throws(OAuthError) {
+            _ = try RevocationOutcome(parsing: response)
+        } catch {
+            throw BrokerError(error, host: HTTPRequest(url: endpoint).host)
+        }
+    }
+
+    /// Discovery's word alone may not lead refresh tokens to a new host: only to the token endpoint's or the issuer's.
+    func mayReceiveTokens(_ endpoint: String, of session: Session) throws(BrokerError) -> Bool {
+        guard case .issuer(let issuer) = account.endpoints else { return true }
+        let origin = try WebURL.origin(of: endpoint)
+        let home = try WebURL.origin(of: issuer)
+        return origin == session.tokenEndpointOrigin || origin == home
+    }
+
+    // MARK: Parts
+
+    func accessToken(_ tokens: TokenSet, scope: String) -> AccessToken {
+        let granted = tokens.scope(askedFor: scope.split(separator: " ").map(String.init))
+        return AccessToken(
+            value: tokens.accessToken, type: tokens.tokenType, scope: granted ?? (scope.isEmpty ? nil : scope),
+            isScopeStated: granted != nil, expiry: tokens.expiresIn.map { Deadline(in: $0, by: clock) },
+            lifetime: tokens.expiresIn)
+    }
+
+    func expectations(_ metadata: ProviderMetadata) -> IDTokenExpectations {
+        IDTokenExpectations(
+            issuer: metadata.idTokenIssuer ?? "", clientID: account.clientID, now: clock.now(),
+            allowedAlgorithms: metadata.allowedIDTokenAlgorithms)
+    }
+
+    func verify(
+        _ token: Secret, _ metadata: ProviderMetadata, _ expected: IDTokenExpectations
+    ) async throws(BrokerError) -> IDToken {
+        let keys = try await keysForIDToken(token, metadata)
+        do throws(OAuthError) {
+            return try IDToken.verify(token, keys: keys, expecting: expected)
+        } catch {
+            throw BrokerError(error, host: metadata.issuer ?? "the provider")
+        }
+    }
+
+    /// Judges the ID token of a refresh, see ``IDToken/judge(refreshed:keys:expecting:)``.
+    private func judge(
+        _ token: Secret, _ metadata: ProviderMetadata, _ expected: IDTokenExpectations
+    ) async throws(BrokerError) -> Result<IDToken, OAuthError> {
+        let keys = try await keysForIDToken(token, metadata)
+        do throws(OAuthError) {
+            return try IDToken.judge(refreshed: token, keys: keys, expecting: expected)
+        } catch {
+            throw BrokerError(error, host: metadata.issuer ?? "the provider")
+        }
+    }
+
+    private func keysForIDToken(
+        _ token: Secret, _ metadata: ProviderMetadata
+    ) async throws(BrokerError) -> JSONWebKeySet {
+        guard let address = metadata.jwksURI else {
+            throw .misconfigured("The provider's metadata names no jwks_uri, so its ID tokens cannot be checked.")
+        }
+        return try await keys(at: address, for: token)
+    }
+
+    /// The provider's keys; newer ones than those that are known if the token was signed with none of them.
+    private func keys(at address: String, for token: Secret) async throws(BrokerError) -> JSONWebKeySet {
+        let keys = try await directory.keys(of: account, at: address, isStale: false)
+        guard IDToken.isKeyMissing(for: token, in: keys) else { return keys }
+        return try await directory.keys(of: account, at: address, isStale: true)
+    }
+
+    /// A userinfo that cannot be had is done without; one that speaks of somebody else is a lie (OpenID Connect Core
+    /// section 5.3.2), and so are the tokens that came with it.
+    func addUserinfo(
+        to session: inout Session, _ metadata: ProviderMetadata, _ token: Secret
+    ) async throws(BrokerError) {
+        guard let endpoint = metadata.userinfoEndpoint else { return }
+        var request = UserinfoRequest.build(endpoint: endpoint, accessToken: token)
+        request.limits.timeout = Provider.userinfoTimeout
+        guard let response = try? await account.send(request, toProvider: http),
+            let userinfo = try? await userinfo(in: response, of: session, metadata)
+        else { return }
+        if let subject = session.subject {
+            guard let stated = userinfo.subject else { return }
+            guard Session.isSame(stated, subject) else {
+                throw .provider(.invalidAnswer("The userinfo of \(request.host) is about another person."))
+            }
+        }
+        session.subject = userinfo.subject
+        session.user = Session.user(from: session.user ?? JSONObject(), userinfo.claims)
+    }
+
+    /// What the answer says, whoever it is about: plain, or in a token that the provider's keys must have signed for us.
+    private func userinfo(
+        in response: HTTPResponse, of session: Session, _ metadata: ProviderMetadata
+    ) async throws -> Userinfo {
+        guard let token = Userinfo.signedToken(in: response) else {
+            return try Userinfo(parsing: response, subject: nil, dialect: metadata.userinfoDialect)
+        }
+        guard let address = metadata.jwksURI, let issuer = session.identity?.issuer ?? metadata.idTokenIssuer else {
+            throw OAuthError.invalid(.userinfo, reason: "a signed answer of a provider without keys or issuer")
+        }
+        return try Userinfo(
+            verifying: token, keys: try await keys(at: address, for: token),
+            expecting: UserinfoExpectations(
+                issuer: issuer, clientID: account.clientID, subject: nil, now: clock.now(),
+                allowedAlgorithms: metadata.allowedUserinfoAlgorithms))
+    }
+}

@@ -1,0 +1,164 @@
+internal import BrokerCore
+internal import HTTPMessages
+internal import OAuth
+internal import Secrets
+
+/// A code becomes tokens (RFC 6749 section 4.1.3).
+extension Provider {
+    /// A code usually lives for a minute. If the first request failed within this time, a second one, which may take
+    /// 20 s, still comes in time.
+    private static let firstTry: Duration = .seconds(15)
+    /// Seconds until the second request where the provider names no time: a restart takes about that long.
+    private static let usualPause = 1
+    /// The longest that a provider may ask to wait (seconds).
+    private static let longestPause = 15
+
+    /// Why a code was not redeemed.
+    private struct Failure: Error {
+        let error: BrokerError
+        /// Seconds until the same request may be sent again; nil if that would not help.
+        let pause: Int?
+    }
+
+    /// Exchanges a flow's code and checks everything that comes back. The result is a session that nobody holds yet.
+    ///
+    /// If the provider cannot be reached, fails (5xx) or breaks off its response, the same request is sent once more:
+    /// there are no tokens yet that a second use of the code could cost.
+    func exchange(_ code: Secret, of flow: AuthorizationFlow) async throws(BrokerError) -> Session {
+        let registration = try await registration(flow.metadata)
+        let tokens = try await redeem(code, of: flow, registration)
+        var session = try await session(
+            of: tokens, at: flow.metadata, askedFor: flow.scopes,
+            evidence: SignInEvidence(
+                needsIDToken: flow.nonce != nil, nonce: flow.nonce, code: code, maxAge: flow.authorization.maxAge))
+        session.identity?.nonceSource = flow.nonceSource
+        return session
+    }
+
+    private func redeem(
+        _ code: Secret, of flow: AuthorizationFlow, _ registration: ClientRegistration
+    ) async throws(BrokerError) -> TokenSet {
+        let end = ContinuousClock.now + Provider.firstTry
+        let first: BrokerError
+        do throws(Failure) {
+            return try await redeemOnce(code, of: flow, registration)
+        } catch {
+            await doubt(error.error)
+            guard let pause = error.pause, ContinuousClock.now < end else { throw error.error }
+            guard (try? await Task.sleep(for: .seconds(pause))) != nil else { throw .cancelled }
+            first = error.error
+        }
+        do throws(Failure) {
+            return try await redeemOnce(code, of: flow, registration)
+        } catch {
+            // The first request may have used the code up: then the first failure is the one to tell.
+            throw error.error.provesDeadGrant ? first : error.error
+        }
+    }
+
+    private func redeemOnce(
+        _ code: Secret, of flow: AuthorizationFlow, _ registration: ClientRegistration
+    ) async throws(Failure) -> TokenSet {
+        let endpoint = flow.metadata.tokenEndpoint
+        let response: HTTPResponse
+        do throws(BrokerError) {
+            response = try await send(as: registration, at: flow.metadata) { registration in
+                TokenRequest.authorizationCode(
+                    code: code, verifier: flow.pkce.verifier, redirectURI: flow.redirectURI, registration: registration,
+                    endpoint: endpoint)
+            }
+        } catch {
+            let cut = BrokerError(HTTPClientError.malformed(host: HTTPRequest(url: endpoint).host))
+            let isPassing = if case .provider(.unreachable) = error { true } else { error == cut }
+            throw Failure(error: error, pause: isPassing ? Provider.usualPause : nil)
+        }
+        do throws(OAuthError) {
+            return try TokenResponse(reading: response).tokenSet()
+        } catch {
+            let failure = BrokerError(error, host: HTTPRequest(url: endpoint).host)
+                .unquoting(code, flow.pkce.verifier, registration.secret)
+            throw Failure(error: failure, pause: Provider.pause(after: failure))
+        }
+    }
+
+    private static func pause(after error: BrokerError) -> Int? {
+        switch error {
+        case .provider(.unavailable(let status, _)) where status >= 500: break
+        case .provider(.failing): break
+        default: return nil
+        }
+        let pause = max(error.retryAfter ?? usualPause, usualPause)
+        return pause <= longestPause ? pause : nil
+    }
+}
+
+/// What is found out about a provider by asking it, since its metadata do not say.
+extension Provider {
+    /// Sends a request with the client's authentication. Where neither the configuration nor the metadata name a method,
+    /// `client_secret_basic` comes first, and after a refusal of the client `client_secret_post` once (RFC 6749
+    /// section 2.3.1); what worked is remembered.
+    func send(
+        as registration: ClientRegistration, at metadata: ProviderMetadata,
+        _ build: (ClientRegistration) -> HTTPRequest
+    ) async throws(BrokerError) -> HTTPResponse {
+        let response = try await account.send(build(registration), toProvider: http)
+        guard let inForm = withSecretInForm(registration, metadata), OAuthError.refusesClient(in: response) else {
+            return response
+        }
+        let second = try await account.send(build(inForm), toProvider: http)
+        guard !OAuthError.refusesClient(in: second) else { return response }
+        await directory.note(of: habitKey(metadata)) { $0.takesSecretInForm = true }
+        return second
+    }
+
+    /// The registration as earlier requests have shown that it works, with the secret that it has already.
+    func adapted(_ registration: ClientRegistration, to metadata: ProviderMetadata) async -> ClientRegistration {
+        guard let inForm = withSecretInForm(registration, metadata), await habits(metadata).takesSecretInForm else {
+            return registration
+        }
+        return inForm
+    }
+
+    /// The other way to send the secret; nil where the way is certain.
+    private func withSecretInForm(
+        _ registration: ClientRegistration, _ metadata: ProviderMetadata
+    ) -> ClientRegistration? {
+        guard registration.authentication == .clientSecretBasic, account.clientAuthentication == nil,
+            metadata.tokenEndpointAuthenticationMethods == nil
+        else { return nil }
+        return ClientRegistration(
+            clientID: registration.clientID, authentication: .clientSecretPost, secret: registration.secret)
+    }
+
+    func habits(_ metadata: ProviderMetadata) async -> ProviderHabits {
+        await directory.habits(of: habitKey(metadata))
+    }
+
+    func habitKey(_ metadata: ProviderMetadata) -> ProviderHabits.Key {
+        ProviderHabits.Key(tokenEndpoint: metadata.tokenEndpoint, clientID: account.clientID)
+    }
+
+    /// After a failure at an endpoint that stored metadata name, the metadata are asked for again before the next use:
+    /// the endpoint may have moved.
+    func doubt(_ error: BrokerError, isRefresh: Bool = false) async {
+        guard case .issuer(let issuer) = account.endpoints else { return }
+        switch error {
+        case .provider(.unreachable), .provider(.invalidAnswer):
+            await directory.doubt(account, issuer: issuer, isRefresh: isRefresh)
+        default: break
+        }
+    }
+}
+
+/// What a provider has shown of itself.
+struct ProviderHabits: Sendable {
+    struct Key: Hashable, Sendable {
+        let tokenEndpoint: String
+        let clientID: String
+    }
+
+    /// It takes the client's secret in the form only, though its metadata do not say so.
+    var takesSecretInForm = false
+    /// It offers pushed requests, but they do not work.
+    var refusesPushes = false
+}

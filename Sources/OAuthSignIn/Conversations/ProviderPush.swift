@@ -1,0 +1,81 @@
+internal import BrokerCore
+internal import HTTPMessages
+internal import OAuth
+internal import Secrets
+
+/// Authorization requests that go to the provider before the browser does (RFC 9126).
+extension Provider {
+    /// Pushes the request where the provider offers it or asks for it; nil where the request goes through the browser.
+    ///
+    /// Where pushing is optional and fails for another reason than the client itself, the request goes through the
+    /// browser, and later ones do so at once.
+    func push(
+        _ authorization: AuthorizationRequest, _ metadata: ProviderMetadata, _ registration: ClientRegistration
+    ) async throws(BrokerError) -> PushedAuthorization? {
+        let isRequired = metadata.requiresPushedAuthorization || account.pushedRequests == .required
+        if account.pushedRequests == .never { return nil }
+        guard let endpoint = metadata.pushedAuthorizationRequestEndpoint else {
+            guard !isRequired else {
+                throw .misconfigured(
+                    "The sign-in of \(account.name) takes pushed requests only, but the provider's metadata name no "
+                        + "endpoint for them.")
+            }
+            return nil
+        }
+        if !isRequired, await habits(metadata).refusesPushes { return nil }
+        var isClientRefused = false
+        do throws(BrokerError) {
+            let response = try await send(as: registration, at: metadata) { registration in
+                PushedAuthorization.request(authorization, registration: registration, endpoint: endpoint)
+            }
+            isClientRefused = PushedAuthorization.refusesClient(in: response)
+            let host = HTTPRequest(url: endpoint).host
+            guard response.status != 403 || !response.body.isEmpty else { throw silentRefusal(by: host) }
+            do throws(OAuthError) {
+                return try PushedAuthorization(parsing: response)
+            } catch {
+                throw BrokerError(error, host: host).unquoting(registration.secret)
+            }
+        } catch {
+            await doubt(error)
+            guard !isRequired, !isClientRefused, error != .cancelled else { throw error }
+            await directory.note(of: habitKey(metadata)) { $0.refusesPushes = true }
+            return nil
+        }
+    }
+
+    /// Some providers answer a wrong client id, secret and redirect URI alike, without a word.
+    private func silentRefusal(by host: String) -> BrokerError {
+        .misconfigured(
+            "\(host) refused the pushed authorization request of \(account.name) without a reason (HTTP status 403). "
+                + "Compare client_id, the client's secret and redirect_uri with what is registered there.")
+    }
+
+    /// Pushes a flow's request once more, as it is.
+    func pushAgain(_ flow: AuthorizationFlow) async -> Result<PushedAuthorization?, BrokerError> {
+        do throws(BrokerError) {
+            let registration = try await registration(flow.metadata)
+            return .success(try await push(flow.authorization, flow.metadata, registration))
+        } catch {
+            return .failure(error)
+        }
+    }
+}
+
+/// What can only fail after the person has signed in is said before.
+extension Provider {
+    /// Throws if what is asked for could not be checked when it comes.
+    func check(_ metadata: ProviderMetadata, for scopes: [String]) throws(BrokerError) {
+        guard scopes.contains("openid") else { return }
+        guard metadata.issuer != nil, metadata.jwksURI != nil else {
+            throw .misconfigured(
+                "With the scope openid, \(account.name) needs the provider's issuer and jwks endpoint to check ID tokens."
+            )
+        }
+        do throws(OAuthError) {
+            try metadata.checkIDTokens()
+        } catch {
+            throw BrokerError(error, host: metadata.issuer ?? account.name.rawValue)
+        }
+    }
+}

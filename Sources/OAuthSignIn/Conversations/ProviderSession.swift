@@ -1,0 +1,52 @@
+internal import BrokerCore
+internal import HTTPMessages
+internal import OAuth
+internal import Secrets
+
+/// What a sign-in's ID token must fit, as far as the way in says.
+struct SignInEvidence: Sendable {
+    /// Without an ID token there is no sign-in: what was asked for can only be checked by one.
+    var needsIDToken = false
+    var nonce: Secret?
+    var code: Secret?
+    var maxAge: Int?
+}
+
+/// A sign-in's token answer becomes a session in one place, whichever way it came: a session that nobody holds yet.
+extension Provider {
+    /// Checks everything that came.
+    func session(
+        of tokens: TokenSet, at metadata: ProviderMetadata, askedFor scopes: [String], evidence: SignInEvidence
+    ) async throws(BrokerError) -> Session {
+        let origin = try WebURL.origin(of: metadata.tokenEndpoint)
+        let asked = scopes.joined(separator: " ")
+        var session = Session(
+            refreshToken: tokens.refreshToken, unvalidatedRefreshToken: nil, identity: nil, subject: nil, user: nil,
+            scope: tokens.scope(askedFor: scopes) ?? (asked.isEmpty ? nil : asked),
+            issuer: metadata.issuer ?? origin, tokenEndpointOrigin: origin, signedInAt: clock.now(),
+            end: tokens.refreshExpiresIn.map { Deadline(in: $0, by: clock) }, rotates: nil,
+            tokens: [.own: accessToken(tokens, scope: asked)])
+        if scopes.contains("openid") {
+            try await adopt(tokens, into: &session, metadata, evidence)
+        }
+        try await addUserinfo(to: &session, metadata, tokens.accessToken)
+        return session
+    }
+
+    private func adopt(
+        _ tokens: TokenSet, into session: inout Session, _ metadata: ProviderMetadata, _ evidence: SignInEvidence
+    ) async throws(BrokerError) {
+        guard let idToken = tokens.idToken else {
+            guard evidence.needsIDToken else { return }
+            let host = HTTPRequest(url: metadata.tokenEndpoint).host
+            throw .provider(.invalidAnswer("The token answer of \(host) has no ID token."))
+        }
+        var expected = expectations(metadata)
+        expected.nonce = evidence.nonce
+        expected.accessToken = tokens.accessToken
+        expected.code = evidence.code
+        expected.maxAge = evidence.maxAge
+        let verified = try await verify(idToken, metadata, expected)
+        session.adopt(verified, idToken, by: clock)
+    }
+}

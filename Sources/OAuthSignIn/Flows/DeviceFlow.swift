@@ -1,0 +1,73 @@
+internal import BrokerCore
+internal import Cryptography
+internal import OAuth
+internal import Secrets
+internal import Synchronization
+
+/// What a sign-in on another device knows (RFC 8628). It ends by the provider's answer to our own questions: nothing
+/// arrives here, so nobody else can end it.
+struct DeviceFlow: Sendable {
+    let metadata: ProviderMetadata
+    let scopes: [String]
+    /// As the codes were asked for; a signed proof is made anew for each question.
+    let registration: ClientRegistration
+    let authorization: DeviceAuthorization
+    /// When the codes came, in milliseconds since boot.
+    let answeredAt: Int
+    /// When the next question is due. Questions and the loop that waits for them share it.
+    let pace: DevicePaceKeeper
+    /// No callback has it: it is never sent.
+    let key = RandomToken.bytes(32)
+
+    /// What the person is shown.
+    var shown: DeviceCode {
+        DeviceCode(
+            userCode: authorization.userCode, verificationURI: authorization.verificationURI,
+            verificationURIComplete: authorization.verificationURIComplete)
+    }
+
+    init(
+        metadata: ProviderMetadata, scopes: [String], registration: ClientRegistration,
+        authorization: DeviceAuthorization, answeredAt: Int
+    ) {
+        self.metadata = metadata
+        self.scopes = scopes
+        self.registration = registration
+        self.authorization = authorization
+        self.answeredAt = answeredAt
+        pace = DevicePaceKeeper(
+            DeviceSchedule(
+                interval: authorization.interval, life: authorization.expiresIn, answeredAt: answeredAt))
+    }
+}
+
+extension DeviceFlow: AwaitedSignIn {
+    var redirectURI: String { "" }
+    var authorizationURL: String { "" }
+    var waitingFor: String { "device" }
+    var proofs: Set<Proof.Kind> { [.poll] }
+    var isAccompanied: Bool { true }
+
+    var details: AwaitedDetails {
+        var details = AwaitedDetails()
+        details.device = shown
+        return details
+    }
+
+    func recognize(_ arrival: Arrival, of standing: FlowStanding) -> Recognition { .foreign }
+
+    func expiry(of flow: Flow) -> String {
+        "The sign-in of \(flow.account.name) was not finished within \(flow.duration) seconds. Waited for the code "
+            + "\(authorization.userCode) to be entered at \(authorization.verificationURI)."
+    }
+}
+
+/// A device flow's schedule, shared by its questions.
+final class DevicePaceKeeper: Sendable {
+    private let schedule: Mutex<DeviceSchedule>
+
+    init(_ schedule: DeviceSchedule) { self.schedule = Mutex(schedule) }
+
+    func step(at now: Int) -> DeviceSchedule.Step { schedule.withLock { $0.step(at: now) } }
+    func answered(_ event: DevicePace.Event, at now: Int) { schedule.withLock { $0.answered(event, at: now) } }
+}

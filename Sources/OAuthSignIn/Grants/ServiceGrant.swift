@@ -1,0 +1,65 @@
+public import BrokerCore
+public import OAuth
+
+/// How an account gets tokens without a user (RFC 6749 section 4.4, RFC 7523, RFC 8693). Such an account is signed in
+/// by its configuration alone. The vault holds nothing of it; after a restart its tokens are fetched again.
+public struct ServiceGrant: Sendable {
+    public enum Kind: Sendable, Equatable {
+        case clientCredentials
+        case jwtBearer
+        /// The type of the subject token.
+        case tokenExchange(ExchangedTokenType)
+    }
+
+    /// Where the assertion, or the subject token, is read from. It is read at every use, since a platform may replace
+    /// it at any time.
+    public struct AssertionSource: Sendable {
+        public let fetch: @Sendable () async throws(BrokerError) -> Assertion
+        public init(fetch: @escaping @Sendable () async throws(BrokerError) -> Assertion) { self.fetch = fetch }
+    }
+
+    public let kind: Kind
+    /// Nil for client credentials, which need none.
+    public let assertion: AssertionSource?
+    /// Names the source of the assertion. An account with another source is another service.
+    public let assertionPlace: String?
+    /// The audience of the account's own token; callers may name others.
+    public let audience: String?
+    /// The resource (RFC 8707) of the account's own token.
+    public let resource: String?
+
+    public init(
+        kind: Kind, assertion: AssertionSource? = nil, assertionPlace: String? = nil, audience: String? = nil,
+        resource: String? = nil
+    ) {
+        self.kind = kind
+        self.assertion = assertion
+        self.assertionPlace = assertionPlace
+        self.audience = audience
+        self.resource = resource
+    }
+
+    /// The grant's name in the configuration.
+    public var word: String {
+        switch kind {
+        case .clientCredentials: "client_credentials"
+        case .jwtBearer: "jwt_bearer"
+        case .tokenExchange: "token_exchange"
+        }
+    }
+}
+
+extension Session {
+    /// The session of a service. It exists because the account is configured, and has no tokens until a caller asks for
+    /// one.
+    static func ofService(_ account: Account, by clock: BrokerClock) -> Session {
+        var session = Session(
+            refreshToken: nil, unvalidatedRefreshToken: nil, identity: nil, subject: nil, user: nil,
+            scope: account.scopes.isEmpty ? nil : account.scopes.joined(separator: " "),
+            issuer: account.issuer ?? account.binding.provider, tokenEndpointOrigin: "", signedInAt: clock.now(),
+            end: nil, rotates: nil, tokens: [:])
+        session.isOfService = true
+        session.isEphemeral = true
+        return session
+    }
+}

@@ -1,0 +1,144 @@
+internal import BrokerCore
+internal import HTTPMessages
+internal import OAuth
+internal import Secrets
+
+/// A service's provider, as the broker knows it: each refresh is one request for one token, which needs no
+/// refresh token.
+struct ServiceProvider: SignInProvider {
+    let provider: Provider
+    let grant: ServiceGrant
+
+    func renewal(of session: Session, for key: TokenKey) async throws(BrokerError) -> Renewal {
+        Renewal(
+            presents: [],
+            send: { _ throws(BrokerError) in
+                let fetched = try await fetch(key)
+                return RenewalResponse(refreshToken: nil) { session throws(BrokerError) in
+                    var session = session
+                    session.tokens[key] = fetched.token
+                    session.issuer = fetched.issuer
+                    session.tokenEndpointOrigin = fetched.origin
+                    if key == .own, let scope = fetched.token.scope { session.scope = scope }
+                    return session
+                }
+            },
+            // What one app asks for beyond its limits is no matter of the others.
+            meaning: { key != .own && $0.concernsRequestAlone ? .requestOnly(isUnchanged: true) : .unknown })
+    }
+
+    func revoke(_ session: Session) async throws(BrokerError) -> Bool { try await provider.revoke(session) }
+
+    func endSessionPage(
+        of session: Session?, _ form: EndSessionForm
+    ) async throws(BrokerError) -> EndSessionPage? {
+        try await OAuthProvider(provider: provider).endSessionPage(of: session, form)
+    }
+
+    func diagnose() async -> Diagnosis { await ProviderDiagnosis(provider: provider).diagnosis(isOfService: true) }
+
+    // MARK: Sign-ins
+
+    /// The configuration has signed the service in. Ways in that need a user (a code, a password) are refused, and so is
+    /// what would be asked of a provider's page: it would be taken in silence.
+    func check(_ request: SignInRequest) throws(BrokerError) -> SignInRequest {
+        let account = provider.account
+        if case .unsupported(let reason) = account.endpoints { throw .methodUnsupported(reason) }
+        guard request.method == "browser" else {
+            throw .methodUnsupported(
+                "\(account.name) is a service (\(grant.word)): it needs no sign-in, and has no method "
+                    + "“\(request.method)”.")
+        }
+        let stated = [
+            ("scopes", request.scopes != nil), ("params", !request.parameters.isEmpty),
+            ("callback_port", request.callbackPort != nil),
+        ]
+        if let field = stated.first(where: \.1)?.0 {
+            throw .invalid(
+                field: field,
+                reason: "\(account.name) is a service (\(grant.word)): it needs no sign-in, and its configuration says "
+                    + "what it asks for")
+        }
+        return request
+    }
+
+    func begin(_ request: SignInRequest, in context: SignInContext) async throws(BrokerError) -> Beginning { .done }
+
+    func redeem(
+        _ proof: Proof, of flow: Flow, in context: SignInContext
+    ) async throws(RedemptionFailure) -> Redemption {
+        throw RedemptionFailure(.conflict("\(provider.account.name) is a service: nobody signs in to it."))
+    }
+}
+
+/// A service's conversation with its provider: one request, one token.
+extension ServiceProvider {
+    /// What the provider gave.
+    struct ServiceToken: Sendable {
+        let token: AccessToken
+        let issuer: String
+        /// The token endpoint's: where a revocation may go.
+        let origin: String
+    }
+
+    /// Fetches a token. What the key does not narrow is as configured.
+    ///
+    /// A refresh token that comes all the same is not kept (RFC 6749 section 4.4.3): the same request gives the next
+    /// token, and there is one secret less to lose.
+    func fetch(_ key: TokenKey) async throws(BrokerError) -> ServiceToken {
+        let metadata = try await provider.metadata()
+        let registration = try await provider.registration(metadata)
+        let assertion = try await grant.assertion?.fetch()
+        let scopes = key.scopes ?? provider.account.scopes
+        let request = try request(assertion, scopes, key, registration, metadata.tokenEndpoint)
+        let response = try await provider.account.send(request, toProvider: provider.http)
+        let tokens: TokenSet
+        do throws(OAuthError) {
+            tokens = try TokenResponse(reading: response).tokenSet()
+            try ExchangedTokenType.check(issued: tokens)
+        } catch {
+            throw BrokerError(error, host: request.host).unquoting(registration.secret, assertion?.text)
+                .ofService(provider.account)
+        }
+        let origin = try WebURL.origin(of: metadata.tokenEndpoint)
+        return ServiceToken(
+            token: provider.accessToken(tokens, scope: scopes.joined(separator: " ")),
+            issuer: metadata.issuer ?? origin,
+            origin: origin)
+    }
+
+    private func request(
+        _ assertion: Assertion?, _ scopes: [String], _ key: TokenKey,
+        _ registration: ClientRegistration, _ endpoint: String
+    ) throws(BrokerError) -> HTTPRequest {
+        let (audience, resource) = (key.audience ?? grant.audience, key.resource ?? grant.resource)
+        if case .clientCredentials = grant.kind {
+            return TokenRequest.clientCredentials(
+                scope: scopes, audience: audience, resource: resource, registration: registration, endpoint: endpoint)
+        }
+        guard let assertion else { throw .misconfigured("\(provider.account.name) has no assertion_file.") }
+        if case .tokenExchange(let type) = grant.kind {
+            return TokenRequest.tokenExchange(
+                subjectToken: assertion, type: type, scope: scopes, audience: audience, resource: resource,
+                registration: registration, endpoint: endpoint)
+        }
+        return TokenRequest.jwtBearer(
+            assertion: assertion, scope: scopes, audience: audience, resource: resource, registration: registration,
+            endpoint: endpoint)
+    }
+}
+
+extension BrokerError {
+    /// A provider's no to a service: there is no person to ask, so that somebody has to mend the configuration.
+    fileprivate func ofService(_ account: Account) -> BrokerError {
+        guard case .provider(.refused(let code, let message)) = self else { return self }
+        return .serviceRefused(account.name, code: code, message: message)
+    }
+
+    /// What a provider refuses in a narrowed request for the sake of what it asks for: it says nothing about the
+    /// account (RFC 6749 section 5.2, RFC 8693 section 2.2.2).
+    var concernsRequestAlone: Bool {
+        guard case .serviceRefused(_, let code, _) = self else { return false }
+        return ["invalid_scope", "invalid_target", "invalid_request", "access_denied"].contains(code)
+    }
+}

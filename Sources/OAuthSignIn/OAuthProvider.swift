@@ -1,0 +1,186 @@
+internal import BrokerCore
+internal import Cryptography
+internal import HTTPMessages
+internal import OAuth
+internal import Secrets
+internal import StrictJSON
+
+/// An account's provider, as the broker knows it: each step of a sign-in and of a session is one of its conversations.
+struct OAuthProvider: SignInProvider {
+    let provider: Provider
+
+    private var account: Account { provider.account }
+
+    /// The second is not everywhere.
+    private static let methods = ["browser", "device"]
+
+    func check(_ request: SignInRequest) throws(BrokerError) -> SignInRequest {
+        if case .unsupported(let reason) = account.endpoints { throw .methodUnsupported(reason) }
+        try request.check(methods: OAuthProvider.methods, of: account)
+        try request.checkParameters(reserved: AuthorizationRequest.reservedParameters, of: account)
+        return request
+    }
+
+    func begin(_ request: SignInRequest, in context: SignInContext) async throws(BrokerError) -> Beginning {
+        if request.method == "device" {
+            let device = try await provider.authorizeDevice(request)
+            return .flow(device, atMost: device.authorization.expiresIn)
+        }
+        return .flow(try await authorization(request, in: context))
+    }
+
+    /// Everything a flow needs: the provider's endpoints, the secret (before the user is asked for anything), and a
+    /// redirect URI that somebody listens behind.
+    private func authorization(
+        _ request: SignInRequest, in context: SignInContext
+    ) async throws(BrokerError) -> AuthorizationFlow {
+        let metadata = try await provider.metadata()
+        let registration = try await provider.registration(metadata)
+        try provider.check(metadata, for: request.scopes ?? account.scopes)
+        let redirectURI = try await context.openRedirect(account.redirectURI, of: account.name)
+        do throws(BrokerError) {
+            var flow = try AuthorizationFlow(
+                account: account, request: request, metadata: metadata, redirectURI: redirectURI)
+            flow.pushed = try await provider.push(flow.authorization, metadata, registration)
+            flow.pushedAt = provider.clock.uptime
+            return flow
+        } catch {
+            await context.closeRedirect(redirectURI)
+            throw error
+        }
+    }
+
+    func redeem(
+        _ proof: Proof, of flow: Flow, in context: SignInContext
+    ) async throws(RedemptionFailure) -> Redemption {
+        try await RedemptionFailure.mapping { () throws(BrokerError) in
+            switch (proof, flow.awaited) {
+            case (.callback(let arrival), let awaited as AuthorizationFlow):
+                return try await redeem(arrival, of: awaited, flow, in: context)
+            case (.poll, let awaited as DeviceFlow): return try await ask(awaited, of: flow, in: context)
+            default: throw .conflict("This sign-in waits for something else.")
+            }
+        }
+    }
+
+    private func redeem(
+        _ arrival: Arrival, of awaited: AuthorizationFlow, _ flow: Flow, in context: SignInContext
+    ) async throws(BrokerError) -> Redemption {
+        let response: AuthorizationResponse
+        do throws(AuthorizationResponse.Failure) {
+            response = try AuthorizationResponse(of: arrival)
+        } catch {
+            throw .invalidCallback(error.explanation)
+        }
+        let code: Secret
+        switch response.outcome {
+        case .code(let value): code = value
+        case .refusal(let refusal): throw BrokerError(refusal, for: account.name)
+        }
+        // A code that is used for a session which cannot be kept leaves a grant behind that nobody holds.
+        try await context.admitSession(account.name)
+        return .session(try await provider.exchange(code, of: awaited), flow.opening)
+    }
+
+    func accompany(_ flow: Flow, in context: SignInContext) async {
+        if let device = flow.awaited as? DeviceFlow { await poll(flow, device, in: context) }
+    }
+
+    func renewPage(of flow: Flow) async throws(BrokerError) -> any AwaitedSignIn {
+        guard var awaited = flow.awaited as? AuthorizationFlow else { return flow.awaited }
+        // Nil stands for a provider that takes none any more, and the usual address.
+        awaited.pushed = try await provider.push(
+            awaited.authorization, awaited.metadata, try await provider.registration(awaited.metadata))
+        awaited.pushedAt = provider.clock.uptime
+        return awaited
+    }
+
+    func anotherPage(
+        of flow: Flow, in context: SignInContext
+    ) async throws(BrokerError) -> (any AwaitedSignIn)? {
+        guard let awaited = flow.awaited as? AuthorizationFlow else { return nil }
+        var fresh = try AuthorizationFlow(
+            account: account, request: flow.request, metadata: awaited.metadata, redirectURI: awaited.redirectURI)
+        fresh.pushed = try await provider.push(
+            fresh.authorization, awaited.metadata, try await provider.registration(awaited.metadata))
+        fresh.pushedAt = provider.clock.uptime
+        return fresh
+    }
+
+    func diagnose() async -> Diagnosis { await ProviderDiagnosis(provider: provider).diagnosis(isOfService: false) }
+
+    // MARK: Sessions
+
+    func endSessionPage(
+        of session: Session?, _ form: EndSessionForm
+    ) async throws(BrokerError) -> EndSessionPage? {
+        guard let endpoint = try await provider.metadata().endSessionEndpoint else { return nil }
+        var hint: Session.Identity?
+        var isAtHome = false
+        if form.saysWho, let session { isAtHome = try provider.mayReceiveTokens(endpoint, of: session) }
+        if isAtHome, form.maySayIDToken { hint = session?.identity }
+        let request = EndSessionRequest(
+            endpoint: endpoint, clientID: account.clientID, idTokenHint: hint?.token,
+            logoutHint: isAtHome ? session?.loginName : nil, redirectURI: account.postLogoutRedirectURI,
+            state: RandomToken.base64URL(bits: 128))
+        guard request.showsIDToken, let session, let hint else { return EndSessionPage(url: request.url(), shown: nil) }
+        let token = AccessToken(
+            value: hint.token, type: "id_token", scope: nil, expiry: hint.expiry, lifetime: hint.lifetime)
+        return EndSessionPage(url: request.url(), shown: IssuedToken(token, of: session, account.name))
+    }
+
+    func renewal(of session: Session, for key: TokenKey) async throws(BrokerError) -> Renewal {
+        let metadata = try await provider.metadata()
+        try refuseMove(of: session, to: metadata.tokenEndpoint)
+        let registration = try await provider.registration(metadata)
+        return Renewal(
+            // A downscoped request may be refused for its own sake: the older token is not risked for it.
+            presents: key == .own ? session.refreshTokens : Array(session.refreshTokens.prefix(1)),
+            send: { token throws(BrokerError) in
+                guard let token else { throw .signInRequired(account.name) }
+                let response = try await provider.refresh(
+                    token, key: key, metadata: metadata, registration: registration)
+                return RenewalResponse(refreshToken: response.refreshToken) { session throws(BrokerError) in
+                    try await provider.validate(response, for: session, key: key, metadata: metadata)
+                }
+            },
+            meaning: { error in
+                if error.provesDeadGrant { return .dead(code: nil) }
+                guard key == .own || error.isTransient else {
+                    return .requestOnly(isUnchanged: error.provesUnchanged)
+                }
+                return error.provesUnchanged ? .unchanged : .unknown
+            })
+    }
+
+    func revoke(_ session: Session) async throws(BrokerError) -> Bool { try await provider.revoke(session) }
+
+    /// The token endpoint may have moved by the provider's own word: the refresh token does not follow it.
+    private func refuseMove(of session: Session, to endpoint: String) throws(BrokerError) {
+        guard try WebURL.origin(of: endpoint) == session.tokenEndpointOrigin else {
+            throw .conflict(
+                "The token endpoint of \(account.name) is no longer at \(session.tokenEndpointOrigin). "
+                    + "Its session was not sent to the new one. Sign in again.")
+        }
+    }
+}
+
+extension Session {
+    /// What the user types at the provider, as far as the provider has told.
+    fileprivate var loginName: String? { (user?["preferred_username"] ?? user?["email"])?.string }
+}
+
+extension Flow {
+    /// How its session is opened.
+    var opening: SessionOpening { SessionOpening(switchesSubject: request.switchesSubject) }
+}
+
+extension AuthorizationResponse {
+    init(of arrival: Arrival) throws(Failure) {
+        if let form = arrival.form {
+            try self.init(parsingForm: form)
+        } else {
+            try self.init(parsing: arrival.url)
+        }
+    }
+}

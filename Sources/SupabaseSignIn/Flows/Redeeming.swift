@@ -1,0 +1,148 @@
+internal import BrokerCore
+internal import HTTPMessages
+internal import OAuth
+internal import Secrets
+internal import StrictJSON
+internal import SupabaseAuth
+
+/// How flows at a Supabase project end: by a callback, by a code that somebody types, by what an authenticator answers,
+/// or by another account's ID token.
+struct Redeeming: Sendable {
+    let provider: SupabaseProvider
+    let flow: Flow
+    let awaited: SupabaseFlow
+    let context: SignInContext
+
+    private var project: SupabaseProject { provider.project }
+
+    func callback(_ arrival: Arrival) async throws(RedemptionFailure) -> Redemption {
+        try await RedemptionFailure.mapping { () throws(BrokerError) in
+            let callback: SupabaseCallback
+            do throws(SupabaseCallback.Failure) {
+                callback = try SupabaseCallback(parsing: arrival.url)
+            } catch {
+                throw .invalidCallback(error.explanation)
+            }
+            let code: Secret
+            switch callback.outcome {
+            case .code(let value): code = value
+            case .refusal(let refusal): throw BrokerError(.refused(refusal), on: .callback, of: flow.account.name)
+            case .message(let text): return .notGenuine(text)
+            }
+            guard let pkce = awaited.pkce else { throw .conflict("This sign-in waits for something else.") }
+            try await context.admitSession(flow.account.name)
+            let answer: SessionResponse
+            do throws(BrokerError) {
+                answer = try await provider.ask(
+                    project.codeGrant(code: code, verifier: pkce.verifier), on: .callback,
+                    SupabaseProvider.readSession)
+            } catch {
+                let failure = error.unquoting(code, pkce.verifier)
+                guard failure.isOfAnotherFlow else { throw failure }
+                // Whoever knows the key can send a code; only PKCE tells whose it is. The genuine one may still come.
+                return .notGenuine("Its code is not of this sign-in, or was used before.")
+            }
+            return try await redemption(try provider.inner(answer, on: .callback))
+        }
+    }
+
+    /// A wrong code leaves the flow as it is. Once the code is spent, nothing else can come of the flow.
+    func code(_ typed: TypedCode) async throws(RedemptionFailure) -> Redemption {
+        guard let message = awaited.message else {
+            throw RedemptionFailure(.conflict("This sign-in waits for no code."), endsFlow: false)
+        }
+        if case .change(let change) = message { return try await code(typed, of: change) }
+        let answer = try await RedemptionFailure.mapping(endsFlow: false) { () throws(BrokerError) in
+            if let field = typed.origin.field {
+                throw .invalid(field: field, reason: "this flow sent one message only")
+            }
+            let request = try SupabaseProvider.building { () throws(FieldError) in
+                switch (typed.code, typed.linkHash) {
+                case (let code?, nil):
+                    return try project.verify(
+                        try OneTimeCode(parsing: code), for: message.purpose,
+                        of: try FlowStart.required(message.contact, "code"))
+                case (nil, let hash?): return try project.verify(tokenHash: hash, for: message.purpose)
+                default: throw FieldError(field: "code", reason: "a code or a token_hash is needed, and not both")
+                }
+            }
+            try await context.admitSession(flow.account.name)
+            do throws(BrokerError) {
+                return try await provider.ask(request, on: .signIn, SupabaseProvider.readSession)
+            } catch {
+                throw error.unquoting(typed.code, typed.linkHash)
+            }
+        }
+        return try await adopt(answer)
+    }
+
+    /// The server's refusal costs it the challenge; what never reached it may be sent again.
+    func credential(_ credential: JSONObject) async throws(RedemptionFailure) -> Redemption {
+        guard let challenge = awaited.passkey else {
+            throw RedemptionFailure(.conflict("This sign-in waits for no passkey."), endsFlow: false)
+        }
+        let answer: SessionResponse
+        do throws(BrokerError) {
+            let request = try SupabaseProvider.building { () throws(FieldError) in
+                try project.passkeyGrant(
+                    challenge: challenge.id, credential: try PasskeyCredential(parsing: credential))
+            }
+            try await context.admitSession(flow.account.name)
+            answer = try await provider.ask(request, on: .signIn, SupabaseProvider.readSession)
+        } catch {
+            throw RedemptionFailure(error, endsFlow: error.isAboutCredential)
+        }
+        return try await adopt(answer)
+    }
+
+    /// The other account is signed in: its ID token is shown to the project.
+    func upstream() async throws(RedemptionFailure) -> Redemption {
+        do throws(BrokerError) {
+            guard let upstream = awaited.upstream, let name = awaited.upstreamProvider else {
+                throw .conflict("This sign-in waits for something else.")
+            }
+            try await context.admitSession(flow.account.name)
+            guard let grant = try await provider.idTokenGrant(of: upstream.account, name, in: context) else {
+                throw .provider(.invalidAnswer("\(upstream.account) has no ID token that can be shown to the project."))
+            }
+            let answer = try await provider.ask(grant, on: .signIn, SupabaseProvider.readSession)
+            return try await redemption(try provider.inner(answer, on: .signIn))
+        } catch {
+            throw RedemptionFailure(error.withoutWords)
+        }
+    }
+
+    // MARK: What it was good for
+
+    private func adopt(_ answer: SessionResponse) async throws(RedemptionFailure) -> Redemption {
+        try await RedemptionFailure.mapping { () throws(BrokerError) in
+            try await redemption(try provider.inner(answer, on: .signIn))
+        }
+    }
+
+    private func redemption(_ fresh: SupabaseSession) async throws(BrokerError) -> Redemption {
+        if awaited.purpose == .change { return try await changed(fresh, .emailChange) }
+        var session = try await provider.session(
+            fresh, keepingProviderToken: awaited.keepsProviderToken,
+            isEphemeral: flow.request.project?.isPersistent == false)
+        // What the mail was sent for is known here, whatever the token says of it.
+        if awaited.purpose == .recovery, !session.isRecovery { session.project?.methods.append("recovery") }
+        guard awaited.purpose == .link else { return .session(session, provider.opening(session, flow.request)) }
+        let linked = session
+        return .change(session, next: nil) { [provider, context] () throws(BrokerError) in
+            try await provider.succeed(linked, in: context)
+        }
+    }
+
+    /// One of the changes of a user is through; the last one ends the flow.
+    func changed(
+        _ fresh: SupabaseSession, _ purpose: SupabaseProject.Purpose
+    ) async throws(BrokerError) -> Redemption {
+        let session = try await provider.session(
+            fresh, keepingProviderToken: false, isEphemeral: flow.request.project?.isPersistent == false)
+        let next = SupabaseFlow.change { $0.finish(purpose) }
+        return .change(session, next: next) { [provider, context] () throws(BrokerError) in
+            try await provider.succeed(session, in: context)
+        }
+    }
+}

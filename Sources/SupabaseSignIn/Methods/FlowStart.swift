@@ -1,0 +1,196 @@
+internal import BrokerCore
+internal import Cryptography
+internal import HTTPMessages
+internal import OAuth
+internal import Secrets
+internal import StrictJSON
+internal import SupabaseAuth
+
+/// One sign-in at a project on its way to a flow or a session: some are done at once, the others become flows.
+struct FlowStart: Sendable {
+    let provider: SupabaseProvider
+    let context: SignInContext
+    let request: SignInRequest
+    let fields: SupabaseSignInFields
+
+    init(provider: SupabaseProvider, context: SignInContext, request: SignInRequest) {
+        self.provider = provider
+        self.context = context
+        self.request = request
+        fields = request.project ?? SupabaseSignInFields()
+    }
+
+    var account: Account { provider.account }
+    var rules: SupabaseAccount { provider.rules }
+    var project: SupabaseProject { provider.project }
+
+    // MARK: Done at once
+
+    func password() async throws(BrokerError) -> Beginning {
+        let grant = try SupabaseProvider.building { () throws(FieldError) in
+            try project.passwordGrant(
+                try Contact(email: fields.email, phone: fields.phone),
+                password: try FlowStart.required(fields.password, "password"), captcha: fields.captcha)
+        }
+        return try await take(grant)
+    }
+
+    func anonymous() async throws(BrokerError) -> Beginning {
+        try await take(project.signUpAnonymously(data: fields.data, captcha: fields.captcha))
+    }
+
+    func idToken() async throws(BrokerError) -> Beginning {
+        let name = try personName()
+        if let other = upstreamAccount { return try await idToken(from: other) }
+        guard fields.idToken != nil else {
+            throw .invalid(
+                field: "id_token",
+                reason: "missing, and \(account.name) has no id_token_account; hand a token in "
+                    + "(ringback login \(account.name) --method id_token --with PROVIDER) or name an account (--from ACCOUNT)"
+            )
+        }
+        try checkNonce()
+        let grant = try SupabaseProvider.building { () throws(FieldError) in
+            try project.idTokenGrant(
+                provider: try FlowStart.required(fields.oauthProvider, "oauth_provider"),
+                idToken: try FlowStart.required(fields.idToken, "id_token"), accessToken: fields.accessToken,
+                nonce: fields.nonce, captcha: fields.captcha)
+        }
+        let done = try await take(grant)
+        if let name { await LaneRequests(sessions: context.sessions).write(name, to: account.name) }
+        return done
+    }
+
+    /// A session that another program made: refreshed at once, and kept only if it is the one that it says to be.
+    func handedIn() async throws(BrokerError) -> Beginning {
+        let (token, refreshToken) = try SupabaseProvider.building { () throws(FieldError) in
+            (
+                try FlowStart.required(fields.accessToken, "access_token"),
+                try FlowStart.required(fields.refreshToken, "refresh_token")
+            )
+        }
+        let provider = provider
+        let (claims, isExpired) = try await provider.whose(token)
+        try await context.open(of: account, isEphemeral: !fields.isPersistent) { () throws(BrokerError) in
+            let fresh = try await refreshed(refreshToken, claims)
+            // Of a token that had expired, its own word was all there was.
+            let session = try await provider.session(
+                fresh, keepingProviderToken: fields.keepsProviderToken, isEphemeral: !fields.isPersistent,
+                wasProved: !isExpired)
+            return (session, provider.opening(session, request))
+        }
+        return .done
+    }
+
+    /// The first refresh of a session that was handed in. In the turn of the account's lane.
+    private func refreshed(
+        _ refreshToken: Secret, _ claims: AccessTokenClaims
+    ) async throws(BrokerError) -> SupabaseSession {
+        let answer: SessionResponse
+        do throws(BrokerError) {
+            answer = try await provider.refresh(refreshToken)
+        } catch {
+            guard error.provesDeadGrant else { throw error }
+            throw .sessionExpired(account.name, word: error.wordOfEnd)
+        }
+        let fresh = try provider.inner(answer, on: .signIn)
+        guard fresh.claims.isSameSession(as: claims) else {
+            throw .invalid(
+                field: "refresh_token", reason: "it is of another session than the access token; nothing was kept")
+        }
+        return fresh
+    }
+
+    func signUp() async throws(BrokerError) -> Beginning {
+        let contact = try SupabaseProvider.building { () throws(FieldError) in
+            try Contact(email: fields.email, phone: fields.phone)
+        }
+        let flow = try await redirected(isNeeded: contact.isEmail, message: .signUp(contact))
+        do throws(BrokerError) {
+            let asked = try SupabaseProvider.building { () throws(FieldError) in
+                try project.signUp(
+                    .init(
+                        contact: contact, password: try FlowStart.required(fields.password, "password"),
+                        data: fields.data, channel: try channel()),
+                    link: flow.link, captcha: fields.captcha)
+            }
+            let answer = try await provider.ask(asked, on: .signIn, FlowStart.readSignUp)
+            switch answer {
+            case .session(let answer):
+                let beginning = try await open(try provider.inner(answer, on: .signIn))
+                await close(flow)
+                return beginning
+            case .addressTaken: throw .problem(ProviderProblem(.taken(contact)))
+            case .confirmationAwaited: return made(flow)
+            }
+        } catch {
+            await close(flow)
+            throw error.unquoting(fields.password)
+        }
+    }
+
+    private static func readSignUp(_ response: HTTPResponse) throws(SupabaseError) -> SignUpResponse {
+        try SignUpResponse(reading: response)
+    }
+
+    func take(_ grant: HTTPRequest) async throws(BrokerError) -> Beginning {
+        do throws(BrokerError) {
+            let answer = try await provider.ask(grant, on: .signIn, SupabaseProvider.readSession)
+            return try await open(try provider.inner(answer, on: .signIn))
+        } catch {
+            throw error.unquoting(fields.password, fields.idToken, fields.accessToken, fields.nonce)
+        }
+    }
+
+    private func open(_ fresh: SupabaseSession) async throws(BrokerError) -> Beginning {
+        let session = try await provider.session(
+            fresh, keepingProviderToken: fields.keepsProviderToken, isEphemeral: !fields.isPersistent,
+            wasProved: false)
+        do throws(BrokerError) {
+            try await context.open(session, of: account, provider.opening(session, request))
+        } catch {
+            // The server has made the session for us, and would keep it for nobody.
+            context.endUnheld(session, of: account)
+            throw error
+        }
+        return .done
+    }
+
+    // MARK: Flows
+
+    /// A code by message; with a link, the mail leads back here.
+    func message(hasLink: Bool) async throws(BrokerError) -> Beginning {
+        let message = try SupabaseProvider.building { () throws(FieldError) in
+            SupabaseFlow.Message.code(
+                try Contact(email: fields.email, phone: fields.phone), createsUser: fields.createsUser,
+                data: fields.data, channel: try channel())
+        }
+        guard !hasLink || message.contact?.isEmail == true else {
+            throw .invalid(field: "email", reason: "a link is sent to an e-mail address")
+        }
+        return try await send(message, hasLink: hasLink, purpose: .signIn)
+    }
+
+    func send(
+        _ message: SupabaseFlow.Message, hasLink: Bool, purpose: SupabaseFlow.Purpose
+    ) async throws(BrokerError) -> Beginning {
+        let flow = try await redirected(isNeeded: hasLink, message: message, purpose: purpose)
+        do throws(BrokerError) {
+            let asked = try SupabaseProvider.building { () throws(FieldError) in
+                try project.sending(message, link: flow.link, captcha: fields.captcha)
+            }
+            _ = try await provider.ask(asked, on: .signIn, SupabaseProvider.readMessage)
+            return made(flow)
+        } catch {
+            await close(flow)
+            throw error
+        }
+    }
+
+    func recovery() async throws(BrokerError) -> Beginning {
+        let address = try SupabaseProvider.building { () throws(FieldError) in
+            try EmailAddress(parsing: try FlowStart.required(fields.email, "email"))
+        }
+        return try await send(.recovery(address), hasLink: true, purpose: .recovery)
+    }
+}

@@ -1,0 +1,82 @@
+internal import BrokerCore
+internal import HTTPMessages
+internal import OAuth
+internal import Secrets
+internal import SupabaseAuth
+
+/// One more identity for the person who is signed in. The server makes another session of the same user for it; the one
+/// before would live on beside it, held by nobody.
+extension FlowStart {
+    func link() async throws(BrokerError) -> Beginning {
+        if fields.idToken != nil { return try await linkIDToken() }
+        return try await browser()
+    }
+
+    func linkPage(_ flow: SupabaseFlow) async throws(BrokerError) -> String {
+        let provider = fields.oauthProvider
+        let scopes = request.scopes ?? account.scopes
+        let params = (account.authorizationParameters + request.parameters).map { (name: $0.0, value: $0.1) }
+        let change = SupabaseOperation(
+            request: { project, token throws(FieldError) in
+                try project.identityLink(
+                    BrowserSignIn(
+                        provider: try FlowStart.required(provider, "oauth_provider"), scopes: scopes,
+                        redirectTo: flow.redirect?.url ?? "", challenge: flow.pkce?.challenge ?? "", params: params),
+                    bearer: token)
+            }, occasion: .identityPage,
+            apply: { response, _ throws(SupabaseError) in _ = try URLResponse(reading: response) })
+        let response = try await context.sessions.change(account.name, change)
+        return try SupabaseProvider.read(response, on: .identityPage, SupabaseProvider.readURL).url
+    }
+
+    private func linkIDToken() async throws(BrokerError) -> Beginning {
+        try checkNonce()
+        let fields = fields
+        let change = SupabaseOperation(
+            request: { project, token throws(FieldError) in
+                try project.idTokenGrant(
+                    provider: try FlowStart.required(fields.oauthProvider, "oauth_provider"),
+                    idToken: try FlowStart.required(fields.idToken, "id_token"),
+                    accessToken: fields.accessToken,
+                    nonce: fields.nonce, captcha: fields.captcha, linkingTo: token)
+            }, apply: { response, _ throws(SupabaseError) in _ = try SessionResponse(reading: response) })
+        let response = try await context.sessions.change(account.name, change)
+        let answer = try SupabaseProvider.read(response, on: .account, SupabaseProvider.readSession)
+        let session = try await provider.session(
+            try provider.inner(answer, on: .account), keepingProviderToken: false,
+            isEphemeral: !self.fields.isPersistent)
+        try await provider.succeed(session, in: context)
+        return .done
+    }
+}
+
+extension SupabaseProvider {
+    /// Puts a session in the place of another one of the same user, and ends that one at the server.
+    func succeed(_ session: Session, in context: SignInContext) async throws(BrokerError) {
+        guard let former = try await context.sessions.readable(account.name) else {
+            // Signed out meanwhile: what the server has made for it is nobody's.
+            context.endUnheld(session, of: account)
+            throw .signInRequired(account.name)
+        }
+        if let assurance = former.project?.assurance, assurance > session.project?.assurance ?? .aal1 {
+            // Another factor was proved in the one that is held: it stays, and is told what has changed.
+            context.endUnheld(session, of: account)
+            do throws(BrokerError) {
+                try await LaneRequests(sessions: context.sessions).look(account.name, changesIdentities: true)
+            } catch {
+                // It is done; the next refresh will say so.
+                guard error.isTransient else { throw error }
+            }
+            return
+        }
+        var session = session
+        if session.project?.providerToken == nil {
+            session.project?.providerToken = former.project?.providerToken
+        }
+        session.project?.migratesFrom = former.project?.migratesFrom
+        session.isEphemeral = former.isEphemeral
+        var opening = SessionOpening(event: .userUpdated, isAsked: true)
+        opening.notice = self.opening(session, SignInRequest()).notice
+        try await context.open(session, of: account, opening)
+    }
+}

@@ -1,0 +1,35 @@
+internal import BrokerCore
+internal import HTTPMessages
+internal import OAuth
+internal import SupabaseAuth
+
+/// The keys that projects publish, fetched once for all who wait and kept for a while.
+final class SupabaseKeySets: ProviderMemory {
+    private let documents: KeptDocuments<JSONWebKeySet>
+    private let http: any HTTPClient
+
+    init(http: any HTTPClient, work: Work, clock: BrokerClock) {
+        self.http = http
+        documents = KeptDocuments(work: work, clock: clock)
+    }
+
+    /// The project's keys. `isStale` asks for newer ones than those that did not fit.
+    func keys(
+        of account: Account, _ project: SupabaseProject, isStale: Bool
+    ) async throws(BrokerError) -> JSONWebKeySet {
+        // The gateway may want the project's API key for them, too.
+        var request = project.keys()
+        request.limits = HTTPLimits(maxBody: JSONWebKeySet.maxLength)
+        let asked = request
+        return try await documents.value(
+            at: DocumentPlace(asked.url, account.trust), isStale: isStale
+        ) { [http] () throws(BrokerError) in
+            let response = try await account.send(asked, over: http)
+            do throws(OAuthError) {
+                return try JSONWebKeySet(parsing: response)
+            } catch {
+                throw .provider(.invalidAnswer("The keys of \(asked.host) cannot be used (HTTP \(response.status))."))
+            }
+        }
+    }
+}

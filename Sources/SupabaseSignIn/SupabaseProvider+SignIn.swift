@@ -1,0 +1,94 @@
+internal import BrokerCore
+internal import HTTPMessages
+internal import OAuth
+internal import Secrets
+internal import SupabaseAuth
+
+/// A Supabase project, as the broker knows it.
+extension SupabaseProvider: SignInProvider {
+    /// The ways in that a project has.
+    static let methods = [
+        "browser", "password", "sign_up", "otp", "magic_link", "id_token", "passkey", "anonymous", "sso", "session",
+    ]
+
+    func check(_ request: SignInRequest) throws(BrokerError) -> SignInRequest {
+        // The others are begun by another route than sign-in.
+        try request.check(
+            methods: SupabaseProvider.methods, beside: ["recovery", "link", SignInRequest.userUpdate], of: account)
+        try request.checkParameters(reserved: AuthorizationRequest.reservedParameters, of: account)
+        return request.read(for: account, rules)
+    }
+
+    func begin(_ request: SignInRequest, in context: SignInContext) async throws(BrokerError) -> Beginning {
+        let start = FlowStart(provider: self, context: context, request: request)
+        switch request.method {
+        case "password": return try await start.password()
+        case "sign_up": return try await start.signUp()
+        case "otp", "magic_link": return try await start.message(hasLink: request.method == "magic_link")
+        case "recovery": return try await start.recovery()
+        case "link": return try await start.link()
+        case SignInRequest.userUpdate: return try await start.change()
+        case "id_token": return try await start.idToken()
+        case "anonymous": return try await start.anonymous()
+        case "passkey": return try await start.passkey()
+        case "session": return try await start.handedIn()
+        default: return try await start.browser()
+        }
+    }
+
+    func redeem(
+        _ proof: Proof, of flow: Flow, in context: SignInContext
+    ) async throws(RedemptionFailure) -> Redemption {
+        guard let awaited = flow.awaited as? SupabaseFlow else {
+            throw RedemptionFailure(.conflict("This sign-in waits for something else."))
+        }
+        let redeeming = Redeeming(provider: self, flow: flow, awaited: awaited, context: context)
+        switch proof {
+        case .callback(let arrival): return try await redeeming.callback(arrival)
+        case .code(let code): return try await redeeming.code(code)
+        case .credential(let credential): return try await redeeming.credential(credential)
+        case .upstream: return try await redeeming.upstream()
+        case .poll: throw RedemptionFailure(.conflict("This sign-in waits for something else."))
+        }
+    }
+
+    func accompany(_ flow: Flow, in context: SignInContext) async {
+        if let upstream = flow.awaited.upstream { await follow(flow, upstream, in: context) }
+    }
+
+    func anotherPage(
+        of flow: Flow, in context: SignInContext
+    ) async throws(BrokerError) -> (any AwaitedSignIn)? {
+        guard let awaited = flow.awaited as? SupabaseFlow, awaited.redirect?.keyPlace != SupabaseRedirect.KeyPlace.none
+        else { return nil }
+        return try await FlowStart(provider: self, context: context, request: flow.request).page()
+    }
+
+    // MARK: Diagnosis
+
+    func diagnose() async -> Diagnosis {
+        let look = ProviderLook(account: account, http: http, clock: clock)
+        return Diagnosis(
+            await look.look(project.settings(), as: "provider") { response in
+                do throws(SupabaseError) {
+                    return judge(try SupabaseSettings(reading: response))
+                } catch {
+                    return .failure(
+                        response.status == 401 || response.status == 403
+                            ? ProviderLook.Trouble("does not accept the api_key (HTTP \(response.status))")
+                            : ProviderLook.Trouble(
+                                "answers, but not as a Supabase Auth server (HTTP \(response.status))"))
+                }
+            })
+    }
+
+    /// Ways of newer kinds are not listed by the server: hence no more than a warning.
+    private func judge(_ settings: SupabaseSettings) -> Result<String, ProviderLook.Trouble> {
+        guard let word = rules.oauthProvider, !word.contains(":"), !settings.open.contains(word) else {
+            return .success("is a Supabase Auth server")
+        }
+        return .failure(
+            ProviderLook.Trouble(
+                "is a Supabase Auth server, where sign-in with \(word) is not switched on", level: .warning))
+    }
+}

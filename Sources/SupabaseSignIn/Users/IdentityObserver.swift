@@ -1,0 +1,90 @@
+internal import BrokerCore
+internal import SessionVault
+internal import SupabaseAuth
+
+/// Every link and unlink is recorded, those that the server does in silence too: only a comparison shows them, with what
+/// was held a moment ago or, at a sign-in, with what the person had when they were last seen here. What was told and not
+/// remembered (the disk was full, the daemon was killed) is told again: twice is better than never.
+struct IdentityObserver: Sendable {
+    let vault: any Vault
+    let record: @Sendable (BrokerFact) -> Void
+
+    /// A session of somebody has been opened, in the place of `former` if there was one. `isAsked` where a link was what
+    /// it was opened for.
+    func opened(_ session: Session, over former: Session?, of account: Account, isAsked: Bool) async {
+        guard session.project != nil, let user = session.person, let identities = user.knownIdentities else { return }
+        let people = await knownPeople(account)
+        let held = former.flatMap { $0.isSamePerson(as: session) ? $0.person?.knownIdentities : nil }
+        if let known = held ?? people.identities(of: user.id) {
+            tell(IdentityChange(from: known, to: user), account.name, isAsked: isAsked)
+        } else {
+            for identity in IdentityChange(onFirstSightOf: user).linked {
+                let sight = IdentityObserver.firstSight(of: identity, user)
+                record(.identityLinked(account.name, provider: identity.provider, sight))
+            }
+        }
+        await remember(identities, of: user, session, among: people, account)
+    }
+
+    /// What a session knows of its person has changed.
+    func changed(_ former: Session, to session: Session, of account: Account, isAsked: Bool) async {
+        guard session.project != nil, let before = former.person, let after = session.person else { return }
+        let change = IdentityChange(from: before, to: after)
+        guard !change.isEmpty else { return }
+        tell(change, account.name, isAsked: isAsked)
+        await leaving(session, of: account)
+    }
+
+    /// The session leaves: what its person has is known at the next sign-in.
+    func leaving(_ session: Session, of account: Account) async {
+        guard session.project != nil, let user = session.person, let identities = user.knownIdentities else { return }
+        await remember(identities, of: user, session, among: await knownPeople(account), account)
+    }
+
+    private func tell(_ change: IdentityChange, _ name: AccountName, isAsked: Bool) {
+        for identity in change.linked {
+            record(.identityLinked(name, provider: identity.provider, isAsked ? .asked : .inferred))
+        }
+        for identity in change.unlinked {
+            record(.identityUnlinked(name, provider: identity.provider, isInferred: !isAsked))
+        }
+    }
+
+    /// Made on the way to this very sign-in, by the server's clock, or earlier and elsewhere.
+    private static func firstSight(of identity: Identity, _ user: SupabaseUser) -> BrokerFact.IdentitySight {
+        guard let made = identity.createdAtSeconds, let last = user.lastSignInAt, last - made > signInSpan else {
+            return .inferred
+        }
+        return .former(at: made)
+    }
+
+    // MARK: What is remembered
+
+    /// What cannot be read is nothing: a sign-in does not fail for it.
+    private func knownPeople(_ account: Account) async -> KnownUsers {
+        let entry = (try? await vault.load(account.peopleSlot)) ?? nil
+        return entry.flatMap { KnownUsers(decoding: $0.text) } ?? KnownUsers()
+    }
+
+    private func remember(
+        _ identities: [KnownIdentity], of user: SupabaseUser, _ session: Session, among people: KnownUsers,
+        _ account: Account
+    ) async {
+        // Of who is not to leave a trace, none is left.
+        guard !session.isEphemeral, people.identities(of: user.id) != identities else { return }
+        var people = people
+        people.remember(identities, of: user.id)
+        try? await vault.store(people.text, in: account.peopleSlot)
+    }
+
+    /// Seconds that a person needs for a sign-in at most: what was made that long before it is of before it.
+    private static let signInSpan = 600
+}
+
+extension Account {
+    fileprivate var peopleSlot: VaultSlot { VaultSlot(account: name.rawValue, binding: bindingID, kind: .people) }
+}
+
+extension Session {
+    fileprivate var person: SupabaseUser? { user.flatMap(SupabaseUser.init(reading:)) }
+}

@@ -1,0 +1,63 @@
+internal import BrokerCore
+internal import HTTPMessages
+internal import OAuth
+internal import Secrets
+internal import StrictJSON
+internal import SupabaseAuth
+
+/// Requests about the user who is signed in, each in the account's lane with the token that is good then.
+struct LaneRequests: Sendable {
+    let sessions: SessionAccess
+
+    /// Takes over what the server says of the user now; `changesIdentities` where a link or an unlink went before.
+    func look(
+        _ name: AccountName, event: BrokerEvent.Kind? = .userUpdated, changesIdentities: Bool = false
+    ) async throws(BrokerError) {
+        let change = SupabaseOperation(
+            request: { project, token throws(FieldError) in project.user(bearer: token) },
+            changesIdentities: changesIdentities, event: event, apply: LaneRequests.adoptUser)
+        _ = try await sessions.change(name, change)
+    }
+
+    /// The request itself, in the account's lane.
+    func put(
+        _ changes: UserChanges, of name: AccountName, link: MailLink
+    ) async throws(BrokerError) -> SupabaseUser {
+        let occasion: SupabaseProblem.Occasion = try await isRecovering(name) ? .passwordReset : .account
+        let change = SupabaseOperation(
+            request: { project, token throws(FieldError) in try project.update(changes, link: link, bearer: token) },
+            occasion: occasion, changesIdentities: true, event: .userUpdated, apply: LaneRequests.adoptUser)
+        do throws(BrokerError) {
+            let response = try await sessions.change(name, change)
+            return try SupabaseProvider.reading(response) { response throws(SupabaseError) in
+                try SupabaseUser(reading: response)
+            }
+        } catch {
+            throw error.unquoting(changes.password, changes.currentPassword, changes.nonce)
+        }
+    }
+
+    /// Writes the name that a provider tells only once, unless the user has one. The sign-in it came with is done,
+    /// whatever becomes of it: the account shows why it could not be written.
+    func write(_ person: AppleName, to name: AccountName) async {
+        do throws(BrokerError) {
+            let held = try await sessions.readable(name)?.user.flatMap(SupabaseUser.init(reading:))
+            guard let held, let data = person.data(for: held) else { return }
+            var changes = UserChanges()
+            changes.data = data
+            _ = try await put(changes, of: name, link: .none)
+        } catch {
+            await sessions.show(error, name)
+        }
+    }
+
+    private static func adoptUser(_ response: HTTPResponse, _ session: inout Session) throws(SupabaseError) {
+        let user = try SupabaseUser(reading: response)
+        guard user.id == session.subject else { throw .invalid(reason: "another user than the session's") }
+        session.user = user.json
+    }
+
+    private func isRecovering(_ name: AccountName) async throws(BrokerError) -> Bool {
+        try await sessions.readable(name)?.isRecovery ?? false
+    }
+}

@@ -1,0 +1,45 @@
+import HTTPMessages
+import Testing
+
+@Suite struct `What a token is narrowed to` {
+    @Test(arguments: ["openid", "https://mail.google.com/", "a:b", "!", "#", "user.read~"])
+    func `a scope is`(text: String) { #expect(TokenDownscoping.isScope(text)) }
+
+    @Test(arguments: ["", "a b", "a\"", "a\\", "ä", "a\n", "a\u{7F}", String(repeating: "a", count: 2_001)])
+    func `a scope is not`(text: String) { #expect(!TokenDownscoping.isScope(text)) }
+
+    /// RFC 8707 section 2.
+    @Test(arguments: ["https://api.example", "https://api.example/v1?x=y", "urn:example:api", "a+b-c.1:x"])
+    func `a resource is an absolute URI`(text: String) { #expect(TokenDownscoping.isResource(text)) }
+
+    @Test(arguments: [
+        "", "api", "/api", "//api.example", "https:", ":x", "1a:x", "https://api.example/#part", "https://a b",
+        "https://ä.example", "a_b:x", "https://api.example\n",
+    ])
+    func `a resource is no other text`(text: String) { #expect(!TokenDownscoping.isResource(text)) }
+
+    @Test func `an audience is a text`() {
+        #expect(TokenDownscoping.isAudience("Büro 7"))
+        for text in ["", "a\nb", "a\u{1B}[31m", String(repeating: "a", count: 2_001)] {
+            #expect(!TokenDownscoping.isAudience(text))
+        }
+    }
+
+    /// RFC 6749 section 6: what was not granted is not asked for.
+    @Test func `of a ceiling, what was granted can be had; all of it where nobody knows`() {
+        #expect(TokenDownscoping.reachable(["a", "b"], of: ["b", "c"]) == ["b"])
+        #expect(TokenDownscoping.reachable(["a"], of: ["b"]) == [])
+        #expect(TokenDownscoping.reachable(["a", "b"], of: [String]()) == ["a", "b"])
+    }
+
+    @Test func `a ceiling that does not fit an account is remarked on`() {
+        func remark(_ ceiling: [String], _ granted: [String]) -> String? {
+            TokenDownscoping.remark(on: "mail", below: ceiling, of: granted)
+        }
+        #expect(remark(["a"], ["a", "b"]) == nil && remark(["a"], []) == nil)
+        // What is good for less than the ceiling is within it.
+        #expect(remark(["a", "b"], ["a"]) == nil)
+        #expect(remark(["x"], ["a"])?.contains("“x”: none of its tokens is within the scope") == true)
+        #expect(remark(["a", "x"], ["a", "b"])?.contains("“x”: its tokens will be good for “a” at most") == true)
+    }
+}

@@ -1,0 +1,204 @@
+import StrictJSON
+import Testing
+
+@testable import BrokerCore
+@testable import BrokerCoreTests
+@testable import OAuthSignIn
+
+@Suite(.timeLimit(.minutes(2))) struct `Sign-ins on another device` {
+    // MARK: The rules
+
+    @Test func `DEV-02 DEV-05: five seconds lie between an answer and the next question`() async throws {
+        let house = try await DeviceHouse()
+        house.server.say(["interval": JSON?.none])
+        house.server.takeItsTime(3_000)
+        house.server.script([.pending, .pending, .yes()])
+        let flow = try await house.begin()
+        await house.live(flow.id)
+        #expect(try await house.status(flow.id) == .completed)
+        let pauses = house.server.pauses
+        #expect(pauses.count == 3 && pauses.allSatisfy { (5_000...5_100).contains($0) }, "\(pauses)")
+    }
+
+    @Test func `DEV-06: slow_down adds five seconds each time`() async throws {
+        let house = try await DeviceHouse()
+        house.server.script([.slowDown, .pending, .slowDownTo(1), .pending, .slowDownTo(40), .yes()])
+        let flow = try await house.begin()
+        await house.live(flow.id)
+        #expect(try await house.status(flow.id) == .completed)
+        let least = [5, 10, 10, 15, 15, 40].map { $0 * 1_000 }
+        let pauses = house.server.pauses
+        #expect(pauses.count == 6 && zip(pauses, least).allSatisfy { $0 >= $1 && $0 <= $1 * 5 / 4 + 100 }, "\(pauses)")
+    }
+
+    @Test(arguments: [
+        ("access_denied", 400), ("access_denied", 403), ("authorization_declined", 400), ("expired_token", 400),
+        ("invalid_grant", 400), ("invalid_client", 401), ("bad_device_code", 400), ("surprise", 400),
+    ])
+    func `DEV-07 DEV-10: any other error ends the questions`(_ code: String, _ status: Int) async throws {
+        let house = try await DeviceHouse()
+        house.server.script([.pending, .refusal(code, status)])
+        let flow = try await house.begin()
+        await house.live(flow.id)
+        switch (code, try await house.status(flow.id)) {
+        case ("access_denied", .failed(.accessDenied)), ("authorization_declined", .failed(.accessDenied)): break
+        case ("expired_token", .expired(.flowExpired)): break
+        case (_, .failed(.provider(.refused(code, _)))): break
+        case (_, let status): Issue.record("\(status)")
+        }
+        for _ in 0..<20 { house.clock.advance(by: 60) }
+        #expect(house.server.questions.count == 2)
+        // Nobody asks for another code unasked.
+        #expect(house.server.asked.count == 1)
+    }
+
+    @Test func `DEV-08: without answers the pauses double; one answer, and they are short again`() async throws {
+        let house = try await DeviceHouse()
+        house.server.script([.silence, .silence, .status(503), .pending, .pending, .yes()])
+        let flow = try await house.begin()
+        await house.live(flow.id)
+        #expect(try await house.status(flow.id) == .completed)
+        #expect(house.server.pauses.map { $0 / 1_000 } == [5, 10, 20, 40, 5, 5])
+    }
+
+    @Test func `a provider that says when is not asked before`() async throws {
+        let house = try await DeviceHouse()
+        house.server.script([.status(429, retryAfter: 90), .yes()])
+        let flow = try await house.begin()
+        await house.live(flow.id)
+        #expect(house.server.pauses.map { $0 / 1_000 } == [5, 90])
+    }
+
+    @Test func `DEV-09: nothing is asked after the code's end`() async throws {
+        let house = try await DeviceHouse()
+        house.server.say(["expires_in": 12])
+        let flow = try await house.begin()
+        #expect(flow.expiresAt == flow.startedAt + 12)
+        await house.live(flow.id, questions: 2)
+        for _ in 0..<30 {
+            house.clock.advance(by: 1)
+            await Task.yield()
+        }
+        #expect(await eventually { await !house.broker.flowRegistry.isPending(flow.id) })
+        guard case .expired(.flowExpired(let reason)) = try await house.status(flow.id) else { throw Unexpected() }
+        #expect(reason.contains("WDJB-MJHT") && reason.contains("https://id.example/device"))
+        #expect(house.server.questions.count == 2)
+    }
+
+    @Test func `the caller's own bound ends it sooner`() async throws {
+        let house = try await DeviceHouse()
+        let flow = try await house.begin(timeout: 7)
+        #expect(flow.expiresAt == flow.startedAt + 7)
+        await house.live(flow.id)
+        guard case .expired = try await house.status(flow.id) else { throw Unexpected() }
+        #expect(house.server.questions.count == 1)
+    }
+
+    @Test func `DEV-15: after a suspend there is one question, and then the usual pause`() async throws {
+        let house = try await DeviceHouse { $0.flowTimeout = 900 }
+        let flow = try await house.begin()
+        await house.live(flow.id, questions: 1)
+        #expect(await house.settles(flow.id))
+        house.clock.advance(by: 600)
+        #expect(await eventually { house.server.questions.count == 2 })
+        #expect(await house.settles(flow.id))
+        await house.live(flow.id, questions: 3)
+        #expect(house.server.questions.count == 3)
+        #expect(house.server.pauses.last ?? 0 >= 5_000)
+    }
+
+    @Test func `DEV-15: who wakes after the code's end asks nothing`() async throws {
+        let house = try await DeviceHouse()
+        let flow = try await house.begin()
+        await house.live(flow.id, questions: 1)
+        #expect(await house.settles(flow.id))
+        house.clock.advance(by: 3_600)
+        #expect(await eventually { await !house.broker.flowRegistry.isPending(flow.id) })
+        guard case .expired = try await house.status(flow.id) else { throw Unexpected() }
+        #expect(house.server.questions.count == 1)
+    }
+
+    @Test func `a question that is on its way when time runs out is waited for`() async throws {
+        for saysYes in [true, false] {
+            let house = try await DeviceHouse()
+            house.server.say(["expires_in": 8])
+            house.server.script([saysYes ? .yes() : .pending])
+            house.server.hold()
+            let flow = try await house.begin()
+            #expect(await house.settles(flow.id))
+            house.clock.advance(by: 6)
+            #expect(await eventually { house.server.arrivals == 1 })
+            house.clock.advance(by: 10)
+            for _ in 0..<50 { await Task.yield() }
+            #expect(try await house.status(flow.id) == .pending)
+            house.server.release()
+            #expect(await eventually { await !house.broker.flowRegistry.isPending(flow.id) })
+            switch try await house.status(flow.id) {
+            case .completed: #expect(saysYes)
+            case .expired: #expect(!saysYes)
+            case let status: Issue.record("\(status)")
+            }
+        }
+    }
+
+    @Test func `wall clocks that are set change nothing`() async throws {
+        let house = try await DeviceHouse()
+        house.server.script([.pending, .pending, .yes()])
+        let flow = try await house.begin()
+        await house.live(flow.id, questions: 1)
+        house.clock.setWall(by: 86_400)
+        await house.live(flow.id, questions: 2)
+        house.clock.setWall(by: -400_000)
+        await house.live(flow.id)
+        #expect(house.server.pauses.map { $0 / 1_000 } == [5, 5, 5])
+    }
+
+    @Test func `in 200 random conversations no question is early`() async throws {
+        for seed in 0..<UInt64(200) {
+            var dice = Dice(state: seed)
+            let house = try await DeviceHouse()
+            var answers: [DeviceServer.Answer] = []
+            for _ in 0..<Int.random(in: 1...15, using: &dice) {
+                switch Int.random(in: 0..<8, using: &dice) {
+                case 0, 1: answers.append(.slowDown)
+                case 2: answers.append(.silence)
+                case 3: answers.append(.status(502))
+                default: answers.append(.pending)
+                }
+            }
+            let isGranted = Bool.random(using: &dice)
+            house.server.script(answers + [isGranted ? .yes() : .refusal("access_denied")])
+            house.server.takeItsTime(Int.random(in: 0...4_000, using: &dice))
+            let stated = Int.random(in: 1...9, using: &dice)
+            house.server.say(["interval": .integer(stated), "expires_in": 1_800])
+            let flow = try await house.begin(timeout: 3_600)
+            await house.live(flow.id, questions: answers.count + 1)
+            var (interval, silent) = (max(stated, 5) * 1_000, 0)
+            var least = interval
+            for (index, pause) in house.server.pauses.enumerated() {
+                #expect(pause >= least, "seed \(seed), question \(index)")
+                guard index < answers.count else { break }
+                switch answers[index] {
+                case .slowDown: (interval, silent) = (interval + 5_000, 0)
+                case .silence, .status: silent += 1
+                default: silent = 0
+                }
+                least = max(interval, min(interval << silent, 120_000))
+            }
+            await house.work.drain(atMost: .seconds(5))
+        }
+    }
+}
+
+/// Pseudo-random numbers that are the same in every run.
+struct Dice: RandomNumberGenerator {
+    var state: UInt64
+    mutating func next() -> UInt64 {
+        // SplitMix64
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}

@@ -1,0 +1,108 @@
+import OAuth
+import Testing
+
+@testable import BrokerCore
+@testable import BrokerCoreTests
+@testable import OAuthSignIn
+
+@Suite struct `The schedule of a device's questions` {
+    /// One conversation by a virtual clock, with a provider that keeps the rules' own books.
+    private struct Conversation {
+        var dice: Dice
+        var now: Int
+        var schedule: DeviceSchedule
+        /// Milliseconds that must lie between the last answer and the next question.
+        var required: Int
+        var interval: Int
+        var silent = 0
+        var answeredAt: Int
+        let end: Int
+        var questions = 0
+        var mistakes: [String] = []
+
+        init(seed: UInt64) {
+            dice = Dice(state: seed)
+            now = Int.random(in: 0...1_000_000_000, using: &dice)
+            let life = Int.random(in: 1...1_800, using: &dice)
+            let seconds = DevicePace.sensible(Int.random(in: -5...60, using: &dice), within: life)
+            (interval, required) = (seconds * 1_000, seconds * 1_000)
+            (answeredAt, end) = (now, now + life * 1_000)
+            schedule = DeviceSchedule(interval: seconds, life: life, answeredAt: now)
+        }
+
+        mutating func run() {
+            for _ in 0..<20_000 {
+                switch schedule.step(at: now) {
+                case .over: return
+                case .sleep(let milliseconds): sleep(milliseconds)
+                case .ask: ask()
+                }
+            }
+            mistakes.append("no end")
+        }
+
+        private mutating func sleep(_ milliseconds: Int) {
+            if milliseconds < 1 || milliseconds > 30_000 { mistakes.append("a sleep of \(milliseconds)") }
+            // Timers are late, and now and then the machine sleeps too.
+            now += milliseconds + Int.random(in: 0...40, using: &dice)
+            if Int.random(in: 0..<50, using: &dice) == 0 { now += Int.random(in: 0...900_000, using: &dice) }
+        }
+
+        private mutating func ask() {
+            questions += 1
+            if now - answeredAt < required { mistakes.append("question \(questions) is early") }
+            // A night's suspend and a late timer are the most that may lie between.
+            if now - answeredAt > required + 960_000 { mistakes.append("question \(questions) is late") }
+            if now > end { mistakes.append("question \(questions) is after the end") }
+            // The provider takes its time.
+            now += Int.random(in: 0...20_000, using: &dice)
+            answeredAt = now
+            let event: DevicePace.Event
+            required = interval
+            switch Int.random(in: 0..<6, using: &dice) {
+            case 0:
+                interval += 5_000
+                (required, silent, event) = (interval, 0, .slowDown(interval: nil))
+            case 1:
+                let stated = Int.random(in: 0...90, using: &dice)
+                interval = max(interval + 5_000, stated * 1_000)
+                (required, silent, event) = (interval, 0, .slowDown(interval: stated))
+            case 2:
+                let retryAfter = Bool.random(using: &dice) ? Int.random(in: 0...200, using: &dice) : nil
+                silent += 1
+                required = max(interval, min(interval << min(silent, 16), 120_000), (retryAfter ?? 0) * 1_000)
+                event = .unanswered(retryAfter: retryAfter)
+            default: (silent, event) = (0, .pending)
+            }
+            schedule.answered(event, at: now)
+        }
+    }
+
+    @Test func `in 10,000 random conversations by a virtual clock no question is early, late or one too many`() {
+        var questions = 0
+        for seed in 0..<UInt64(10_000) {
+            var conversation = Conversation(seed: seed)
+            conversation.run()
+            questions += conversation.questions
+            #expect(conversation.mistakes.isEmpty, "seed \(seed): \(conversation.mistakes)")
+        }
+        // There was something to see.
+        #expect(questions > 50_000)
+    }
+
+    @Test func `DEV-15: an hour of suspend is one question, if the code still lives`() {
+        var schedule = DeviceSchedule(interval: 5, life: 4_000, answeredAt: 0)
+        #expect(schedule.step(at: 0) == .sleep(5_001))
+        #expect(schedule.step(at: 5_000) == .sleep(1))
+        #expect(schedule.step(at: 3_600_000) == .ask)
+        schedule.answered(.pending, at: 3_600_100)
+        #expect(schedule.step(at: 3_600_100) == .sleep(5_001))
+        #expect(schedule.step(at: 4_000_001) == .over)
+        #expect(DeviceSchedule(interval: 5, life: 600, answeredAt: 0).step(at: 3_600_000) == .over)
+    }
+
+    @Test func `nobody sleeps long, and nobody waits for a question that will not be asked`() {
+        #expect(DeviceSchedule(interval: 300, life: 1_800, answeredAt: 0).step(at: 0) == .sleep(30_000))
+        #expect(DeviceSchedule(interval: 5, life: 4, answeredAt: 0).step(at: 0) == .over)
+    }
+}

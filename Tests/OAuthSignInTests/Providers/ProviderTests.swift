@@ -1,0 +1,295 @@
+import HTTPMessages
+import OAuth
+import Secrets
+import StrictJSON
+import Testing
+
+@testable import BrokerCore
+@testable import BrokerCoreTests
+@testable import OAuthSignIn
+
+@Suite(.timeLimit(.minutes(1))) struct `A provider in a sign-in` {
+    private func verdict(_ prepare: (FakeProvider) throws -> Void) async throws -> (House, BrokerError?) {
+        let house = try await House()
+        try prepare(house.provider)
+        guard case .failed(_, let error) = try await house.signIn() else { return (house, nil) }
+        return (house, error)
+    }
+
+    @Test func `a userinfo about somebody else fails it`() async throws {
+        let (house, error) = try await verdict { $0.behave { $0.userinfo["sub"] = "mallory" } }
+        guard case .provider(.invalidAnswer) = error else { throw Unexpected() }
+        #expect(await house.failure() == .signInRequired(House.name))
+        #expect(await house.vault.log.isEmpty)
+    }
+
+    @Test(
+        arguments: [
+            .status(500), .status(200, "<html>"), .status(200, ""), .fail(.timedOut(host: "id.example")),
+            .answer(200, "ey.ey.ey", [("Content-Type", "application/jwt")]), .setting("sub", nil),
+        ] as [FakeProvider.Turn])
+    func `a userinfo that cannot be had is done without`(turn: FakeProvider.Turn) async throws {
+        let (house, error) = try await verdict { $0.script(.userinfo, turn) }
+        #expect(error == nil)
+        #expect(try await house.view.subject == "alice")
+        #expect(try await house.view.user?["email"]?.string == "alice@example.org")
+    }
+
+    @Test func `OIDF-13: userinfo adds to what the ID token says`() async throws {
+        let (house, _) = try await verdict {
+            $0.behave { $0.userinfo = ["name": "Алиса", "secret_claim": "x"] }
+        }
+        let user = try #require(try await house.view.user)
+        #expect(user["name"]?.string == "Алиса")
+        #expect(user["sub"]?.string == "alice")
+        #expect(user["secret_claim"] == nil)
+    }
+
+    @Test func `a missing ID token with the scope openid fails it`() async throws {
+        let (house, error) = try await verdict { $0.script(.token, .setting("id_token", nil)) }
+        guard case .provider(.invalidAnswer) = error else { throw Unexpected() }
+        #expect(await house.vault.log.isEmpty)
+    }
+
+    @Test(arguments: ["nonce", "iss", "aud", "sub"])
+    func `an ID token with another claim than expected fails it`(claim: String) async throws {
+        let mint = try TokenMint()
+        let (_, error) = try await verdict { provider in
+            provider.behave { $0.mint = mint }
+            let claims = provider.claims(of: "alice", nonce: "x").setting(claim, claim == "sub" ? nil : "other")
+            provider.script(.token, .setting("id_token", .string(try mint.token(claims))))
+        }
+        guard case .provider(.invalidAnswer) = error else { throw Unexpected() }
+    }
+
+    @Test func `a dead code is the provider's refusal, and harms no held session`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        house.provider.script(.token, .invalidGrant)
+        let verdict = try await house.signIn()
+        guard case .failed(_, .provider(.refused("invalid_grant", _))) = verdict else { throw Unexpected() }
+        #expect(await house.failure() == nil)
+    }
+
+    // MARK: How we show who we are
+
+    private func registration(
+        secret: String?, _ authentication: ClientAuthentication? = nil, offered: [JSON]? = nil
+    ) async throws -> Result<ClientRegistration, BrokerError> {
+        let house = try await House()
+        if let offered {
+            house.provider.behave { $0.metadata["token_endpoint_auth_methods_supported"] = .array(offered) }
+        }
+        var account = House.account()
+        account.clientSecret = secret.map { text in Account.SecretSource { () throws(BrokerError) in Secret(text) } }
+        account.clientAuthentication = authentication
+        let directory = ProviderDirectory(http: house.network, work: house.work, clock: house.clock.clock)
+        let provider = Provider(account: account, http: house.network, directory: directory, clock: house.clock.clock)
+        do throws(BrokerError) {
+            return .success(try await provider.registration(try await provider.metadata()))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    @Test func `a secret is sent as configured, else as the provider takes it`() async throws {
+        #expect(try await registration(secret: nil).get().authentication == .none)
+        #expect(try await registration(secret: "s").get().authentication == .clientSecretBasic)
+        #expect(
+            try await registration(secret: "s", offered: ["client_secret_post"]).get().authentication
+                == .clientSecretPost)
+        #expect(
+            try await registration(secret: "s", offered: ["private_key_jwt"]).get().authentication
+                == .clientSecretBasic)
+        #expect(
+            try await registration(secret: "s", .clientSecretBasic, offered: ["client_secret_post"]).get()
+                .authentication == .clientSecretBasic)
+    }
+
+    @Test func `a secret that is missing or empty is the configuration's mistake`() async throws {
+        for result in [
+            try await registration(secret: nil, .clientSecretPost), try await registration(secret: ""),
+        ] {
+            guard case .failure(.misconfigured) = result else { throw Unexpected() }
+        }
+    }
+
+    // MARK: Claims that are signed
+
+    private let signed = "application/jwt"
+
+    private func signedUserinfo(
+        _ change: (JSON, House) throws -> JSON, by mint: TokenMint? = nil
+    ) async throws -> (House, CallbackVerdict) {
+        let house = try await House()
+        let own = try TokenMint()
+        house.provider.behave { $0.mint = own }
+        let claims: JSON = [
+            "iss": .string(house.provider.origin), "aud": "ringback", "sub": "alice", "name": "Алиса",
+        ]
+        let token = try (mint ?? own).token(try change(claims, house))
+        house.provider.script(.userinfo, .answer(200, token, [("Content-Type", signed)]))
+        return (house, try await house.signIn())
+    }
+
+    @Test func `a signed userinfo adds to what the ID token says`() async throws {
+        let (house, verdict) = try await signedUserinfo({ claims, _ in claims })
+        guard case .completed = verdict else { throw Unexpected() }
+        #expect(try await house.view.user?["name"]?.string == "Алиса")
+        #expect(try await house.view.user?["email"]?.string == "alice@example.org")
+    }
+
+    @Test func `a signed userinfo about somebody else fails the sign-in`() async throws {
+        let (house, verdict) = try await signedUserinfo({ claims, _ in claims.setting("sub", "mallory") })
+        guard case .failed(_, .provider(.invalidAnswer)) = verdict else { throw Unexpected() }
+        #expect(await house.vault.log.isEmpty)
+    }
+
+    @Test(arguments: ["iss", "aud"])
+    func `a signed userinfo that is not for us, or nobody's, is done without`(claim: String) async throws {
+        let (house, verdict) = try await signedUserinfo({ claims, _ in claims.setting(claim, "other") })
+        guard case .completed = verdict else { throw Unexpected() }
+        #expect(try await house.view.user?["name"] == nil)
+        // A stranger's signature proves nothing, not even that it is about somebody else.
+        let (stranger, second) = try await signedUserinfo(
+            { claims, _ in claims.setting("sub", "mallory") }, by: try TokenMint(kid: "k1"))
+        guard case .completed = second else { throw Unexpected() }
+        #expect(try await stranger.view.user?["name"] == nil)
+        #expect(try await stranger.view.subject == "alice")
+    }
+
+    @Test func `a userinfo signed with a key that is new is looked up once`() async throws {
+        let house = try await House()
+        let (old, new) = (try TokenMint(), try TokenMint(kid: "k2"))
+        house.provider.behave { $0.mint = old }
+        let claims: JSON = ["iss": .string(house.provider.origin), "aud": "ringback", "sub": "alice", "name": "A"]
+        let token = try new.token(claims)
+        house.provider.script(.keys, .setting("keys", [old.jwk]), .setting("keys", [old.jwk, new.jwk]))
+        house.provider.script(.userinfo, .answer(200, token, [("Content-Type", signed)]))
+        guard case .completed = try await house.signIn() else { throw Unexpected() }
+        #expect(try await house.view.user?["name"]?.string == "A")
+        #expect(house.provider.count(.keys) == 2)
+    }
+
+    // MARK: How long ago
+
+    @Test(
+        arguments: [(0, true), (60, true), (180, true), (181, false), (nil, false)] as [(Int?, Bool)])
+    func `a max_age that was asked for is checked`(age: Int?, isGood: Bool) async throws {
+        let house = try await House()
+        let signedInAt = age.map { JSON.integer(house.clock.now - $0) }
+        house.provider.behave { $0.claims["auth_time"] = .some(signedInAt) }
+        let request = SignInRequest(parameters: [("max_age", "60")])
+        let flow = try await house.broker.signIn(House.name, request).flow
+        let verdict = await house.broker.receive(try house.provider.consent(flow.authorizationURL))
+        switch verdict {
+        case .completed: #expect(isGood)
+        case .failed(_, .provider(.invalidAnswer)): #expect(!isGood)
+        default: throw Unexpected()
+        }
+        guard isGood else { return }
+        // It was about the sign-in: a refresh later on does not ask for the person again.
+        house.clock.advance(by: 7_200)
+        #expect(await house.failure() == nil)
+    }
+
+    @Test func `a max_age that is no number is refused before the browser opens`() async throws {
+        let house = try await House()
+        let failure = await error { () throws(BrokerError) in
+            try await house.broker.signIn(House.name, SignInRequest(parameters: [("max_age", "soon")]))
+        }
+        guard case .misconfigured = failure else { throw Unexpected() }
+    }
+
+    // MARK: A place that directories share
+
+    private static let directory = "72f988bf-86f1-41af-91ab-2d7cd011db47"
+    private static let other = "9188040d-6c67-4c5b-b112-36a304b66dad"
+    private static let template = "https://id.example/{tenantid}"
+    private static func issuer(_ directory: String) -> String { "https://id.example/\(directory)" }
+
+    /// A house whose account is configured for `common`, and a directory that speaks.
+    private func shared(_ directory: String, tenant: String? = nil) async throws -> House {
+        let house = try await House()
+        await house.broker.configure([House.account(issuer: "https://id.example/common")])
+        house.provider.behave { manners in
+            manners.metadata["issuer"] = .string(`A provider in a sign-in`.template)
+            manners.claims["iss"] = .string(`A provider in a sign-in`.issuer(directory))
+            manners.claims["tid"] = .string(tenant ?? directory)
+        }
+        return house
+    }
+
+    @Test func `each of its directories signs in, and its session stays that directory's`() async throws {
+        let house = try await shared(`A provider in a sign-in`.directory)
+        guard case .completed = try await house.signIn() else { throw Unexpected() }
+        let session = try #require(await house.vault.sessions.first)
+        #expect(session.issuer == "https://id.example/common")
+        #expect(session.identity?.issuer == `A provider in a sign-in`.issuer(`A provider in a sign-in`.directory))
+        house.clock.advance(by: 3_600)
+        #expect(await house.failure() == nil)
+        // The same person's name in another directory is another person.
+        house.clock.advance(by: 3_600)
+        let other = `A provider in a sign-in`.other
+        house.provider.behave { manners in
+            manners.claims["iss"] = .string(`A provider in a sign-in`.issuer(other))
+            manners.claims["tid"] = .string(other)
+        }
+        guard case .provider(.invalidAnswer) = await house.failure() else { throw Unexpected() }
+    }
+
+    @Test func `a directory that its token does not name twice alike is refused`() async throws {
+        let house = try await shared(`A provider in a sign-in`.directory, tenant: `A provider in a sign-in`.other)
+        guard case .failed(_, .provider(.invalidAnswer)) = try await house.signIn() else { throw Unexpected() }
+    }
+
+    @Test func `a callback of something that is no directory is ignored`() async throws {
+        let house = try await shared("evil")
+        guard case .ignored = try await house.signIn() else { throw Unexpected() }
+    }
+}
+
+@Suite(.timeLimit(.minutes(1))) struct `A refresh whose answer is cut off` {
+    @Test(arguments: [#""refresh-3""#, #""refresh-3","#, #""id_token":"ey"#])
+    func `keeps the new refresh token that is whole, and uses nothing else of it`(end: String) async throws {
+        let house = try await House.expired()
+        house.provider.script(.token, .cut(after: end))
+        guard case .provider(.invalidAnswer) = await house.failure() else { throw Unexpected() }
+        #expect(await house.vault.log == ["store refresh-2", "announce", "store refresh-2 > refresh-3"])
+        let view = try await house.view
+        #expect(view.state == .authenticated && view.isStale && view.error != nil)
+        house.clock.advance(by: 600)
+        _ = try await house.token()
+        #expect(house.provider.presented == ["refresh-2", "refresh-3"])
+        #expect(try await house.view.error == nil)
+    }
+
+    @Test func `believes nothing of it, however whole it looks`() async throws {
+        let house = try await House.expired()
+        let before = try #require(await house.vault.sessions.first)
+        house.provider.script(.token, .cut(after: "}", .tooLarge(host: "id.example")))
+        guard case .provider(.invalidAnswer) = await house.failure() else { throw Unexpected() }
+        let after = try #require(await house.vault.sessions.first)
+        #expect(after.tokens == before.tokens && after.identity == before.identity)
+        #expect(after.refreshTokens.map { $0.revealed() } == ["refresh-3", "refresh-2"])
+    }
+
+    @Test(arguments: [#""refresh_token":"refresh-"#, #""access_token""#])
+    func `uses no part of a token, and says why it was cut off`(end: String) async throws {
+        let house = try await House.expired()
+        let held = await house.vault.sessions
+        house.provider.script(.token, .cut(after: end, .timedOut(host: "id.example")), .status(503))
+        guard case .provider(.unreachable("id.example", _)) = await house.failure() else { throw Unexpected() }
+        #expect(await house.vault.sessions == held)
+        house.clock.advance(by: 600)
+        #expect(await house.failure() != nil)
+        #expect(house.provider.presented == ["refresh-2", "refresh-2"])
+    }
+
+    @Test func `is not asked for where a code is redeemed`() async throws {
+        let house = try await House()
+        house.provider.script(.token, .cut(after: #""refresh-2""#))
+        guard case .failed(_, .provider(.invalidAnswer)) = try await house.signIn() else { throw Unexpected() }
+        #expect(await house.vault.log.isEmpty)
+    }
+}

@@ -1,0 +1,168 @@
+import BrokerCore
+import HTTPMessages
+import Secrets
+import StrictJSON
+import Synchronization
+
+@testable import BrokerCoreTests
+@testable import OAuthSignIn
+@testable import SupabaseSignIn
+
+/// A small honest Supabase project, written from the server's own rules: it keeps users and sessions, counts refresh
+/// tokens, and lies only as scripted, once per line of the script.
+final class FakeSupabase: HTTPClient {
+    /// A request as the project reads it.
+    struct Request: Sendable {
+        let method: String
+        /// Behind `/auth/v1`; of the tables the whole path.
+        let path: String
+        let query: [String: String]
+        let fields: HTTPFields
+        let body: JSON
+        let bearer: String?
+
+        /// What is asked, without identifiers: `POST /token refresh_token`, `POST /factors/verify`.
+        var kind: String {
+            let parts = path.split(separator: "/").filter { $0.utf8.count != 36 }
+            let word = [query["grant_type"] ?? query["scope"]].compactMap { $0 }
+            return (["\(method) /\(parts.joined(separator: "/"))"] + word).joined(separator: " ")
+        }
+
+        init(_ request: HTTPRequest) {
+            let url = try? WebURL(parsing: request.url)
+            let pairs = (try? FormEncoding.parse(url?.query ?? "")) ?? []
+            let whole = url?.path ?? ""
+            method = request.method
+            path = whole.hasPrefix("/auth/v1") ? String(whole.dropFirst("/auth/v1".count)) : whole
+            query = Dictionary(pairs.map { ($0.name, $0.value) }) { $1 }
+            fields = request.fields
+            body = request.body.flatMap { try? JSON(parsing: $0.revealedBytes()) } ?? .null
+            bearer = request.authorization.map { String($0.revealed().dropFirst("Bearer ".count)) }
+        }
+    }
+
+    private struct State {
+        var server: SupabaseServer
+        var requests: [Request] = []
+        var turns: [String: [FakeProvider.Turn]] = [:]
+        var gates: [String: Promise<Void>] = [:]
+    }
+
+    let origin: String
+    private let state: Mutex<State>
+    private let clock: TestClock
+
+    init(_ origin: String = "https://ref.supabase.co", clock: TestClock) throws {
+        self.origin = origin
+        self.clock = clock
+        state = Mutex(State(server: SupabaseServer(origin: origin, mint: try TokenMint())))
+    }
+
+    // MARK: What tests say
+
+    func behave<Value>(_ change: (inout sending SupabaseServer) -> sending Value) -> sending Value {
+        state.withLock { change(&$0.server) }
+    }
+
+    func script(_ kind: String, _ turns: FakeProvider.Turn...) {
+        state.withLock { $0.turns[kind, default: []] += turns }
+    }
+
+    /// Requests of the kind wait from now on until ``release(_:)``.
+    func hold(_ kind: String) { state.withLock { $0.gates[kind] = Promise() } }
+
+    func release(_ kind: String) { state.withLock { $0.gates.removeValue(forKey: kind) }?.fulfil(()) }
+
+    /// The person at the provider's page says yes: the callback URL.
+    func consent(_ pageURL: String, as email: String = "alice@example.org") throws -> String {
+        let page = try WebURL(parsing: pageURL)
+        let named = try FormEncoding.parse(page.query ?? "").first { $0.name == "state" }?.value ?? ""
+        let now = clock.now
+        return state.withLock { $0.server.returnFromProvider(named, email, at: now) } ?? ""
+    }
+
+    /// The person follows the link of the last mail: the callback URL.
+    func click(_ email: String = "alice@example.org") -> String {
+        let now = clock.now
+        return state.withLock { $0.server.followLink(email, at: now) } ?? ""
+    }
+
+    // MARK: What tests see
+
+    var requests: [Request] { state.withLock { $0.requests } }
+    func count(_ kind: String) -> Int { requests.count { $0.kind == kind } }
+    func last(_ kind: String) -> Request? { requests.last { $0.kind == kind } }
+    func arrived(_ kind: String, _ count: Int = 1) async -> Bool { await eventually { self.count(kind) >= count } }
+    /// The refresh tokens that were presented, in order.
+    var presented: [String] {
+        requests.filter { $0.kind == FakeSupabase.refresh }.compactMap { $0.body["refresh_token"]?.string }
+    }
+    /// Sessions that the server knows, by its names of them.
+    var sessions: Set<String> { state.withLock { Set($0.server.sessions.keys) } }
+    func code(for contact: String) -> String { state.withLock { $0.server.mails[contact]?.code } ?? "" }
+
+    static let refresh = "POST /token refresh_token"
+    static let exchange = "POST /token pkce"
+
+    // MARK: The server
+
+    func send(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse {
+        guard request.url.hasPrefix(origin + "/") else { throw .unreachable(host: request.url, reason: "no such host") }
+        let read = Request(request)
+        let gate = state.withLock { state in
+            state.requests.append(read)
+            return state.gates[read.kind]
+        }
+        if let gate, await gate.wait() == nil { throw .cancelled }
+        let turn = state.withLock { state -> FakeProvider.Turn? in
+            guard state.turns[read.kind]?.isEmpty == false else { return nil }
+            return state.turns[read.kind]?.removeFirst()
+        }
+        switch turn {
+        case .fail(let error): throw error
+        case .answer(let status, let body, let fields):
+            return HTTPResponse(status: status, fields: HTTPFields(fields), body: Secret(body))
+        case nil, .change, .cut: break
+        }
+        let now = clock.now
+        let reply = state.withLock { $0.server.answer(read, at: now) }
+        var response = reply.response
+        if case .change(let change) = turn {
+            response.body = Secret(bytes: ((try? change(reply.body)) ?? .null).serialized())
+        }
+        if case .cut(let text, let error) = turn {
+            guard request.keepsPartialBody else { throw error }
+            let whole = response.body.revealed()
+            response.body = Secret(String(whole[..<(whole.firstRange(of: text)?.upperBound ?? whole.startIndex)]))
+            response.truncation = error
+        }
+        return response
+    }
+
+    /// The server does what it is asked, and its answer is lost on the way.
+    func sendAndLose(_ kind: String) {
+        script(kind, .cut(after: "\u{0}", .timedOut(host: "ref.supabase.co")))
+    }
+}
+
+/// An answer before it is written.
+struct ProjectReply: Sendable {
+    var status = 200
+    var body: JSON = .object(JSONObject())
+    var location: String?
+
+    /// An error in the shape that the version header asks for.
+    static func no(_ status: Int, _ code: String, _ message: String = "No.", _ more: JSON? = nil) -> ProjectReply {
+        var body: JSON = ["code": .string(code), "message": .string(message)]
+        if let more { body = body.setting("weak_password", more) }
+        return ProjectReply(status: status, body: body)
+    }
+
+    var response: HTTPResponse {
+        var fields = HTTPFields([("Content-Type", "application/json")])
+        if status >= 400, body["code"] != nil { fields.append("X-Supabase-Api-Version", "2024-01-01") }
+        if let location { fields.append("Location", location) }
+        return HTTPResponse(
+            status: status, fields: fields, body: status == 204 ? Secret("") : Secret(bytes: body.serialized()))
+    }
+}

@@ -1,0 +1,317 @@
+import Cryptography
+import StrictJSON
+
+@testable import BrokerCore
+@testable import BrokerCoreTests
+@testable import SupabaseSignIn
+
+extension SupabaseServer {
+    /// One request, one turn.
+    mutating func answer(_ request: FakeSupabase.Request, at now: Int) -> ProjectReply {
+        if let bearer = request.bearer ?? (needsBearer(request) ? "" : nil) {
+            guard let (session, user) = holder(of: bearer, at: now) else { return refusal(of: bearer, at: now) }
+            return answer(request, session, user, at: now)
+        }
+        switch request.kind {
+        case "GET /.well-known/jwks.json":
+            let keys = signature == .es256 ? published ?? [mint.jwk] : []
+            return ProjectReply(body: ["keys": .array(keys)])
+        case "GET /authorize": return page(request, nil, at: now)
+        case "POST /sso":
+            guard request.body["skip_http_redirect"] == true else { return ProjectReply(status: 303) }
+            return pageURL(
+                request.body["redirect_to"]?.string, request.body["code_challenge"]?.string, "sso/saml", nil, at: now)
+        case FakeSupabase.refresh: return refresh(request.body["refresh_token"]?.string ?? "", at: now)
+        case FakeSupabase.exchange: return exchange(request.body, at: now)
+        case "POST /token password": return password(request.body, at: now)
+        case "POST /token id_token": return idToken(request.body, nil, at: now)
+        case "POST /passkeys/authentication/options":
+            let id = uuid()
+            challenges[id] = "passkey"
+            return ProjectReply(body: [
+                "challenge_id": .string(id), "options": ["challenge": "YQ"], "expires_at": .integer(now + 300),
+            ])
+        case "POST /passkeys/authentication/verify": return passkey(request.body, at: now)
+        case "POST /signup": return signUp(request, at: now)
+        case "POST /resend" where request.body["type"]?.string?.hasSuffix("_change") == true:
+            return resendChange(request, at: now)
+        case "POST /otp", "POST /recover", "POST /resend": return mail(request, at: now)
+        case "POST /verify": return verifyChange(request.body, at: now) ?? verify(request.body, at: now)
+        default: return ProjectReply(status: 404, body: .null)
+        }
+    }
+
+    private func needsBearer(_ request: FakeSupabase.Request) -> Bool {
+        ["/user", "/factors", "/logout", "/reauthenticate", "/rest"].contains { request.path.hasPrefix($0) }
+    }
+
+    private func holder(of bearer: String, at now: Int) -> (String, User)? {
+        guard let known = access[bearer], known.expiresAt > now, let session = sessions[known.session],
+            let user = users[session.user]
+        else { return nil }
+        return (known.session, user)
+    }
+
+    private func refusal(of bearer: String, at now: Int) -> ProjectReply {
+        guard !bearer.isEmpty else { return .no(401, "no_authorization") }
+        guard let known = access[bearer], known.expiresAt > now else { return .no(403, "bad_jwt", "token is expired") }
+        return .no(403, "session_not_found")
+    }
+
+    // MARK: Without a session
+
+    private mutating func page(
+        _ request: FakeSupabase.Request, _ linking: String?, at now: Int
+    ) -> ProjectReply {
+        let provider = request.query["provider"] ?? ""
+        guard providers.contains(provider) else {
+            return .no(400, "validation_failed", "Unsupported provider: provider is not enabled")
+        }
+        let reply = pageURL(
+            request.query["redirect_to"], request.query["code_challenge"], provider, linking, at: now)
+        return linking == nil ? ProjectReply(status: 302, location: reply.body["url"]?.string) : reply
+    }
+
+    private mutating func pageURL(
+        _ redirectTo: String?, _ challenge: String?, _ method: String, _ linking: String?, at now: Int
+    ) -> ProjectReply {
+        let state = uuid()
+        returns[state] = Return(
+            redirectTo: redirectTo ?? "", challenge: challenge ?? "", method: method, startedAt: now, linking: linking)
+        return ProjectReply(body: ["url": .string("https://provider.example/page?state=\(state)")])
+    }
+
+    private mutating func exchange(_ body: JSON, at now: Int) -> ProjectReply {
+        let text = body["auth_code"]?.string ?? ""
+        guard let code = codes[text] else { return .no(404, "flow_state_not_found") }
+        guard now - code.flow.startedAt <= 300 else { return .no(422, "flow_state_expired") }
+        let verifier = Array((body["code_verifier"]?.string ?? "").utf8)
+        guard Base64URL.encode(Digest.sha256(verifier)) == code.flow.challenge else {
+            return .no(400, "bad_code_verifier")
+        }
+        codes[text] = nil
+        let isMail = ["recovery", "otp"].contains(code.flow.method)
+        return open(
+            code.user, isMail ? code.flow.method : "oauth", at: now, providerToken: isMail ? nil : "upstream-access")
+    }
+
+    private mutating func password(_ body: JSON, at now: Int) -> ProjectReply {
+        let found = user(email: body["email"]?.string ?? "") ?? user(phone: body["phone"]?.string ?? "")
+        guard let found, found.password != nil, found.password == body["password"]?.string else {
+            return .no(400, "invalid_credentials", "Invalid login credentials")
+        }
+        guard found.isConfirmed else { return .no(400, "email_not_confirmed") }
+        let reply = open(found.id, "password", at: now)
+        return ProjectReply(body: reply.body.setting("weak_password", .null))
+    }
+
+    /// A credential of this world is named by the person's address.
+    private mutating func passkey(_ body: JSON, at now: Int) -> ProjectReply {
+        guard challenges.removeValue(forKey: body["challenge_id"]?.string ?? "") == "passkey" else {
+            return .no(400, "webauthn_challenge_not_found")
+        }
+        guard let user = user(email: body["credential"]?["id"]?.string ?? "") else {
+            return .no(400, "webauthn_verification_failed")
+        }
+        return open(user.id, "passkey", at: now)
+    }
+
+    /// An ID token of this world is `EMAIL;SHA-256-OF-NONCE`.
+    private mutating func idToken(_ body: JSON, _ linking: String?, at now: Int) -> ProjectReply {
+        let parts = SupabaseServer.parts(ofIDToken: body["id_token"]?.string ?? "")
+        guard parts.count == 2 else { return ProjectReply(status: 400, body: ["error": "invalid request"]) }
+        let nonce = body["nonce"]?.string.map { Digest.hex(Digest.sha256($0)) } ?? ""
+        guard nonce == parts[1] else {
+            return ProjectReply(
+                status: 400, body: ["error": "invalid nonce", "error_description": "Nonces mismatch"])
+        }
+        let email = parts[0]
+        let provider = body["provider"]?.string ?? ""
+        if let linking {
+            let identity = Identity(id: uuid(), provider: provider)
+            users[linking]?.identities.append(identity)
+            return open(linking, "oauth", at: now)
+        }
+        return open((user(email: email) ?? addUser(email: email, provider: provider)).id, "oauth", at: now)
+    }
+
+    private mutating func signUp(_ request: FakeSupabase.Request, at now: Int) -> ProjectReply {
+        let (email, phone) = (request.body["email"]?.string ?? "", request.body["phone"]?.string ?? "")
+        guard !email.isEmpty || !phone.isEmpty else { return open(addUser().id, "anonymous", at: now) }
+        let word = request.body["password"]?.string ?? ""
+        guard word.utf8.count >= 8 else {
+            return .no(422, "weak_password", "Password should be longer.", ["reasons": ["length"]])
+        }
+        if let known = user(email: email) ?? user(phone: phone), known.isConfirmed {
+            if confirmsItself { return .no(422, "user_already_exists") }
+            var stranger = User(id: uuid(), email: email)
+            stranger.isConfirmed = false
+            return ProjectReply(body: json(stranger).setting("role", ""))
+        }
+        let user = addUser(email: email, phone: phone, password: word, isConfirmed: confirmsItself)
+        if confirmsItself { return open(user.id, "password", at: now) }
+        send(to: email.isEmpty ? phone : email, request, "otp", at: now)
+        return ProjectReply(body: json(user))
+    }
+
+    private mutating func mail(_ request: FakeSupabase.Request, at now: Int) -> ProjectReply {
+        let (email, phone) = (request.body["email"]?.string ?? "", request.body["phone"]?.string ?? "")
+        let contact = email.isEmpty ? phone : email
+        if let sentAt = mails[contact]?.sentAt, now - sentAt < sendInterval {
+            let left = sendInterval - (now - sentAt)
+            let words = "For security purposes, you can only request this after \(left) seconds."
+            return .no(429, email.isEmpty ? "over_sms_send_rate_limit" : "over_email_send_rate_limit", words)
+        }
+        if user(email: email) ?? user(phone: phone) == nil {
+            // Whether there is such a person, the mail for a forgotten password does not tell.
+            guard request.path == "/otp" else { return ProjectReply() }
+            guard request.body["create_user"] != false else { return .no(422, "otp_disabled") }
+            addUser(email: email, phone: phone, isConfirmed: false)
+        }
+        send(to: contact, request, request.path == "/recover" ? "recovery" : "otp", at: now)
+        return ProjectReply()
+    }
+
+    private mutating func send(to contact: String, _ request: FakeSupabase.Request, _ method: String, at now: Int) {
+        let link = request.query["redirect_to"].map {
+            Return(
+                redirectTo: $0, challenge: request.body["code_challenge"]?.string ?? "", method: method, startedAt: now)
+        }
+        mails[contact] = Mail(code: String(100_000 + number()), link: link, sentAt: now)
+    }
+
+    private mutating func verify(_ body: JSON, at now: Int) -> ProjectReply {
+        let contact = body["email"]?.string ?? body["phone"]?.string ?? ""
+        let hash = body["token_hash"]?.string
+        let found = hash.flatMap { hash in mails.first { "hash-\($0.value.code)" == hash }?.key } ?? contact
+        guard let mail = mails[found], hash != nil || mail.code == body["token"]?.string,
+            let user = user(email: found) ?? user(phone: found)
+        else { return .no(403, "otp_expired", "Token has expired or is invalid") }
+        mails[found] = nil
+        users[user.id]?.isConfirmed = true
+        return open(user.id, body["type"] == "recovery" ? "recovery" : "otp", at: now)
+    }
+
+    // MARK: With a session
+
+    private mutating func answer(
+        _ request: FakeSupabase.Request, _ session: String, _ user: User, at now: Int
+    ) -> ProjectReply {
+        switch request.kind {
+        case "GET /user": return ProjectReply(body: json(user))
+        case "PUT /user": return changeContacts(request, user, at: now) ?? update(request.body, session, user)
+        case "GET /reauthenticate": return ProjectReply()
+        case "POST /logout local", "POST /logout global", "POST /logout others":
+            for (id, other) in sessions where other.user == user.id {
+                if (id == session) != (request.query["scope"] == "others") || request.query["scope"] == "global" {
+                    sessions[id] = nil
+                }
+            }
+            return ProjectReply(status: 204)
+        case "POST /token id_token": return idToken(request.body, user.id, at: now)
+        case "GET /user/identities/authorize": return page(request, user.id, at: now)
+        case "DELETE /user/identities":
+            guard user.identities.count > 1 else { return .no(422, "single_identity_not_deletable") }
+            users[user.id]?.identities.removeAll { request.path.hasSuffix($0.id) }
+            return ProjectReply()
+        case "POST /factors": return enroll(request.body, session, user)
+        case "POST /factors/challenge", "POST /factors/verify", "DELETE /factors":
+            return factor(request, session, user, at: now)
+        case let kind where kind.hasPrefix("POST /rest/v1/rpc/"):
+            return ProjectReply(body: ["called": request.body, "by": .string(user.id)])
+        default: return ProjectReply(status: 404, body: .null)
+        }
+    }
+
+    private mutating func update(_ body: JSON, _ session: String, _ user: User) -> ProjectReply {
+        let hasFactor = user.factors.contains { $0.isVerified }
+        if body["password"] != nil || body["email"] != nil, hasFactor, sessions[session]?.assurance != "aal2" {
+            return .no(401, "insufficient_aal")
+        }
+        if let word = body["password"]?.string {
+            guard word.utf8.count >= 8 else { return .no(422, "weak_password", "No.", ["reasons": ["length"]]) }
+            guard word != user.password else { return .no(422, "same_password") }
+            users[user.id]?.password = word
+            for (id, other) in sessions where other.user == user.id && id != session { sessions[id] = nil }
+        }
+        for member in body["data"]?.object?.members ?? [] {
+            // Null removes.
+            users[user.id]?.data[member.name] = member.value == .null ? Optional<JSON>.none : member.value
+        }
+        return ProjectReply(body: json(users[user.id] ?? user))
+    }
+
+    private mutating func enroll(_ body: JSON, _ session: String, _ user: User) -> ProjectReply {
+        guard !user.isAnonymous else { return .no(403, "no_authorization") }
+        if user.factors.contains(where: { $0.isVerified }), sessions[session]?.assurance != "aal2" {
+            return .no(403, "insufficient_aal")
+        }
+        let name = body["friendly_name"]?.string ?? ""
+        guard !user.factors.contains(where: { $0.name == name }) else { return .no(422, "mfa_factor_name_conflict") }
+        let kind = body["factor_type"]?.string ?? ""
+        let factor = Factor(id: uuid(), kind: kind, name: name)
+        users[user.id]?.factors.append(factor)
+        var answer: JSON = ["id": .string(factor.id), "type": .string(kind), "friendly_name": .string(name)]
+        if kind == "totp" {
+            answer = answer.setting(
+                "totp", ["uri": "otpauth://totp/x?secret=ABC", "secret": "ABC", "qr_code": "<svg/>"])
+        }
+        return ProjectReply(body: answer)
+    }
+
+    private mutating func factor(
+        _ request: FakeSupabase.Request, _ session: String, _ user: User, at now: Int
+    ) -> ProjectReply {
+        let parts = request.path.split(separator: "/").map(String.init)
+        guard parts.count > 1, let index = user.factors.firstIndex(where: { $0.id == parts[1] }) else {
+            return .no(404, "mfa_factor_not_found")
+        }
+        switch request.kind {
+        case "POST /factors/challenge":
+            let id = uuid()
+            challenges[id] = parts[1]
+            return ProjectReply(body: ["id": .string(id), "type": "totp", "expires_at": .integer(now + 300)])
+        case "DELETE /factors":
+            guard !user.factors[index].isVerified || sessions[session]?.assurance == "aal2" else {
+                return .no(422, "insufficient_aal")
+            }
+            users[user.id]?.factors.remove(at: index)
+            sessions[session]?.assurance = "aal1"
+            return ProjectReply(body: ["id": .string(parts[1])])
+        default:
+            let challenge = request.body["challenge_id"]?.string ?? ""
+            guard challenges[challenge] == parts[1] else { return .no(422, "mfa_factor_not_found") }
+            guard request.body["code"] == "123456" else { return .no(422, "mfa_verification_failed") }
+            challenges[challenge] = nil
+            users[user.id]?.factors[index].isVerified = true
+            for (id, other) in sessions where other.user == user.id && id != session && other.assurance == "aal1" {
+                sessions[id] = nil
+            }
+            return rise(session, by: "totp", at: now)
+        }
+    }
+
+    func json(_ user: User) -> JSON {
+        let identities = user.identities.map { identity -> JSON in
+            [
+                "identity_id": .string(identity.id), "id": .string(user.id), "provider": .string(identity.provider),
+                "created_at": .string(identity.createdAt),
+            ]
+        }
+        let factors = user.factors.map { factor -> JSON in
+            [
+                "id": .string(factor.id), "factor_type": .string(factor.kind), "friendly_name": .string(factor.name),
+                "status": factor.isVerified ? "verified" : "unverified",
+            ]
+        }
+        let json: JSON = [
+            "id": .string(user.id), "aud": "authenticated", "role": "authenticated", "email": .string(user.email),
+            "phone": .string(user.phone), "user_metadata": .object(user.data), "app_metadata": [:],
+            "identities": .array(identities), "factors": .array(factors),
+            "is_anonymous": .bool(user.isAnonymous), "created_at": "2026-03-02T08:14:55Z",
+        ]
+        return json.setting("last_sign_in_at", user.lastSignInAt.map { .string($0) })
+            .setting("new_email", user.newEmail.map { .string($0) })
+            .setting("new_phone", user.newPhone.map { .string($0) })
+    }
+}
