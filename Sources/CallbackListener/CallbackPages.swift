@@ -41,7 +41,8 @@ enum CallbackPages {
     /// The response to every request that is not a genuine callback. It does not tell whether a flow is pending.
     static let notFound = page(
         404, title: "Not found", heading: "Not found",
-        text: "This page belongs to no sign-in that is in progress. If you were signing in, go back to the program that "
+        text:
+            "This page belongs to no sign-in that is in progress. If you were signing in, go back to the program that "
             + "asked you to: it says what happened.")
 
     /// The response at a start address that was used already or has expired.

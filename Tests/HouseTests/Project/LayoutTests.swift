@@ -56,7 +56,8 @@ private let layers: [Set<String>] = [
         "Terminal", "NetworkWatch", "SchemeRegistration",
     ],
     [
-        "Secrets", "StrictJSON", "Encodings", "HTTPMessages", "RingbackAPI", "CLinux", "CCurl", "CErasedHeap", "COpenSSL",
+        "Secrets", "StrictJSON", "Encodings", "HTTPMessages", "RingbackAPI", "CLinux", "CCurl", "CErasedHeap",
+        "COpenSSL",
         "CSystemd",
     ],
 ]
