@@ -105,9 +105,10 @@ class Elsewhere(Walk):
         self.desk.forget("work")
         house = self.desk.house
         stem = f"ssh-{self.browser.name.lower()}"
+        # It ends with this program; sshd would not.
+        self.desk.elsewhere = network = Network(self.desk, int(self.desk.sandbox.issuer.rsplit(":", 1)[1]))
         server = Server(house, stem)
         relay = Relay(server.place("relay"), server.port)
-        self.desk.elsewhere = network = Network(self.desk, int(self.desk.sandbox.issuer.rsplit(":", 1)[1]))
         browser = self.another("ssh", inside=network.pid)
         programs = []
         try:
