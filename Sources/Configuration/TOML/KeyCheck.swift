@@ -8,7 +8,7 @@ struct KeyCheck {
     let isDropIn: Bool
     private(set) var errors: [ConfigurationError] = []
     /// The number of further errors that are not in ``errors``.
-    private var untold = 0
+    private var unreported = 0
 
     /// The maximum number of reported errors of one file; further ones are only counted.
     static let maxErrors = 200
@@ -41,13 +41,14 @@ struct KeyCheck {
         let sorted = errors.sorted {
             ($0.line ?? 0, $0.key ?? "", $0.message) < ($1.line ?? 0, $1.key ?? "", $1.message)
         }
-        guard untold > 0 else { return sorted }
-        return sorted + [ConfigurationError(file: file, message: "has \(untold) more mistakes, which are not shown")]
+        guard unreported > 0 else { return sorted }
+        let message = "has \(unreported) more mistakes, which are not shown"
+        return sorted + [ConfigurationError(file: file, message: message)]
     }
 
     mutating func refuse(_ node: TOMLDocument.Node, _ path: [String], _ message: String) {
         guard errors.count < KeyCheck.maxErrors else {
-            untold += 1
+            unreported += 1
             return
         }
         errors.append(
@@ -59,7 +60,7 @@ struct KeyCheck {
         _ node: TOMLDocument.Node, _ path: [String], _ section: Key.Section, _ allowed: [String]
     ) {
         guard errors.count < KeyCheck.maxErrors else {
-            untold += 1
+            unreported += 1
             return
         }
         let name = path.last ?? ""
