@@ -42,9 +42,8 @@ struct KeyCheck {
             ($0.line ?? 0, $0.key ?? "", $0.message) < ($1.line ?? 0, $1.key ?? "", $1.message)
         }
         guard unreported > 0 else { return sorted }
-        return sorted + [
-            ConfigurationError(file: file, message: "has \(unreported) more mistakes, which are not shown")
-        ]
+        let message = "has \(unreported) more mistakes, which are not shown"
+        return sorted + [ConfigurationError(file: file, message: message)]
     }
 
     mutating func refuse(_ node: TOMLDocument.Node, _ path: [String], _ message: String) {
