@@ -14,7 +14,7 @@ struct Events: ParsableCommand {
     @Flag(name: .customLong("json"), help: "Print a JSON object a line.")
     var isJSON = false
 
-    @Flag(help: "Print an app's own funnel instead, as JSON: how people sign in, and how it ends.")
+    @Flag(help: "Print telemetry events instead, as JSON: how users sign in, and how it ends.")
     var telemetry = false
 
     @OptionGroup var daemon: DaemonOptions
