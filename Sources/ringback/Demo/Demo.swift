@@ -26,7 +26,7 @@ struct Demo: ParsableCommand {
                 showWhatToTry(made)
             } else {
                 try made.end()
-                Output.line("\nEvery step was as it should be, and nothing is left of it.")
+                Output.line("\nEvery step succeeded, and everything was removed again.")
             }
         } catch {
             Failure(error, account: nil).show()

@@ -45,7 +45,9 @@ final class DemoWalk {
 
             """)
         tell("ringbackd \(Sanitizer.line(status.version)) answers at \(house.socket)")
-        tell("the kernel says that the server's user is you (uid \(getuid())); else not a byte would have been sent")
+        tell(
+            "the kernel reports that the socket's server runs as you (uid \(getuid())); otherwise nothing would have "
+                + "been sent")
         return issuer
     }
 

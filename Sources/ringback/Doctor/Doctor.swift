@@ -6,7 +6,7 @@ import StrictJSON
 
 struct Doctor: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Look for what keeps sign-ins from working, and say what mends it.",
+        abstract: "Look for what keeps sign-ins from working, and say how to fix it.",
         discussion: """
             Asks the daemon, the accounts' providers, systemd and the desktop, each within a bound; changes nothing. Each \
             scheme is tried by a link that the desktop really opens. Exit status 0: nothing is wrong; 1: something is.

@@ -23,7 +23,8 @@ enum TokenFormat: String, CaseIterable, Sendable {
             throw RingbackError(.badAnswer, "The daemon's answer has no “\(member)”.")
         }
         guard token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-            throw RingbackError(.badAnswer, "The token has characters that no token has; it is not shown.")
+            throw RingbackError(
+                .badAnswer, "The token has characters that are not allowed in a token; it is not shown.")
         }
         switch self {
         case .raw, .json: return token
