@@ -172,9 +172,9 @@ struct HTTPResponseReader {
     private func more() throws(RingbackError) -> Step {
         guard isClosed else { return .needsMore }
         if case .head = state, position == buffer.count {
-            throw RingbackError(.noDaemon, "The connection was closed without an answer.", recovery: .retry)
+            throw RingbackError(.noDaemon, "The connection was closed without a response.", recovery: .retry)
         }
-        throw RingbackError(.badAnswer, "The server's answer ended too early.", recovery: .retry)
+        throw RingbackError(.badAnswer, "The server's response ended too early.", recovery: .retry)
     }
 
     private static func bad(_ what: String) -> RingbackError { RingbackError(.badAnswer, "The server sent \(what).") }
