@@ -146,7 +146,7 @@ struct DoctorExamination {
             return answer
         } catch {
             report.add(
-                "daemon", .wrong, "The daemon's own findings cannot be had: \(error.detail)",
+                "daemon", .wrong, "The daemon's own findings cannot be read: \(error.detail)",
                 command: hasManager ? "systemctl --user status \(DoctorExamination.service)" : "ringback status")
             return nil
         }
