@@ -93,7 +93,7 @@ public struct BrokerClient: Sendable {
         return try await run { calls throws(RingbackError) in
             switch try calls.signIn(account, body) {
             case .flow(let flow, _): return flow
-            case .done: throw RingbackError(.badAnswer, "The daemon began no browser sign-in.")
+            case .done: throw RingbackError(.badResponse, "The daemon began no browser sign-in.")
             }
         }
     }

@@ -37,7 +37,7 @@ struct Events: ParsableCommand {
 
     private func show(_ event: ServerSentEvents.Event) throws(RingbackError) {
         guard let data = try? JSON(parsing: event.data.utf8) else {
-            throw RingbackError(.badAnswer, "An event's data is not valid JSON.")
+            throw RingbackError(.badResponse, "An event's data is not valid JSON.")
         }
         guard !telemetry else { return Output.json(data) }
         guard !isJSON else {
