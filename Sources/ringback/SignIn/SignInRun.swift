@@ -49,7 +49,7 @@ struct SignInRun {
             case .flow(let started, let json): (flow, document) = (started, json)
             }
         } catch {
-            guard !isAnotherPerson(error, calls) else {
+            guard !isAnotherSubject(error, calls) else {
                 throw SignInAdvice.switching(error, account, projectAdvice.options)
             }
             throw projectAdvice.advised(error)
@@ -90,7 +90,7 @@ struct SignInRun {
     private var projectAdvice: SupabaseAdvice { SupabaseAdvice(account: account, fields: fields) }
 
     /// A conflict at the start may also be with another pending sign-in. Then there is no session to switch from.
-    private func isAnotherPerson(_ error: RingbackError, _ calls: BrokerCalls) -> Bool {
+    private func isAnotherSubject(_ error: RingbackError, _ calls: BrokerCalls) -> Bool {
         guard error.kind == .stateConflict, endpoint == .signIn, let known = try? calls.account(account) else {
             return false
         }
