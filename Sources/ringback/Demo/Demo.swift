@@ -30,7 +30,7 @@ struct Demo: ParsableCommand {
             }
         } catch {
             Failure(error, account: nil).show()
-            for line in house?.lastWords ?? [] { Output.note("  " + Sanitizer.line(line, limit: 400)) }
+            for line in house?.lastLogLines ?? [] { Output.note("  " + Sanitizer.line(line, limit: 400)) }
             try? house?.end()
             throw ExitCode(ExitStatus.of(error))
         }

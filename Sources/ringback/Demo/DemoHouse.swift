@@ -101,7 +101,7 @@ final class DemoHouse {
     }
 
     /// The last lines of the processes' logs, to explain a failure.
-    var lastWords: [String] {
+    var lastLogLines: [String] {
         ["ringback-sandbox", "ringbackd"].flatMap { name in
             let lines = FileTree.lastLines(of: "\(directory)/\(name).log", 5)
             return lines.isEmpty ? [] : ["\(name) said last:"] + lines.map { "  " + $0 }
