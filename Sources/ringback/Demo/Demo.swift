@@ -16,12 +16,12 @@ struct Demo: ParsableCommand {
     var keep = false
 
     func run() throws {
-        var house: DemoHouse?
+        var setup: DemoSetup?
         do throws(RingbackError) {
             let interruption = try Signals.interruption()
-            let made = try DemoHouse(interruption)
-            house = made
-            try DemoWalk(house: made, interruption: interruption).run(keep: keep)
+            let made = try DemoSetup(interruption)
+            setup = made
+            try DemoWalk(setup: made, interruption: interruption).run(keep: keep)
             if keep {
                 showWhatToTry(made)
             } else {
@@ -30,27 +30,27 @@ struct Demo: ParsableCommand {
             }
         } catch {
             Failure(error, account: nil).show()
-            for line in house?.lastLogLines ?? [] { Output.note("  " + Sanitizer.line(line, limit: 400)) }
-            try? house?.end()
+            for line in setup?.lastLogLines ?? [] { Output.note("  " + Sanitizer.line(line, limit: 400)) }
+            try? setup?.end()
             throw ExitCode(ExitStatus.of(error))
         }
     }
 
-    private func showWhatToTry(_ house: DemoHouse) {
+    private func showWhatToTry(_ setup: DemoSetup) {
         // As the user called it: it may not be in PATH.
         let ringback = Sanitizer.line(CommandLine.arguments.first ?? "ringback", limit: 4_000)
         Output.line(
             """
 
             Both are still running, and alice is signed in. To try them:
-              export RINGBACK_SOCK=\(house.socket)
+              export RINGBACK_SOCK=\(setup.socket)
               \(ringback) token demo
               \(ringback) session demo --json
               \(ringback) events
               \(ringback) logout demo && \(ringback) login demo
               curl --unix-socket "$RINGBACK_SOCK" http://ringback/v1/accounts
             To end it:
-              kill \(house.pids.map(String.init).joined(separator: " ")) && rm -r \(house.directory)
+              kill \(setup.pids.map(String.init).joined(separator: " ")) && rm -r \(setup.directory)
             """)
     }
 }
