@@ -141,7 +141,7 @@ public struct BrokerClient: Sendable {
     public func accounts() async throws(RingbackError) -> [Account] {
         try await run { calls throws(RingbackError) in
             guard let list = try calls.call(.listAccounts)["accounts"]?.array else {
-                throw .missing("accounts", in: "answer")
+                throw .missing("accounts", in: "response")
             }
             var accounts: [Account] = []
             for json in list { accounts.append(try Account(reading: json)) }

@@ -142,7 +142,7 @@ package final class SocketConnection {
             if entries.count > 1, entries[1].revents != 0 { throw RingbackError(.cancelled, "The call was cancelled.") }
             if ready > 0, entries[0].revents != 0 { return }
             if left == 0 {
-                throw RingbackError(.timedOut, "The daemon did not answer in time.", recovery: .retry)
+                throw RingbackError(.timedOut, "The daemon did not respond in time.", recovery: .retry)
             }
             if ready == 0 { onTick?() }
         }

@@ -15,7 +15,7 @@ struct RegisteredAccount {
     init(reading document: JSON) throws(RingbackError) {
         guard let clientID = document["client_id"]?.string,
             let authentication = document["token_endpoint_auth_method"]?.string
-        else { throw RingbackError(.badResponse, "The daemon's answer to the registration has no client_id.") }
+        else { throw RingbackError(.badResponse, "The daemon's response to the registration has no client_id.") }
         self.clientID = clientID
         self.authentication = authentication
         hasSecret = document["client_secret_registered"]?.bool == true

@@ -9,7 +9,7 @@ struct Demo: ParsableCommand {
         abstract: "Show a whole sign-in, with a daemon and a provider of its own.",
         discussion: """
             Everything is in a private temporary directory and on loopback: no configuration of yours is read, no \
-            browser is opened, nothing is left. Exit status 0 only if every step was as it should be.
+            browser is opened, nothing is left. Exit status 0 only if every step succeeded.
             """)
 
     @Flag(help: "Leave both running at the end, and print what to try.")

@@ -66,7 +66,7 @@ final class DemoSetup {
             }
             if let child = children.last, let status = Subprocess.endedStatus(child.pid) {
                 children.removeLast()
-                throw DemoSetup.failure("ringbackd ended with status \(status) before it answered.")
+                throw DemoSetup.failure("ringbackd ended with status \(status) before it responded.")
             }
             if interruption.wait(atMost: .milliseconds(20)) { throw RingbackError(.cancelled, "Interrupted.") }
         }

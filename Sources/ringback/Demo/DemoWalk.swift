@@ -150,12 +150,12 @@ final class DemoWalk {
     private func tell(_ text: String) { Output.line("   \(text)") }
 
     private func check(_ condition: Bool, _ what: String) throws(RingbackError) {
-        guard condition else { throw DemoSetup.failure("Step \(steps) is not as it should be. Expected: \(what).") }
+        guard condition else { throw DemoSetup.failure("Step \(steps) failed. Expected: \(what).") }
         Output.line("   \(Style.green.apply("✓", on: .output)) \(what)")
     }
 
     private func require<Value>(_ value: Value?, _ what: String) throws(RingbackError) -> Value {
-        guard let value else { throw DemoSetup.failure("Step \(steps) is not as it should be. Expected: \(what).") }
+        guard let value else { throw DemoSetup.failure("Step \(steps) failed. Expected: \(what).") }
         return value
     }
 

@@ -124,7 +124,7 @@ struct DoctorExamination {
                 report.add("socket", .wrong, error.detail, command: "ls -l \(path)")
             default:
                 report.add(
-                    "socket", .wrong, "The daemon at \(path) does not answer as it should: \(error.detail)",
+                    "socket", .wrong, "The daemon at \(path) does not respond correctly: \(error.detail)",
                     command: restart)
             }
         }

@@ -20,7 +20,7 @@ enum TokenFormat: String, CaseIterable, Sendable {
         if self == .json { return answer.visibleText }
         let member = kind == "id_token" ? "id_token" : "access_token"
         guard let token = answer[member]?.string, !token.isEmpty else {
-            throw RingbackError(.badResponse, "The daemon's answer has no “\(member)”.")
+            throw RingbackError(.badResponse, "The daemon's response has no “\(member)”.")
         }
         guard token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw RingbackError(
