@@ -25,8 +25,8 @@ extension SocketAPI {
                 Finding(
                     "network", .ok,
                     "Requests to providers go through the proxy \(proxy.url.text)\(exceptions). The proxy resolves their "
-                        + "names: that a name which a provider chose does not lead to this machine is checked for "
-                        + "addresses that are written as such alone."))
+                        + "names. Therefore the check that a URL from a provider does not lead to this machine works "
+                        + "only for URLs with an IP address."))
         }
         if !network.ignoredVariables.isEmpty {
             let names = network.ignoredVariables.joined(separator: ", ")

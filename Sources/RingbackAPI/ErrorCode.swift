@@ -77,7 +77,7 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable, ExpressibleByStri
         .vaultLocked: .init(status: 423, title: "The vault is locked", recovery: .retry),
         .rateLimited: .init(status: 429, title: "Too early: wait before the next attempt", recovery: .retry),
         .internalError: .init(status: 500, title: "Ringback made a mistake", recovery: .retry),
-        .invalidProviderResponse: .init(status: 502, title: "The provider's answer is not valid", recovery: .retry),
+        .invalidProviderResponse: .init(status: 502, title: "The provider's response is not valid", recovery: .retry),
         .providerUnreachable: .init(status: 503, title: "The provider cannot be reached", recovery: .retry),
         .shuttingDown: .init(status: 503, title: "The daemon is shutting down", recovery: .retry),
         .timeout: .init(status: 504, title: "The time allowed has passed", recovery: .retry),

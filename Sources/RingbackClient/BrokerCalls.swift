@@ -22,7 +22,7 @@ package struct BrokerCalls: Sendable {
     /// - Parameter values: in place of the parameters of the endpoint's path, in order.
     /// - Parameter timeout: the limit for the whole call.
     /// - Parameter onTick: called once the request is sent, then about once a second while it waits.
-    /// - Throws: the daemon's error, with its `code` as `kind`; or `no_daemon`, `foreign_server`, `bad_answer`,
+    /// - Throws: the daemon's error, with its `code` as `kind`; or `no_daemon`, `foreign_server`, `bad_response`,
     ///   `timed_out`, `cancelled`, `system_error`.
     package func call(
         _ endpoint: Endpoint, _ values: [String] = [], query: [(String, String?)] = [], body: JSON? = nil,
@@ -54,7 +54,7 @@ package struct BrokerCalls: Sendable {
         let head = try exchange.readHead()
         guard head.status == 200, head.field("content-type")?.hasPrefix("text/plain") == true else {
             _ = try BrokerCalls.readJSON(exchange, head)
-            throw RingbackError(.badAnswer, "The daemon did not answer with text.")
+            throw RingbackError(.badResponse, "The daemon's response is not text.")
         }
         return String(decoding: try exchange.readBody(), as: UTF8.self)
     }
@@ -87,7 +87,7 @@ package struct BrokerCalls: Sendable {
         let head = try exchange.readHead()
         guard head.status == 200, head.field("content-type")?.hasPrefix("text/event-stream") == true else {
             _ = try BrokerCalls.readJSON(exchange, head)
-            throw RingbackError(.badAnswer, "The daemon did not answer with a stream of events.")
+            throw RingbackError(.badResponse, "The daemon's response is not a stream of events.")
         }
         return EventReader(connection, exchange, silence: silence)
     }
@@ -109,7 +109,7 @@ package struct BrokerCalls: Sendable {
         let isSuccess = (200..<300).contains(head.status)
         guard let json = try? JSON(parsing: body) else {
             if isSuccess, body.isEmpty { return .object(JSONObject()) }
-            throw RingbackError(.badAnswer, "The daemon answered status \(head.status) without valid JSON.")
+            throw RingbackError(.badResponse, "The daemon responded with status \(head.status) without valid JSON.")
         }
         guard !isSuccess else { return json }
         var problem = Problem(reading: json, status: head.status)

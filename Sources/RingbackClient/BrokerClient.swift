@@ -93,7 +93,7 @@ public struct BrokerClient: Sendable {
         return try await run { calls throws(RingbackError) in
             switch try calls.signIn(account, body) {
             case .flow(let flow, _): return flow
-            case .done: throw RingbackError(.badAnswer, "The daemon began no browser sign-in.")
+            case .done: throw RingbackError(.badResponse, "The daemon began no browser sign-in.")
             }
         }
     }
@@ -141,7 +141,7 @@ public struct BrokerClient: Sendable {
     public func accounts() async throws(RingbackError) -> [Account] {
         try await run { calls throws(RingbackError) in
             guard let list = try calls.call(.listAccounts)["accounts"]?.array else {
-                throw .missing("accounts", in: "answer")
+                throw .missing("accounts", in: "response")
             }
             var accounts: [Account] = []
             for json in list { accounts.append(try Account(reading: json)) }

@@ -12,7 +12,7 @@ public struct DeepLink: Sendable, Hashable, Identifiable {
     /// When it came.
     public let at: WallInstant
 
-    /// - Throws: `bad_answer` if something is missing.
+    /// - Throws: `bad_response` if something is missing.
     package init(reading json: JSON) throws(RingbackError) {
         guard let id = json["id"]?.string else { throw .missing("id", in: "link") }
         guard let scheme = json["scheme"]?.string else { throw .missing("scheme", in: "link") }

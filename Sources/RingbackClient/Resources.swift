@@ -225,7 +225,7 @@ public struct Flow: Sendable, Equatable {
         case .expired:
             error
                 ?? RingbackError(.flowExpired, "The sign-in to \(account) was not finished in time.", recovery: .signIn)
-        default: error ?? RingbackError(.badAnswer, "The sign-in to \(account) failed.", recovery: .signIn)
+        default: error ?? RingbackError(.badResponse, "The sign-in to \(account) failed.", recovery: .signIn)
         }
     }
 }

@@ -24,7 +24,7 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
         /// The socket belongs to another user. Nothing was sent to it.
         public static let foreignServer: Kind = "foreign_server"
         /// The daemon's response is not what the socket API defines.
-        public static let badAnswer: Kind = "bad_answer"
+        public static let badResponse: Kind = "bad_response"
         /// The daemon did not respond within this library's own time limit.
         public static let timedOut: Kind = "timed_out"
         /// The waiting task was cancelled, or the sign-in was.
@@ -159,6 +159,6 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
 
 extension RingbackError {
     static func missing(_ member: String, in resource: String) -> RingbackError {
-        RingbackError(.badAnswer, "The daemon's \(resource) has no “\(member)”.")
+        RingbackError(.badResponse, "The daemon's \(resource) has no “\(member)”.")
     }
 }

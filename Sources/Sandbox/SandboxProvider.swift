@@ -4,14 +4,14 @@ internal import Synchronization
 
 /// One issuer: its state behind a lock, and the waiting for latency, gates and hangs.
 final class SandboxProvider: Sendable {
-    let bell = Bell()
-    let room: HoldingRoom
+    let signal = Signal()
+    let heldRequests: HeldRequests
     private let state: Mutex<ProviderState>
     let clock: @Sendable () -> Int
 
     init(origin: String, prefix: String, options: SandboxOptions, clock: @escaping @Sendable () -> Int) {
         state = Mutex(ProviderState(origin: origin, prefix: prefix, options: options))
-        room = HoldingRoom(bell: bell)
+        heldRequests = HeldRequests(signal: signal)
         self.clock = clock
     }
 
@@ -33,7 +33,7 @@ final class SandboxProvider: Sendable {
             let number = state.log.append(request, endpoint, at: now + state.clockOffset)
             return (number, state.settings.latency[endpoint.rawValue], faults.hold, faults.answer)
         }
-        bell.ring()
+        signal.send()
         if let latency { try? await Task.sleep(for: .milliseconds(latency)) }
         var response = await answer(request, endpoint, hold: hold, fault: fault)
         let date = withState { state in
@@ -53,7 +53,9 @@ final class SandboxProvider: Sendable {
         if let hold {
             let isGate = if case .gate = hold.kind { true } else { false }
             // If the client has closed its connection, its request must not take effect.
-            guard await room.hold(endpoint, isReleasable: isGate), isGate else { return hold.answer(insteadOf: nil) }
+            guard await heldRequests.hold(endpoint, isReleasable: isGate), isGate else {
+                return hold.answer(insteadOf: nil)
+            }
         }
         if !isProcessedFirst { honest = process(request, endpoint, fault: fault) }
         if let fault {

@@ -7,7 +7,7 @@ struct Ringback: ParsableCommand {
 
     static let configuration = CommandConfiguration(
         commandName: "ringback",
-        abstract: "Signs in once for every app of yours, and hands out short-lived access tokens.",
+        abstract: "Signs in once for every app of yours, and issues short-lived access tokens.",
         discussion: """
             Results go to standard output, everything else to standard error.
 

@@ -109,7 +109,7 @@ extension Account.SecretSource {
                     return try await helper.clientSecret(account: name)
                 } catch {
                     throw error == .cancelled
-                        ? .cancelled : .misconfigured("The client secret of \(name) cannot be had: \(error).")
+                        ? .cancelled : .misconfigured("The client secret of \(name) cannot be read: \(error).")
                 }
             }
         }

@@ -100,7 +100,7 @@ final class ParentWatch: Sendable {
         let descriptor = clinux_open_process(parent)
         // A kernel before 5.3 has no such descriptors, and a sandbox may forbid them. Then the death signal is used.
         if descriptor < 0, descriptor != -ESRCH, clinux_die_with_parent(SIGTERM) != 0 {
-            complain("--exit-with-parent: this system does not tell of its parent's end")
+            complain("--exit-with-parent: this system cannot report its parent's end")
             exit(ExitStatus.failed)
         }
         // If the parent ended before this line, we have another parent now. A later end is reported by the descriptor.

@@ -11,7 +11,7 @@ extension Freshness {
     func watchScreen() async {
         await broker.vaultSettled()
         if vault.status.kind == "memory" {
-            logger.warning("lock_with_screen has no effect: the sessions are in memory alone, which cannot be locked")
+            logger.warning("lock_with_screen has no effect: the sessions are in memory only, which cannot be locked")
         }
         if let path = SystemBus.missingSocket(named: environment("DBUS_SYSTEM_BUS_ADDRESS")) {
             logger.warning("lock_with_screen has no effect until there is a system bus: nothing is at \(path)")

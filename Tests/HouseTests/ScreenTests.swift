@@ -16,11 +16,11 @@ import Testing
 
     /// The wait goes on for some seconds: the line is drawn anew each second.
     private func expectStillness(_ program: TerminalProgram) async throws -> TerminalScreen {
-        for _ in 0..<3 { try await program.shows("(Ctrl-C withdraws)") }
+        for _ in 0..<3 { try await program.shows("(Ctrl-C cancels)") }
         let screen = screen(program)
         #expect(screen.scrolledAway == [] && screen.unknown == [], "\(screen.lines)")
         #expect(screen.lines.count { $0.hasPrefix("Waiting for ") } == 1, "\(screen.lines)")
-        #expect(screen.lines.last?.hasSuffix(" left (Ctrl-C withdraws)") == true, "\(screen.lines)")
+        #expect(screen.lines.last?.hasSuffix(" left (Ctrl-C cancels)") == true, "\(screen.lines)")
         return screen
     }
 

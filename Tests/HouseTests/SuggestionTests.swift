@@ -42,7 +42,7 @@ import Testing
     }
 
     private static let options: [([String], String, Int32)] = [
-        (["login", "work", "--browser"], "that is what is done without --no-browser", 64),
+        (["login", "work", "--browser"], "It is the default; --no-browser turns it off", 64),
         (["login", "work", "--no-switch"], "leave --switch out", 64),
         (["login", "work", "--provider", "google"], "Did you mean '--with'?", 64),
         (["login", "work", "--headless"], "Did you mean '--no-browser'?", 64),

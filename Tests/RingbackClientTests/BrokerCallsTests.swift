@@ -44,7 +44,7 @@ import Testing
         let refusing = try FakeDaemon { _ in .json(404, #"{"code":"not_found"}"#) }
         #expect(kind { () throws(RingbackError) in try BrokerCalls(refusing).text(.getMetrics) } == "not_found")
         let odd = try FakeDaemon { _ in .json(200, "{}") }
-        #expect(kind { () throws(RingbackError) in try BrokerCalls(odd).text(.getMetrics) } == .badAnswer)
+        #expect(kind { () throws(RingbackError) in try BrokerCalls(odd).text(.getMetrics) } == .badResponse)
     }
 
     @Test func `the status tells of the vault and of what is pending, if the daemon does`() throws {
@@ -76,7 +76,7 @@ import Testing
     ])
     func `an answer that is not what the API promises is a bad answer`(text: String) throws {
         let daemon = try FakeDaemon { _ in .bytes(text) }
-        #expect(kind { () throws(RingbackError) in try BrokerCalls(daemon).call(.getStatus) } == .badAnswer)
+        #expect(kind { () throws(RingbackError) in try BrokerCalls(daemon).call(.getStatus) } == .badResponse)
     }
 
     @Test(arguments: [

@@ -59,7 +59,7 @@ import Testing
         ),
         (#"{"id":"f","account":"a","status":"cancelled"}"#, .cancelled),
         (#"{"id":"f","account":"a","status":"expired"}"#, .flowExpired),
-        (#"{"id":"f","account":"a","status":"failed"}"#, .badAnswer),
+        (#"{"id":"f","account":"a","status":"failed"}"#, .badResponse),
     ])
     func `a flow that is over says why there is no session`(json: String, expected: RingbackError.Kind) async throws {
         let daemon = try FakeDaemon { _ in .json(200, json) }

@@ -37,7 +37,7 @@ import Testing
         } catch {
             #expect(error.kind == .invalidCredentials)
         }
-        await #expect(throws: RingbackError("validation_failed", "What should be a JSON object is none.")) {
+        await #expect(throws: RingbackError("validation_failed", "A JSON object is expected.")) {
             _ = try await broker.verify(flow, credential: "x")
         }
     }

@@ -26,7 +26,7 @@ extension Problem {
             self.init(
                 .signInRequired, "\(words)\(advice.map { " \($0)" } ?? "")", extensions: Problem.members(of: name))
         case .sessionExpired(let name, let word):
-            let reason = word.map { ": it answered “\($0)”" } ?? ""
+            let reason = word.map { ": it responded with “\($0)”" } ?? ""
             var members = Problem.members(of: name)
             members["provider_code"] = word.map { .string($0) }
             self.init(
@@ -62,7 +62,7 @@ extension Problem {
         case .vaultFailed(let reason):
             // The disk failed, not Ringback.
             self.init(.internalError, reason)
-            title = "The vault cannot be used as it should"
+            title = "The vault cannot be used"
         case .misconfigured(let reason): self.init(.invalidConfiguration, reason)
         case .timedOut: self.init(.timeout, "It took longer than the time allowed. Nothing was lost: ask again.")
         case .cancelled: self.init(.shuttingDown, "The daemon is shutting down. Ask again when it is back.")
@@ -94,17 +94,17 @@ extension Problem {
         case .untrusted(let host, let reason):
             self.init(
                 .providerUnreachable,
-                "\(host) is not believed: \(reason). If its certificate is of an authority of your own, set ca_file.")
+                "\(host) is not trusted: \(reason). If its certificate is of an authority of your own, set ca_file.")
         case .invalidAnswer(let reason): self.init(.invalidProviderResponse, reason)
         case .unproved(let host):
             self.init(
                 .providerUnreachable,
-                "The access token of \(host) waits: no published key proves it, and \(host) could not be asked whose "
-                    + "it is (GET /user). Nothing was lost; it is asked again.")
+                "The access token of \(host) is not used yet: no published key verifies it, and \(host) could not be "
+                    + "asked whose it is (GET /user). Nothing was lost; it is asked again.")
         case .refused(let code, let message):
             let words = message.map { $0.hasSuffix(".") ? String($0.dropLast()) : $0 }
             let advice = Problem.setting(behind: code).map { " \($0)" } ?? ""
-            let detail = "The provider answered “\(code)”\(words.map { ": \($0)" } ?? "").\(advice)"
+            let detail = "The provider responded with “\(code)”\(words.map { ": \($0)" } ?? "").\(advice)"
             // The session may still be valid, but the provider wants the user to sign in.
             let needsPerson = ["interaction_required", "login_required", "consent_required"].contains(code)
             self.init(

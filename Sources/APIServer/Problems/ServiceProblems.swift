@@ -19,7 +19,7 @@ extension Problem {
         case "invalid_client": "Check client_id, client_authentication and the client's secret or key."
         case "unauthorized_client", "unsupported_grant_type":
             "The client may not use this grant: allow it at the provider, or choose another grant."
-        case "invalid_grant": "Check assertion_file, and whom the provider trusts to make such."
+        case "invalid_grant": "Check assertion_file, and which issuers of assertions the provider trusts."
         case "invalid_scope": "Check scopes."
         case "invalid_target": "Check audience and resource."
         default: nil

@@ -13,7 +13,8 @@ extension Problem {
         let words = problem.providerMessage.map { ": \($0)" } ?? Problem.reasons(problem.weaknesses)
         self.init(
             ErrorCode(rawValue: problem.code),
-            problem.providerCode.map { "The project answered “\($0)”\(words)" } ?? problem.reason.map { "\($0)." },
+            problem.providerCode.map { "The project responded with “\($0)”\(words)" }
+                ?? problem.reason.map { "\($0)." },
             recovery: Recovery(rawValue: problem.recovery), retryAfter: problem.retryAfter,
             extensions: members)
     }

@@ -78,7 +78,7 @@ struct DiagnosticsResource: Resource {
         guard let error = view.error else {
             guard view.isStale else { return Finding("session", .ok, "The account is \(view.state.rawValue).") }
             return Finding(
-                "session", .warning, "The access token has expired, and the provider is away.",
+                "session", .warning, "The access token has expired, and the provider cannot be reached.",
                 command: "ringback refresh \(name)")
         }
         let problem = Problem(error, language: .english)
@@ -105,7 +105,7 @@ struct DiagnosticsResource: Resource {
             return [
                 Finding(
                     "vault", .warning,
-                    "Sessions are in memory alone, and gone when the daemon ends. "
+                    "Sessions are in memory only, and lost when the daemon ends. "
                         + (status.reason ?? "Set key_source = \"key-file\" below [vault], and start the daemon anew."),
                     command: "systemctl --user restart ringback.service")
             ]

@@ -13,7 +13,7 @@ struct EventResource: Resource {
             .streamEvents, "What happens, as server-sent events; first every account as it is",
             query: [
                 .optional("account", .string, "Only this account"),
-                .optional("telemetry", .boolean, "An app's own funnel in place of the events"),
+                .optional("telemetry", .boolean, "Telemetry events instead of the account events"),
             ], .text("text/event-stream"), errors: .ofAccount.and([.validationFailed]), EventResource.streamEvents)
     ]
 

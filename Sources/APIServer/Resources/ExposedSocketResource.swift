@@ -108,7 +108,7 @@ struct ExposedSocketResource: Resource {
             guard !isProject else {
                 throw call.invalid(
                     "scope",
-                    "\(account) is at a Supabase project, whose tokens cannot be narrowed; leave the scope out")
+                    "\(account) is at a Supabase project, whose tokens cannot be downscoped; leave the scope out")
             }
         }
     }

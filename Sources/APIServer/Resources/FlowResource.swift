@@ -16,11 +16,11 @@ struct FlowResource: Resource {
             query: [.optional("wait", .integer, "Seconds to wait, at most 600")], .json(.flow),
             errors: [.flowNotFound, .validationFailed], FlowResource.getFlow),
         Route(
-            .withdrawFlow, "Withdraw one caller's interest in a flow; the last one cancels it",
+            .withdrawFlow, "Stop waiting for a flow; it is cancelled when no caller waits",
             query: [.optional("all", .boolean, "Cancel for all callers")], .json(.flow),
             errors: [.flowNotFound, .validationFailed], FlowResource.withdrawFlow),
         Route(
-            .verifyFlow, "Redeem the code that a flow waits for, or what an authenticator answered",
+            .verifyFlow, "Redeem the code that a flow waits for, or an authenticator's response",
             body: .members([
                 .optional("code", .string), .optional("token_hash", .string), .optional("email", .string),
                 .optional("phone", .string), .optional("credential", .anyObject, Schema.credentialText),

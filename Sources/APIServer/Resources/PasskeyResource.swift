@@ -13,7 +13,7 @@ struct PasskeyResource: Resource {
     static let routes: [Route] = [
         Route(
             .beginPasskey,
-            "Ask what an authenticator needs to make a passkey; one answer is taken, within five minutes",
+            "Ask what an authenticator needs to make a passkey; one response is accepted, within five minutes",
             .json(.passkeyChallenge), errors: .ofSession, PasskeyResource.beginPasskey),
         Route(.listPasskeys, "The user's passkeys", .json(.passkeys), errors: .ofSession, PasskeyResource.listPasskeys),
         Route(
@@ -75,7 +75,7 @@ struct PasskeyResource: Resource {
 }
 
 extension Schema {
-    static let credentialText = "What the authenticator answered, as PublicKeyCredential.toJSON() writes it"
+    static let credentialText = "The authenticator's response, as PublicKeyCredential.toJSON() writes it"
 }
 
 extension Component {

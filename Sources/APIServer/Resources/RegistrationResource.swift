@@ -28,7 +28,7 @@ struct RegistrationResource: Resource {
             query: [
                 .required("issuer", .string, "Where it is"),
                 .optional("client_id", .string, "Which one; without it, one that could not be used"),
-                .optional("ca_file", .string, "Certificates to believe instead of the system's"),
+                .optional("ca_file", .string, "Certificates to trust instead of the system's"),
             ], .json(.registrationDeleted), errors: .ofRegistration.and([.accountNotFound, .notFound]),
             RegistrationResource.deleteRegistration),
     ]

@@ -54,7 +54,7 @@ struct SessionResource: Resource {
         query.kind = try call.query("kind", as: TokenKind.self) == .idToken ? .idToken : .accessToken
         query.key = try call.tokenKey()
         if query.kind == .idToken, query.key != .own {
-            throw call.invalid("kind", "an ID token cannot be narrowed: leave scope, audience and resource out")
+            throw call.invalid("kind", "an ID token cannot be downscoped: leave scope, audience and resource out")
         }
         let extras = try included(call)
         // An ID token proves who the user is. A program that may have an access token may not always have it.
@@ -193,12 +193,12 @@ extension SessionResource {
     private static let issuer: [Member] = [.required("issuer", .string, "Whose token")]
     private static let parameters: [Member] = [
         .optional("min_valid", .integer, "Seconds of life that the token must have; default 60"),
-        .optional("timeout", .integer, "Seconds that the answer may take; default 30"),
-        .optional("scope", .string, "A token narrowed to these scopes, separated by spaces"),
+        .optional("timeout", .integer, "Seconds that the response may take; default 30"),
+        .optional("scope", .string, "A token downscoped to these scopes, separated by spaces"),
         .optional("audience", .string, "A token for this audience"),
         .optional("resource", .string, "A token for this resource (RFC 8707)"),
         .optional("kind", .string, "access_token (the default) or id_token"),
-        .optional("subject", .string, "Only a session of this person"),
+        .optional("subject", .string, "Only a session with this subject"),
         .optional("include", .string, "Any of id_token, provider_token, user, profile, separated by commas"),
         .optional("sign_in", .string, "wait: if signed out, start or join a sign-in and wait for it"),
     ]

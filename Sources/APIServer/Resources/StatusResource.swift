@@ -61,7 +61,7 @@ struct StatusResource: Resource {
         let outcome = await daemon.reload()
         guard outcome.errors.isEmpty else {
             throw Problem(
-                .invalidConfiguration, "Nothing was changed. Mend the mistakes and reload again.",
+                .invalidConfiguration, "Nothing was changed. Correct the mistakes and reload again.",
                 extensions: JSONObject([.init("errors", .array(outcome.errors))]))
         }
         let names = await broker.accounts().map(\.name.rawValue)

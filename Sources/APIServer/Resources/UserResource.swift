@@ -19,7 +19,7 @@ struct UserResource: Resource {
                 .optional("data", .anyObject), .optional("channel", .channel),
             ]), .json(.changedUser), errors: .ofFlow, UserResource.updateUser),
         Route(
-            .resetPassword, "Send a mail to a person who forgot the password",
+            .resetPassword, "Send a mail to a user who forgot the password",
             body: .members([.optional("email", .string), .optional("captcha_token", .string)]), statuses: [200, 201],
             .json(.beginning), errors: .ofFlow, UserResource.resetPassword),
         Route(
@@ -29,10 +29,10 @@ struct UserResource: Resource {
             .callFunction, "Call a function of the project's database that the configuration lists", body: .open,
             .json(.functionResult), errors: .ofSession, UserResource.callFunction),
         Route(
-            .migrate, "Note what the app called this person before",
+            .migrate, "Note what the app called this user before",
             body: .members([.optional("from", .string)]), .json(.account), errors: .ofSession, UserResource.migrate),
         Route(
-            .acknowledgeMigration, "The app has moved the person's data", .json(.account), errors: .ofSession,
+            .acknowledgeMigration, "The app has moved the user's data", .json(.account), errors: .ofSession,
             UserResource.acknowledgeMigration),
     ]
 

@@ -13,7 +13,7 @@ struct VaultResource: Resource {
             .lockVault, "Forget the vault's key: no session is served until it is unlocked", .json(.vault),
             errors: .ofVault, VaultResource.lockVault),
         Route(
-            .unlockVault, "Open the vault; everything goes on where it was",
+            .unlockVault, "Open the vault; its sessions can be used again",
             body: .members([.secret("passphrase", "Where the key's source asks for one")]), .json(.vault),
             errors: .ofVault.and([.invalidCredentials, .rateLimited, .validationFailed]), VaultResource.unlockVault),
         Route(

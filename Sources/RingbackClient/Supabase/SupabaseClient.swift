@@ -224,14 +224,14 @@ extension BrokerClient {
     }
 
     private static func user(_ answer: JSON) throws(RingbackError) -> User {
-        guard let user = User(reading: answer["user"]) else { throw .missing("user", in: "answer") }
+        guard let user = User(reading: answer["user"]) else { throw .missing("user", in: "response") }
         return user
     }
 
     static func list<Value>(
         _ answer: JSON, _ name: String, _ read: (JSON) throws(RingbackError) -> Value
     ) throws(RingbackError) -> [Value] {
-        guard let list = answer[name]?.array else { throw .missing(name, in: "answer") }
+        guard let list = answer[name]?.array else { throw .missing(name, in: "response") }
         var values: [Value] = []
         for item in list { values.append(try read(item)) }
         return values

@@ -113,7 +113,7 @@ public enum MessageChannel: String, Sendable {
 package enum JSONText {
     package static func object(_ text: String) throws(RingbackError) -> JSONObject {
         guard let json = try? JSON(parsing: Array(text.utf8)), let object = json.object else {
-            throw RingbackError("validation_failed", "What should be a JSON object is none.")
+            throw RingbackError("validation_failed", "A JSON object is expected.")
         }
         return object
     }

@@ -21,7 +21,7 @@ package final class HTTPExchange {
     /// Reads the response up to its body; once, before the body. Interim responses (1xx) are skipped.
     package func readHead() throws(RingbackError) -> Head {
         guard case .head(let head) = try step() else {
-            throw RingbackError(.badAnswer, "The server's answer has no head.")
+            throw RingbackError(.badResponse, "The server's response has no head.")
         }
         return head
     }
@@ -37,7 +37,7 @@ package final class HTTPExchange {
         var body: [UInt8] = []
         while let piece = try nextPiece() {
             guard body.count + piece.count <= limit else {
-                throw RingbackError(.badAnswer, "The server sent an answer of over \(limit) bytes.")
+                throw RingbackError(.badResponse, "The server sent a response of over \(limit) bytes.")
             }
             body += piece
         }

@@ -42,7 +42,7 @@ extension HTTPExchange {
         }
 
         private static func status(_ line: ArraySlice<UInt8>) throws(RingbackError) -> (Int, Bool) {
-            let failure = RingbackError(.badAnswer, "The server sent a status line that is not HTTP/1.1.")
+            let failure = RingbackError(.badResponse, "The server sent a status line that is not HTTP/1.1.")
             guard line.allSatisfy(isFieldByte), line.count >= 12, line.starts(with: "HTTP/1.".utf8) else {
                 throw failure
             }
@@ -59,12 +59,12 @@ extension HTTPExchange {
 
         private static func field(_ line: ArraySlice<UInt8>) throws(RingbackError) -> (String, String) {
             guard line.allSatisfy(isFieldByte) else {
-                throw RingbackError(.badAnswer, "The server sent a header line with a control character.")
+                throw RingbackError(.badResponse, "The server sent a header line with a control character.")
             }
             let name = line.prefix { $0 != UInt8(ascii: ":") }
             // No space before the colon, and no line that continues the one before.
             guard !name.isEmpty, name.count < line.count, name.allSatisfy(isTokenByte) else {
-                throw RingbackError(.badAnswer, "The server sent a header line without a name.")
+                throw RingbackError(.badResponse, "The server sent a header line without a name.")
             }
             var value = line[name.endIndex...].dropFirst()
             while let byte = value.first, byte == 0x20 || byte == 0x09 { value = value.dropFirst() }

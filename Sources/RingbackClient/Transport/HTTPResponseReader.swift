@@ -51,7 +51,7 @@ struct HTTPResponseReader {
     /// The server sends no more.
     mutating func close() { isClosed = true }
 
-    /// - Throws: `bad_answer` if this is not an HTTP response, `no_daemon` if nothing came at all.
+    /// - Throws: `bad_response` if this is not an HTTP response, `no_daemon` if nothing came at all.
     mutating func next() throws(RingbackError) -> Step {
         while true {
             switch state {
@@ -172,10 +172,10 @@ struct HTTPResponseReader {
     private func more() throws(RingbackError) -> Step {
         guard isClosed else { return .needsMore }
         if case .head = state, position == buffer.count {
-            throw RingbackError(.noDaemon, "The connection was closed without an answer.", recovery: .retry)
+            throw RingbackError(.noDaemon, "The connection was closed without a response.", recovery: .retry)
         }
-        throw RingbackError(.badAnswer, "The server's answer ended too early.", recovery: .retry)
+        throw RingbackError(.badResponse, "The server's response ended too early.", recovery: .retry)
     }
 
-    private static func bad(_ what: String) -> RingbackError { RingbackError(.badAnswer, "The server sent \(what).") }
+    private static func bad(_ what: String) -> RingbackError { RingbackError(.badResponse, "The server sent \(what).") }
 }

@@ -27,7 +27,7 @@ package struct ServerSentEvents {
 
     /// Takes bytes and returns the events that they completed.
     ///
-    /// - Throws: `bad_answer` for a line or an event without end.
+    /// - Throws: `bad_response` for a line or an event without end.
     package mutating func append(_ bytes: [UInt8]) throws(RingbackError) -> [Event] {
         var events: [Event] = []
         for byte in bytes {
@@ -38,7 +38,7 @@ package struct ServerSentEvents {
             guard byte == 10 || byte == 13 else {
                 line.append(byte)
                 guard line.count <= ServerSentEvents.limit else {
-                    throw RingbackError(.badAnswer, "The server sent an event without end.")
+                    throw RingbackError(.badResponse, "The server sent an event without end.")
                 }
                 continue
             }
@@ -71,7 +71,7 @@ package struct ServerSentEvents {
         case "data":
             size += value.utf8.count
             guard size <= ServerSentEvents.limit else {
-                throw RingbackError(.badAnswer, "The server sent an event without end.")
+                throw RingbackError(.badResponse, "The server sent an event without end.")
             }
             data.append(value)
         default: break

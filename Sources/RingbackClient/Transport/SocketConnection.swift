@@ -142,7 +142,7 @@ package final class SocketConnection {
             if entries.count > 1, entries[1].revents != 0 { throw RingbackError(.cancelled, "The call was cancelled.") }
             if ready > 0, entries[0].revents != 0 { return }
             if left == 0 {
-                throw RingbackError(.timedOut, "The daemon did not answer in time.", recovery: .retry)
+                throw RingbackError(.timedOut, "The daemon did not respond in time.", recovery: .retry)
             }
             if ready == 0 { onTick?() }
         }
@@ -154,7 +154,7 @@ package final class SocketConnection {
         var gid: gid_t = 0
         let failure = unsafe clinux_peer_credentials(descriptor, &pid, &uid, &gid)
         guard failure == 0 else { throw .system("SO_PEERCRED", failure) }
-        guard uid == getuid() || uid == SocketConnection.meantServer else {
+        guard uid == getuid() || uid == SocketConnection.expectedServer else {
             throw RingbackError(
                 .foreignServer,
                 "The socket \(path) is served by uid \(uid), which is not yours (\(getuid())). Nothing was sent to it. "
@@ -165,7 +165,7 @@ package final class SocketConnection {
 
     /// In a user namespace the user's own daemon may have another uid than the user. Only the one who set the container
     /// up knows which, so it has to be stated.
-    private static var meantServer: uid_t? {
+    private static var expectedServer: uid_t? {
         SocketPlace.variable("RINGBACK_SERVER_UID").flatMap { uid_t($0) }
     }
 

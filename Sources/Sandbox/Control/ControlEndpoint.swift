@@ -36,8 +36,8 @@ extension SandboxProvider {
         case ("/sandbox/counters", "GET"): return Answers.json(withState { $0.counters.json })
         case ("/sandbox/log", "GET"): return Answers.json(withState { $0.log.json })
         case ("/sandbox/wait", "GET"): return await wait(request)
-        case ("/sandbox/mailbox", "GET"): return letters(request, isMail: true)
-        case ("/sandbox/messages", "GET"): return letters(request, isMail: false)
+        case ("/sandbox/mailbox", "GET"): return sentMessages(request, isMail: true)
+        case ("/sandbox/messages", "GET"): return sentMessages(request, isMail: false)
         case ("/sandbox/assertion", "POST"): return makeAssertion(request)
         case ("/sandbox/assertion", _): return refuseMethod("POST")
         case ("/sandbox/control", _): return refuseMethod("GET, POST")
@@ -72,8 +72,8 @@ extension SandboxProvider {
         } catch {
             return refuse(error.text)
         }
-        if document.clears || document.resets { room.empty() }
-        if let release = document.release { room.release(release.endpoint, count: release.count) }
+        if document.clears || document.resets { heldRequests.empty() }
+        if let release = document.release { heldRequests.release(release.endpoint, count: release.count) }
         return Answers.json(overview())
     }
 
@@ -89,11 +89,11 @@ extension SandboxProvider {
         else { return refuse("count and timeout are numbers") }
         let what = parameters["what"] ?? "waiting"
         guard ["waiting", "seen"].contains(what) else { return refuse("what: expected waiting, seen") }
-        let room = room
-        let isThere = await bell.wait(atMost: .seconds(min(timeout, SandboxProvider.maxWait))) {
-            (what == "seen" ? self.seen(endpoint) : room.count(endpoint)) >= count
+        let heldRequests = heldRequests
+        let isThere = await signal.wait(atMost: .seconds(min(timeout, SandboxProvider.maxWait))) {
+            (what == "seen" ? self.seen(endpoint) : heldRequests.count(endpoint)) >= count
         }
-        let numbers: JSON = ["waiting": .integer(room.count(endpoint)), "seen": .integer(seen(endpoint))]
+        let numbers: JSON = ["waiting": .integer(heldRequests.count(endpoint)), "seen": .integer(seen(endpoint))]
         return Answers.json(numbers, status: isThere ? 200 : 504)
     }
 
@@ -104,7 +104,7 @@ extension SandboxProvider {
     /// The switches as they stand.
     private func overview() -> JSON {
         var waiting = JSONObject()
-        for endpoint in Endpoint.allCases { waiting[endpoint.rawValue] = .integer(room.count(endpoint)) }
+        for endpoint in Endpoint.allCases { waiting[endpoint.rawValue] = .integer(heldRequests.count(endpoint)) }
         return withState { state in
             [
                 "issuer": .string(state.issuer), "users": .array(state.users.map { .string($0.name) }),

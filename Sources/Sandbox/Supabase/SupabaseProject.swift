@@ -20,7 +20,7 @@ struct SupabaseProject {
     /// In the order they began.
     var flows: [SupabaseFlow] = []
     /// The mails and messages that were sent, in order.
-    var letters: [SupabaseLetter] = []
+    var sentMessages: [SentMessage] = []
     var challenges: [String: SupabaseFactorChallenge] = [:]
     var passkeyChallenges: [String: SupabasePasskeyChallenge] = [:]
     var buckets: [String: SupabaseBucket] = [:]

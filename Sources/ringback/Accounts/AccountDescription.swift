@@ -18,7 +18,7 @@ struct AccountDescription: ParsableArguments {
     @Option(help: ArgumentHelp("The publishable key of a supabase project.", valueName: "key"))
     var apiKey: String?
 
-    @Option(help: ArgumentHelp("What the provider knows the client as.", valueName: "id"))
+    @Option(help: ArgumentHelp("The client id from the provider.", valueName: "id"))
     var clientID: String?
 
     @Option(help: ArgumentHelp("A file that holds the client's secret, readable by you alone.", valueName: "path"))
@@ -39,7 +39,7 @@ struct AccountDescription: ParsableArguments {
     @Option(name: .customLong("redirect-uri"), help: "Where callbacks go, if not to a free port on loopback.")
     var redirectURI: String?
 
-    @Option(help: "How the browser brings the answer: query or form_post.")
+    @Option(help: "How the browser brings the response: query or form_post.")
     var responseMode: String?
 
     @Option(
@@ -55,7 +55,9 @@ struct AccountDescription: ParsableArguments {
     @Option(help: ArgumentHelp("For a provider without discovery.", valueName: "url"))
     var revocationEndpoint: String?
 
-    @Option(help: ArgumentHelp("For a provider without discovery: who signed in is asked there.", valueName: "url"))
+    @Option(
+        help: ArgumentHelp(
+            "For a provider without discovery: the URL that names the signed-in user (userinfo).", valueName: "url"))
     var userinfoEndpoint: String?
 
     /// An account has exactly one kind of provider.

@@ -7,7 +7,7 @@ import Terminal
 
 struct AccountEdit: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "edit", abstract: "Edit the file that defines an account, and check it before it counts.",
+        commandName: "edit", abstract: "Edit the file that defines an account, and check it before it takes effect.",
         discussion: """
             Opens a copy of the file in $VISUAL, $EDITOR or vi. The file is replaced only if the daemon's own check finds no \
             mistake in the copy; otherwise the mistakes are shown and the copy can be edited again.

@@ -15,7 +15,7 @@ struct RegisteredAccount {
     init(reading document: JSON) throws(RingbackError) {
         guard let clientID = document["client_id"]?.string,
             let authentication = document["token_endpoint_auth_method"]?.string
-        else { throw RingbackError(.badAnswer, "The daemon's answer to the registration has no client_id.") }
+        else { throw RingbackError(.badResponse, "The daemon's response to the registration has no client_id.") }
         self.clientID = clientID
         self.authentication = authentication
         hasSecret = document["client_secret_registered"]?.bool == true
@@ -99,7 +99,7 @@ struct AccountRegistration: ParsableArguments {
             let answer = try calls.call(.deleteRegistration, [name], query: query, timeout: .seconds(60))
             return answer["deleted_at_provider"]?.bool == true
                 ? "The registration of the client \(client) was deleted again."
-                : "The client \(client) stays registered at \(issuer), which gave nothing to delete it with."
+                : "The client \(client) stays registered at \(issuer), which gave no token to delete it with."
         } catch {
             let target = (try? RequestTarget.of(.deleteRegistration, [name], query: query)) ?? ""
             return "The client \(client) stays registered at \(issuer): it could not be deleted "
@@ -117,7 +117,7 @@ struct AccountRegistration: ParsableArguments {
             "invalid_client_metadata":
                 "If it wants a client with a secret: --client-authentication client_secret_basic",
             "invalid_token": "If it wants an initial access token: --initial-access-token-fd 0",
-            "access_denied": "It may register clients by hand alone; then add the account with --client-id.",
+            "access_denied": "It may register clients only by hand; then add the account with --client-id.",
         ]
         if let code = error.problem?.extensions["provider_code"]?.string, let step = steps[code] {
             error.advice = step

@@ -4,7 +4,7 @@ import Terminal
 
 struct ConfigVerbs: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "config", abstract: "Look after the configuration.", subcommands: [ConfigCheck.self])
+        commandName: "config", abstract: "Check the configuration.", subcommands: [ConfigCheck.self])
 }
 
 struct ConfigCheck: ParsableCommand {

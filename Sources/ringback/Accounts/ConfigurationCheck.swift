@@ -15,7 +15,7 @@ enum ConfigurationCheck {
         if let candidate { arguments += ["--candidate", candidate.candidatePath] }
         let (status, output) = try Programs.run(arguments)
         guard let report = try? JSON(parsing: output) else {
-            throw RingbackError(.badAnswer, "ringbackd --check-config ended with status \(status) and no report.")
+            throw RingbackError(.badResponse, "ringbackd --check-config ended with status \(status) and no report.")
         }
         guard status == 0 else {
             throw RingbackError(
@@ -36,7 +36,7 @@ enum ConfigurationCheck {
         arguments += ["--draft", draft, "--draft-of", original]
         let (status, output) = try Programs.run(arguments)
         guard let report = try? JSON(parsing: output) else {
-            throw RingbackError(.badAnswer, "ringbackd --check-config ended with status \(status) and no report.")
+            throw RingbackError(.badResponse, "ringbackd --check-config ended with status \(status) and no report.")
         }
         guard status == 0 else {
             throw RingbackError(

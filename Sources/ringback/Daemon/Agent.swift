@@ -43,14 +43,14 @@ struct Agent: ParsableCommand {
         let child = ChildCommand()
         var status: Int32 = 0
         try present { () throws(RingbackError) in
-            let house = try AgentHouse()
-            defer { house.end() }
-            if let ended = try house.start(daemonOptions, child) {
+            let setup = try AgentSetup()
+            defer { setup.end() }
+            if let ended = try setup.start(daemonOptions, child) {
                 // The daemon has printed why.
                 Output.note("ringback: the agent's daemon did not start (status \(ended)).")
                 status = ended
             } else {
-                status = run(child, in: house)
+                status = run(child, in: setup)
             }
         }
         if status != 0 { throw ExitCode(status) }
@@ -64,10 +64,10 @@ struct Agent: ParsableCommand {
     }
 
     /// Runs the command until it ends. Returns its exit status.
-    private func run(_ child: ChildCommand, in house: AgentHouse) -> Int32 {
+    private func run(_ child: ChildCommand, in setup: AgentSetup) -> Int32 {
         // Descriptors that are for the daemon are closed before the command starts.
         for descriptor in descriptors.compactMap({ $0 }) { close(descriptor) }
-        unsafe setenv("RINGBACK_SOCK", house.socket, 1)
+        unsafe setenv("RINGBACK_SOCK", setup.socket, 1)
         if let config, let path = unsafe realpath(config, nil) {
             unsafe setenv("RINGBACK_CONFIG", path, 1)
             unsafe free(path)
@@ -75,7 +75,7 @@ struct Agent: ParsableCommand {
         let shell = SocketPlace.variable("SHELL").flatMap { $0.isEmpty ? nil : $0 } ?? "/bin/sh"
         let command = command.isEmpty ? [shell] : command
         switch child.start(command) {
-        case .success(let pid): return child.wait(for: pid) { house.note(endOf: $0, $1) }
+        case .success(let pid): return child.wait(for: pid) { setup.note(endOf: $0, $1) }
         case .failure(let failure):
             let failure = CommandFailure(program: command[0], code: failure.code)
             failure.show()

@@ -6,7 +6,7 @@ import Terminal
 
 struct Audit: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Show who took which token, and what became of sessions and keys.",
+        abstract: "Show which program got which token, and what became of sessions and keys.",
         discussion: "The newest 1000 entries at most; all that are kept are in audit.jsonl in the state directory.")
 
     @Option(help: ArgumentHelp("Since a time ago (90s, 15m, 24h, 7d) or an instant (RFC 3339).", valueName: "when"))

@@ -14,7 +14,7 @@ struct Events: ParsableCommand {
     @Flag(name: .customLong("json"), help: "Print a JSON object a line.")
     var isJSON = false
 
-    @Flag(help: "Print an app's own funnel instead, as JSON: how people sign in, and how it ends.")
+    @Flag(help: "Print telemetry events instead, as JSON: how users sign in, and how it ends.")
     var telemetry = false
 
     @OptionGroup var daemon: DaemonOptions
@@ -37,7 +37,7 @@ struct Events: ParsableCommand {
 
     private func show(_ event: ServerSentEvents.Event) throws(RingbackError) {
         guard let data = try? JSON(parsing: event.data.utf8) else {
-            throw RingbackError(.badAnswer, "An event's data is not valid JSON.")
+            throw RingbackError(.badResponse, "An event's data is not valid JSON.")
         }
         guard !telemetry else { return Output.json(data) }
         guard !isJSON else {

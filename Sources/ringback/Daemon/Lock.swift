@@ -5,7 +5,7 @@ import Terminal
 
 struct Lock: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Lock the vault: no token is handed out until it is unlocked.",
+        abstract: "Lock the vault: no token is issued until it is unlocked.",
         discussion: "Sessions stay, sealed; nobody is signed out.")
 
     @OptionGroup var json: JSONOption

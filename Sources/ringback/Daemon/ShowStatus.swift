@@ -5,7 +5,7 @@ import StrictJSON
 import Terminal
 
 struct ShowStatus: ParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "status", abstract: "Show how the daemon is.")
+    static let configuration = CommandConfiguration(commandName: "status", abstract: "Show the daemon's state.")
 
     @OptionGroup var json: JSONOption
     @OptionGroup var daemon: DaemonOptions
@@ -46,7 +46,7 @@ struct ShowStatus: ParsableCommand {
         where document["stale"]?.bool == true {
             stale.append(document["name"]?.string ?? "?")
         }
-        if !stale.isEmpty { Output.field("Stale", "\(stale.joined(separator: ", ")) (the provider is away)") }
+        if !stale.isEmpty { Output.field("Stale", "\(stale.joined(separator: ", ")) (the provider cannot be reached)") }
         guard status.pendingRevocations > 0 else { return }
         let names = answer["pending_revocations_by_account"]?.object?.names ?? []
         let whose = names.isEmpty ? "" : " (\(names.joined(separator: ", ")))"

@@ -6,7 +6,7 @@ import Terminal
 
 struct VaultVerbs: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "vault", abstract: "Look after the vault.", subcommands: [VaultRekey.self])
+        commandName: "vault", abstract: "Change where the vault's key is stored.", subcommands: [VaultRekey.self])
 }
 
 struct VaultRekey: ParsableCommand {

@@ -9,48 +9,48 @@ struct Demo: ParsableCommand {
         abstract: "Show a whole sign-in, with a daemon and a provider of its own.",
         discussion: """
             Everything is in a private temporary directory and on loopback: no configuration of yours is read, no \
-            browser is opened, nothing is left. Exit status 0 only if every step was as it should be.
+            browser is opened, nothing is left. Exit status 0 only if every step succeeded.
             """)
 
     @Flag(help: "Leave both running at the end, and print what to try.")
     var keep = false
 
     func run() throws {
-        var house: DemoHouse?
+        var setup: DemoSetup?
         do throws(RingbackError) {
             let interruption = try Signals.interruption()
-            let made = try DemoHouse(interruption)
-            house = made
-            try DemoWalk(house: made, interruption: interruption).run(keep: keep)
+            let made = try DemoSetup(interruption)
+            setup = made
+            try DemoWalk(setup: made, interruption: interruption).run(keep: keep)
             if keep {
                 showWhatToTry(made)
             } else {
                 try made.end()
-                Output.line("\nEvery step was as it should be, and nothing is left of it.")
+                Output.line("\nEvery step succeeded, and everything was removed again.")
             }
         } catch {
             Failure(error, account: nil).show()
-            for line in house?.lastWords ?? [] { Output.note("  " + Sanitizer.line(line, limit: 400)) }
-            try? house?.end()
+            for line in setup?.lastLogLines ?? [] { Output.note("  " + Sanitizer.line(line, limit: 400)) }
+            try? setup?.end()
             throw ExitCode(ExitStatus.of(error))
         }
     }
 
-    private func showWhatToTry(_ house: DemoHouse) {
+    private func showWhatToTry(_ setup: DemoSetup) {
         // As the user called it: it may not be in PATH.
         let ringback = Sanitizer.line(CommandLine.arguments.first ?? "ringback", limit: 4_000)
         Output.line(
             """
 
             Both are still running, and alice is signed in. To try them:
-              export RINGBACK_SOCK=\(house.socket)
+              export RINGBACK_SOCK=\(setup.socket)
               \(ringback) token demo
               \(ringback) session demo --json
               \(ringback) events
               \(ringback) logout demo && \(ringback) login demo
               curl --unix-socket "$RINGBACK_SOCK" http://ringback/v1/accounts
             To end it:
-              kill \(house.pids.map(String.init).joined(separator: " ")) && rm -r \(house.directory)
+              kill \(setup.pids.map(String.init).joined(separator: " ")) && rm -r \(setup.directory)
             """)
     }
 }

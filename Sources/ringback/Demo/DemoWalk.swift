@@ -10,13 +10,13 @@ final class DemoWalk {
     private static let account = "demo"
     private static let user = "alice"
 
-    private let house: DemoHouse
+    private let setup: DemoSetup
     private let browser: DemoBrowser
-    private var calls: BrokerCalls { house.calls }
+    private var calls: BrokerCalls { setup.calls }
     private var steps = 0
 
-    init(house: DemoHouse, interruption: Interruption) {
-        self.house = house
+    init(setup: DemoSetup, interruption: Interruption) {
+        self.setup = setup
         browser = DemoBrowser(interruption: interruption)
     }
 
@@ -33,10 +33,10 @@ final class DemoWalk {
 
     private func startBoth() throws(RingbackError) -> String {
         step("An identity provider to play with")
-        let issuer = try house.startSandbox(user: DemoWalk.user)
+        let issuer = try setup.startSandbox(user: DemoWalk.user)
         tell("ringback-sandbox answers at \(issuer) and knows \(DemoWalk.user)")
         step("A daemon of its own")
-        let status = try house.startDaemon(
+        let status = try setup.startDaemon(
             """
             [accounts.\(DemoWalk.account)]
             issuer = "\(issuer)"
@@ -44,8 +44,10 @@ final class DemoWalk {
             scopes = ["openid", "email", "offline_access"]
 
             """)
-        tell("ringbackd \(Sanitizer.line(status.version)) answers at \(house.socket)")
-        tell("the kernel says that the server's user is you (uid \(getuid())); else not a byte would have been sent")
+        tell("ringbackd \(Sanitizer.line(status.version)) answers at \(setup.socket)")
+        tell(
+            "the kernel reports that the socket's server runs as you (uid \(getuid())); otherwise nothing would have "
+                + "been sent")
         return issuer
     }
 
@@ -53,7 +55,7 @@ final class DemoWalk {
         step("A sign-in begins")
         let fields = JSONObject([.init("method", "browser")])
         guard case .flow(let flow, _) = try calls.signIn(DemoWalk.account, fields) else {
-            throw DemoHouse.failure("The daemon began no flow.")
+            throw DemoSetup.failure("The daemon began no flow.")
         }
         let url = try require(flow.authorizationURL.flatMap { LoopbackURL($0) }, "the flow has a page to open")
         try check("http://\(url.authority)" == issuer, "its page is at the provider that is configured")
@@ -135,7 +137,7 @@ final class DemoWalk {
         } catch {
             return try check(error.kind == .signInRequired, "nobody gets a token any more")
         }
-        throw DemoHouse.failure("The session is still served after the sign-out.")
+        throw DemoSetup.failure("The session is still served after the sign-out.")
     }
 
     // MARK: Printing and checking
@@ -148,12 +150,12 @@ final class DemoWalk {
     private func tell(_ text: String) { Output.line("   \(text)") }
 
     private func check(_ condition: Bool, _ what: String) throws(RingbackError) {
-        guard condition else { throw DemoHouse.failure("Step \(steps) is not as it should be. Expected: \(what).") }
+        guard condition else { throw DemoSetup.failure("Step \(steps) failed. Expected: \(what).") }
         Output.line("   \(Style.green.apply("✓", on: .output)) \(what)")
     }
 
     private func require<Value>(_ value: Value?, _ what: String) throws(RingbackError) -> Value {
-        guard let value else { throw DemoHouse.failure("Step \(steps) is not as it should be. Expected: \(what).") }
+        guard let value else { throw DemoSetup.failure("Step \(steps) failed. Expected: \(what).") }
         return value
     }
 

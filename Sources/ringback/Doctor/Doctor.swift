@@ -6,7 +6,7 @@ import StrictJSON
 
 struct Doctor: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Look for what keeps sign-ins from working, and say what mends it.",
+        abstract: "Look for what keeps sign-ins from working, and say how to fix it.",
         discussion: """
             Asks the daemon, the accounts' providers, systemd and the desktop, each within a bound; changes nothing. Each \
             scheme is tried by a link that the desktop really opens. Exit status 0: nothing is wrong; 1: something is.
@@ -124,7 +124,7 @@ struct DoctorExamination {
                 report.add("socket", .wrong, error.detail, command: "ls -l \(path)")
             default:
                 report.add(
-                    "socket", .wrong, "The daemon at \(path) does not answer as it should: \(error.detail)",
+                    "socket", .wrong, "The daemon at \(path) does not respond correctly: \(error.detail)",
                     command: restart)
             }
         }
@@ -146,7 +146,7 @@ struct DoctorExamination {
             return answer
         } catch {
             report.add(
-                "daemon", .wrong, "The daemon's own findings cannot be had: \(error.detail)",
+                "daemon", .wrong, "The daemon's own findings cannot be read: \(error.detail)",
                 command: hasManager ? "systemctl --user status \(DoctorExamination.service)" : "ringback status")
             return nil
         }

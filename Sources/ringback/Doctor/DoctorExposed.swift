@@ -39,7 +39,7 @@ extension DoctorExamination {
             return line(.warning, error.detail + (step.map { " \($0)" } ?? ""))
         }
         if account["stale"]?.bool == true {
-            return line(.warning, "The access token has expired, and the provider is away.")
+            return line(.warning, "The access token has expired, and the provider cannot be reached.")
         }
         guard ["authenticated", "refreshing"].contains(state) else {
             return line(.warning, "The account is \(state). \(Elsewhere.place) ringback login \(name)")

@@ -18,7 +18,7 @@ struct ExposeVerbs: ParsableCommand {
 struct ExposeCreate: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "create", abstract: "Make a restricted socket (create may be left out).",
-        discussion: "Tokens that it has given live until they expire, also after its end.")
+        discussion: "Tokens that it has issued stay valid until they expire, also after its end.")
 
     /// These names would be read as verbs.
     private static let reserved: Set = ["create", "list", "revoke", "help"]

@@ -7,7 +7,7 @@ import Terminal
 struct ExposeRevoke: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "revoke", abstract: "End a restricted socket and its connections.",
-        discussion: "Tokens that it has given live until they expire.")
+        discussion: "Tokens that it has issued stay valid until they expire.")
 
     @Argument(help: "The socket's name.")
     var name: String

@@ -52,7 +52,7 @@ struct Links: ParsableCommand {
 
     private func take(_ event: ServerSentEvents.Event, _ calls: BrokerCalls) throws(RingbackError) {
         guard let data = try? JSON(parsing: event.data.utf8) else {
-            throw RingbackError(.badAnswer, "A link's data is not valid JSON.")
+            throw RingbackError(.badResponse, "A link's data is not valid JSON.")
         }
         let link = try DeepLink(reading: data)
         if isJSON { Output.json(data) } else { Output.line(Sanitizer.line(link.url, limit: Callback.maxLength)) }

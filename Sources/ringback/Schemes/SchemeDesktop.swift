@@ -43,6 +43,7 @@ struct SchemeDesktop {
         guard handler?.ours == nil else { return nil }
         let who = handler.map { "go to \(Sanitizer.line($0.name))" } ?? "have no handler"
         return
-            "warning: \(scheme) links \(who), so the answer may not come back. Run: ringback scheme register \(scheme)"
+            "warning: \(scheme) links \(who), so the response may not come back. "
+            + "Run: ringback scheme register \(scheme)"
     }
 }

@@ -21,7 +21,7 @@ struct SchemeArgument: ParsableArguments {
             return try URLScheme(parsing: scheme)
         } catch .reserved(let name) {
             throw ValidationError(
-                "The scheme \(name) is not for apps: programs of everybody's have it. Take one after a domain of yours, "
+                "The scheme \(name) is not for apps: common programs use it. Choose one made from a domain of yours, "
                     + "such as org.example.app.")
         } catch {
             throw ValidationError(
@@ -34,7 +34,7 @@ struct SchemeArgument: ParsableArguments {
     static func warning(_ scheme: URLScheme) -> String? {
         guard !scheme.isReverseDNS else { return nil }
         return
-            "warning: any other app may claim the scheme \(scheme) and be handed the answers of your sign-ins. A scheme "
-            + "after a domain of yours, such as org.example.\(scheme), is nobody else's."
+            "warning: any other app may claim the scheme \(scheme) and get the responses of your sign-ins. A scheme "
+            + "made from a domain of yours, such as org.example.\(scheme), belongs to nobody else."
     }
 }

@@ -5,7 +5,7 @@ import Terminal
 
 struct Cancel: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Withdraw a pending sign-in, for everybody who waits for it.",
+        abstract: "Cancel a pending sign-in, for everybody who waits for it.",
         discussion: "The session that is held stays. To end that one: ringback logout ACCOUNT")
 
     @Argument(help: ArgumentHelp("The account, or the flow's identifier.", valueName: "account"))
@@ -27,7 +27,7 @@ struct Cancel: ParsableCommand {
                 if json.isWanted {
                     Output.json(answer)
                 } else {
-                    Output.line("Withdrawn: the pending sign-in to \(Sanitizer.line(flow.account))")
+                    Output.line("Cancelled: the pending sign-in to \(Sanitizer.line(flow.account))")
                 }
             }
         }

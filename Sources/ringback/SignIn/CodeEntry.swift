@@ -62,7 +62,7 @@ struct CodeEntry {
         return RingbackError(
             CodeEntry.inputNeeded,
             "No code was read: \(place) is at its end. The \(what) of \(name) still waits for its code. To finish it, run: ringback verify \(name)\(link). "
-                + "To give it up: ringback cancel \(name)")
+                + "To cancel it: ringback cancel \(name)")
     }
 
     private func ask(_ flow: Flow, _ watch: FlowWatch) throws(RingbackError) -> Flow {

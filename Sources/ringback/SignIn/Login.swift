@@ -21,7 +21,7 @@ struct Login: ParsableCommand {
             By a passkey (--method passkey) what the authenticator is asked is printed first, as JSON on one line, for an app \
             or a web page; what it answers is read as JSON.
 
-            Ctrl-C withdraws. Exit status 4: denied or cancelled; 6: not finished in time.
+            Ctrl-C cancels. Exit status 4: denied or cancelled; 6: not finished in time.
             """)
 
     @Argument(help: "The account.")
@@ -41,10 +41,10 @@ struct Login: ParsableCommand {
 
     @OptionGroup var way: SignInOptions
 
-    @Flag(name: .customLong("switch"), help: "Allow another person than the one signed in now.")
+    @Flag(name: .customLong("switch"), help: "Allow another user than the one signed in now.")
     var switchSubject = false
 
-    @Flag(help: "Take the place of another sign-in of the account that is pending.")
+    @Flag(help: "Replace another pending sign-in of the account.")
     var replace = false
 
     @Option(help: ArgumentHelp("Seconds until the sign-in is given up, 1 to 3600.", valueName: "seconds"))

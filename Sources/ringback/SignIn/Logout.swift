@@ -16,7 +16,7 @@ struct Logout: ParsableCommand {
     @Flag(help: "Every account that holds a session.")
     var all = false
 
-    @Option(help: "Which of the person's sessions: local (this one), global (all), others (all but this one).")
+    @Option(help: "Which of the user's sessions: local (this one), global (all), others (all but this one).")
     var scope: Scope = .local
 
     @Flag(help: "End the session in the browser too: open the provider's page for that.")

@@ -43,7 +43,8 @@ struct SignInOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "A JSON object for a new person's metadata; id_token: the name that Apple tells once.", valueName: "json"))
+            "A JSON object for a new user's metadata; id_token: the name that Apple sends only once.",
+            valueName: "json"))
     var data: String?
 
     @Option(
@@ -52,13 +53,14 @@ struct SignInOptions: ParsableArguments {
 
     @Option(
         name: .customLong("param"),
-        help: ArgumentHelp("A parameter more for the provider's page; may be repeated.", valueName: "name=value"))
+        help: ArgumentHelp(
+            "An additional parameter for the provider's page; may be repeated.", valueName: "name=value"))
     var parameters: [String] = []
 
     @Flag(help: "Keep the session out of the vault's files: it ends with the daemon.")
     var noPersist = false
 
-    @Flag(help: "Keep the provider's own access token too, for who asks for it.")
+    @Flag(help: "Keep the provider's own access token too, for callers that ask for it.")
     var providerToken = false
 
     @Flag(help: "otp, magic_link: an unknown address is refused.")
@@ -90,7 +92,7 @@ struct SignInOptions: ParsableArguments {
 
     @Option(
         name: .customLong("credential-fd"),
-        help: SignInOptions.descriptor("passkey: what the authenticator answered, as JSON,"))
+        help: SignInOptions.descriptor("passkey: the authenticator's response, as JSON,"))
     var credentialDescriptor: Int32?
 
     /// How a code reaches a phone.

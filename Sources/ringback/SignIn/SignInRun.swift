@@ -49,7 +49,7 @@ struct SignInRun {
             case .flow(let started, let json): (flow, document) = (started, json)
             }
         } catch {
-            guard !isAnotherPerson(error, calls) else {
+            guard !isAnotherSubject(error, calls) else {
                 throw SignInAdvice.switching(error, account, projectAdvice.options)
             }
             throw projectAdvice.advised(error)
@@ -69,7 +69,7 @@ struct SignInRun {
                 try? calls.withdraw(flow: flow.id)
             }
             guard error.kind == .cancelled else { throw error }
-            throw RingbackError(.cancelled, "The sign-in to \(account) was withdrawn.")
+            throw RingbackError(.cancelled, "The sign-in to \(account) was cancelled.")
         }
         if ended.status == .pending, let timeout {
             try? calls.withdraw(flow: flow.id)
@@ -90,7 +90,7 @@ struct SignInRun {
     private var projectAdvice: SupabaseAdvice { SupabaseAdvice(account: account, fields: fields) }
 
     /// A conflict at the start may also be with another pending sign-in. Then there is no session to switch from.
-    private func isAnotherPerson(_ error: RingbackError, _ calls: BrokerCalls) -> Bool {
+    private func isAnotherSubject(_ error: RingbackError, _ calls: BrokerCalls) -> Bool {
         guard error.kind == .stateConflict, endpoint == .signIn, let known = try? calls.account(account) else {
             return false
         }
@@ -152,11 +152,11 @@ struct SignInRun {
             let isInterrupted = calls.interruption?.isInterrupted == true
             let name = Sanitizer.line(account)
             if isInterrupted {
-                progress.show("Withdrawing from the sign-in to \(name)…", ending: " (Ctrl-C again ends at once)")
+                progress.show("Cancelling the sign-in to \(name)…", ending: " (Ctrl-C again ends at once)")
             } else {
                 let asked =
                     asksForPage ? "Asking the provider of \(name) how to sign in…" : "Asking the project of \(name)…"
-                progress.show(asked, ending: SignInRun.withdrawal)
+                progress.show(asked, ending: SignInRun.cancelHint)
             }
         }
     }
@@ -193,7 +193,7 @@ struct SignInRun {
         let shownEnd = lastsLonger ? ownEnd : flowEnd
         func show() {
             let left = shownEnd.map { ", \(TimeText.clock($0 - TimeText.now())) left" } ?? ""
-            progress.show("Waiting for \(waitingFor)", ending: left + SignInRun.withdrawal)
+            progress.show("Waiting for \(waitingFor)", ending: left + SignInRun.cancelHint)
         }
         if CodeEntry.isAwaited(by: flow), let interruption = calls.interruption {
             var entry = CodeEntry(calls, interruption, from: codeDescriptor)
@@ -249,7 +249,7 @@ struct SignInRun {
         SignInGuide.show(for: flow, hasQR: showsQR, takesPaste: takesPaste)
     }
 
-    private static let withdrawal = " (Ctrl-C withdraws)"
+    private static let cancelHint = " (Ctrl-C cancels)"
 
     private static func describe(_ flow: Flow) -> String {
         let place = flow.authorizationURL.map { " at " + Sanitizer.line(host(of: $0)) } ?? ""
@@ -257,7 +257,7 @@ struct SignInRun {
         return switch flow.waitingFor {
         case nil, "callback": "the sign-in to \(name)\(place) in your browser"
         case "code": "the code that was sent for \(name) (ringback verify takes it too)"
-        case "passkey": "the answer of a passkey for \(name)"
+        case "passkey": "the passkey's response for \(name)"
         case "email_confirmation": "the confirmation by e-mail for \(name)"
         // The code once more, since the text above may have scrolled away.
         case "device": "the code \(Sanitizer.line(flow.userCode ?? "")) to be entered, for \(name)"

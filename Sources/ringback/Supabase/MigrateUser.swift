@@ -6,16 +6,16 @@ import Terminal
 
 struct MigrateUser: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "migrate-user", abstract: "Note what an app called the signed-in person before.",
+        commandName: "migrate-user", abstract: "Note what an app called the signed-in user before.",
         discussion: """
-            The app finds it with the session (migration), moves the person's data, and says so with --done. The same \
+            The app finds it with the session (migration), moves the user's data, and says so with --done. The same \
             again changes nothing.
             """)
 
     @Argument(help: "The account.")
     var account: String
 
-    @Option(help: ArgumentHelp("The person's former identifier.", valueName: "id"))
+    @Option(help: ArgumentHelp("The user's former identifier.", valueName: "id"))
     var from: String?
 
     @Flag(help: "The data has been moved.")

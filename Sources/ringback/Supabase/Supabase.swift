@@ -3,7 +3,7 @@ import ArgumentParser
 /// The verbs that are only for Supabase projects.
 struct SupabaseVerbs: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "supabase", abstract: "Look after yourself at a Supabase project, and after the project.",
+        commandName: "supabase", abstract: "Manage your user and your sign-in methods at a Supabase project.",
         subcommands: [
             SupabaseUser.self, SupabaseUpdateUser.self, SupabaseResetPassword.self, SupabaseReauthenticate.self,
             SupabaseIdentities.self, SupabaseLink.self, SupabaseUnlink.self, SupabaseFactors.self,

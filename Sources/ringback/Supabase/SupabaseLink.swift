@@ -6,7 +6,7 @@ import Terminal
 
 struct SupabaseLink: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "link", abstract: "Add a provider's account to the person, in the browser or by an ID token.")
+        commandName: "link", abstract: "Add a provider's account to the user, in the browser or by an ID token.")
 
     @Argument(help: "The account.")
     var account: String
@@ -19,7 +19,8 @@ struct SupabaseLink: ParsableCommand {
 
     @Option(
         name: .customLong("param"),
-        help: ArgumentHelp("A parameter more for the provider's page; may be repeated.", valueName: "name=value"))
+        help: ArgumentHelp(
+            "An additional parameter for the provider's page; may be repeated.", valueName: "name=value"))
     var parameters: [String] = []
 
     @Flag(help: "Print the page's address on the first line instead of opening a browser.")

@@ -10,13 +10,13 @@ struct SupabaseResetPassword: ParsableCommand {
         discussion: """
             A mail with a code is sent, to an address that the project knows. The code is read as with login, then the \
             new password: asked for twice on the terminal, else the next line of standard input, if there is one. \
-            Without it the person is signed in, and “supabase update-user --password” chooses one later.
+            Without it the user is signed in, and “supabase update-user --password” chooses one later.
             """)
 
     @Argument(help: "The account.")
     var account: String
 
-    @Option(help: "The person's address.")
+    @Option(help: "The user's address.")
     var email: String
 
     @Option(name: .customLong("code-fd"), help: SignInOptions.descriptor("the code"))

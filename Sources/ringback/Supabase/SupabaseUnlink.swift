@@ -5,8 +5,8 @@ import StrictJSON
 
 struct SupabaseUnlink: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "unlink", abstract: "Take a provider's account from the person.",
-        discussion: "The last one stays: the project refuses to leave a person without a way in.")
+        commandName: "unlink", abstract: "Take a provider's account from the user.",
+        discussion: "The last one stays: the project refuses to leave a user without a way to sign in.")
 
     @Argument(help: "The account.")
     var account: String

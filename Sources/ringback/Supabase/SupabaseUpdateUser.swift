@@ -5,9 +5,9 @@ import StrictJSON
 
 struct SupabaseUpdateUser: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "update-user", abstract: "Change the person who is signed in.",
+        commandName: "update-user", abstract: "Change the user who is signed in.",
         discussion: """
-            Another address or number is not the person's before the codes of its messages were typed; the project may \
+            A new address or number takes effect once the codes of its messages were typed; the project may \
             ask the present address too. They are asked for on the terminal; elsewhere they are lines of --code-fd, or \
             “ringback verify” takes them later. What must not be seen is read as with login: from the terminal where \
             the descriptor is 0 and one sits there, from a line of it otherwise.

@@ -6,7 +6,7 @@ import Terminal
 
 struct SupabaseUser: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "user", abstract: "Show the person who is signed in, as the project has them now.")
+        commandName: "user", abstract: "Show the user who is signed in, as the project has them now.")
 
     @Argument(help: "The account.")
     var account: String

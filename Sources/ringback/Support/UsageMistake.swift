@@ -9,7 +9,7 @@ enum UsageMistake {
         if message.contains("Did you mean '--no-\(name)'?") {
             return message.replacing(
                 "Unknown option '--\(name)'. Did you mean '--no-\(name)'?",
-                with: "Unknown option '--\(name)'. It needs none: that is what is done without --no-\(name).")
+                with: "Unknown option '--\(name)'. It is the default; --no-\(name) turns it off.")
         }
         if name.hasPrefix("no-"), message.contains("Did you mean '--\(name.dropFirst(3))'?") {
             return message.replacing(

@@ -55,7 +55,7 @@ struct Exec: ParsableCommand {
         options.signsIn = signIn
         try present(account: account) { () throws(RingbackError) in
             guard let token = try TokenVerb.answer(options)["access_token"]?.string else {
-                throw RingbackError(.invalidProviderResponse, "The daemon's answer has no access token.")
+                throw RingbackError(.invalidProviderResponse, "The daemon's response has no access token.")
             }
             let places = ExecToken(variable: variable, descriptor: descriptor)
             try places.put(token)

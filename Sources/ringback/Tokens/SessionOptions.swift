@@ -9,7 +9,7 @@ struct SessionOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Seconds to wait at most.", valueName: "seconds"))
     var timeout: Int?
 
-    @Option(help: "A token narrowed to these scopes, space-separated.")
+    @Option(help: "A token downscoped to these scopes, space-separated.")
     var scope: String?
 
     @Option(help: "A token for this audience.")
@@ -18,7 +18,7 @@ struct SessionOptions: ParsableArguments {
     @Option(help: "A token for this resource (RFC 8707).")
     var resource: String?
 
-    @Option(help: "Fail if the session is somebody else's.")
+    @Option(help: "Fail if the session has another subject.")
     var subject: String?
 
     func validate() throws {

@@ -5,7 +5,7 @@ import Terminal
 
 struct ShowSession: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "session", abstract: "Show an account's session: whose it is, what for, how long.",
+        commandName: "session", abstract: "Show an account's session: its user, scope and expiry.",
         discussion: "No token is shown unless --show-token asks for it; `ringback token` prints the access token.")
 
     @Argument(help: "The account.")

@@ -14,30 +14,31 @@ enum TokenFormat: String, CaseIterable, Sendable {
 
     /// The line to print.
     ///
-    /// - Throws: `bad_answer` for a token with characters that are not allowed in a token: in a header or in a line of
-    ///   a protocol, they would add something to it.
+    /// - Throws: `bad_response` for a token with characters that are not allowed in a token: in a header or in a line
+    ///   of a protocol, they would add something to it.
     func line(_ answer: JSON, kind: String?) throws(RingbackError) -> String {
         if self == .json { return answer.visibleText }
         let member = kind == "id_token" ? "id_token" : "access_token"
         guard let token = answer[member]?.string, !token.isEmpty else {
-            throw RingbackError(.badAnswer, "The daemon's answer has no “\(member)”.")
+            throw RingbackError(.badResponse, "The daemon's response has no “\(member)”.")
         }
         guard token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-            throw RingbackError(.badAnswer, "The token has characters that no token has; it is not shown.")
+            throw RingbackError(
+                .badResponse, "The token has characters that are not allowed in a token; it is not shown.")
         }
         switch self {
         case .raw, .json: return token
         case .header:
             let type = answer["token_type"]?.string ?? "Bearer"
             guard type.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-                throw RingbackError(.badAnswer, "The token's type has characters that no type has.")
+                throw RingbackError(.badResponse, "The token's type has characters that no type has.")
             }
             return "Authorization: \(type.lowercased() == "bearer" ? "Bearer" : type) \(token)"
         case .xoauth2:
             let address = answer["user"]?["email"]?.string ?? answer["subject"]?.string ?? ""
             guard address.contains("@"), address.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
                 throw RingbackError(
-                    .badAnswer, "XOAUTH2 needs the account's mail address, and the provider names none.")
+                    .badResponse, "XOAUTH2 needs the account's mail address, and the provider names none.")
             }
             return TokenFormat.base64("user=\(address)\u{1}auth=Bearer \(token)\u{1}\u{1}")
         }

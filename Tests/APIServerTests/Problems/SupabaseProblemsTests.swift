@@ -107,7 +107,7 @@ import Testing
         #expect(answer.status == 400)
         #expect(answer.code == "weak_password")
         #expect(answer["reasons"] == ["length", "pwned"])
-        #expect(answer["detail"] == "The project answered “weak_password”: x")
+        #expect(answer["detail"] == "The project responded with “weak_password”: x")
         // What the project says of it may have a part of it: then the reasons are told in words of ours.
         house.project.answer(
             "PUT /user", 422,
@@ -119,7 +119,7 @@ import Testing
         #expect(quoted["reasons"] == ["characters", "pwned", "policy"] && quoted["provider_message"] == nil)
         #expect(
             quoted["detail"]
-                == "The project answered “weak_password”: it lacks some of the characters that are asked for, it is known from a leak, policy."
+                == "The project responded with “weak_password”: it lacks some of the characters that are asked for, it is known from a leak, policy."
         )
     }
 

@@ -17,7 +17,7 @@ enum HTTPAnswerLaw {
         try hold("how the bytes are cut changes nothing", outcome(of: pieces) == whole)
         try hold("a body is no longer than its answer", whole.body.count <= bytes.count)
         guard whole.failure == nil else {
-            return try hold("a fault is named", [.badAnswer, .noDaemon].contains(whole.failure))
+            return try hold("a fault is named", [.badResponse, .noDaemon].contains(whole.failure))
         }
         try checkWriting(of: whole)
     }
@@ -92,7 +92,7 @@ enum HTTPAnswerLaw {
         }
         for written in [byLength, inChunks] {
             let again = try outcome(of: [written.dropLast()[...]])
-            try hold("what is cut off is not whole", again.failure == .badAnswer)
+            try hold("what is cut off is not whole", again.failure == .badResponse)
         }
     }
 }

@@ -26,7 +26,7 @@ import Testing
             try await stage.sandbox.control(["release": true])
             let ended = try await login.end()
             #expect(ended.status == 4 && ended.out.isEmpty, "\(ended)")
-            #expect(ended.err.contains("The sign-in to work was withdrawn."), "\(ended)")
+            #expect(ended.err.contains("The sign-in to work was cancelled."), "\(ended)")
             let pending = try await stage.api("GET", "/v1/flows")["flows"]?.array?.filter { $0["status"] == "pending" }
             #expect(pending?.isEmpty == true)
             try await stage.expectNothingHeld(error: nil)
@@ -40,7 +40,7 @@ import Testing
         try await Stage.play { stage in
             let login = try await startHeld(stage, ["login", "work", "--no-browser"])
             _ = try await login.errorLine("what it does") {
-                $0 == "Asking the provider of work how to sign in… (Ctrl-C withdraws)"
+                $0 == "Asking the provider of work how to sign in… (Ctrl-C cancels)"
             }
             #expect(login.output.value.text.isEmpty)
             try await stage.sandbox.control(["release": true])

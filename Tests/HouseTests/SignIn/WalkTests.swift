@@ -152,7 +152,7 @@ private struct Ending: Equatable {
             let output = try await stage.run(
                 "ringback", ["demo"], environment: ["TMPDIR": stage.directory], within: Bound.seconds(60))
             #expect(output.status == 0, "\(output)")
-            #expect(output.lines.last == "Every step was as it should be, and nothing is left of it.")
+            #expect(output.lines.last == "Every step succeeded, and everything was removed again.")
             #expect(FileTree.names(in: stage.directory).filter { $0.hasPrefix("ringback-demo") } == [])
         }
     }

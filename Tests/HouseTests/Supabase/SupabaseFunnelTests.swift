@@ -185,7 +185,7 @@ import Testing
             #expect(url.contains("scope=openid%20email&") || url.hasSuffix("scope=openid%20email"), "\(url)")
             let cancelled = try await stage.ringback("cancel", "work")
             #expect(
-                cancelled.status == 0 && cancelled.out == "Withdrawn: the pending sign-in to work\n", "\(cancelled)")
+                cancelled.status == 0 && cancelled.out == "Cancelled: the pending sign-in to work\n", "\(cancelled)")
             #expect(try await login.end().status == 4)
             let again = try await stage.ringback("cancel", "work")
             #expect(again.status == 1 && again.err.contains("No sign-in of work is pending."), "\(again)")

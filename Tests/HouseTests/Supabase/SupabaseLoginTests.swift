@@ -248,7 +248,7 @@ import Testing
                 try await other.shows("sends another): ")
                 leave(other)
                 let ended = try await other.end()
-                #expect(ended.status == 4 && ended.text.contains("was withdrawn"), "\(ended)")
+                #expect(ended.status == 4 && ended.text.contains("was cancelled"), "\(ended)")
                 let flows = try await stage.api("GET", "/v1/flows")["flows"]?.array ?? []
                 #expect(flows.allSatisfy { $0["status"] != "pending" })
             }

@@ -122,7 +122,7 @@ import Testing
     @Test func `refuses what is no JSON object before anything is asked`() async throws {
         let broker = BrokerClient(application: "test", socket: "/nowhere")
         for text in ["", "[]", "{", "1"] {
-            await #expect(throws: RingbackError("validation_failed", "What should be a JSON object is none.")) {
+            await #expect(throws: RingbackError("validation_failed", "A JSON object is expected.")) {
                 _ = try await broker.call("app", function: "f", arguments: text)
             }
         }

@@ -59,6 +59,6 @@ import Testing
             var parser = ServerSentEvents()
             return try parser.append(bytes)
         }
-        #expect(kind == .badAnswer)
+        #expect(kind == .badResponse)
     }
 }

@@ -64,12 +64,12 @@ extension SupabaseProject {
                 throw SupabaseRefusal(
                     400, "reauthentication_needed", "Password update requires reauthentication")
             }
-            guard let slip = user.slips[.reauthentication], slip.code == nonce,
-                call.now - slip.sentAt <= settings.otpLifetime
+            guard let sentCode = user.sentCodes[.reauthentication], sentCode.code == nonce,
+                call.now - sentCode.sentAt <= settings.otpLifetime
             else {
                 throw SupabaseRefusal(422, "reauthentication_not_valid", "Nonce has expired or is invalid")
             }
-            user.slips[.reauthentication] = nil
+            user.sentCodes[.reauthentication] = nil
         }
         try check(password: password)
         if user.password == password {
@@ -113,8 +113,8 @@ extension SupabaseProject {
         user.email = user.newEmail
         user.newEmail = ""
         user.emailChangeConfirmations = 0
-        user.slips[.emailChangeCurrent] = nil
-        user.slips[.emailChangeNew] = nil
+        user.sentCodes[.emailChangeCurrent] = nil
+        user.sentCodes[.emailChangeNew] = nil
         addMailIdentity(to: &user, at: now)
         for index in user.identities.indices where user.identities[index].provider == "email" {
             user.identities[index].data["email"] = .string(user.email)
@@ -127,7 +127,7 @@ extension SupabaseProject {
     mutating func changePhone(of user: inout SupabaseUser, at now: Int) {
         user.phone = user.newPhone
         user.newPhone = ""
-        user.slips[.phoneChange] = nil
+        user.sentCodes[.phoneChange] = nil
         addPhoneIdentity(to: &user, at: now)
         for index in user.identities.indices where user.identities[index].provider == "phone" {
             user.identities[index].data["phone"] = .string(user.phone)

@@ -130,8 +130,8 @@ extension SupabaseProject {
             let sent = newCode()
             code = sent
             deliver(
-                SupabaseLetter(
-                    number: nextLetterNumber, at: call.now, to: user.factors[index].phone, channel: channel,
+                SentMessage(
+                    number: nextMessageNumber, at: call.now, to: user.factors[index].phone, channel: channel,
                     type: "mfa", code: sent))
         }
         user.factors[index].lastChallengedAt = instant(call.now)

@@ -5,15 +5,15 @@ internal import StrictJSON
 /// What a test reads in the user's place, and the form of faults at a project.
 extension SandboxProvider {
     /// `GET mailbox` and `GET messages`: what was sent by mail, and by phone, in order. `to` and `type` select some.
-    func letters(_ request: SandboxRequest, isMail: Bool) -> ServerResponse {
+    func sentMessages(_ request: SandboxRequest, isMail: Bool) -> ServerResponse {
         let wanted = Parameters(request.query)
-        let letters = withState { state in
-            state.supabase.letters.filter { letter in
-                (letter.channel == "email") == isMail && (wanted["to"] ?? letter.to) == letter.to
-                    && (wanted["type"] ?? letter.type) == letter.type
+        let sentMessages = withState { state in
+            state.supabase.sentMessages.filter { message in
+                (message.channel == "email") == isMail && (wanted["to"] ?? message.to) == message.to
+                    && (wanted["type"] ?? message.type) == message.type
             }
         }
-        return Answers.json(["letters": .array(letters.map(\.json))])
+        return Answers.json(["letters": .array(sentMessages.map(\.json))])
     }
 }
 

@@ -3,7 +3,7 @@ internal import HTTPMessages
 internal import StrictJSON
 
 /// A code that was sent to a user, and the link with the same effect. Only the newest of each kind is valid.
-struct SupabaseSlip {
+struct SentCode {
     enum Kind: String {
         case confirmation, recovery
         case emailChangeCurrent = "email_change_current"
@@ -20,7 +20,7 @@ struct SupabaseSlip {
 }
 
 /// A message that a user has received. A test reads it in the user's place.
-struct SupabaseLetter {
+struct SentMessage {
     let number: Int
     let at: Int
     let to: String
@@ -50,20 +50,20 @@ struct SupabaseBucket {
 }
 
 extension SupabaseProject {
-    private static let maxLetters = 10_000
+    private static let maxMessages = 10_000
 
-    mutating func deliver(_ letter: SupabaseLetter) {
-        if letters.count >= SupabaseProject.maxLetters { letters.removeFirst(SupabaseProject.maxLetters / 10) }
-        letters.append(letter)
+    mutating func deliver(_ message: SentMessage) {
+        if sentMessages.count >= Self.maxMessages { sentMessages.removeFirst(Self.maxMessages / 10) }
+        sentMessages.append(message)
     }
 
-    var nextLetterNumber: Int { (letters.last?.number ?? 0) + 1 }
+    var nextMessageNumber: Int { (sentMessages.last?.number ?? 0) + 1 }
 
     func newCode() -> String { SupabaseText.random(settings.otpLength, from: "0123456789") }
 
     /// Mails a code and a link. The link leads to this server, which redirects to where the request wants to go.
     mutating func mail(
-        _ kind: SupabaseSlip.Kind, type: String, to address: String, about user: inout SupabaseUser,
+        _ kind: SentCode.Kind, type: String, to address: String, about user: inout SupabaseUser,
         isPKCE: Bool, _ call: SupabaseCall
     ) throws(SupabaseRefusal) {
         try checkInterval(since: user.sentAt[kind], settings.mailInterval, "over_email_send_rate_limit", at: call.now)
@@ -76,29 +76,29 @@ extension SupabaseProject {
         // SHA-224 on the real server. Here only the length is the same.
         let digest = Digest.hex(Digest.sha256(address + code + SupabaseText.uuid()).prefix(28))
         let hash = (isPKCE ? "pkce_" : "") + digest
-        user.slips[kind] = SupabaseSlip(code: code, hash: hash, sentAt: call.now)
+        user.sentCodes[kind] = SentCode(code: code, hash: hash, sentAt: call.now)
         user.sentAt[kind] = instant(call.now)
         let target = redirectTarget(call)
         let written = target.contains { "&=#".contains($0) } ? FormEncoding.escape(target, spaceAsPlus: true) : target
         let link = authURL + "/verify?token=\(hash)&type=\(type)&redirect_to=\(written)"
         deliver(
-            SupabaseLetter(
-                number: nextLetterNumber, at: call.now, to: address, channel: "email", type: type, code: code,
+            SentMessage(
+                number: nextMessageNumber, at: call.now, to: address, channel: "email", type: type, code: code,
                 tokenHash: type == "reauthentication" ? nil : hash, link: type == "reauthentication" ? nil : link))
     }
 
     /// Sends a code by `sms` or `whatsapp`.
     mutating func message(
-        _ kind: SupabaseSlip.Kind, type: String, to phone: String, by channel: String,
+        _ kind: SentCode.Kind, type: String, to phone: String, by channel: String,
         about user: inout SupabaseUser, _ call: SupabaseCall
     ) throws(SupabaseRefusal) {
         try checkInterval(since: user.sentAt[kind], settings.smsInterval, "over_sms_send_rate_limit", at: call.now)
         let code = newCode()
-        user.slips[kind] = SupabaseSlip(code: code, hash: SupabaseText.uuid(), sentAt: call.now)
+        user.sentCodes[kind] = SentCode(code: code, hash: SupabaseText.uuid(), sentAt: call.now)
         user.sentAt[kind] = instant(call.now)
         deliver(
-            SupabaseLetter(
-                number: nextLetterNumber, at: call.now, to: phone, channel: channel, type: type, code: code))
+            SentMessage(
+                number: nextMessageNumber, at: call.now, to: phone, channel: channel, type: type, code: code))
     }
 
     func checkInterval(

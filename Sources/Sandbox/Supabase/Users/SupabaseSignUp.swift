@@ -136,7 +136,7 @@ extension SupabaseProject {
     mutating func confirmEmail(of user: inout SupabaseUser, at now: Int) {
         if user.emailConfirmedAt == nil { user.emailConfirmedAt = instant(now) }
         user.isAnonymous = false
-        user.slips[.confirmation] = nil
+        user.sentCodes[.confirmation] = nil
         for index in user.identities.indices where user.identities[index].provider == "email" {
             user.identities[index].data["email_verified"] = true
         }
@@ -146,7 +146,7 @@ extension SupabaseProject {
     mutating func confirmPhone(of user: inout SupabaseUser, at now: Int) {
         if user.phoneConfirmedAt == nil { user.phoneConfirmedAt = instant(now) }
         user.isAnonymous = false
-        user.slips[.phoneConfirmation] = nil
+        user.sentCodes[.phoneConfirmation] = nil
         for index in user.identities.indices where user.identities[index].provider == "phone" {
             user.identities[index].data["phone_verified"] = true
         }

@@ -28,9 +28,9 @@ struct SupabaseUser {
     var emailChangeConfirmations = 0
     var newPhone = ""
     /// Codes and links that were sent, the newest of each kind.
-    var slips: [SupabaseSlip.Kind: SupabaseSlip] = [:]
+    var sentCodes: [SentCode.Kind: SentCode] = [:]
     /// When the newest of each kind was sent; kept when it is used.
-    var sentAt: [SupabaseSlip.Kind: SupabaseInstant] = [:]
+    var sentAt: [SentCode.Kind: SupabaseInstant] = [:]
 
     init(at now: SupabaseInstant, isAnonymous: Bool = false) {
         id = SupabaseText.uuid()

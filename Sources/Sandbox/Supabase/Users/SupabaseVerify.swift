@@ -51,7 +51,7 @@ extension SupabaseProject {
     }
 
     private mutating func redeem(
-        _ kind: SupabaseSlip.Kind, of user: SupabaseUser, _ refusal: SupabaseRefusal, _ call: SupabaseCall
+        _ kind: SentCode.Kind, of user: SupabaseUser, _ refusal: SupabaseRefusal, _ call: SupabaseCall
     ) throws(SupabaseRefusal) -> ServerResponse {
         guard try use(kind, of: user, refusal, at: call.now) else {
             return SupabaseAnswers.json(["code": "200", "msg": .string(SupabaseProject.halfway)])
@@ -111,21 +111,21 @@ extension SupabaseProject {
         return url.text
     }
 
-    // MARK: Slips
+    // MARK: Sent codes
 
-    private func find(hash: String, type: String) -> (SupabaseUser, SupabaseSlip.Kind)? {
-        let kinds = SupabaseSlip.Kind.kinds(of: type).filter(\.isMail)
+    private func find(hash: String, type: String) -> (SupabaseUser, SentCode.Kind)? {
+        let kinds = SentCode.Kind.kinds(of: type).filter(\.isMail)
         for user in users.values {
-            if let kind = kinds.first(where: { user.slips[$0]?.hash == hash }) { return (user, kind) }
+            if let kind = kinds.first(where: { user.sentCodes[$0]?.hash == hash }) { return (user, kind) }
         }
         return nil
     }
 
     private func find(
         code: String, type: String, email: String, phone: String
-    ) -> (SupabaseUser, SupabaseSlip.Kind)? {
+    ) -> (SupabaseUser, SentCode.Kind)? {
         for user in users.values {
-            for kind in SupabaseSlip.Kind.kinds(of: type) {
+            for kind in SentCode.Kind.kinds(of: type) {
                 let receiver =
                     switch kind {
                     case .confirmation, .recovery, .emailChangeCurrent: user.email
@@ -134,7 +134,7 @@ extension SupabaseProject {
                     case .phoneChange: user.newPhone
                     case .reauthentication: ""
                     }
-                if receiver == (kind.isMail ? email : phone), !receiver.isEmpty, user.slips[kind]?.code == code {
+                if receiver == (kind.isMail ? email : phone), !receiver.isEmpty, user.sentCodes[kind]?.code == code {
                     return (user, kind)
                 }
             }
@@ -144,13 +144,13 @@ extension SupabaseProject {
 
     /// Uses up a code or a link. False for the first of two confirmations.
     private mutating func use(
-        _ kind: SupabaseSlip.Kind, of user: SupabaseUser, _ refusal: SupabaseRefusal, at now: Int
+        _ kind: SentCode.Kind, of user: SupabaseUser, _ refusal: SupabaseRefusal, at now: Int
     ) throws(SupabaseRefusal) -> Bool {
         var user = user
         let lifetime = kind.isMail ? settings.otpLifetime : settings.smsLifetime
-        guard let slip = user.slips[kind], now - slip.sentAt <= lifetime else { throw refusal }
+        guard let sentCode = user.sentCodes[kind], now - sentCode.sentAt <= lifetime else { throw refusal }
         if user.isBanned(at: now) { throw SupabaseRefusal(403, "user_banned", "User is banned") }
-        user.slips[kind] = nil
+        user.sentCodes[kind] = nil
         var isComplete = true
         switch kind {
         case .confirmation, .recovery: confirmEmail(of: &user, at: now)
@@ -168,7 +168,7 @@ extension SupabaseProject {
     }
 }
 
-extension SupabaseSlip.Kind {
+extension SentCode.Kind {
     var isMail: Bool {
         switch self {
         case .confirmation, .recovery, .emailChangeCurrent, .emailChangeNew: true
@@ -177,7 +177,7 @@ extension SupabaseSlip.Kind {
     }
 
     /// The kinds that a request's `type` may stand for.
-    fileprivate static func kinds(of type: String) -> [SupabaseSlip.Kind] {
+    fileprivate static func kinds(of type: String) -> [SentCode.Kind] {
         switch type {
         case "signup", "invite": [.confirmation]
         case "recovery", "magiclink": [.recovery]

@@ -6,7 +6,7 @@ import Terminal
 
 struct SupabaseFactors: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "factors", abstract: "List the person's second factors.")
+        commandName: "factors", abstract: "List the user's second factors.")
 
     @Argument(help: "The account.")
     var account: String

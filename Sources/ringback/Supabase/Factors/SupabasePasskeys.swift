@@ -5,7 +5,7 @@ import Terminal
 
 struct SupabasePasskeys: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "passkeys", abstract: "List the person's passkeys.")
+        commandName: "passkeys", abstract: "List the user's passkeys.")
 
     @Argument(help: "The account.")
     var account: String

@@ -6,7 +6,7 @@ import Terminal
 struct SupabaseRemovePasskey: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "remove-passkey", abstract: "Remove a passkey: nobody signs in by it any more.",
-        discussion: "Where the person has a second factor, by a session of the second level alone.")
+        discussion: "If the user has a second factor, this needs a session of the second level.")
 
     @Argument(help: "The account.")
     var account: String

@@ -5,8 +5,8 @@ struct SupabaseSQL: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sql", abstract: "Print the SQL of a profile table, for a project's own database.",
         discussion: """
-            One row for each person of auth.users: table, triggers, functions to be called by RPC, and policies by \
-            which everybody sees their own row alone. Needs no daemon. Run what it prints in the dashboard's SQL \
+            One row for each user in auth.users: table, triggers, functions to be called by RPC, and policies by \
+            which users see only their own row. Needs no daemon. Run what it prints in the dashboard's SQL \
             editor, or hand it to psql; it can be run again.
             """)
 

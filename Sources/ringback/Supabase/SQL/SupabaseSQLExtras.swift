@@ -26,7 +26,7 @@ extension ProfileScript {
     private var delete: String {
         function(
             """
-            -- Forgets who it was and keeps the row, so that what refers to it holds. To remove the people themselves later:
+            -- Clears the user's data and keeps the row, since other rows may refer to it. To remove the users later:
             --     delete from auth.users where id in
             --         (select id from \(table) where deleted_at < now() - interval '30 days');
             """, "delete_account",
@@ -42,8 +42,8 @@ extension ProfileScript {
     var auditPart: String {
         let audit = "public.\(ProfileScript.auditTable)"
         return """
-            -- Every identity that came to a person or went, those that the server links by e-mail too. The lines stay
-            -- when the person is deleted: they have no name in them.
+            -- Every identity that was linked to a user or unlinked, also those that the server links by e-mail. The
+            -- lines stay when the user is deleted: they have no name in them.
             create table if not exists \(audit) (
                 id uuid primary key default gen_random_uuid(),
                 user_id uuid not null,
@@ -76,7 +76,7 @@ extension ProfileScript {
                 if tg_op = 'INSERT' then
                     insert into \(audit) (user_id, provider, event) values (new.user_id, new.provider, 'linked');
                 elsif exists (select from auth.users u where u.id = old.user_id) then
-                    -- Otherwise the identity went with the person.
+                    -- Otherwise the identity was deleted with the user.
                     insert into \(audit) (user_id, provider, event) values (old.user_id, old.provider, 'unlinked');
                 end if;
                 return null;

@@ -18,14 +18,14 @@ extension ProfileScript {
             on conflict (id) do update set email = excluded.email, phone = excluded.phone
             where p.is_active and (p.email, p.phone) is distinct from (excluded.email, excluded.phone);
             \(ownRow)
-            \(orRaise("this person is not here any more", "PT404"))
+            \(orRaise("this user no longer exists", "PT404"))
             """)
     }
 
     private var update: String {
         function(
             """
-            -- Changes what is given; an empty text clears it. With the person's own rights: the policies decide.
+            -- Changes what is given; an empty text clears it. With the user's own rights: the policies decide.
             """, "update_profile", parameters: ["full_name", "avatar_url"], hasOwnersRights: false,
             """
             update \(table) p set
@@ -42,7 +42,7 @@ extension ProfileScript {
     private var deactivate: String {
         function(
             """
-            -- The row stays, and can be read, but not changed by the person.
+            -- The row stays, and can be read, but not changed by the user.
             """, "deactivate_account",
             """
             update \(table) p set is_active = false, deactivated_by = person where p.id = person and p.is_active;

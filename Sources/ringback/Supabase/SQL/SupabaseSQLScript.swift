@@ -57,14 +57,14 @@ struct ProfileScript {
 
     private var head: String {
         """
-        -- Profiles of a Supabase project: a row of \(table) for each person of auth.users.
+        -- Profiles of a Supabase project: a row of \(table) for each user in auth.users.
         --
         -- Printed by: ringback supabase sql --table \(name)\(isFull ? " --full" : "")
         -- Run it in the dashboard's SQL editor, or hand it to psql -v ON_ERROR_STOP=1. It takes effect as a whole or
         -- not at all, and can be run again. PostgreSQL 14 or newer. A project has one profile table: run for another
         -- one, the triggers and functions go over to that.
         --
-        -- A signed-in person sees the own row alone, and may change full_name and avatar_url. Nobody else sees or
+        -- A signed-in user sees only their own row, and may change full_name and avatar_url. Nobody else sees or
         -- changes anything, but for service_role. If the table is there already, it must have a unique uuid column id;
         -- columns that are missing are added; rights that anon and authenticated have on it are taken away; policies
         -- that it has stay, and go on to allow what they allow. For a column of your own, afterwards:
@@ -84,7 +84,7 @@ struct ProfileScript {
 
     private var foot: String {
         """
-        -- People who signed up before.
+        -- Users who signed up before.
         insert into \(table) (id, email, phone, full_name, avatar_url)
         select u.id, nullif(u.email, ''), ringback.phone(u.phone), ringback.display_name(u.raw_user_meta_data),
             ringback.picture(u.raw_user_meta_data)

@@ -28,7 +28,7 @@ extension ProfileScript {
             add column if not exists avatar_url text,
             add column if not exists is_active boolean not null default true,
             add column if not exists deactivated_at timestamptz,
-            -- Who did it: the person, or null for anybody else.
+            -- Who did it: the user, or null for anybody else.
             add column if not exists deactivated_by uuid,\(isFull ? deletedColumn : "")
             add column if not exists created_at timestamptz not null default now(),
             add column if not exists updated_at timestamptz not null default now();

@@ -8,7 +8,7 @@ extension ProfileScript {
         create schema if not exists ringback;
         revoke all on schema ringback from public, anon, authenticated, service_role;
 
-        -- People choose their metadata themselves: long texts are cut, and what is no web address is no picture.
+        -- Users choose their metadata themselves: long texts are cut, and what is no web address is no picture.
         create or replace function ringback.display_name(metadata jsonb) returns text
         language sql immutable set search_path = pg_catalog, pg_temp as $$
             select left(coalesce(
@@ -39,7 +39,7 @@ extension ProfileScript {
 
     private var signUpTrigger: String {
         """
-        -- A row for each new person.
+        -- A row for each new user.
         create or replace function ringback.\(own("profile_on_sign_up"))() returns trigger
         language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
         begin
@@ -64,7 +64,7 @@ extension ProfileScript {
 
     private var changeTrigger: String {
         """
-        -- E-mail address and number are the person's at the project; an inactive row is left as it is.
+        -- E-mail address and number follow the user's at the project; an inactive row is left as it is.
         create or replace function ringback.\(own("profile_on_change"))() returns trigger
         language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
         begin

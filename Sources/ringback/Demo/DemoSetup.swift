@@ -4,7 +4,7 @@ import RingbackClient
 
 /// The demo's private directory, and the daemon and the provider in it. At the end the processes are ended first, by
 /// their own pids, then the directory is removed.
-final class DemoHouse {
+final class DemoSetup {
     let directory: String
     var socket: String { directory + "/ringback.sock" }
     var pids: [Int32] { children.map(\.pid) }
@@ -22,7 +22,7 @@ final class DemoHouse {
         var template = Array("\(parent)/ringback-demo.XXXXXX".utf8CString)
         // The directory gets mode 0700 and an unpredictable name.
         guard unsafe mkdtemp(&template) != nil else {
-            throw DemoHouse.failure("No temporary directory can be made in \(parent).")
+            throw DemoSetup.failure("No temporary directory can be made in \(parent).")
         }
         directory = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
@@ -38,14 +38,14 @@ final class DemoHouse {
         var text = ""
         while !text.contains("\n") {
             guard let piece = pipe.read(until: end, interruption), !piece.isEmpty, text.utf8.count < 4_096 else {
-                throw DemoHouse.failure("ringback-sandbox did not say where it listens.")
+                throw DemoSetup.failure("ringback-sandbox did not say where it listens.")
             }
             text += String(decoding: piece, as: UTF8.self)
         }
         let words = text.prefix { $0 != "\n" }.split(separator: " ")
         guard words.dropLast() == ["listening", "on"], let url = words.last.map(String.init),
             let place = LoopbackURL(url), place.target == "/"
-        else { throw DemoHouse.failure("ringback-sandbox's first line is not “listening on http://127.0.0.1:PORT”.") }
+        else { throw DemoSetup.failure("ringback-sandbox's first line is not “listening on http://127.0.0.1:PORT”.") }
         return "http://\(place.authority)"
     }
 
@@ -66,7 +66,7 @@ final class DemoHouse {
             }
             if let child = children.last, let status = Subprocess.endedStatus(child.pid) {
                 children.removeLast()
-                throw DemoHouse.failure("ringbackd ended with status \(status) before it answered.")
+                throw DemoSetup.failure("ringbackd ended with status \(status) before it responded.")
             }
             if interruption.wait(atMost: .milliseconds(20)) { throw RingbackError(.cancelled, "Interrupted.") }
         }
@@ -91,9 +91,9 @@ final class DemoHouse {
             if status == nil {
                 kill(child.pid, SIGKILL)
                 Subprocess.wait(child.pid)
-                problem = DemoHouse.failure("\(child.name) had to be killed: it did not end within 6 s of SIGTERM.")
+                problem = DemoSetup.failure("\(child.name) had to be killed: it did not end within 6 s of SIGTERM.")
             } else if status != 0 {
-                problem = DemoHouse.failure("\(child.name) ended with status \(status ?? -1).")
+                problem = DemoSetup.failure("\(child.name) ended with status \(status ?? -1).")
             }
         }
         FileTree.remove(directory)
@@ -101,7 +101,7 @@ final class DemoHouse {
     }
 
     /// The last lines of the processes' logs, to explain a failure.
-    var lastWords: [String] {
+    var lastLogLines: [String] {
         ["ringback-sandbox", "ringbackd"].flatMap { name in
             let lines = FileTree.lastLines(of: "\(directory)/\(name).log", 5)
             return lines.isEmpty ? [] : ["\(name) said last:"] + lines.map { "  " + $0 }
@@ -110,12 +110,12 @@ final class DemoHouse {
 
     private func start(_ name: String, _ arguments: [String], output: Subprocess.Output?) throws(RingbackError) {
         let log = unsafe open("\(directory)/\(name).log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
-        guard log >= 0 else { throw DemoHouse.failure("No log can be written in \(directory).") }
+        guard log >= 0 else { throw DemoSetup.failure("No log can be written in \(directory).") }
         defer { close(log) }
         let pid = Subprocess.start(
             [Programs.path(name)] + arguments, output: output ?? .descriptor(log), errors: .descriptor(log))
         guard let pid else {
-            throw DemoHouse.failure("\(name) cannot be started: it should be beside ringback, or in PATH.")
+            throw DemoSetup.failure("\(name) cannot be started: it should be beside ringback, or in PATH.")
         }
         children.append((name, pid))
     }
@@ -124,7 +124,7 @@ final class DemoHouse {
         let file = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         let bytes = Array(text.utf8)
         guard file >= 0, unsafe Glibc.write(file, bytes, bytes.count) == bytes.count, close(file) == 0 else {
-            throw DemoHouse.failure("\(path) cannot be written.")
+            throw DemoSetup.failure("\(path) cannot be written.")
         }
     }
 

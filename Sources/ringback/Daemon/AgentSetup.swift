@@ -4,7 +4,7 @@ import RingbackClient
 
 /// The private directory of an agent, and the daemon in it. At the end the daemon is ended first, then the directory is
 /// removed. If this process is killed, the daemon notices it and does both.
-final class AgentHouse {
+final class AgentSetup {
     let directory: String
     var socket: String { directory + "/ringback.sock" }
     private var daemon: Int32?
@@ -16,7 +16,7 @@ final class AgentHouse {
         // If neither a runtime directory nor /tmp can be written to, /dev/shm is tried.
         let stated = ["TMPDIR", "XDG_RUNTIME_DIR"].compactMap { SocketPlace.variable($0) }
         let parents = (stated + ["/tmp", "/var/tmp", "/dev/shm"]).filter {
-            $0.hasPrefix("/") && $0.utf8.count < AgentHouse.longestParent
+            $0.hasPrefix("/") && $0.utf8.count < AgentSetup.longestParent
         }
         for parent in parents {
             // The directory gets mode 0700 and an unpredictable name.
