@@ -5,12 +5,15 @@ extension SupabaseCode {
         exception(refusal, occasion) ?? table[refusal.code] ?? stranger(refusal)
     }
 
-    /// The meaning of HTTP 5xx, whatever its code would be elsewhere. Where a trigger or a hook of the project fails, the
-    /// service itself is there and says what is wrong.
+    /// The meaning of HTTP 5xx, whatever its code would be elsewhere. Where a trigger or a hook of the project fails, or
+    /// a credential is not believed, the service itself is there and says what is wrong.
     static func trouble(_ refusal: SupabaseError.Refusal, on occasion: SupabaseProblem.Occasion) -> Meaning {
         let isSaid = ["unexpected_failure", "unknown"].contains(refusal.code) && refusal.message != nil
-        return isSaid && [.signIn, .callback].contains(occasion)
-            ? Meaning(.providerError, .retry, .signInFailed) : Meaning(.providerUnreachable, .retry, .serviceDown)
+        switch occasion {
+        case .signIn where isSaid, .callback where isSaid: return Meaning(.providerError, .retry, .signInFailed)
+        case .credential where isSaid: return Meaning(.providerError, .retry)
+        default: return Meaning(.providerUnreachable, .retry, .serviceDown)
+        }
     }
 
     private static let ended = Meaning(.sessionExpired, .signIn, .sessionEnded)
@@ -26,7 +29,7 @@ extension SupabaseCode {
         // A provider that the project has not enabled.
         case (.authorization, "validation_failed"), (.identityPage, "validation_failed"):
             Meaning(.methodUnsupported, .fixConfiguration, .notOffered)
-        case (.identityPage, _): exception(refusal, .account)
+        case (.identityPage, _), (.credential, _): exception(refusal, .account)
         // The link of a mail, where nobody typed a code.
         case (.callback, "otp_expired"): Meaning(.flowExpired, .signIn, .linkExpired)
         // The provider's no, which has no code: the person's own, mostly, so that there is nothing to tell.

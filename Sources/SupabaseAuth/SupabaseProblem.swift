@@ -46,6 +46,8 @@ public struct SupabaseProblem: Sendable, Equatable {
         case refresh
         /// Anything that is done with an access token.
         case account
+        /// The same, with a credential of an authenticator: of one that it does not believe the server says HTTP 500.
+        case credential
         /// The same, for the page of one more identity: there nothing but the provider's name can be wrong, too.
         case identityPage
         /// A new password, by a person who had forgotten the old one.

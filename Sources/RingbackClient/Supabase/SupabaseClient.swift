@@ -145,7 +145,8 @@ extension BrokerClient {
         }
     }
 
-    /// Adds a factor: an authenticator app, or a phone. It counts once ``verifyFactor(_:_:code:challenge:)`` was right.
+    /// Adds a factor: an authenticator app, or a phone. It counts once ``verifyFactor(_:_:code:challenge:)`` was right. For
+    /// an authenticator see ``enrollWebAuthnFactor(_:name:)``.
     public func enrollFactor(
         _ account: String, phone: String? = nil, name: String? = nil
     ) async throws(RingbackError) -> FactorEnrolment {

@@ -5,7 +5,22 @@ public import StrictJSON
 /// What an authenticator answered: `PublicKeyCredential.toJSON()` (Web Authentication level 3, section 5.1). Its
 /// contents are for the server to judge.
 public struct PasskeyCredential: Sendable, Equatable {
+    /// What was asked of the authenticator, in the server's words.
+    public enum Ceremony: String, Sendable {
+        /// `navigator.credentials.create()`: a key was made.
+        case create
+        /// `navigator.credentials.get()`: a key was used.
+        case request
+    }
+
     let document: JSONObject
+
+    /// Told by what the response has; nil if it has neither.
+    var ceremony: Ceremony? {
+        let response = document["response"]?.object
+        if response?.word("attestationObject") != nil { return .create }
+        return response?.word("signature") == nil ? nil : .request
+    }
 
     /// Throws for `credential`, if it is not the form of one at all: a challenge is taken once, and what is plainly no
     /// answer must not cost it.
