@@ -15,6 +15,13 @@ enum Output {
     /// A result as JSON, on one line, whatever is in it.
     static func json(_ json: JSON) { line(json.visibleText) }
 
+    /// A result in columns, their names in bold.
+    static func table(_ table: Table) {
+        for (index, line) in table.lines.enumerated() {
+            self.line(index == 0 ? Style.bold.apply(line, on: .output) : line)
+        }
+    }
+
     /// Anything that is no result. May hold several lines; what comes from outside must be sanitized in it.
     static func note(_ text: String) { _ = Console.write(text + "\n", to: .errors) }
 
