@@ -6,11 +6,14 @@ extension SupabaseCode {
     }
 
     /// The meaning of a 5xx response, independent of the table. If a trigger or an auth hook of the project has failed,
-    /// the server itself is running and its message says what is wrong.
+    /// or a credential was not accepted, the server itself is running and its message says what is wrong.
     static func trouble(_ refusal: SupabaseError.Refusal, on occasion: SupabaseProblem.Occasion) -> Meaning {
         let isSaid = ["unexpected_failure", "unknown"].contains(refusal.code) && refusal.message != nil
-        return isSaid && [.signIn, .callback].contains(occasion)
-            ? Meaning(.providerError, .retry, .signInFailed) : Meaning(.providerUnreachable, .retry, .serviceDown)
+        switch occasion {
+        case .signIn where isSaid, .callback where isSaid: return Meaning(.providerError, .retry, .signInFailed)
+        case .credential where isSaid: return Meaning(.providerError, .retry)
+        default: return Meaning(.providerUnreachable, .retry, .serviceDown)
+        }
     }
 
     private static let ended = Meaning(.sessionExpired, .signIn, .sessionEnded)
@@ -27,7 +30,7 @@ extension SupabaseCode {
         // The project has not enabled this provider.
         case (.authorization, "validation_failed"), (.identityPage, "validation_failed"):
             Meaning(.methodUnsupported, .fixConfiguration, .notOffered)
-        case (.identityPage, _): exception(refusal, .account)
+        case (.identityPage, _), (.credential, _): exception(refusal, .account)
         // The link of a mail has expired; no code was typed.
         case (.callback, "otp_expired"): Meaning(.flowExpired, .signIn, .linkExpired)
         // A provider's error without an error code. Usually the user declined, so no message is shown.

@@ -82,25 +82,41 @@ public struct FactorEnrolment: Sendable, Equatable {
     }
 }
 
-/// The response to ``SupabaseProject/challenge(factor:channel:bearer:)``.
+/// The response to ``SupabaseProject/challenge(factor:channel:party:bearer:)``.
 public struct FactorChallenge: Sendable, Equatable {
+    /// The options for an authenticator.
+    public struct WebAuthn: Sendable, Equatable {
+        /// `create` for a factor that is not verified yet, else `request`.
+        public let ceremony: PasskeyCredential.Ceremony
+        /// `PublicKeyCredentialCreationOptions` or `PublicKeyCredentialRequestOptions` as JSON (Web Authentication level
+        /// 3, section 5.1), without a wrapper.
+        public let options: JSONObject
+    }
+
     /// The id that the verification needs.
     public let id: String
     /// Unix seconds; 300 s after the request.
     public let expiresAt: Int?
-    /// For WebAuthn: `create` or `request`, which the verification repeats.
-    public let webAuthnType: String?
-    /// For WebAuthn: the content of `publicKey` as W3C defines it.
-    public let webAuthnOptions: JSONObject?
+    /// For a factor of the kind `webauthn`.
+    public let webAuthn: WebAuthn?
 
-    /// Reads the response. Throws `.invalid` without an id.
+    /// Reads the response. Options inside `publicKey`, as browsers take them, are taken out of it. Throws `.invalid`
+    /// without an id.
     public init(reading response: HTTPResponse) throws(SupabaseError) {
         let object = try ErrorReading.object(response)
         guard let id = object.word("id") else { throw .invalid(reason: "a challenge without id") }
         self.id = id
         expiresAt = object["expires_at"]?.integer
-        webAuthnType = object["webauthn"]?["type"]?.string
-        let options = object["webauthn"]?["credential_options"]
-        webAuthnOptions = (options?["publicKey"] ?? options)?.object
+        guard object["type"] == "webauthn" || object["webauthn"]?.object != nil else {
+            webAuthn = nil
+            return
+        }
+        guard let ceremony = object["webauthn"]?["type"]?.string.flatMap(PasskeyCredential.Ceremony.init(rawValue:))
+        else { throw .invalid(reason: "a WebAuthn challenge that is neither create nor request") }
+        let member = object["webauthn"]?["credential_options"]
+        guard let options = (member?["publicKey"] ?? member)?.object, options.word("challenge") != nil else {
+            throw .invalid(reason: "a WebAuthn challenge without options")
+        }
+        webAuthn = WebAuthn(ceremony: ceremony, options: options)
     }
 }

@@ -46,6 +46,8 @@ public struct SupabaseProblem: Sendable, Equatable {
         case refresh
         /// A request with an access token.
         case account
+        /// The same, with a credential of an authenticator: the server responds with HTTP 500 to one that it rejects.
+        case credential
         /// The same for ``SupabaseProject/identityLink(_:bearer:)``, in which only the provider's name can be wrong.
         case identityPage
         /// A new password after the old one was forgotten.

@@ -23,6 +23,6 @@ enum LayoutDebts {
         "Sandbox/Provider": 1, "Sandbox/Supabase": 13, "SessionVault/KeySources": 3, "SessionVault/State": 3,
         "SupabaseAuth": 7, "SupabaseAuth/Requests": 1, "Terminal": 1, "ringback/Accounts": 7, "ringback/Demo": 3,
         "ringback/Doctor": 4, "ringback/Install": 2, "ringback/Schemes": 6, "ringback/SignIn": 6,
-        "ringback/Supabase": 9, "ringback/Tokens": 1,
+        "ringback/Supabase": 8, "ringback/Tokens": 1,
     ]
 }

@@ -52,7 +52,7 @@ private struct Ceremony: Sendable, CustomTestStringConvertible {
             return
         }
         let made = try #require(creation)
-        #expect(made.credentialID == (try vector.bytes(expected["credential_id"])))
+        #expect(made.id == (try vector.bytes(expected["credential_id"])))
         #expect(
             made.key.parts
                 == .ellipticCurve(.p256, x: try vector.bytes(expected["x"]), y: try vector.bytes(expected["y"])))
@@ -65,13 +65,13 @@ private struct Ceremony: Sendable, CustomTestStringConvertible {
         let credential = try #require(vector.document["credential"]?.object)
         let stored = vector.document["passkey"]
         let claim = try #require(PasskeyCeremony.claim(credential))
-        let passkey = SupabasePasskey(
-            id: SupabaseText.uuid(), credentialID: claim.credentialID,
+        let known = PasskeyCeremony.Credential(
+            id: claim.credentialID,
             key: try PublicKey(curve: .p256, x: try vector.bytes(stored?["x"]), y: try vector.bytes(stored?["y"])),
-            isBackupEligible: stored?["backup_eligible"]?.bool ?? false, signCount: stored?["sign_count"]?.integer ?? 0,
-            createdAt: SupabaseInstant(seconds: 0, nanoseconds: 0))
+            signCount: stored?["sign_count"]?.integer ?? 0,
+            isBackupEligible: stored?["backup_eligible"]?.bool ?? false)
         #expect(claim.handle == "0b8f7b1c-2a46-4d0e-9a0f-6f1d2c3b4a59")
-        let count = try vector.ceremony().assertion(credential, by: passkey)
+        let count = try vector.ceremony().assertion(credential, by: known)
         #expect(count == vector.document["expect"]?["sign_count"]?.integer)
     }
 

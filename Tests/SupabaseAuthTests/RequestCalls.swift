@@ -20,6 +20,10 @@ enum RequestCalls {
         func credential() throws -> PasskeyCredential {
             try PasskeyCredential(parsing: member("credential") ?? JSONObject())
         }
+        func party() throws -> RelyingParty? {
+            guard let id = text("rp_id") else { return nil }
+            return try RelyingParty(id: id, origins: object["rp_origins"]?.array?.compactMap(\.string) ?? [])
+        }
         func code() throws -> OneTimeCode { try OneTimeCode(parsing: need("code")) }
 
         var bearer: Secret { need("bearer") }
@@ -128,12 +132,13 @@ enum RequestCalls {
                 }
             return $0.enroll(NewFactor(kind, name: $1.text("name")), bearer: $1.bearer)
         },
-        "challenge_factor": { try $0.challenge(factor: $1.id, channel: $1.channel, bearer: $1.bearer) },
+        "challenge_factor": {
+            try $0.challenge(factor: $1.id, channel: $1.channel, party: try $1.party(), bearer: $1.bearer)
+        },
         "verify_factor": {
             var proof: FactorProof
-            if let webAuthn = $1.member("webauthn") {
-                proof = .webAuthn(
-                    type: webAuthn["type"]?.string ?? "", credential: webAuthn["credential"]?.object ?? JSONObject())
+            if $1.object["credential"] != nil {
+                proof = .webAuthn(try $1.credential(), try $1.party())
             } else {
                 proof = .code(try $1.code())
             }

@@ -73,6 +73,7 @@ enum AnswerReadings {
 
     static let table: [String: Reading] = [
         "session": Reading(occasion: .signIn, read: session), "refresh": Reading(occasion: .refresh, read: session),
+        "credential": Reading(occasion: .credential, read: session),
         "sign_up": Reading(occasion: .signIn, read: signUp),
         "user": Reading(occasion: .account) { response, expected in
             let answer = try SupabaseUser(reading: response)
@@ -104,8 +105,8 @@ enum AnswerReadings {
         "challenge": Reading(occasion: .account) { response, expected in
             let challenge = try FactorChallenge(reading: response)
             #expect(challenge.expiresAt == expected["expires_at"]?.integer)
-            #expect(challenge.webAuthnType == expected["webauthn_type"]?.string)
-            #expect(challenge.webAuthnOptions == expected["webauthn_options"]?.object)
+            #expect(challenge.webAuthn?.ceremony.rawValue == expected["webauthn_type"]?.string)
+            #expect(challenge.webAuthn?.options == expected["webauthn_options"]?.object)
         },
         "passkey_challenge": Reading(occasion: .signIn) { response, expected in
             let challenge = try PasskeyChallenge(reading: response)

@@ -54,7 +54,7 @@ private let rows = SupabaseVector.rows(of: "codes.txt")
     func `a failing server's words are shown, and prove nothing`(code: String, status: Int) {
         let error = SupabaseError.refused(.init(code: code, status: status, message: "x"))
         #expect(error.isTransient && RefreshVerdict(error) == .transient(retryAfter: nil))
-        for occasion in [SupabaseProblem.Occasion.signIn, .callback, .refresh, .account, .passwordReset] {
+        for occasion in [SupabaseProblem.Occasion.signIn, .callback, .refresh, .account, .credential, .passwordReset] {
             let problem = SupabaseProblem(error, on: occasion)
             #expect(problem.isTrouble && problem.recovery == .retry && !problem.endsSession)
             #expect(problem.providerCode == code && problem.providerMessage == "x")
@@ -65,6 +65,8 @@ private let rows = SupabaseVector.rows(of: "codes.txt")
         let expected: SupabaseProblem.Code = isSaid ? .providerError : .providerUnreachable
         let message: PersonMessage = isSaid ? .signInFailed : .serviceDown
         #expect(signIn.code == expected && signIn.message == message)
+        // So does a server that does not believe a credential.
+        #expect(SupabaseProblem(error, on: .credential).code == expected)
     }
 
     @Test(arguments: PersonMessage.allCases) func `a person is told in both languages`(message: PersonMessage) {
@@ -110,6 +112,9 @@ private let rows = SupabaseVector.rows(of: "codes.txt")
             (.identityPage, "validation_failed", 400, .methodUnsupported),
             (.identityPage, "user_not_found", 403, .sessionExpired),
             (.identityPage, "manual_linking_disabled", 404, .methodUnsupported),
+            (.credential, "user_not_found", 403, .sessionExpired),
+            (.credential, "validation_failed", 404, .notFound),
+            (.credential, "mfa_verification_failed", 422, .invalidCredentials),
         ] as [(SupabaseProblem.Occasion, String, Int, SupabaseProblem.Code)])
     func `a word means another thing in another place`(
         occasion: SupabaseProblem.Occasion, code: String, status: Int, expected: SupabaseProblem.Code

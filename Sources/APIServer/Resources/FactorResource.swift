@@ -17,17 +17,20 @@ struct FactorResource: Resource {
         Route(
             .enrollFactor, "Add a second factor, which counts once it is verified",
             body: .members([
-                .optional("factor_type", .words(["totp", "phone"])), .optional("friendly_name", .string),
+                .optional("factor_type", .words(["totp", "phone", "webauthn"])), .optional("friendly_name", .string),
                 .optional("issuer", .string), .optional("phone", .string),
             ]), statuses: [201], .json(.enrolment), errors: .ofSession, FactorResource.enrollFactor),
         Route(
-            .challengeFactor, "Ask for a challenge; a phone gets a message",
-            body: .members([.optional("channel", .channel)]), .json(.challenge), errors: .ofSession,
-            FactorResource.challengeFactor),
+            .challengeFactor, "Ask for a challenge: a phone gets a message, an authenticator what it is to sign",
+            body: .members([.optional("channel", .channel)] + Component.party), .json(.challenge),
+            errors: .ofSession, FactorResource.challengeFactor),
         Route(
             .verifyFactor, "Answer a challenge; without challenge_id, one is asked for first",
-            body: .members([.optional("code", .string), .optional("challenge_id", .string)]), .json(.account),
-            errors: .ofSession, FactorResource.verifyFactor),
+            body: .members(
+                [
+                    .optional("code", .string), .optional("challenge_id", .string),
+                    .optional("credential", .anyObject, Schema.credentialText),
+                ] + Component.party), .json(.account), errors: .ofSession, FactorResource.verifyFactor),
         Route(
             .removeFactor, "Remove a second factor", .json(.account), errors: .ofSession, FactorResource.removeFactor),
     ]
@@ -51,7 +54,8 @@ struct FactorResource: Resource {
             } catch {
                 throw call.invalid("phone", error.reason)
             }
-        default: throw call.invalid("factor_type", "it is totp or phone")
+        case "webauthn": kind = .webAuthn
+        default: throw call.invalid("factor_type", "it is totp, phone or webauthn")
         }
         let factor = NewFactor(kind, name: try call.text("friendly_name"))
         let enrolment = try await call.ask { () throws(BrokerError) in try await broker.supabase.enroll(name, factor) }
@@ -82,11 +86,15 @@ struct FactorResource: Resource {
             channel = known
         }
         let wanted = channel
+        let party = try call.party()
         let challenge = try await call.ask { () throws(BrokerError) in
-            try await broker.supabase.challenge(name, factor: id, channel: wanted)
+            try await broker.supabase.challenge(name, factor: id, channel: wanted, party: party)
         }
         var object = JSONObject([.init("id", .string(challenge.id)), .init("factor", .string(id))])
         object["expires_at"] = challenge.expiresAt.map { .integer($0) }
+        object["webauthn"] = challenge.webAuthn.map { asked in
+            ["type": .string(asked.ceremony.rawValue), "options": .object(asked.options)]
+        }
         return ServerResponse(json: .object(object))
     }
 
@@ -94,8 +102,11 @@ struct FactorResource: Resource {
     func verifyFactor(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
         let id = call.parameters["id"] ?? ""
-        guard let code = try call.secret("code") else { throw call.invalid("code", "it is required") }
         let known = try call.text("challenge_id")
+        if let credential = try call.object("credential") {
+            return try await verifyFactor(id, of: name, known, credential, call)
+        }
+        guard let code = try call.secret("code") else { throw call.invalid("code", "it, or credential, is required") }
         if known == nil { try await refuseUnasked(id, of: name, call) }
         let view = try await call.ask { () throws(BrokerError) in
             let challenge: String
@@ -109,12 +120,29 @@ struct FactorResource: Resource {
         return ServerResponse(json: view.json(in: call.language))
     }
 
+    /// Verifies with an authenticator's response to the options of a challenge.
+    private func verifyFactor(
+        _ id: String, of name: AccountName, _ challenge: String?, _ credential: JSONObject, _ call: Call
+    ) async throws(Problem) -> ServerResponse {
+        guard !call.has("code") else { throw call.invalid("code", "it and credential exclude each other") }
+        guard let challenge else { throw call.invalid("challenge_id", "it is required with a credential") }
+        let party = try call.party()
+        let view = try await call.ask { () throws(BrokerError) in
+            try await broker.supabase.verifyFactor(
+                name, factor: id, challenge: challenge, credential: credential, party: party)
+        }
+        return ServerResponse(json: view.json(in: call.language))
+    }
+
     /// A phone's code belongs to the challenge whose message brought it. Another challenge would send another message.
+    /// An authenticator has no codes.
     private func refuseUnasked(_ id: String, of name: AccountName, _ call: Call) async throws(Problem) {
         let user = try await call.ask { () throws(BrokerError) in try await broker.account(name).user }
         let factor = user?["factors"]?.array?.first { $0["id"]?.string == id }
-        guard factor?["factor_type"] != "phone" else {
-            throw call.invalid("challenge_id", "it is required for a phone; ask for a challenge first")
+        switch factor?["factor_type"]?.string {
+        case "phone": throw call.invalid("challenge_id", "it is required for a phone; ask for a challenge first")
+        case "webauthn": throw call.invalid("credential", "it is required; ask for a challenge first")
+        default: break
         }
     }
 
@@ -128,7 +156,33 @@ struct FactorResource: Resource {
     }
 }
 
+extension Call {
+    /// Whom the credential is for; nil where nobody is named.
+    fileprivate func party() throws(Problem) -> RelyingParty? {
+        guard has("rp_id") || has("rp_origins") else { return nil }
+        let id = try text("rp_id") ?? ""
+        let origins = try list("rp_origins", \.string)
+        do throws(FieldError) {
+            return try RelyingParty(id: id, origins: origins)
+        } catch {
+            throw invalid(error.field, "it is \(error.reason)")
+        }
+    }
+}
+
 extension Component {
+    fileprivate static let party: [Member] = [
+        .optional("rp_id", .string, "The domain that the credential belongs to, where the server does not know it"),
+        .optional("rp_origins", .array(.string), "Where the ceremony may be held, with rp_id"),
+    ]
+    fileprivate static let webAuthn = Component(
+        "WebAuthnChallenge",
+        [
+            .required("type", .words(["create", "request"]), "Which call of navigator.credentials: create() or get()"),
+            .required(
+                "options", .anyObject,
+                "For PublicKeyCredential.parseCreationOptionsFromJSON() or parseRequestOptionsFromJSON()"),
+        ])
     fileprivate static let factors = Component("Factors", [.required("factors", .array(.anyObject))])
     fileprivate static let enrolment = Component(
         "Enrolment",
@@ -137,5 +191,9 @@ extension Component {
             .optional("friendly_name", .string), .optional("phone", .string), .optional("totp", .anyObject),
         ])
     fileprivate static let challenge = Component(
-        "Challenge", [.required("id", .string), .required("factor", .string), .optional("expires_at", .integer)])
+        "Challenge",
+        [
+            .required("id", .string), .required("factor", .string), .optional("expires_at", .integer),
+            .optional("webauthn", .component(.webAuthn)),
+        ])
 }

@@ -148,7 +148,7 @@ extension BrokerClient {
     }
 
     /// Adds a factor: an authenticator app, or a phone. It takes effect once ``verifyFactor(_:_:code:challenge:)`` has
-    /// succeeded.
+    /// succeeded. For an authenticator see ``enrollWebAuthnFactor(_:name:)``.
     public func enrollFactor(
         _ account: String, phone: String? = nil, name: String? = nil
     ) async throws(RingbackError) -> FactorEnrolment {

@@ -3,7 +3,7 @@ package import StrictJSON
 /// A second factor of a user, at a Supabase project.
 public struct Factor: Sendable, Equatable {
     public var id: String
-    /// `totp` or `phone`. Open, since the daemon may be newer than the app.
+    /// `totp`, `phone` or `webauthn`. Open, since the daemon may be newer than the app.
     public var kind: String
     /// Only a verified one counts.
     public var isVerified: Bool
@@ -24,14 +24,14 @@ public struct Factor: Sendable, Equatable {
     }
 }
 
-/// A factor that was just added. It takes effect once its first code was verified.
+/// A factor that was just added. It takes effect once its first code or credential was verified.
 ///
 /// Anybody who knows the secret can make the codes: descriptions and reflection leave it out.
 public struct FactorEnrolment: Sendable, Equatable, CustomStringConvertible, CustomReflectable {
     public var factor: Factor
-    /// `otpauth://totp/…`, to be shown as a QR code; nil for a phone.
+    /// `otpauth://totp/…`, to be shown as a QR code; nil for a phone and an authenticator.
     public var uri: String?
-    /// For typing, in base 32; nil for a phone.
+    /// For typing, in base 32; nil for a phone and an authenticator.
     public var secret: String?
 
     public var description: String { "FactorEnrolment(factor: \(factor.id))" }

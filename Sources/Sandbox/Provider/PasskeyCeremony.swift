@@ -12,10 +12,10 @@ struct PasskeyCeremony {
     }
 
     /// A key that was made.
-    struct Creation {
-        let credentialID: [UInt8]
+    struct Credential {
+        let id: [UInt8]
         let key: PublicKey
-        let signCount: Int
+        var signCount: Int
         let isBackupEligible: Bool
     }
 
@@ -30,7 +30,7 @@ struct PasskeyCeremony {
     // MARK: Making a key
 
     /// Nil if anything is wrong with it.
-    func creation(_ credential: JSONObject) -> Creation? {
+    func creation(_ credential: JSONObject) -> Credential? {
         guard let id = PasskeyCeremony.identifier(credential), let response = credential["response"]?.object,
             clientData(response, type: "webauthn.create") != nil,
             let object = PasskeyCeremony.bytes(response["attestationObject"]).flatMap({ PasskeyCBOR(parsing: $0) }),
@@ -39,8 +39,8 @@ struct PasskeyCeremony {
             isGood(data), let attested = data.attested, attested.credentialID == id,
             let key = PasskeyCeremony.key(attested.key)
         else { return nil }
-        return Creation(
-            credentialID: id, key: key, signCount: data.signCount, isBackupEligible: data.flags.isBackupEligible)
+        return Credential(
+            id: id, key: key, signCount: data.signCount, isBackupEligible: data.flags.isBackupEligible)
     }
 
     /// A P-256 key (RFC 9053 section 7.1).
@@ -63,18 +63,18 @@ struct PasskeyCeremony {
 
     /// The key's new counter; nil if anything is wrong with the assertion. A counter that does not grow shows that the
     /// key was copied.
-    func assertion(_ credential: JSONObject, by passkey: SupabasePasskey) -> Int? {
+    func assertion(_ credential: JSONObject, by known: Credential) -> Int? {
         guard let response = credential["response"]?.object,
             let clientData = clientData(response, type: "webauthn.get"),
             let bytes = PasskeyCeremony.bytes(response["authenticatorData"]),
             let data = AuthenticatorData(parsing: bytes), isGood(data),
-            data.flags.isBackupEligible == passkey.isBackupEligible,
+            data.flags.isBackupEligible == known.isBackupEligible,
             let signature = PasskeyCeremony.bytes(response["signature"]),
-            passkey.key.verify(
+            known.key.verify(
                 derSignature: signature, message: bytes + Digest.sha256(clientData), algorithm: .es256)
         else { return nil }
-        let isCounting = data.signCount != 0 || passkey.signCount != 0
-        return !isCounting || data.signCount > passkey.signCount ? data.signCount : nil
+        let isCounting = data.signCount != 0 || known.signCount != 0
+        return !isCounting || data.signCount > known.signCount ? data.signCount : nil
     }
 
     // MARK: What both have
@@ -95,7 +95,7 @@ struct PasskeyCeremony {
     }
 
     /// The credential's id, which the response contains twice.
-    private static func identifier(_ credential: JSONObject) -> [UInt8]? {
+    static func identifier(_ credential: JSONObject) -> [UInt8]? {
         guard credential["type"] == "public-key", let id = bytes(credential["id"]),
             (1...maxCredentialID).contains(id.count)
         else { return nil }

@@ -42,7 +42,8 @@ struct SupabaseSettings: Equatable {
     var allowsLinking = true
     var factors = ["phone", "totp"]
     var allowsPasskeys = false
-    /// The domain that passkeys belong to, and the origins at which they are made and used.
+    /// The domain that passkeys and second factors of authenticators belong to, and the origins at which they are made
+    /// and used.
     var passkeyPartyID = "app.example.org"
     var passkeyOrigins = ["https://app.example.org"]
     var maxPasskeys = 10
@@ -90,6 +91,8 @@ struct SupabaseSettings: Equatable {
         mailInterval = 60
         smsInterval = 60
     }
+
+    var relyingParty: PasskeyCeremony.Party { .init(id: passkeyPartyID, origins: passkeyOrigins) }
 
     var redirectRules: SupabaseRedirectRules { SupabaseRedirectRules(siteURL: siteURL, allowed: allowList) }
 }

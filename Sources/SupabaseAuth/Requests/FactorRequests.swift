@@ -1,6 +1,6 @@
 public import HTTPMessages
 public import Secrets
-public import StrictJSON
+internal import StrictJSON
 
 /// A second factor to be added.
 public struct NewFactor: Sendable, Equatable {
@@ -9,7 +9,7 @@ public struct NewFactor: Sendable, Equatable {
         /// An authenticator app. `issuer` is the name that it shows; nil for the host of the Site URL.
         case totp(issuer: String?)
         case phone(PhoneNumber)
-        /// A security key, used through a browser.
+        /// A security key or another authenticator, used by an app or a web page (Web Authentication level 3).
         case webAuthn
     }
 
@@ -28,8 +28,33 @@ public struct NewFactor: Sendable, Equatable {
 public enum FactorProof: Sendable, Equatable {
     /// The code of an authenticator app or a message.
     case code(OneTimeCode)
-    /// A browser's response to the options of a challenge. `type` is that of the challenge: `create` or `request`.
-    case webAuthn(type: String, credential: JSONObject)
+    /// An authenticator's response to the options of a challenge, and the relying party of that challenge.
+    case webAuthn(PasskeyCredential, RelyingParty?)
+}
+
+/// The relying party of a credential (Web Authentication level 3, section 5.1). A server with settings of its own for it
+/// ignores this one; an older server takes it from each request, and refuses a request without it.
+public struct RelyingParty: Sendable, Equatable {
+    /// A domain: the credential can be used only at its origins.
+    let id: String
+    /// The origins where the credential is made or used, as `https://app.example.org`.
+    let origins: [String]
+
+    /// Throws for `rp_id` and `rp_origins`: both are needed.
+    public init(id: String, origins: [String]) throws(FieldError) {
+        guard PlainText.isToken(id), id.utf8.count <= 253 else {
+            throw FieldError(field: "rp_id", reason: "not a domain")
+        }
+        guard !origins.isEmpty, origins.allSatisfy(PlainText.isToken) else {
+            throw FieldError(field: "rp_origins", reason: "not a list of origins")
+        }
+        self.id = id
+        self.origins = origins
+    }
+
+    fileprivate var members: [JSONObject.Member] {
+        [.init("rpId", .string(id)), .init("rpOrigins", .array(origins.map { .string($0) }))]
+    }
 }
 
 /// Requests about second factors. All need the user's access token.
@@ -53,15 +78,16 @@ extension SupabaseProject {
     /// Requests a challenge; for a phone the server sends a message. The response is a ``FactorChallenge``. A body is
     /// always sent, because the server requires it for some factors. Throws for `id`.
     public func challenge(
-        factor id: String, channel: MessageChannel? = nil, bearer: Secret
+        factor id: String, channel: MessageChannel? = nil, party: RelyingParty? = nil, bearer: Secret
     ) throws(FieldError) -> HTTPRequest {
-        let body = JSONObject(["channel": .optional(channel?.rawValue)])
+        var body = JSONObject(["channel": .optional(channel?.rawValue)])
+        body["webauthn"] = party.map { .object(JSONObject($0.members)) }
         return request("POST", try SupabaseProject.path(toFactor: id) + "/challenge", body: body, bearer: bearer)
     }
 
     /// Responds to a challenge. The response is a ``SessionResponse`` for the same session with a new refresh token.
     /// From then on, using the old refresh token ends the session, so no refresh may run at the same time, and a
-    /// partial response must be kept. Throws for `id` and `challenge_id`.
+    /// partial response must be kept. Throws for `id`, `challenge_id` and `credential`.
     public func verify(
         factor id: String, challenge: String, proof: FactorProof, bearer: Secret
     ) throws(FieldError) -> HTTPRequest {
@@ -69,9 +95,15 @@ extension SupabaseProject {
         var body = JSONObject(["challenge_id": .string(challenge)])
         switch proof {
         case .code(let code): body["code"] = .secret(code.digits)
-        case .webAuthn(let type, let credential):
-            body["webauthn"] = .object(
-                JSONObject(["type": .string(type), "credential_response": .object(credential)]))
+        case .webAuthn(let credential, let party):
+            guard let ceremony = credential.ceremony else {
+                throw FieldError(
+                    field: "credential", reason: "its response has neither an attestationObject nor a signature")
+            }
+            let answer: [JSONObject.Member] = [
+                .init("type", .string(ceremony.rawValue)), .init("credential_response", .object(credential.document)),
+            ]
+            body["webauthn"] = .object(JSONObject((party?.members ?? []) + answer))
         }
         let path = try SupabaseProject.path(toFactor: id) + "/verify"
         var request = request("POST", path, body: body, bearer: bearer)

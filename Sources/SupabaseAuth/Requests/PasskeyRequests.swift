@@ -5,7 +5,22 @@ public import StrictJSON
 /// An authenticator's response: `PublicKeyCredential.toJSON()` (Web Authentication level 3, section 5.1). Only its form
 /// is checked here; the server verifies it.
 public struct PasskeyCredential: Sendable, Equatable {
+    /// What was asked of the authenticator, in the server's words.
+    public enum Ceremony: String, Sendable {
+        /// `navigator.credentials.create()`: a key was made.
+        case create
+        /// `navigator.credentials.get()`: a key was used.
+        case request
+    }
+
     let document: JSONObject
+
+    /// Found by the members of the response; nil if it has neither.
+    var ceremony: Ceremony? {
+        let response = document["response"]?.object
+        if response?.word("attestationObject") != nil { return .create }
+        return response?.word("signature") == nil ? nil : .request
+    }
 
     /// Throws for `credential` if it does not have this form. A challenge can be used only once, so an obviously
     /// invalid response is not sent.

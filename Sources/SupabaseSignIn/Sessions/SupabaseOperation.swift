@@ -24,6 +24,16 @@ struct SupabaseOperation: Sendable {
 }
 
 extension SupabaseOperation {
+    /// Answers a challenge of a second factor.
+    static func verification(
+        factor: String, _ challenge: String, _ proof: FactorProof, on occasion: SupabaseProblem.Occasion = .account
+    ) -> SupabaseOperation {
+        SupabaseOperation(
+            request: { project, token throws(FieldError) in
+                try project.verify(factor: factor, challenge: challenge, proof: proof, bearer: token)
+            }, occasion: occasion, rotates: true, event: .mfaChallengeVerified)
+    }
+
     /// The operation, as the session manager runs it.
     fileprivate var ready: SessionOperation {
         SessionOperation(

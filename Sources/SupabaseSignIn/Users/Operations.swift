@@ -97,15 +97,15 @@ public struct SupabaseOperations: Sendable {
         return enrolment
     }
 
-    /// Asks for a challenge; a phone gets a message.
+    /// Asks for a challenge; a phone gets a message, and an authenticator is asked with the options in the response.
     public func challenge(
-        _ name: AccountName, factor: String, channel: MessageChannel? = nil
+        _ name: AccountName, factor: String, channel: MessageChannel? = nil, party: RelyingParty? = nil
     ) async throws(BrokerError) -> FactorChallenge {
         let response = try await sessions.change(
             name,
             SupabaseOperation(
                 request: { project, token throws(FieldError) in
-                    try project.challenge(factor: factor, channel: channel, bearer: token)
+                    try project.challenge(factor: factor, channel: channel, party: party, bearer: token)
                 },
                 apply: { response, _ throws(SupabaseError) in _ = try FactorChallenge(reading: response) }))
         return try SupabaseProvider.reading(response) { response throws(SupabaseError) in
@@ -118,12 +118,19 @@ public struct SupabaseOperations: Sendable {
         _ name: AccountName, factor: String, challenge: String, code: Secret
     ) async throws(BrokerError) -> AccountView {
         let code = try SupabaseProvider.building { () throws(FieldError) in try OneTimeCode(parsing: code) }
-        _ = try await sessions.change(
-            name,
-            SupabaseOperation(
-                request: { project, token throws(FieldError) in
-                    try project.verify(factor: factor, challenge: challenge, proof: .code(code), bearer: token)
-                }, rotates: true, event: .mfaChallengeVerified))
+        _ = try await sessions.change(name, .verification(factor: factor, challenge, .code(code)))
+        return try await broker.account(name)
+    }
+
+    /// The same with an authenticator's response, `PublicKeyCredential.toJSON()`. The party is the challenge's.
+    public func verifyFactor(
+        _ name: AccountName, factor: String, challenge: String, credential: JSONObject, party: RelyingParty? = nil
+    ) async throws(BrokerError) -> AccountView {
+        let credential = try SupabaseProvider.building { () throws(FieldError) in
+            try PasskeyCredential(parsing: credential)
+        }
+        let proof = FactorProof.webAuthn(credential, party)
+        _ = try await sessions.change(name, .verification(factor: factor, challenge, proof, on: .credential))
         return try await broker.account(name)
     }
 

@@ -95,63 +95,42 @@ struct AccountEdit: ParsableCommand {
 struct DraftFile {
     /// The file as it was named; may be a symbolic link.
     let named: String
-    /// The file that is replaced. Never a symbolic link: a rename would replace the link.
-    let original: String
-    let path: String
+    /// A copy beside the file that is replaced. That file is never a symbolic link: a rename would replace the link.
+    private let copy: CandidateFile
     private let mode: mode_t
 
     init(of file: String) throws(RingbackError) {
         named = file
-        guard let resolved = unsafe realpath(file, nil) else { throw DraftFile.failure("read", file) }
+        guard let resolved = unsafe realpath(file, nil) else { throw CandidateFile.failure("read", file) }
         defer { unsafe free(resolved) }
-        original = unsafe String(cString: resolved)
-        let slash = original.lastIndex(of: "/") ?? original.startIndex
-        // No `.toml` at the end: a daemon that reloads just now must not read it.
-        path = "\(original[..<slash])/.\(original[original.index(after: slash)...]).\(getpid())"
+        copy = unsafe CandidateFile(for: String(cString: resolved))
         var status = stat()
-        guard unsafe stat(original, &status) == 0 else { throw DraftFile.failure("read", original) }
+        guard unsafe stat(copy.original, &status) == 0 else { throw CandidateFile.failure("read", copy.original) }
         mode = status.st_mode & 0o777
-        let copy = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard copy >= 0 else { throw DraftFile.failure("write", path) }
-        defer { close(copy) }
-        let bytes = try DraftFile.bytes(of: original)
-        guard unsafe write(copy, bytes, bytes.count) == bytes.count else {
-            discard()
-            throw DraftFile.failure("write", path)
-        }
+        try copy.write(try DraftFile.bytes(of: copy.original))
     }
+
+    var original: String { copy.original }
+    var path: String { copy.path }
 
     func text() throws(RingbackError) -> [UInt8] { try DraftFile.bytes(of: path) }
 
     /// The copy replaces the file, durably and with the file's mode.
-    func replaceOriginal() throws(RingbackError) {
-        let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { throw DraftFile.failure("read", path) }
-        defer { close(file) }
-        guard fchmod(file, mode) == 0, fsync(file) == 0, unsafe rename(path, original) == 0 else {
-            throw DraftFile.failure("replace", original)
-        }
-        AccountFile.syncFolder(of: original)
-    }
+    func replaceOriginal() throws(RingbackError) { try copy.keep(replacing: true, mode: mode) }
 
-    func discard() { unsafe unlink(path) }
+    func discard() { copy.discard() }
 
     private static func bytes(of path: String) throws(RingbackError) -> [UInt8] {
         let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { throw failure("read", path) }
+        guard file >= 0 else { throw CandidateFile.failure("read", path) }
         defer { close(file) }
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 65_536)
         while true {
             let count = unsafe read(file, &buffer, buffer.count)
-            guard count >= 0 else { throw failure("read", path) }
+            guard count >= 0 else { throw CandidateFile.failure("read", path) }
             guard count > 0 else { return bytes }
             bytes += buffer[..<count]
         }
-    }
-
-    private static func failure(_ verb: String, _ what: String) -> RingbackError {
-        let reason = unsafe String(cString: strerror(errno))
-        return RingbackError(.systemError, "Cannot \(verb) \(Sanitizer.line(what, limit: 600)): \(reason).")
     }
 }

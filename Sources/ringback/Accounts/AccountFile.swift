@@ -28,8 +28,8 @@ struct AccountFile {
     }
 
     var path: String { "\(directory)/\(name).toml" }
-    /// No `.toml` at the end: a daemon that reloads just now must not read it.
-    var candidatePath: String { "\(directory)/.\(name).toml.\(getpid())" }
+    /// What is checked before it counts.
+    var candidate: CandidateFile { CandidateFile(for: path) }
 
     /// Writes the text where the check can read it, with no access for other users. Missing directories are made.
     func writeCandidate(_ text: String) throws(RingbackError) {
@@ -38,51 +38,30 @@ struct AccountFile {
             parent += (parent.isEmpty && !directory.hasPrefix("/") ? "" : "/") + part
             if parent.hasPrefix("//") { parent.removeFirst() }
             if parent.isEmpty || parent == "/" { continue }
-            guard unsafe mkdir(parent, 0o700) == 0 || errno == EEXIST else { throw failure("make", parent) }
+            guard unsafe mkdir(parent, 0o700) == 0 || errno == EEXIST else {
+                throw CandidateFile.failure("make", parent)
+            }
         }
-        let file = unsafe open(candidatePath, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard file >= 0 else { throw failure("write", candidatePath) }
-        defer { close(file) }
-        let bytes = Array(text.utf8)
-        guard unsafe write(file, bytes, bytes.count) == bytes.count, fsync(file) == 0 else {
-            throw failure("write", candidatePath)
-        }
+        try candidate.write(Array(text.utf8))
     }
 
     /// Gives the candidate its final name.
     ///
     /// - Parameter replaces: a file of that name may exist and is replaced.
     func keep(replacing replaces: Bool = false) throws(RingbackError) {
-        // If nothing may be replaced, a hard link is made: a rename would replace an existing file.
-        let result = unsafe replaces ? rename(candidatePath, path) : link(candidatePath, path)
-        guard result == 0 else { throw failure("write", path) }
+        try candidate.keep(replacing: replaces)
         discard()
-        AccountFile.syncFolder(of: path)
     }
 
     var exists: Bool { unsafe access(path, F_OK) == 0 }
 
     /// Removes the file durably.
     func remove() throws(RingbackError) {
-        guard unsafe unlink(path) == 0 else { throw failure("remove", path) }
-        AccountFile.syncFolder(of: path)
+        guard unsafe unlink(path) == 0 else { throw CandidateFile.failure("remove", path) }
+        CandidateFile.syncFolder(of: path)
     }
 
-    /// Makes what was written, renamed or removed in the file's folder durable.
-    static func syncFolder(of path: String) {
-        let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
-        let descriptor = unsafe open(folder.isEmpty ? "/" : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard descriptor >= 0 else { return }
-        fsync(descriptor)
-        close(descriptor)
-    }
-
-    func discard() { unsafe unlink(candidatePath) }
-
-    private func failure(_ verb: String, _ what: String) -> RingbackError {
-        let reason = unsafe String(cString: strerror(errno))
-        return RingbackError(.systemError, "Cannot \(verb) \(what): \(reason).")
-    }
+    func discard() { candidate.discard() }
 }
 
 /// TOML in a form that every reader understands: one table, one line for each key.

@@ -10,39 +10,35 @@ enum ConfigurationCheck {
     /// - Parameter candidate: read as if it were in accounts.d already.
     /// - Throws: `invalid_configuration` with the mistakes, or why the check cannot be run.
     static func run(config: String?, candidate: AccountFile?) throws(RingbackError) -> JSON {
-        var arguments = [Programs.path("ringbackd"), "--check-config", "--json"]
-        if let config { arguments += ["--config", config] }
-        if let candidate { arguments += ["--candidate", candidate.candidatePath] }
-        let (status, output) = try Programs.run(arguments)
-        guard let report = try? JSON(parsing: output) else {
-            throw RingbackError(.badResponse, "ringbackd --check-config ended with status \(status) and no report.")
+        guard let candidate else {
+            return try run(config, [], onMistakes: "The configuration has mistakes; nothing is added to it.")
         }
-        guard status == 0 else {
-            throw RingbackError(
-                Problem(
-                    .invalidConfiguration,
-                    candidate == nil
-                        ? "The configuration has mistakes; nothing is added to it."
-                        : "The account would not work; nothing is written.",
-                    extensions: JSONObject([.init("errors", renamed(report["errors"], candidate))])))
-        }
-        return report
+        return try run(
+            config, ["--candidate", candidate.candidate.path],
+            onMistakes: "The account would not work; nothing is written.", candidate)
     }
 
     /// The same, with a draft in the place of one file: of the configuration file, or of a drop-in.
     static func run(config: String?, replacing original: String, with draft: String) throws(RingbackError) -> JSON {
-        var arguments = [Programs.path("ringbackd"), "--check-config", "--json"]
-        if let config { arguments += ["--config", config] }
-        arguments += ["--draft", draft, "--draft-of", original]
-        let (status, output) = try Programs.run(arguments)
+        try run(
+            config, ["--draft", draft, "--draft-of", original],
+            onMistakes: "The configuration would have mistakes; nothing was changed.")
+    }
+
+    private static func run(
+        _ config: String?, _ arguments: [String], onMistakes detail: String, _ candidate: AccountFile? = nil
+    ) throws(RingbackError) -> JSON {
+        let place = config.map { ["--config", $0] } ?? []
+        let (status, output) = try Programs.run(
+            [Programs.path("ringbackd"), "--check-config", "--json"] + place + arguments)
         guard let report = try? JSON(parsing: output) else {
             throw RingbackError(.badResponse, "ringbackd --check-config ended with status \(status) and no report.")
         }
         guard status == 0 else {
             throw RingbackError(
                 Problem(
-                    .invalidConfiguration, "The configuration would have mistakes; nothing was changed.",
-                    extensions: JSONObject([.init("errors", report["errors"] ?? .array([]))])))
+                    .invalidConfiguration, detail,
+                    extensions: JSONObject([.init("errors", renamed(report["errors"], candidate))])))
         }
         return report
     }
@@ -56,9 +52,9 @@ enum ConfigurationCheck {
     private static func renamed(_ errors: JSON?, _ candidate: AccountFile?) -> JSON {
         .array(
             (errors?.array ?? []).map { entry in
-                guard let candidate, var object = entry.object, object["file"]?.string == candidate.candidatePath else {
-                    return entry
-                }
+                guard let candidate, var object = entry.object,
+                    object["file"]?.string == candidate.candidate.path
+                else { return entry }
                 object["file"] = .string(candidate.path)
                 return .object(object)
             })

@@ -31,9 +31,7 @@ struct ShowAccounts: ParsableCommand {
                 if cells[5].isEmpty, let notice = document["notice"]?.string { cells[5] = notice }
                 table.add(cells)
             }
-            for (index, line) in table.lines.enumerated() {
-                Output.line(index == 0 ? Style.bold.apply(line, on: .output) : line)
-            }
+            Output.table(table)
         }
     }
 

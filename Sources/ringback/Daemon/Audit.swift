@@ -51,9 +51,7 @@ struct Audit: ParsableCommand {
             guard !entries.isEmpty else { return Output.note("There is no such entry.") }
             var table = Table(columns: ["TIME", "EVENT", "ACCOUNT", "COUNT", "PID", "PROGRAM", "DETAILS"])
             for entry in entries { table.add(Audit.cells(entry)) }
-            for (index, line) in table.lines.enumerated() {
-                Output.line(index == 0 ? Style.bold.apply(line, on: .output) : line)
-            }
+            Output.table(table)
         }
     }
 

@@ -22,9 +22,7 @@ struct ExposeList: ParsableCommand {
             }
             var table = Table(columns: ["NAME", "ACCOUNTS", "SCOPE", "UIDS", "VALID", "MADE BY", "SOCKET"])
             for socket in sockets { table.add(ExposeList.cells(socket)) }
-            for (index, line) in table.lines.enumerated() {
-                Output.line(index == 0 ? Style.bold.apply(line, on: .output) : line)
-            }
+            Output.table(table)
         }
     }
 

@@ -48,7 +48,7 @@ struct SchemeList: ParsableCommand {
                 SchemeList.isOurs(handler, use.scheme) ? "yes" : "no",
             ])
         }
-        for line in table.lines { Output.line(line) }
+        Output.table(table)
         for (use, handler) in rows {
             if let warning = SchemeArgument.warning(use.scheme) { Output.note(warning) }
             if use.isUsed, !SchemeList.isOurs(handler, use.scheme) {

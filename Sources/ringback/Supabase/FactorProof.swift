@@ -3,18 +3,30 @@ import RingbackClient
 import StrictJSON
 import Terminal
 
-/// Proves a factor by its code; a phone is sent one first. A user at a terminal is asked until the code is right.
+/// Proves a factor by its code (a phone is sent one first), or by an authenticator's response. A user at a terminal is
+/// asked until the code is right.
 struct FactorProof {
     let account: String
     let calls: BrokerCalls
     let input: SecretInput
     /// Where the code is read; nil for the terminal or standard input.
     let descriptor: Int32?
+    /// The same for a credential.
+    let credentialDescriptor: Int32?
+    /// The options of an authenticator are printed as the whole document of the challenge.
+    let isJSON: Bool
 
     /// The account's JSON at its new level.
     ///
-    /// - Throws: `cancelled` without a code; the project's error for a wrong code, if there is no user to ask again.
+    /// - Throws: `cancelled` without a code or a credential; the project's error for a wrong one, if there is no user to
+    ///   ask again.
     func give(_ factor: Factor, channel: String?) throws(RingbackError) -> JSON {
+        if factor.kind == "webauthn" { return try give(to: factor) }
+        guard credentialDescriptor == nil else {
+            throw RingbackError(
+                "validation_failed",
+                "--credential-fd is for a security key; this factor is proved by a code (--code-fd).")
+        }
         let isPhone = factor.kind == "phone"
         var challenge = isPhone ? try send(factor, channel) : nil
         let question = isPhone ? "code (“resend” sends another)" : "code that the app shows"
@@ -32,6 +44,23 @@ struct FactorProof {
                 Failure(error, account: account).show()
             }
         }
+    }
+
+    /// By a credential: this program has no authenticator, so that an app or a page in a browser holds the ceremony.
+    private func give(to factor: Factor) throws(RingbackError) -> JSON {
+        guard descriptor == nil else {
+            throw RingbackError(
+                "validation_failed",
+                "--code-fd is for a code; this factor is proved by a credential (--credential-fd).")
+        }
+        let document = try calls.project(.challengeFactor, account, factor.id, body: JSONObject())
+        let challenge = try FactorChallenge(reading: document)
+        if isJSON { Output.json(document) } else { Output.line(challenge.options) }
+        let entry = PasskeyEntry(input: input, descriptor: credentialDescriptor)
+        guard let credential = try entry.read("navigator.credentials.\(challenge.makesKey ? "create" : "get")()") else {
+            throw PasskeyEntry.nothing
+        }
+        return try calls.verifyFactor(account, factor.id, credential: credential, challenge: challenge.id)
     }
 
     private func send(_ factor: Factor, _ channel: String?) throws(RingbackError) -> String? {

@@ -63,9 +63,9 @@ struct PasskeyEntry {
 
     private static func introduction(_ ceremony: String) -> String {
         """
-        A passkey is used by an app, or by a page in a browser, at an address that the project has listed: it gives the \
-        options above to \(ceremony) and hands its credential over here, as JSON. Who has no such app or page signs in \
-        another way.
+        A passkey or security key is used by an app, or by a page in a browser, at an address that the project has \
+        listed: it gives the options above to \(ceremony) and hands its credential over here, as JSON. Who has no such \
+        app or page signs in another way.
         """
     }
 

@@ -29,8 +29,6 @@ struct SupabaseIdentities: ParsableCommand {
             let identity = try Identity(reading: json)
             table.add([identity.provider, identity.email ?? "-", identity.lastSignInAt ?? "-", identity.id])
         }
-        for (index, line) in table.lines.enumerated() {
-            Output.line(index == 0 ? Style.bold.apply(line, on: .output) : line)
-        }
+        Output.table(table)
     }
 }

@@ -15,6 +15,13 @@ enum Output {
     /// A result as JSON, on one line, whatever is in it.
     static func json(_ json: JSON) { line(json.visibleText) }
 
+    /// Prints a result in columns, their names in bold.
+    static func table(_ table: Table) {
+        for (index, line) in table.lines.enumerated() {
+            self.line(index == 0 ? Style.bold.apply(line, on: .output) : line)
+        }
+    }
+
     /// Prints text that is no result. It may have several lines. What comes from outside must be sanitized before.
     static func note(_ text: String) { _ = Console.write(text + "\n", to: .errors) }
 

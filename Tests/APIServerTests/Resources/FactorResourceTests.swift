@@ -28,7 +28,7 @@ import Testing
     }
 
     @Test(arguments: [
-        #"{"factor_type":"webauthn"}"#, #"{"factor_type":"phone"}"#, #"{"factor_type":"phone","phone":"x"}"#,
+        #"{"factor_type":"sms"}"#, #"{"factor_type":"phone"}"#, #"{"factor_type":"phone","phone":"x"}"#,
         #"{"factor_type":1}"#, #"{"friendly_name":1}"#,
     ])
     func `with a wrong field are not added`(body: String) async throws {
@@ -71,6 +71,80 @@ import Testing
         for tail in ["/factors/x", "/factors/%2e%2e"] {
             #expect(await house.ask("DELETE", tail).code == "validation_failed")
         }
+    }
+
+    // MARK: Authenticators
+
+    private static let options: JSON = ["challenge": "YQ", "rpId": "app.example.org"]
+    private static let credential =
+        #"{"id":"a2V5","type":"public-key","response":{"clientDataJSON":"e30","signature":"AA"}}"#
+
+    @Test func `of an authenticator are added, asked and proved in three steps`() async throws {
+        let house = try await SupabaseHouse.signedIn()
+        house.project.answer(
+            "POST /factors", 200, ["id": .string(FakeSupabase.id(6)), "type": "webauthn", "friendly_name": "key"])
+        let added = await house.ask("POST", "/factors", #"{"factor_type":"webauthn","friendly_name":"key"}"#)
+        #expect(added.status == 201 && added["factor_type"] == "webauthn" && added["totp"] == nil, "\(added.text)")
+        #expect(house.project.last("POST /factors")?.body == ["factor_type": "webauthn", "friendly_name": "key"])
+        house.project.answer(
+            "POST /factors/challenge", 200,
+            [
+                "id": .string(FakeSupabase.id(7)), "type": "webauthn", "expires_at": 1_800_000_300,
+                "webauthn": ["type": "request", "credential_options": ["publicKey": Self.options]],
+            ])
+        let key = "/factors/\(FakeSupabase.id(6))"
+        let party = #""rp_id":"app.example.org","rp_origins":["https://app.example.org"]"#
+        let challenge = await house.ask("POST", "\(key)/challenge", "{\(party)}")
+        #expect(challenge["id"]?.string == FakeSupabase.id(7), "\(challenge.text)")
+        #expect(challenge["webauthn"] == ["type": "request", "options": Self.options])
+        let wire: JSON = ["rpId": "app.example.org", "rpOrigins": ["https://app.example.org"]]
+        #expect(house.project.last("POST /factors/challenge")?.body["webauthn"] == wire)
+        let body = #"{"challenge_id":"\#(FakeSupabase.id(7))","credential":\#(Self.credential)}"#
+        let verified = await house.ask("POST", "\(key)/verify", body)
+        #expect(verified.status == 200 && verified["state"] == "authenticated", "\(verified.text)")
+        let sent = try #require(house.project.last("POST /factors/verify")?.body)
+        #expect(sent["webauthn"]?["type"] == "request" && sent["code"] == nil)
+        #expect(sent["webauthn"]?["credential_response"] == (try JSON(parsing: Array(Self.credential.utf8))))
+    }
+
+    @Test(arguments: [
+        #"{"credential":{}}"#, #"{"credential":"x","challenge_id":"7"}"#, #"{"credential":{},"challenge_id":"7"}"#,
+        #"{"credential":{"id":"k","response":{"clientDataJSON":"e30"}},"challenge_id":"7"}"#,
+        #"{"credential":{},"code":"123456","challenge_id":"7"}"#,
+        #"{"credential":{},"challenge_id":"7","rp_id":"app.example.org"}"#,
+        #"{"credential":{},"challenge_id":"7","rp_origins":["https://app.example.org"]}"#,
+        #"{"credential":{},"challenge_id":"7","rp_id":"app.example.org","rp_origins":[1]}"#,
+    ])
+    func `with no credential are not proved`(body: String) async throws {
+        let house = try await SupabaseHouse.signedIn()
+        let body = body.replacing("\"7\"", with: "\"\(FakeSupabase.id(7))\"")
+        let answer = await house.ask("POST", "\(totp)/verify", body)
+        #expect(answer.code == "validation_failed", "\(answer.text)")
+        #expect(house.project.last("POST /factors/verify") == nil)
+    }
+
+    @Test func `of an authenticator have no code`() async throws {
+        let house = try await SupabaseHouse.signedIn()
+        house.project.answer(
+            "GET /user", 200,
+            [
+                "id": .string(FakeSupabase.id(1)), "email": "alice@example.org",
+                "factors": [["id": .string(FakeSupabase.id(3)), "factor_type": "webauthn", "status": "verified"]],
+            ])
+        #expect(await house.ask("GET", "/factors")["factors"]?.array?.first?["factor_type"] == "webauthn")
+        let answer = await house.ask("POST", "\(totp)/verify", #"{"code":"123456"}"#)
+        #expect(answer.code == "validation_failed")
+        #expect(answer["detail"]?.string?.hasPrefix("credential") == true, "\(answer.text)")
+        #expect(house.project.last("POST /factors/challenge") == nil)
+    }
+
+    @Test func `with a credential that the project does not believe show its words`() async throws {
+        let house = try await SupabaseHouse.signedIn()
+        house.project.refuse("POST /factors/verify", 500, "unexpected_failure")
+        let body = #"{"challenge_id":"\#(FakeSupabase.id(7))","credential":\#(Self.credential)}"#
+        let answer = await house.ask("POST", "\(totp)/verify", body)
+        #expect(answer.code == "provider_error" && answer["provider_code"] == "unexpected_failure", "\(answer.text)")
+        #expect(await house.ask("GET", "")["state"] == "authenticated")
     }
 
     @Test func `with a wrong code say so to the person`() async throws {

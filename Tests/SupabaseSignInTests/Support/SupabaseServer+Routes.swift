@@ -270,7 +270,14 @@ extension SupabaseServer {
         case "POST /factors/challenge":
             let id = uuid()
             challenges[id] = parts[1]
-            return ProjectReply(body: ["id": .string(id), "type": "totp", "expires_at": .integer(now + 300)])
+            let factor = user.factors[index]
+            var answer: JSON = ["id": .string(id), "type": .string(factor.kind), "expires_at": .integer(now + 300)]
+            if factor.kind == "webauthn" {
+                let type: JSON = factor.isVerified ? "request" : "create"
+                answer = answer.setting(
+                    "webauthn", ["type": type, "credential_options": ["publicKey": ["challenge": "YQ"]]])
+            }
+            return ProjectReply(body: answer)
         case "DELETE /factors":
             guard !user.factors[index].isVerified || sessions[session]?.assurance == "aal2" else {
                 return .no(422, "insufficient_aal")
@@ -281,13 +288,19 @@ extension SupabaseServer {
         default:
             let challenge = request.body["challenge_id"]?.string ?? ""
             guard challenges[challenge] == parts[1] else { return .no(422, "mfa_factor_not_found") }
-            guard request.body["code"] == "123456" else { return .no(422, "mfa_verification_failed") }
+            let isKey = user.factors[index].kind == "webauthn"
+            if isKey {
+                let wanted: JSON = user.factors[index].isVerified ? "request" : "create"
+                guard request.body["webauthn"]?["type"] == wanted else { return .no(500, "unexpected_failure", "No.") }
+            } else {
+                guard request.body["code"] == "123456" else { return .no(422, "mfa_verification_failed") }
+            }
             challenges[challenge] = nil
             users[user.id]?.factors[index].isVerified = true
             for (id, other) in sessions where other.user == user.id && id != session && other.assurance == "aal1" {
                 sessions[id] = nil
             }
-            return rise(session, by: "totp", at: now)
+            return rise(session, by: isKey ? "mfa/webauthn" : "totp", at: now)
         }
     }
 

@@ -10,6 +10,7 @@ struct SupabaseFactorChallenge {
     let expiresAt: Int
     /// The code in the message.
     let code: String?
+    let webAuthn: WebAuthnQuestion?
     var isAnswered = false
 }
 
@@ -47,9 +48,10 @@ extension SupabaseProject {
         save(user, at: call.now)
         var members = JSONObject([.init("id", .string(factor.id)), .init("type", .string(kind.rawValue))])
         members["friendly_name"] = .string(name)
-        if kind == .phone {
-            members["phone"] = .string(phone)
-        } else {
+        switch kind {
+        case .webAuthn: break
+        case .phone: members["phone"] = .string(phone)
+        case .totp:
             let issuer = try body.text("issuer")
             members["totp"] = totp(factor, issuer.isEmpty ? SupabaseURL(settings.siteURL)?.host ?? "" : issuer, user)
         }
@@ -57,11 +59,13 @@ extension SupabaseProject {
     }
 
     private func factorKind(_ type: String) throws(SupabaseRefusal) -> SupabaseFactor.Kind {
-        if let kind = SupabaseFactor.Kind(rawValue: type), settings.factors.contains(type) { return kind }
-        guard let title = ["totp": "TOTP", "phone": "Phone", "webauthn": "WebAuthn"][type] else {
+        guard let kind = SupabaseFactor.Kind(rawValue: type) else {
             throw .validation("factor_type needs to be totp, phone, or webauthn")
         }
-        throw SupabaseRefusal(422, "mfa_\(type)_enroll_not_enabled", "MFA enroll is disabled for \(title)")
+        guard settings.factors.contains(type) else {
+            throw SupabaseRefusal(422, "mfa_\(type)_enroll_not_enabled", "MFA enroll is disabled for \(kind.title)")
+        }
+        return kind
     }
 
     private func checkEnrolling(
@@ -111,8 +115,7 @@ extension SupabaseProject {
         let type = factor.kind.rawValue
         guard settings.factors.contains(type) else {
             throw SupabaseRefusal(
-                422, "mfa_\(type)_verify_not_enabled",
-                "MFA verification is disabled for \(factor.kind == .totp ? "TOTP" : "Phone")")
+                422, "mfa_\(type)_verify_not_enabled", "MFA verification is disabled for \(factor.kind.title)")
         }
     }
 
@@ -134,17 +137,25 @@ extension SupabaseProject {
                     number: nextMessageNumber, at: call.now, to: user.factors[index].phone, channel: channel,
                     type: "mfa", code: sent))
         }
+        var webAuthn: WebAuthnQuestion?
+        if kind == .webAuthn {
+            // Its contents are ignored; the server wants a body all the same.
+            _ = try call.body()
+            webAuthn = WebAuthnQuestion(user.factors[index], of: user, by: settings.relyingParty)
+        }
         user.factors[index].lastChallengedAt = instant(call.now)
         save(user, at: call.now)
         let id = SupabaseText.uuid()
         challenges = challenges.filter { $0.value.expiresAt + SupabaseProject.challengeLifetime > call.now }
         challenges[id] = SupabaseFactorChallenge(
             factorID: call.parts[1], address: call.address,
-            expiresAt: call.now + SupabaseProject.challengeLifetime, code: code)
-        return SupabaseAnswers.json([
-            "id": .string(id), "type": .string(kind.rawValue),
-            "expires_at": .integer(call.now + SupabaseProject.challengeLifetime),
+            expiresAt: call.now + SupabaseProject.challengeLifetime, code: code, webAuthn: webAuthn)
+        var members = JSONObject([
+            .init("id", .string(id)), .init("type", .string(kind.rawValue)),
+            .init("expires_at", .integer(call.now + SupabaseProject.challengeLifetime)),
         ])
+        members["webauthn"] = webAuthn?.json
+        return SupabaseAnswers.json(.object(members))
     }
 
     mutating func verifyFactor(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
@@ -154,6 +165,7 @@ extension SupabaseProject {
         let body = try call.body()
         let (challengeID, code) = (try body.text("challenge_id"), try body.text("code"))
         guard SupabaseText.isUUID(challengeID) else { throw .validation("challenge_id must be an UUID") }
+        let answer = user.factors[index].kind == .webAuthn ? try WebAuthnAnswer(reading: body) : nil
         guard let challenge = challenges[challengeID], challenge.factorID == user.factors[index].id else {
             throw SupabaseRefusal(
                 422, "mfa_factor_not_found", "MFA factor with the provided challenge ID not found")
@@ -168,15 +180,22 @@ extension SupabaseProject {
                 "MFA challenge \(challengeID) has expired, verify against another challenge or create a new challenge.")
         }
         let factor = user.factors[index]
-        let isRight =
-            challenge.code.map { $0 == code }
-            ?? SupabaseTOTP.accepts(code, secret: factor.secret, at: call.now)
-        guard isRight else {
-            throw SupabaseRefusal(
-                422, "mfa_verification_failed",
-                factor.kind == .totp ? "Invalid TOTP code entered" : "Invalid MFA Phone code entered")
+        if let answer, let question = challenge.webAuthn {
+            let credential = try question.credential(by: answer, of: user)
+            if question.makesKey { user.factors[index].credential = credential }
+            user.factors[index].lastAnswer = answer.json(challenge: challengeID, factor: factor.id)
+            challenges[challengeID] = nil
+        } else {
+            let isRight =
+                challenge.code.map { $0 == code }
+                ?? SupabaseTOTP.accepts(code, secret: factor.secret, at: call.now)
+            guard isRight else {
+                throw SupabaseRefusal(
+                    422, "mfa_verification_failed",
+                    factor.kind == .totp ? "Invalid TOTP code entered" : "Invalid MFA Phone code entered")
+            }
+            challenges[challengeID]?.isAnswered = true
         }
-        challenges[challengeID]?.isAnswered = true
         if !factor.isVerified {
             user.factors[index].isVerified = true
             user.factors[index].updatedAt = instant(call.now)
@@ -191,7 +210,7 @@ extension SupabaseProject {
     /// The session has two proofs now, and another refresh token. The counter moves by two, so that the old token is
     /// not taken for one whose response was lost.
     private mutating func raise(_ session: inout SupabaseSession, by factor: SupabaseFactor, at now: Int) {
-        let method = factor.kind == .totp ? "totp" : "mfa/phone"
+        let method = factor.kind == .totp ? "totp" : "mfa/\(factor.kind.rawValue)"
         session.proofs.removeAll { $0.method == method }
         session.proofs.insert(.init(method: method, at: now), at: 0)
         session.factorID = factor.id

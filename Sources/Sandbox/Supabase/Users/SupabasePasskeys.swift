@@ -5,11 +5,8 @@ internal import StrictJSON
 /// A passkey of a user.
 struct SupabasePasskey {
     let id: String
-    let credentialID: [UInt8]
-    let key: PublicKey
-    let isBackupEligible: Bool
+    var credential: PasskeyCeremony.Credential
     var name = ""
-    var signCount: Int
     let createdAt: SupabaseInstant
     var lastUsedAt: SupabaseInstant?
 
@@ -54,8 +51,7 @@ extension SupabaseProject {
     }
 
     private func ceremony(_ challenge: SupabasePasskeyChallenge) -> PasskeyCeremony {
-        PasskeyCeremony(
-            party: .init(id: settings.passkeyPartyID, origins: settings.passkeyOrigins), challenge: challenge.bytes)
+        PasskeyCeremony(party: settings.relyingParty, challenge: challenge.bytes)
     }
 
     // MARK: Challenges
@@ -104,19 +100,14 @@ extension SupabaseProject {
 
     private mutating func askForPasskey(_ call: SupabaseCall) -> ServerResponse {
         let (id, challenge) = newChallenge(for: nil, call)
-        return SupabaseProject.answer(
-            id,
-            [
-                "challenge": .string(Base64URL.encode(challenge.bytes)), "timeout": 300_000,
-                "rpId": .string(settings.passkeyPartyID), "userVerification": "preferred",
-            ], challenge)
+        return SupabaseProject.answer(id, ceremony(challenge).requestOptions(), challenge)
     }
 
     private mutating func signInByPasskey(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
         let (challenge, credential) = try consume(of: nil, call)
         guard let claim = PasskeyCeremony.claim(credential), var user = users[claim.handle],
-            let index = user.passkeys.firstIndex(where: { $0.credentialID == claim.credentialID }),
-            let count = ceremony(challenge).assertion(credential, by: user.passkeys[index])
+            let index = user.passkeys.firstIndex(where: { $0.credential.id == claim.credentialID }),
+            let count = ceremony(challenge).assertion(credential, by: user.passkeys[index].credential)
         else { throw SupabaseProject.unverified }
         if !user.email.isEmpty, user.emailConfirmedAt == nil {
             throw SupabaseRefusal(403, "email_not_confirmed", "Email not confirmed")
@@ -125,7 +116,7 @@ extension SupabaseProject {
             throw SupabaseRefusal(403, "phone_not_confirmed", "Phone not confirmed")
         }
         if user.isBanned(at: call.now) { throw SupabaseRefusal(403, "user_banned", "User is banned") }
-        user.passkeys[index].signCount = count
+        user.passkeys[index].credential.signCount = count
         user.passkeys[index].lastUsedAt = instant(call.now)
         save(user, at: call.now)
         return try tokenAnswer(open(user.id, by: "passkey", at: call.now), at: call.now)
@@ -155,42 +146,21 @@ extension SupabaseProject {
             throw SupabaseRefusal(422, "too_many_passkeys", "Maximum number of passkeys reached")
         }
         let (id, challenge) = newChallenge(for: user.id, call)
-        let name = JSON.string(user.email.isEmpty ? user.phone : user.email)
-        var options: JSONObject = JSONObject([
-            .init("rp", ["name": .string(settings.passkeyPartyID), "id": .string(settings.passkeyPartyID)]),
-            .init(
-                "user",
-                ["id": .string(Base64URL.encode(Array(user.id.utf8))), "name": name, "displayName": name]),
-            .init("challenge", .string(Base64URL.encode(challenge.bytes))),
-            .init("pubKeyCredParams", [["type": "public-key", "alg": .integer(PasskeyCeremony.es256)]]),
-            .init("timeout", 300_000),
-            .init(
-                "authenticatorSelection",
-                ["residentKey": "required", "requireResidentKey": true, "userVerification": "preferred"]),
-            .init("attestation", "none"),
-        ])
-        if !user.passkeys.isEmpty {
-            options["excludeCredentials"] = .array(
-                user.passkeys.map {
-                    ["type": "public-key", "id": .string(Base64URL.encode($0.credentialID))]
-                })
-        }
-        return SupabaseProject.answer(id, .object(options), challenge)
+        let options = ceremony(challenge).creationOptions(
+            for: user, except: user.passkeys.map(\.credential), isResident: true)
+        return SupabaseProject.answer(id, options, challenge)
     }
 
     private mutating func addPasskey(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
         var user = try authenticateForAdding(call)
         let (challenge, credential) = try consume(of: user.id, call)
         guard let creation = ceremony(challenge).creation(credential) else { throw SupabaseProject.unverified }
-        let isKnown = users.values.contains { user in
-            user.passkeys.contains { $0.credentialID == creation.credentialID }
-        }
+        let isKnown = users.values.contains { user in user.passkeys.contains { $0.credential.id == creation.id } }
         guard !isKnown else {
             throw SupabaseRefusal(422, "webauthn_credential_exists", "This credential is already registered")
         }
         let passkey = SupabasePasskey(
-            id: SupabaseText.uuid(), credentialID: creation.credentialID, key: creation.key,
-            isBackupEligible: creation.isBackupEligible, signCount: creation.signCount, createdAt: instant(call.now))
+            id: SupabaseText.uuid(), credential: creation, createdAt: instant(call.now))
         user.passkeys.append(passkey)
         save(user, at: call.now)
         return SupabaseAnswers.json(passkey.json)

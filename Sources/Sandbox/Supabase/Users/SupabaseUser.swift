@@ -146,7 +146,18 @@ struct SupabaseIdentity {
 
 /// A second factor.
 struct SupabaseFactor {
-    enum Kind: String { case totp, phone }
+    enum Kind: String {
+        case totp, phone
+        case webAuthn = "webauthn"
+
+        var title: String {
+            switch self {
+            case .totp: "TOTP"
+            case .phone: "Phone"
+            case .webAuthn: "WebAuthn"
+            }
+        }
+    }
 
     let id: String
     let kind: Kind
@@ -158,6 +169,9 @@ struct SupabaseFactor {
     let createdAt: SupabaseInstant
     var updatedAt: SupabaseInstant
     var lastChallengedAt: SupabaseInstant?
+    /// The key of a `webauthn` that is verified, and the last answer by it.
+    var credential: PasskeyCeremony.Credential?
+    var lastAnswer: JSON?
 
     var json: JSON {
         var members = JSONObject([
@@ -168,6 +182,7 @@ struct SupabaseFactor {
         members["factor_type"] = .string(kind.rawValue)
         members["phone"] = .string(phone)
         members["last_challenged_at"] = lastChallengedAt.map { .string($0.text) } ?? .null
+        members["last_webauthn_challenge_data"] = lastAnswer
         return .object(members)
     }
 }

@@ -6,10 +6,12 @@ import Terminal
 
 struct SupabaseEnroll: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "enroll", abstract: "Add a second factor: an authenticator app, or a phone.",
+        commandName: "enroll", abstract: "Add a second factor: an authenticator app, a phone, or a security key.",
         discussion: """
             The app's QR code and the secret for typing are shown on standard error: whoever sees them can make the \
-            codes. Then the first code is asked for; the factor counts once it was right.
+            codes. Then the first code is asked for; the factor counts once it was right. For a security key (WebAuthn) \
+            the options of navigator.credentials.create() are printed as JSON on one line, and the credential that an \
+            app or a web page has made is read, as JSON: this program has no authenticator of its own.
             """)
 
     @Argument(help: "The account.")
@@ -17,6 +19,9 @@ struct SupabaseEnroll: ParsableCommand {
 
     @Option(help: ArgumentHelp("A phone, which is sent codes, instead of an app.", valueName: "number"))
     var phone: String?
+
+    @Flag(name: .customLong("webauthn"), help: "A security key or passkey, which an app or a web page asks.")
+    var isWebAuthn = false
 
     @Option(help: "How the codes come to the phone.")
     var channel: SignInOptions.Channel?
@@ -27,21 +32,30 @@ struct SupabaseEnroll: ParsableCommand {
     @Flag(help: "Show the secret alone, no QR code.")
     var noQr = false
 
-    @Flag(help: "Ask for no code: “supabase verify-factor” takes it later.")
+    @Flag(help: "Ask for no code or credential: “supabase verify-factor” takes it later.")
     var noVerify = false
 
     @Option(name: .customLong("code-fd"), help: SignInOptions.descriptor("the first code"))
     var codeDescriptor: Int32?
+
+    @Option(name: .customLong("credential-fd"), help: SignInOptions.descriptor("the credential, as JSON,"))
+    var credentialDescriptor: Int32?
 
     @OptionGroup var json: JSONOption
     @OptionGroup var daemon: DaemonOptions
 
     func validate() throws {
         guard channel == nil || phone != nil else { throw ValidationError("--channel belongs to --phone.") }
-        guard !noVerify || codeDescriptor == nil else {
-            throw ValidationError("--no-verify and --code-fd exclude each other.")
+        guard !noVerify || codeDescriptor == nil && credentialDescriptor == nil else {
+            let name = codeDescriptor == nil ? "--credential-fd" : "--code-fd"
+            throw ValidationError("--no-verify and \(name) exclude each other.")
         }
-        try SignInOptions.check([codeDescriptor])
+        guard !isWebAuthn || phone == nil else { throw ValidationError("--webauthn and --phone exclude each other.") }
+        guard !isWebAuthn || codeDescriptor == nil else { throw ValidationError("--webauthn has no code.") }
+        guard isWebAuthn || credentialDescriptor == nil else {
+            throw ValidationError("--credential-fd belongs to --webauthn.")
+        }
+        try SignInOptions.check([codeDescriptor, credentialDescriptor])
     }
 
     func run() throws {
@@ -61,7 +75,7 @@ struct SupabaseEnroll: ParsableCommand {
             }
             let proof = FactorProof(
                 account: account, calls: calls, input: SecretInput(interruption: interruption),
-                descriptor: codeDescriptor)
+                descriptor: codeDescriptor, credentialDescriptor: credentialDescriptor, isJSON: json.isWanted)
             do throws(RingbackError) {
                 let answer = try proof.give(enrolment.factor, channel: channel?.rawValue)
                 if json.isWanted { Output.json(answer) } else { Output.line("Added and verified \(id) of \(account)") }
@@ -73,7 +87,8 @@ struct SupabaseEnroll: ParsableCommand {
     }
 
     private var body: JSONObject {
-        var body = JSONObject([.init("factor_type", .string(phone == nil ? "totp" : "phone"))])
+        let kind = isWebAuthn ? "webauthn" : phone == nil ? "totp" : "phone"
+        var body = JSONObject([.init("factor_type", .string(kind))])
         body["phone"] = phone.map { .string($0) }
         body["friendly_name"] = name.map { .string($0) }
         return body

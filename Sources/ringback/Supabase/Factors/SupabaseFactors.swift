@@ -30,9 +30,7 @@ struct SupabaseFactors: ParsableCommand {
                     factor.createdAt ?? "-", factor.id,
                 ])
             }
-            for (index, line) in table.lines.enumerated() {
-                Output.line(index == 0 ? Style.bold.apply(line, on: .output) : line)
-            }
+            Output.table(table)
         }
     }
 

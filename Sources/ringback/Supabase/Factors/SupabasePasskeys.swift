@@ -26,9 +26,7 @@ struct SupabasePasskeys: ParsableCommand {
                 let passkey = try Passkey(reading: entry)
                 table.add([passkey.name ?? "-", passkey.createdAt ?? "-", passkey.lastUsedAt ?? "-", passkey.id])
             }
-            for (index, line) in table.lines.enumerated() {
-                Output.line(index == 0 ? Style.bold.apply(line, on: .output) : line)
-            }
+            Output.table(table)
         }
     }
 }

@@ -9,7 +9,9 @@ struct SupabaseVerifyFactor: ParsableCommand {
         commandName: "verify-factor", abstract: "Prove a second factor: the session goes on at the second level.",
         discussion: """
             The code is asked for on the terminal, without echo, until it is right; else it is a line of standard input, \
-            or of the descriptor that is named. A phone is sent one first.
+            or of the descriptor that is named. A phone is sent one first. For a security key the options of \
+            navigator.credentials.get() are printed as JSON on one line, and the credential is read, as JSON: this \
+            program has no authenticator of its own.
             """)
 
     @Argument(help: "The account.")
@@ -21,13 +23,16 @@ struct SupabaseVerifyFactor: ParsableCommand {
     @Option(name: .customLong("code-fd"), help: SignInOptions.descriptor("the code"))
     var codeDescriptor: Int32?
 
+    @Option(name: .customLong("credential-fd"), help: SignInOptions.descriptor("the credential, as JSON,"))
+    var credentialDescriptor: Int32?
+
     @Option(help: "How the code comes to a phone.")
     var channel: SignInOptions.Channel?
 
     @OptionGroup var json: JSONOption
     @OptionGroup var daemon: DaemonOptions
 
-    func validate() throws { try SignInOptions.check([codeDescriptor]) }
+    func validate() throws { try SignInOptions.check([codeDescriptor, credentialDescriptor]) }
 
     func run() throws {
         try present(account: account) { () throws(RingbackError) in
@@ -36,7 +41,7 @@ struct SupabaseVerifyFactor: ParsableCommand {
             let factors = try SupabaseFactors.read(try calls.project(.listFactors, account))
             let proof = FactorProof(
                 account: account, calls: calls, input: SecretInput(interruption: interruption),
-                descriptor: codeDescriptor)
+                descriptor: codeDescriptor, credentialDescriptor: credentialDescriptor, isJSON: json.isWanted)
             let answer = try proof.give(try choose(among: factors), channel: channel?.rawValue)
             if json.isWanted { return Output.json(answer) }
             let level = answer["aal"]?.string.map { ", level \(Sanitizer.line($0))" } ?? ""

@@ -1,0 +1,87 @@
+import ArgumentParser
+import RingbackAPI
+import RingbackClient
+import StrictJSON
+import Terminal
+
+/// A verb that removes something of the user's, by the identifier that another verb lists.
+protocol SupabaseRemoval: ParsableCommand {
+    static var endpoint: Endpoint { get }
+    /// The verb that lists identifiers.
+    static var list: String { get }
+    var account: String { get }
+    var id: String { get }
+    var json: JSONOption { get }
+    var daemon: DaemonOptions { get }
+
+    func show(_ answer: JSON) throws(RingbackError)
+}
+
+extension SupabaseRemoval {
+    func show(_ answer: JSON) throws(RingbackError) { Output.line("Removed \(Sanitizer.line(id))") }
+
+    func run() throws {
+        try present(account: account) { () throws(RingbackError) in
+            let answer: JSON
+            do throws(RingbackError) {
+                answer = try daemon.calls().project(Self.endpoint, account, id)
+            } catch {
+                throw IdentifierHint.explained(error, see: "ringback supabase \(Self.list) \(account)")
+            }
+            if json.isWanted { Output.json(answer) } else { try show(answer) }
+        }
+    }
+}
+
+struct SupabaseRemoveFactor: SupabaseRemoval {
+    static let configuration = CommandConfiguration(
+        commandName: "remove-factor", abstract: "Remove a second factor.",
+        discussion: "A verified one can be removed by a session of the second level alone.")
+    static let endpoint = Endpoint.removeFactor
+    static let list = "factors"
+
+    @Argument(help: "The account.")
+    var account: String
+
+    @Argument(help: "The factor, as “supabase factors” shows it.")
+    var id: String
+
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+}
+
+struct SupabaseRemovePasskey: SupabaseRemoval {
+    static let configuration = CommandConfiguration(
+        commandName: "remove-passkey", abstract: "Remove a passkey: nobody signs in by it any more.",
+        discussion: "Where the person has a second factor, by a session of the second level alone.")
+    static let endpoint = Endpoint.removePasskey
+    static let list = "passkeys"
+
+    @Argument(help: "The account.")
+    var account: String
+
+    @Argument(help: "The passkey, as “supabase passkeys” shows it.")
+    var id: String
+
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+}
+
+struct SupabaseUnlink: SupabaseRemoval {
+    static let configuration = CommandConfiguration(
+        commandName: "unlink", abstract: "Take a provider's account from the person.",
+        discussion: "The last one stays: the project refuses to leave a person without a way in.")
+    static let endpoint = Endpoint.unlinkIdentity
+    static let list = "identities"
+
+    @Argument(help: "The account.")
+    var account: String
+
+    @Argument(help: "The identity, as “supabase identities” shows it.")
+    var id: String
+
+    @OptionGroup var json: JSONOption
+    @OptionGroup var daemon: DaemonOptions
+
+    func show(_ answer: JSON) throws(RingbackError) { try SupabaseIdentities.show(answer) }
+}
