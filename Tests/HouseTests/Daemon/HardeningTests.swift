@@ -126,6 +126,17 @@ private let hasOpenSSL = unsafe access(openssl, X_OK) == 0
         }
     }
 
+    /// The daemon looks whose `free` other libraries find, and says so if it is not its own.
+    @Test func `has every library free its memory by a function that zeroes it`() async throws {
+        try await Stage.play { stage in
+            let daemon = try #require(stage.daemon)
+            // It would have been said before.
+            _ = try await daemon.errorLine("the last word of its start") { $0.contains("Listening at") }
+            let said = daemon.errors.value.text
+            #expect(!said.contains("is not zeroed"), "\(said)")
+        }
+    }
+
     @Test func `shows its memory to nobody, not to its own user either`() async throws {
         guard try await Stranger.canRunTheDaemon() else {
             try Test.cancel("nobody cannot run \(Programs.path("ringbackd")) on this machine")
