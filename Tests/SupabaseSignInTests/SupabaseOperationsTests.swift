@@ -208,7 +208,7 @@ import Testing
         _ = await house.broker.sessionManager.runDueTasks()
         #expect(await house.project.arrived(FakeSupabase.refresh))
         #expect(await eventually { (try? await house.view.assurance) == "aal2" })
-        #expect(try await house.view.state == .authenticated)
+        #expect(await eventually { (try? await house.view.state) == .authenticated })
     }
 
     @Test func `by a second factor is not begun where its answer could not be kept`() async throws {

@@ -38,39 +38,14 @@ extension Broker {
     ) async throws(BrokerError) -> FlowView {
         let typed = TypedCode(code: code, linkHash: tokenHash, origin: origin)
         let text = (code?.revealedBytes() ?? []) + [0] + (tokenHash?.revealedBytes() ?? [])
-        return try await verify(id, .code(typed), .code, Digest.sha256(text))
+        return try await Redeemer(broker: self).verify(id, .code(typed), .code, Digest.sha256(text))
     }
 
     /// Finishes a sign-in with what an authenticator answered. Where the provider could not be asked, the flow goes on
     /// waiting; its refusal ends the flow, which says why.
     public func verify(_ id: String, credential: JSONObject) async throws(BrokerError) -> FlowView {
-        try await verify(
+        try await Redeemer(broker: self).verify(
             id, .credential(credential), .credential, Digest.sha256(JSON.object(credential).serialized()))
-    }
-
-    private func verify(
-        _ id: String, _ proof: Proof, _ kind: Proof.Kind, _ fingerprint: [UInt8]
-    ) async throws(BrokerError) -> FlowView {
-        var verdict: CallbackVerdict?
-        repeat {
-            _ = try await flowRegistry.pendingFlow(id, awaiting: kind)
-            switch await flowRegistry.take(id, fingerprint) {
-            case .granted(let promise):
-                // Whoever typed it may go away: it is spent all the same.
-                work.start { promise.fulfil(await Redeemer(broker: self).redeem(proof, of: id)) }
-                verdict = await promise.wait()
-            case .repeated(let promise): verdict = await promise.wait()
-            case .busy(let promise):
-                guard kind == .code else { throw .conflict("Another answer to this sign-in is being worked on.") }
-                guard await promise.wait() != nil else { throw .cancelled }
-                continue
-            case .ended: throw .flowEnded
-            }
-            guard verdict != nil else { throw .cancelled }
-        } while verdict == nil
-        let view = try await self.flow(id)
-        if case .failed(_, let error)? = verdict, view.status == .pending { throw error }
-        return view
     }
 
     /// Sends the message of a flow again, not before its `resend_after`.

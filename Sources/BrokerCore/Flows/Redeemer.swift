@@ -3,6 +3,32 @@
 struct Redeemer: Sendable {
     let broker: Broker
 
+    /// Takes the flow's claim for what somebody typed, and redeems it. What was not taken leaves the flow as it was.
+    func verify(
+        _ id: String, _ proof: Proof, _ kind: Proof.Kind, _ fingerprint: [UInt8]
+    ) async throws(BrokerError) -> FlowView {
+        var verdict: CallbackVerdict?
+        repeat {
+            _ = try await broker.flowRegistry.pendingFlow(id, awaiting: kind)
+            switch await broker.flowRegistry.take(id, fingerprint) {
+            case .granted(let promise):
+                // Whoever typed it may go away: it is spent all the same.
+                broker.work.start { promise.fulfil(await redeem(proof, of: id)) }
+                verdict = await promise.wait()
+            case .repeated(let promise): verdict = await promise.wait()
+            case .busy(let promise):
+                guard kind == .code else { throw .conflict("Another answer to this sign-in is being worked on.") }
+                guard await promise.wait() != nil else { throw .cancelled }
+                continue
+            case .ended: throw .flowEnded
+            }
+            guard verdict != nil else { throw .cancelled }
+        } while verdict == nil
+        let view = try await broker.flow(id)
+        if case .failed(_, let error)? = verdict, view.status == .pending { throw error }
+        return view
+    }
+
     /// The same for the flow of a name, as it is now.
     func redeem(_ proof: Proof, of id: String) async -> CallbackVerdict {
         guard let flow = await broker.flowRegistry.entries[id]?.flow else { return .ended }
