@@ -7,7 +7,7 @@ import Terminal
 /// A verb that removes something of the user's, by the identifier that another verb lists.
 protocol SupabaseRemoval: ParsableCommand {
     static var endpoint: Endpoint { get }
-    /// The verb that lists identifiers.
+    /// The command that lists identifiers, without the account.
     static var list: String { get }
     var account: String { get }
     var id: String { get }
@@ -26,7 +26,7 @@ extension SupabaseRemoval {
             do throws(RingbackError) {
                 answer = try daemon.calls().project(Self.endpoint, account, id)
             } catch {
-                throw IdentifierHint.explained(error, see: "ringback supabase \(Self.list) \(account)")
+                throw IdentifierHint.explained(error, see: "\(Self.list) \(account)")
             }
             if json.isWanted { Output.json(answer) } else { try show(answer) }
         }
@@ -38,7 +38,7 @@ struct SupabaseRemoveFactor: SupabaseRemoval {
         commandName: "remove-factor", abstract: "Remove a second factor.",
         discussion: "A verified one can be removed by a session of the second level alone.")
     static let endpoint = Endpoint.removeFactor
-    static let list = "factors"
+    static let list = "ringback supabase factors"
 
     @Argument(help: "The account.")
     var account: String
@@ -55,7 +55,7 @@ struct SupabaseRemovePasskey: SupabaseRemoval {
         commandName: "remove-passkey", abstract: "Remove a passkey: nobody signs in by it any more.",
         discussion: "Where the person has a second factor, by a session of the second level alone.")
     static let endpoint = Endpoint.removePasskey
-    static let list = "passkeys"
+    static let list = "ringback supabase passkeys"
 
     @Argument(help: "The account.")
     var account: String
@@ -72,7 +72,7 @@ struct SupabaseUnlink: SupabaseRemoval {
         commandName: "unlink", abstract: "Take a provider's account from the person.",
         discussion: "The last one stays: the project refuses to leave a person without a way in.")
     static let endpoint = Endpoint.unlinkIdentity
-    static let list = "identities"
+    static let list = "ringback supabase identities"
 
     @Argument(help: "The account.")
     var account: String
