@@ -7,6 +7,9 @@
 //   takes the mark away in the same step as it installs the text.
 // - settle, remove, discard: one file's end. remove lets the session go before its mark.
 // - retire: one rename.
+// - replace: a copy of the old text is retired, then the new one is stored. A retired file that is the same, byte by byte,
+//   as the one in the slot is such a copy whose store did not happen. It is told to nobody, and removed before the slot's
+//   file changes: the session in it is not over.
 // - open: `vault.key` is made before anything is sealed, the source's key before `vault.key`.
 // - rekey: the new source has its key, then `vault.key` is replaced, then the old source's key goes. A note of both is
 //   there meanwhile, and with the first key too.
@@ -32,6 +35,8 @@ public actor SealedFileVault: Vault {
         let directory: SyncedDirectory
         var keyFile: VaultKeyFile
         var nextRetired: Int
+        /// Retired copies of what is still in its slot and that could not be removed, by the name of the slot's file.
+        var copies: [String: String] = [:]
     }
 
     static let folder = "vault"

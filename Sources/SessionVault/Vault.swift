@@ -17,7 +17,7 @@ public protocol Vault: Sendable {
     /// What the slot holds, or nil.
     func load(_ slot: VaultSlot) async throws(VaultError) -> VaultEntry?
     /// Says that a change of the slot is coming whose cause lies outside (a provider may be rotating the token), and
-    /// makes room for it on the disk. Until the next `store`, `settle`, `retire` or `remove`, `load` tells of it, after
+    /// makes room for it on the disk. Until the next `store`, `replace`, `settle`, `retire` or `remove`, `load` tells of it, after
     /// a crash too.
     func announce(_ slot: VaultSlot) async throws(VaultError)
     /// Replaces what the slot holds.
@@ -30,6 +30,9 @@ public protocol Vault: Sendable {
     /// Takes what the slot holds out of it, in one step, and keeps it until it is discarded: a session that is over here
     /// and that the provider has yet to hear of. Nil if the slot is empty.
     func retire(_ slot: VaultSlot) async throws(VaultError) -> RetiredEntry?
+    /// Replaces what the slot holds and keeps what it held, as ``retire(_:)`` does. After a crash the slot either holds
+    /// the new text and the old one is retired, or it holds the old one and nothing is retired. Nil if it was empty.
+    func replace(_ text: Secret, in slot: VaultSlot) async throws(VaultError) -> RetiredEntry?
     /// Everything that was retired and not discarded, oldest first. What cannot be read is left out.
     func retired() async throws(VaultError) -> [RetiredEntry]
     /// Lets a retired text go for good. An unknown identifier is not an error.
