@@ -231,6 +231,12 @@ public struct ExposedAPI: Sendable {
         // Once more: the configuration may have changed on the way.
         try await refuseAnother(name)
         guard exposedSocket.permits(issuedToken.token) else { throw denied(whyNotServed(issuedToken.token, of: name)) }
+        let excess = wanted.key.excess(of: issuedToken.token)
+        guard excess.isEmpty else {
+            throw denied(
+                "the provider of \(name) gave a token with more scope than was requested "
+                    + "(\(excess.joined(separator: " "))), so it is not served")
+        }
         api.noteIssuedToken(call.facts, issuedToken, wanted.key, .token)
         var object = EncodedTokens.members(of: issuedToken, isIDToken: false)
         if let (expiresAt, remaining) = api.broker.expiry(of: issuedToken.token) {

@@ -14,6 +14,8 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     case sessionRanOut(AccountName, advice: String?)
     /// There was a session, and the provider ended it; the word is a project's own for why.
     case sessionExpired(AccountName, word: String? = nil)
+    /// The provider refuses every refresh without saying why. The session is kept and tried again; a sign-in replaces it.
+    case refreshRefused(AccountName, host: String, status: Int)
     /// The person said no at the provider.
     case accessDenied(AccountName)
     /// The state of the account does not allow this; the sentence says why.
@@ -64,6 +66,10 @@ public enum ProviderFailure: Sendable, Equatable {
     case untrusted(host: String, reason: String)
     /// The answer broke its format or its promises.
     case invalidAnswer(String)
+    /// A refresh was refused (4xx) without a readable error.
+    case unexplained(host: String, status: Int)
+    /// A checked response to a refresh is of another user or another session; the sentence says which.
+    case otherSession(String)
     /// Whether a project's access token is its own could not be told: it is not served until that can be.
     case unproved(host: String)
     /// The provider's no, its words checked.

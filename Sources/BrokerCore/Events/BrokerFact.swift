@@ -47,6 +47,8 @@ public enum BrokerFact: Sendable {
     case refreshFailed(AccountName, BrokerError)
     /// A refresh brought a good access token beside an ID token that cannot be used. Told once for each cause.
     case idTokenDropped(AccountName, BrokerError)
+    /// A request for a downscoped token cost the session these scopes; a sign-in brings them back.
+    case scopesLost(AccountName, [String])
     /// The provider could not be told of a sign-out; it is tried again until it hears.
     case revocationPostponed(AccountName, BrokerError)
     case revocationDelivered(AccountName)

@@ -25,7 +25,7 @@ extension BrokerError {
         switch self {
         case .project(let problem): !problem.isMistake
         case .accessDenied, .conflict, .flowEnded, .flowExpired, .invalidCallback, .misconfigured, .portInUse,
-            .provider,
+            .provider, .refreshRefused,
             .serviceRefused, .sessionExpired, .vaultFailed:
             true
         case .accountNotFound, .cancelled, .flowCancelled, .flowNotFound, .invalid, .methodUnsupported, .nothingHeld,

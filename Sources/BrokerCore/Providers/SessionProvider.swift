@@ -19,18 +19,6 @@ struct Renewal: Sendable {
     let send: @Sendable (Secret?) async throws(BrokerError) -> RenewalResponse
     /// What an error of ``send`` or of the validation says about the session.
     let meaning: @Sendable (BrokerError) -> RenewalMeaning
-
-    /// Presents the refresh tokens, newest first; an older one only after proof that the newer one is dead.
-    func present() async throws(BrokerError) -> (presented: Secret?, response: RenewalResponse) {
-        for token in presents.dropLast() {
-            do throws(BrokerError) {
-                return (token, try await send(token))
-            } catch {
-                guard case .dead = meaning(error) else { throw error }
-            }
-        }
-        return (presents.last, try await send(presents.last))
-    }
 }
 
 /// The response to a refresh, after the first look: its refresh token is known, the rest is not validated yet.
@@ -45,6 +33,9 @@ struct RenewalResponse: Sendable {
 enum RenewalMeaning: Sendable, Equatable {
     /// The refresh token that was presented is dead. The code is the provider's own, where it has more than one.
     case dead(code: String?)
+    /// The response is another session's, and so is the refresh token that was presented, unless it is the one that the
+    /// last validated response brought.
+    case otherSession
     /// The provider said that it did nothing.
     case unchanged
     /// The provider may have rotated the refresh token though its response was lost, and takes the older one only for a
@@ -88,38 +79,52 @@ extension Account {
 extension Provider: SessionProvider {
     func renewal(of session: Session, for key: TokenKey) async throws(BrokerError) -> Renewal {
         let metadata = try await metadata()
-        try refuseMove(of: session, to: metadata.tokenEndpoint)
+        try session.refuseMove(of: account, to: metadata.tokenEndpoint)
         let registration = try await registration(metadata)
         return Renewal(
             // A downscoped request may be refused for its own sake: the older token is not risked for it.
             presents: key == .own ? session.refreshTokens : Array(session.refreshTokens.prefix(1)),
             send: { token throws(BrokerError) in
                 guard let token else { throw .signInRequired(account.name) }
-                let response = try await refresh(token, key: key, metadata: metadata, registration: registration)
-                return RenewalResponse(refreshToken: response.refreshToken) { session throws(BrokerError) in
-                    try await validate(response, for: session, key: key, metadata: metadata)
+                let restoration = key == .own ? session.restoration(of: token) : nil
+                let (response, isRefused) = try await ScopeRestoration.attempt(restoration, key) {
+                    key throws(BrokerError) in
+                    try await refresh(token, key: key, metadata: metadata, registration: registration)
                 }
-            },
-            meaning: { error in
-                if error.provesDeadGrant { return .dead(code: nil) }
-                guard key == .own || error.isTransient else {
-                    return .requestOnly(isUnchanged: error.provesUnchanged)
+                return RenewalResponse(refreshToken: response.refreshToken) { held throws(BrokerError) in
+                    var renewed = try await validate(response, for: held, key: key, metadata: metadata)
+                    renewed.noteScopes(of: key, after: held, restoration, isRefused: isRefused)
+                    return renewed
                 }
-                return error.provesUnchanged ? .unchanged : .unknown
-            })
+            }, meaning: { $0.meaning(forRefreshOf: key) })
     }
+}
 
+extension Session {
     /// The token endpoint may have moved by the provider's own word: the refresh token does not follow it.
-    private func refuseMove(of session: Session, to endpoint: String) throws(BrokerError) {
-        guard try FlowRegistry.origin(of: endpoint) == session.tokenEndpointOrigin else {
+    func refuseMove(of account: Account, to endpoint: String) throws(BrokerError) {
+        guard try FlowRegistry.origin(of: endpoint) == tokenEndpointOrigin else {
             throw .conflict(
-                "The token endpoint of \(account.name) is no longer at \(session.tokenEndpointOrigin). "
+                "The token endpoint of \(account.name) is no longer at \(tokenEndpointOrigin). "
                     + "Its session was not sent to the new one. Sign in again.")
         }
     }
 }
 
 extension BrokerError {
+    /// What it says about the session when it came of a refresh.
+    fileprivate func meaning(forRefreshOf key: TokenKey) -> RenewalMeaning {
+        if provesDeadGrant { return .dead(code: nil) }
+        switch self {
+        case .provider(.otherSession): return .otherSession
+        // Without a word, this may be of the scope alone.
+        case .provider(.unexplained) where key != .own: return .requestOnly(isUnchanged: false)
+        default: break
+        }
+        guard key == .own || isTransient else { return .requestOnly(isUnchanged: provesUnchanged) }
+        return provesUnchanged ? .unchanged : .unknown
+    }
+
     /// `invalid_grant` is the only proof (RFC 6749 section 5.2); everything else may pass.
     var provesDeadGrant: Bool {
         if case .provider(.refused("invalid_grant", _)) = self { true } else { false }

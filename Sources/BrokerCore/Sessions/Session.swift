@@ -63,13 +63,22 @@ public struct Session: Sendable, Equatable {
 
     /// The last refresh token whose answer was validated.
     public var refreshToken: Secret?
-    /// One that came in an answer which was not validated; presented first.
+    /// One that came in a response which was not validated, or with a downscoped token; presented first.
     public var unvalidatedRefreshToken: Secret?
+    /// The one that was presented when ``unvalidatedRefreshToken`` came, if it is not ``refreshToken`` itself: no response
+    /// to it was validated either.
+    public var presentedRefreshToken: Secret?
+    /// The scope of the downscoped token that ``unvalidatedRefreshToken`` came with: it may be good for no more than that.
+    public var downscopedTo: String?
     public var identity: Identity?
     public var subject: String?
     /// Claims about the person, of ID token and userinfo.
     public var user: JSONObject?
     public var scope: String?
+    /// What the session was good for until a downscoped token was requested; a sign-in brings it back. Sorted.
+    public var lostScopes: [String] = []
+    /// A downscoped token cost this session, or one before it, some of its scopes: the provider is not asked for one again.
+    public var refusesDownscoping = false
     /// The issuer, or the token endpoint's origin.
     public var issuer: String
     /// Where the refresh token may be sent, and nowhere else.
@@ -86,9 +95,6 @@ public struct Session: Sendable, Equatable {
     public var project: SupabaseFacts?
     /// Of no person: the next token is fetched as the first was.
     public var isOfService = false
-
-    /// The refresh tokens worth presenting: newer first.
-    var refreshTokens: [Secret] { [unvalidatedRefreshToken, refreshToken].compactMap { $0 } }
 
     /// Narrowed tokens are asked for anew: dead ones, and more than a session can reasonably carry, would only pile up
     /// until the vault takes nothing any more.

@@ -75,20 +75,36 @@ extension SessionManager {
                     + "Nothing was changed. Sign out first, or ask to switch.")
         }
         var session = session
-        if let former { session.keepRefreshToken(of: former) }
-        // What is not to be written takes the place of what was.
-        var isFormerStored = false
-        if session.isEphemeral {
-            do throws(VaultError) { try await vault.remove(account.slot) } catch { isFormerStored = former != nil }
-        }
-        let (copy, error) = await save(session, account)
+        if let former { session.inherit(from: former) }
+        var replaced = lane.replaced(by: session)
+        let isReplacing = replaced != nil
+        var retirement = session.isEphemeral ? try await empty(account.slot, for: lane, isReplacing) : nil
+        let (copy, error, retired) = await save(session, account, isReplacing: isReplacing)
+        retirement = retired ?? retirement
+        replaced?.retirement = retirement
         let told = kind ?? (session.isRecovery ? .passwordRecovery : .signedIn)
         guard take(.opened(session, copy, told, error ?? waiting(for: session, account)), lane.id) else {
             throw .flowCancelled("The configuration of \(name) changed during the sign-in.")
         }
         await observer.opened(session, over: former, of: account, isAsked: kind != nil)
-        // While the vault cannot be changed, the former session is what a restart finds: it stays alive at the server.
-        return copy == .unsaved || isFormerStored ? nil : lane.replaced(by: session)
+        // While the vault cannot be written, the former session is what a restart finds: it stays alive at the server.
+        return copy == .unsaved ? nil : replaced
+    }
+
+    /// Takes the former session out of its slot, since nothing of the new one is to be written. If that cannot be done,
+    /// the sign-in fails: the former session would be back after a restart.
+    private func empty(_ slot: VaultSlot, for lane: Lane, _ isReplaced: Bool) async throws(BrokerError) -> String? {
+        do throws(VaultError) {
+            // The vault keeps it until the provider has heard.
+            if isReplaced { return try await vault.retire(slot)?.id }
+            try await vault.remove(slot)
+        } catch {
+            // What was damaged underneath has been set aside: it is out of its slot too.
+            if case .damaged = error { return nil }
+            // Without a former session there is at most what says how the last one ended.
+            if lane.state.session != nil { throw BrokerError(error) }
+        }
+        return nil
     }
 
     /// Ends the session here. Readers see none from this call on; the change itself takes its turn, so that what is

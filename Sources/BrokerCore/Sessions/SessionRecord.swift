@@ -15,6 +15,10 @@ enum SessionRecord {
         ])
         object["refresh_token"] = text(session.refreshToken)
         object["successor"] = text(session.unvalidatedRefreshToken)
+        object["presented"] = text(session.presentedRefreshToken)
+        object["downscoped_to"] = session.downscopedTo.map { .string($0) }
+        if !session.lostScopes.isEmpty { object["lost_scopes"] = .array(session.lostScopes.map { .string($0) }) }
+        if session.refusesDownscoping { object["refuses_downscoping"] = true }
         object["subject"] = session.subject.map { .string($0) }
         object["user"] = session.user.map { .object($0) }
         object["scope"] = session.scope.map { .string($0) }
@@ -102,7 +106,7 @@ enum SessionRecord {
                 isScopeStated: member["scope_stated"]?.bool == true,
                 expiry: reader.read(member["expiry"], lifetime: lifetime), lifetime: lifetime)
         }
-        return Session(
+        var session = Session(
             refreshToken: object["refresh_token"]?.string.map { Secret($0) },
             unvalidatedRefreshToken: object["successor"]?.string.map { Secret($0) },
             identity: object["identity"]?.object.flatMap { decodeIdentity($0, reader) },
@@ -110,6 +114,11 @@ enum SessionRecord {
             issuer: issuer, tokenEndpointOrigin: origin, signedInAt: signedInAt,
             end: reader.read(object["end"], lifetime: nil), rotates: object["rotates"]?.bool, tokens: tokens,
             project: object["project"]?.object.map(decodeFacts))
+        session.presentedRefreshToken = object["presented"]?.string.map { Secret($0) }
+        session.downscopedTo = object["downscoped_to"]?.string
+        session.lostScopes = object["lost_scopes"]?.array?.compactMap(\.string) ?? []
+        session.refusesDownscoping = object["refuses_downscoping"]?.bool == true
+        return session
     }
 
     private static func decodeIdentity(_ object: JSONObject, _ reader: DeadlineReader) -> Session.Identity? {

@@ -107,7 +107,7 @@ extension Broker {
             _ = try await session(name, query)
         } catch {
             switch error {
-            case .signInRequired, .sessionRanOut, .sessionExpired: return nil
+            case .signInRequired, .sessionRanOut, .sessionExpired, .refreshRefused: return nil
             default: throw error
             }
         }
