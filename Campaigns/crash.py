@@ -74,7 +74,9 @@ def judge(house, operation, calls, all_renames, fired, mode, grace):
         return "" if end == operation.after_restarted else f"it ran through, and after the restart ended as: {end}"
     if end in operation.restarted_ends:
         keys = count_files(house.place("kept/data"))
-        return "" if keys <= 1 else f"{keys} wrapping keys are left"
+        if keys > 1:
+            return f"{keys} wrapping keys are left"
+        return operation.replaces(house) if end == "session" else ""
     # A rename puts a new session in its place; the last call is done only if the kill came after it.
     done = renames(calls if mode == KILL_AFTER else calls[:-1])
     rotated = house.kind.rotations(house)

@@ -31,13 +31,6 @@ GRACE = 10
 # At accounts of other kinds: which error it is makes no difference that those at an OpenID provider do not show.
 SOME_ERRORS = {name: ERRORS[name] for name in ["ENOSPC", "EIO"]}
 IN_MEMORY = "in memory"
-# What is known to be wrong, by operation and by how the complaint begins. Shown, and counted neither as passed nor as failed;
-# a whole run in which one does not happen any more fails, so that it is taken off.
-KNOWN = {
-    # The sign-in answers 200 although the file of the session before could not be removed, and after a restart that one
-    # is there again.
-    "Supabase v2, persist = false: over a kept one": "after the restart: session",
-}
 PARTS = ["disk", "cuts", "answers"]
 # Behind the proxy: the kind of the provider (of a Supabase project its refresh tokens) and its grace.
 PROVIDERS = [("OpenID", GRACE), ("OpenID", 0), ("v2", 0), ("v1", 0)]
@@ -107,7 +100,7 @@ def disk(house, report, chosen):
         # What is written is the same for both kinds of tokens.
         if chosen.operation == "" and operation.kind is SUPABASE_V1:
             continue
-        row = rows[operation.name] = {"calls": 0, "points": 0, "memory": 0, "known": 0, "lost": 0}
+        row = rows[operation.name] = {"calls": 0, "points": 0, "memory": 0, "lost": 0}
         try:
             calls = reconnoitre(house, operation, GRACE, KEPT)
         except Absent as reason:
@@ -141,22 +134,14 @@ def disk(house, report, chosen):
         row = rows[operation.name]
         row["points"] += fired
         row["memory"] += wrong == IN_MEMORY
-        known = KNOWN.get(operation.name)
-        if known and wrong.startswith(known):
-            row["known"] += 1
-            progress(f"KNOWN {where}: {wrong}")
-            continue
         row["lost"] += wrong not in ("", IN_MEMORY)
         report.note(wrong in ("", IN_MEMORY), where, wrong)
         if tried % 200 == 199:
             progress(f"disk: {tried + 1} of {len(points)}")
-    for name in KNOWN:
-        if not chosen.short and name in rows:
-            report.note(rows[name]["known"] > 0, name, "what was known to be wrong is not: take it off KNOWN")
     table(
         "ENOSPC, EIO, EROFS, EDQUOT and short writes at each call to the state",
-        ["operation", "calls", "faults", "in memory, as status says", "known", "lost or unclear"],
-        [[name, row["calls"], row["points"], row["memory"], row["known"], row["lost"]] for name, row in rows.items()],
+        ["operation", "calls", "faults", "in memory, as status says", "lost or unclear"],
+        [[name, row["calls"], row["points"], row["memory"], row["lost"]] for name, row in rows.items()],
     )
 
 

@@ -8,12 +8,13 @@ of it where the daemon had the time; a service has its session from its configur
 import base64
 import hashlib
 import hmac
+import json
 import os
 import struct
 import time
 
 from house import ACCOUNT
-from kinds import EMAIL, NOT_KEPT, SERVICE_ACCOUNT, SUPABASE_V1, SUPABASE_V2
+from kinds import EMAIL, NOT_KEPT, PASSWORD, SERVICE_ACCOUNT, SUPABASE_V1, SUPABASE_V2
 from operations import (
     OPERATIONS, SESSION, Operation, interrupted, lock, must, refresh, refreshing, reload, sign_out, signed_in,
     signed_in_and_locked, signed_out, start, start_again, stop, stopped, two_refreshes, unlock,
@@ -22,6 +23,8 @@ from stage import Trouble
 
 REST = f"/v1/accounts/{ACCOUNT}"
 NEW_EMAIL = "new@example.org"
+# A daemon looks every 30 seconds for what its projects have yet to be told.
+SECONDS_TO_TELL = 45
 
 
 # MARK: users
@@ -106,13 +109,83 @@ def hand_in(house):
     return house.api("POST", f"{REST}/sign-in", {"method": "session"} | tokens)
 
 
+# MARK: sessions that another one replaces
+
+
+def session_of(token):
+    """The name of the session that an access token is of."""
+    payload = token.split(".")[1]
+    return json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["session_id"]
+
+
+def held_token(house):
+    return must(house.api("GET", SESSION), "the session")["access_token"]
+
+
+def signed_in_before(house):
+    """A session that is about to be replaced."""
+    signed_in(house)
+    house.former = held_token(house)
+
+
+def signed_in_as_another(house):
+    signed_in_before(house)
+    house.sandbox.project.control(supabase={"users": [{"email": NEW_EMAIL, "password": PASSWORD}]})
+
+
+def switch(house):
+    body = {"method": "password", "email": NEW_EMAIL, "password": PASSWORD, "switch_subject": True}
+    return house.api("POST", f"{REST}/sign-in", body)
+
+
+def signed_in_with_deaf_project(house):
+    """The project is away when it is to be told."""
+    signed_in_before(house)
+    house.sandbox.project.control(faults=[{"endpoint": "supabase_logout", "kind": "status", "status": 503}])
+
+
+def project_back(house):
+    house.sandbox.project.control(faults=[])
+
+
+def former_is_over(house):
+    """The former session is over at the project, if another one has taken its place here."""
+    if session_of(held_token(house)) == session_of(house.former):
+        return ""
+    deadline = time.monotonic() + SECONDS_TO_TELL
+    while time.monotonic() < deadline:
+        if not house.kind.honours(house, house.former):
+            return ""
+        time.sleep(0.05)
+    return "the session was replaced, and the former one lives on at the project"
+
+
+def is_told_at_the_next_start(house):
+    """The same of a project that was away: a new daemon tells it at once, one that failed to waits for half a minute."""
+    house.kill()
+    house.start()
+    return former_is_over(house)
+
+
+def is_replaced(house):
+    if session_of(held_token(house)) == session_of(house.former):
+        return "the sign-in was done, and the former session is held"
+    return former_is_over(house)
+
+
 def supabase(kind):
     """What is done to a session that is kept."""
     return [
         Operation(f"{kind.name}: {name}", run, kind=kind, **more)
         for name, run, more in [
             ("sign-in", lambda house: house.sign_in(), {"prepare": signed_out, "before": "none"}),
-            ("sign-in again", lambda house: house.sign_in(), {}),
+            ("sign-in again", lambda house: house.sign_in(), {
+                "prepare": signed_in_before, "shows": is_replaced, "replaces": former_is_over}),
+            ("switch", switch, {
+                "prepare": signed_in_as_another, "shows": is_replaced, "replaces": former_is_over}),
+            ("sign-in again, project away", lambda house: house.sign_in(), {
+                "prepare": signed_in_with_deaf_project, "back": project_back, "shows": is_told_at_the_next_start,
+                "replaces": is_told_at_the_next_start}),
             ("refresh", refresh, {}),
             ("two refreshes", two_refreshes, {"rotations": 2}),
             ("second factor", prove, {"prepare": challenged, "shows": is_proven, "is_two_behind": True}),
@@ -218,7 +291,7 @@ def chosen_operations(only, is_short):
 # What the short campaigns take of the others: whatever brings a new refresh token in another way, and what must be gone.
 SAMPLE = {
     *(f"{SUPABASE_V2.name}: {name}" for name in [
-        "sign-in", "refresh", "second factor", "user update", "new address", "identity link", "session handed in",
+        "sign-in", "sign-in again", "refresh", "second factor", "user update", "new address", "identity link", "session handed in",
         "sign-out"]),
     *(f"{SUPABASE_V1.name}: {name}" for name in ["refresh", "second factor"]),
     *(f"{NOT_KEPT.name}: {name}" for name in ["refresh", "over a kept one", "lock"]),

@@ -23,7 +23,8 @@ class Operation:
     """`prepare` leads to the state before; `run` is what is interrupted: (status, document)."""
 
     def __init__(self, name, run, prepare=None, before="session", after="session", writes=True, back=None,
-                 is_unheard=False, rotations=1, kind=OPENID, restarted=None, is_sign_out=False, shows=None, is_two_behind=False):
+                 is_unheard=False, rotations=1, kind=OPENID, restarted=None, is_sign_out=False, shows=None, is_two_behind=False,
+                 replaces=None):
         self.name = name
         self.run = run
         self.prepare = prepare or signed_in
@@ -47,6 +48,9 @@ class Operation:
         self.is_two_behind = is_two_behind
         # Of a house with the session: "" or what is missing of what it changed, when it has run through.
         self.shows = shows or (lambda house: "")
+
+        # Of a house with the session, after a restart: "" or what is wrong with the session that was there before it.
+        self.replaces = replaces or (lambda house: "")
 
     @property
     def ends(self):

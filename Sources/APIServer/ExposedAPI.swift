@@ -231,6 +231,12 @@ public struct ExposedAPI: Sendable {
         // Checked again, since the configuration may have changed during the request.
         try await refuseAnother(name)
         guard exposedSocket.permits(issuedToken.token) else { throw denied(whyNotServed(issuedToken.token, of: name)) }
+        let excess = wanted.key.excess(of: issuedToken.token)
+        guard excess.isEmpty else {
+            throw denied(
+                "the provider of \(name) gave a token with more scope than was requested "
+                    + "(\(excess.joined(separator: " "))), so it is not served")
+        }
         api.noteIssuedToken(call.facts, issuedToken, wanted.key, .token)
         var object = SocketAPI.members(of: issuedToken, isIDToken: false)
         if let (expiresAt, remaining) = api.broker.expiry(of: issuedToken.token) {

@@ -56,6 +56,8 @@ public final class RecordKeeper: Sendable {
                     members["reason"] = .string(RecordKeeper.bounded(reason))
                 }
             }
+        case .scopesLost(let account, let scopes):
+            write("scopes_lost", account) { $0["scope"] = .string(RecordKeeper.bounded(scopes.joined(separator: " "))) }
         case .revocationPostponed(let account, let error): write("revocation_postponed", account, error)
         case .revocationDelivered(let account): write("revocation_delivered", account)
         case .revocationAbandoned(let account): write("revocation_abandoned", account)

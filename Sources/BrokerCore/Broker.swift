@@ -98,7 +98,7 @@ public struct Broker: Sendable {
             return try await sessionManager.issuedToken(name, query)
         } catch {
             switch error {
-            case .signInRequired, .sessionRanOut, .sessionExpired: break
+            case .signInRequired, .sessionRanOut, .sessionExpired, .refreshRefused: break
             default: throw error
             }
         }

@@ -131,37 +131,41 @@ struct OAuthProvider: SignInProvider {
 
     func renewal(of session: Session, for key: TokenKey) async throws(BrokerError) -> Renewal {
         let metadata = try await provider.metadata()
-        try refuseMove(of: session, to: metadata.tokenEndpoint)
+        try session.refuseMove(of: account, to: metadata.tokenEndpoint)
         let registration = try await provider.registration(metadata)
         return Renewal(
             // A downscoped request may be refused for its own sake: the older token is not risked for it.
             presents: key == .own ? session.refreshTokens : Array(session.refreshTokens.prefix(1)),
             send: { token throws(BrokerError) in
                 guard let token else { throw .signInRequired(account.name) }
-                let response = try await provider.refresh(
-                    token, key: key, metadata: metadata, registration: registration)
-                return RenewalResponse(refreshToken: response.refreshToken) { session throws(BrokerError) in
-                    try await provider.validate(response, for: session, key: key, metadata: metadata)
+                let restoration = key == .own ? session.restoration(of: token) : nil
+                let (response, isRefused) = try await ScopeRestoration.attempt(restoration, key) {
+                    key throws(BrokerError) in
+                    try await provider.refresh(token, key: key, metadata: metadata, registration: registration)
                 }
-            },
-            meaning: { error in
-                if error.provesDeadGrant { return .dead(code: nil) }
-                guard key == .own || error.isTransient else {
-                    return .requestOnly(isUnchanged: error.provesUnchanged)
+                return RenewalResponse(refreshToken: response.refreshToken) { held throws(BrokerError) in
+                    var renewed = try await provider.validate(response, for: held, key: key, metadata: metadata)
+                    renewed.noteScopes(of: key, after: held, restoration, isRefused: isRefused)
+                    return renewed
                 }
-                return error.provesUnchanged ? .unchanged : .unknown
-            })
+            }, meaning: { $0.meaning(forRefreshOf: key) })
     }
 
     func revoke(_ session: Session) async throws(BrokerError) -> Bool { try await provider.revoke(session) }
+}
 
-    /// The token endpoint may have moved by the provider's own word: the refresh token does not follow it.
-    private func refuseMove(of session: Session, to endpoint: String) throws(BrokerError) {
-        guard try WebURL.origin(of: endpoint) == session.tokenEndpointOrigin else {
-            throw .conflict(
-                "The token endpoint of \(account.name) is no longer at \(session.tokenEndpointOrigin). "
-                    + "Its session was not sent to the new one. Sign in again.")
+extension BrokerError {
+    /// What the error of a refresh says about the session.
+    fileprivate func meaning(forRefreshOf key: TokenKey) -> RenewalMeaning {
+        if provesDeadGrant { return .dead(code: nil) }
+        switch self {
+        case .provider(.otherSession): return .otherSession
+        // Without a readable error, the cause may be the requested scope.
+        case .provider(.unexplained) where key != .own: return .requestOnly(isUnchanged: false)
+        default: break
         }
+        guard key == .own || isTransient else { return .requestOnly(isUnchanged: provesUnchanged) }
+        return provesUnchanged ? .unchanged : .unknown
     }
 }
 

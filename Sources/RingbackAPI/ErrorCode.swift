@@ -12,6 +12,7 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable, ExpressibleByStri
     public static let invalidConfiguration: ErrorCode = "invalid_configuration"
     public static let signInRequired: ErrorCode = "sign_in_required"
     public static let sessionExpired: ErrorCode = "session_expired"
+    public static let refreshRefused: ErrorCode = "refresh_refused"
     public static let invalidCredentials: ErrorCode = "invalid_credentials"
     public static let accessDenied: ErrorCode = "access_denied"
     public static let policyDenied: ErrorCode = "policy_denied"
@@ -56,6 +57,7 @@ public struct ErrorCode: RawRepresentable, Hashable, Sendable, ExpressibleByStri
             status: 400, title: "The configuration has mistakes", recovery: .fixConfiguration),
         .signInRequired: .init(status: 401, title: "The account is not signed in", recovery: .signIn),
         .sessionExpired: .init(status: 401, title: "The provider ended the session", recovery: .signIn),
+        .refreshRefused: .init(status: 401, title: "The provider refuses to renew the session", recovery: .signIn),
         .invalidCredentials: .init(status: 401, title: "The credentials are wrong", recovery: .none),
         .accessDenied: .init(status: 403, title: "The sign-in was refused at the provider", recovery: .none),
         .policyDenied: .init(status: 403, title: "The policy does not allow this", recovery: .none),

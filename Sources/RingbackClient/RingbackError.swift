@@ -36,6 +36,9 @@ public struct RingbackError: Error, Sendable, Equatable, CustomStringConvertible
         public static let signInRequired: Kind = "sign_in_required"
         /// The provider ended the session: sign in again.
         public static let sessionExpired: Kind = "session_expired"
+        /// The provider refuses to renew the session and does not say why: the session is kept, and a sign-in replaces
+        /// it.
+        public static let refreshRefused: Kind = "refresh_refused"
         /// A passphrase is wrong, or credentials of another kind than those of ``wrongPassword`` and ``wrongCode``.
         public static let invalidCredentials: Kind = "invalid_credentials"
         /// The address or number and the password do not belong together (`invalid_credentials` of the socket API).

@@ -46,6 +46,12 @@ public actor MemoryVault: Vault {
         return entry
     }
 
+    public func replace(_ text: Secret, in slot: VaultSlot) -> RetiredEntry? {
+        let entry = retire(slot)
+        store(text, in: slot)
+        return entry
+    }
+
     public func retired() -> [RetiredEntry] { leaving }
 
     public func discard(_ id: String) { leaving.removeAll { $0.id == id } }

@@ -18,12 +18,34 @@ extension SealedFileVault {
             guard let live = SlotFiles.live(ofNext: name) else { continue }
             finishStore(live, next: name, folder, key)
         }
+        let copies = removeCopies(names, folder)
         // A rename by a killed process may not be durable yet. From now on its result is used, so sync it.
         try? folder.sync()
         let last = names.compactMap(SlotFiles.retiredNumber).max() ?? 0
-        state = .open(OpenVault(key: key, directory: folder, keyFile: keyFile, nextRetired: last + 1))
+        state = .open(OpenVault(key: key, directory: folder, keyFile: keyFile, nextRetired: last + 1, copies: copies))
         show(keyFile)
         await finishKeyChanges(directory, keyFile)
+    }
+
+    /// Removes the copies of replacements that were killed before their new text was in the slot. Returns the copies that
+    /// could not be removed, by the name of the slot's file.
+    private func removeCopies(_ names: [String], _ folder: SyncedDirectory) -> [String: String] {
+        var left: [String: String] = [:]
+        for name in names {
+            guard let live = SlotFiles.live(ofRetired: name) else { continue }
+            do throws(FileFailure) {
+                if try isCopy(name, of: live, folder) { try folder.remove(name) }
+            } catch {
+                left[live] = name
+            }
+        }
+        return left
+    }
+
+    /// True if both files are the same, byte by byte. Two texts that were sealed one after the other never are.
+    func isCopy(_ retired: String, of live: String, _ folder: SyncedDirectory) throws(FileFailure) -> Bool {
+        guard let bytes = try folder.read(retired, atMost: SealedFile.maximumSize) else { return false }
+        return try folder.read(live, atMost: SealedFile.maximumSize) == bytes
     }
 
     /// If the key of `vault.key` opens none of the files, it is the wrong one. Throws `locked`, because storing new

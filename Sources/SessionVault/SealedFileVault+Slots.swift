@@ -29,7 +29,12 @@ extension SealedFileVault {
     public func store(_ text: Secret, in slot: VaultSlot) async throws(VaultError) {
         if let memory { return await memory.store(text, in: slot) }
         let vault = try opened()
-        let files = try SlotFiles(slot)
+        try put(text, in: slot, try SlotFiles(slot), vault)
+    }
+
+    private func put(
+        _ text: Secret, in slot: VaultSlot, _ files: SlotFiles, _ vault: OpenVault
+    ) throws(VaultError) {
         guard text.count <= SealedFile.maximumText else {
             throw .refused(reason: "The \(slot.kind) of \(slot.account) is larger than 1 MiB.")
         }
@@ -39,6 +44,7 @@ extension SealedFileVault {
         } catch {
             throw VaultError(error)
         }
+        try removeCopy(of: files, vault.directory)
         try onDisk { () throws(FileFailure) in
             guard try !vault.directory.fill(files.next, with: bytes, as: files.live) else { return }
             try vault.directory.write(bytes, as: files.live)
@@ -93,6 +99,69 @@ extension SealedFileVault {
         return RetiredEntry(id: retired, slot: slot, text: text)
     }
 
+    public func replace(_ text: Secret, in slot: VaultSlot) async throws(VaultError) -> RetiredEntry? {
+        if let memory { return await memory.replace(text, in: slot) }
+        guard slot.kind == .session else { throw .refused(reason: "Only a session can be retired.") }
+        var vault = try opened()
+        let files = try SlotFiles(slot)
+        try removeCopy(of: files, vault.directory)
+        guard let former = try former(files, vault) else {
+            try put(text, in: slot, files, vault)
+            return nil
+        }
+        let retired = files.retired(vault.nextRetired)
+        vault.nextRetired += 1
+        // Until the new text is stored, the copy is of a session that is not over.
+        vault.copies[files.live] = retired
+        state = .open(vault)
+        let directory = vault.directory
+        do throws(VaultError) {
+            try onDisk { () throws(FileFailure) in try directory.write(former.bytes, as: retired) }
+            vault.copies[files.live] = nil
+            state = .open(vault)
+            try put(text, in: slot, files, vault)
+        } catch {
+            vault.copies[files.live] = retired
+            state = .open(vault)
+            try? removeCopy(of: files, directory)
+            throw error
+        }
+        return RetiredEntry(id: retired, slot: slot, text: former.text)
+    }
+
+    /// What the slot holds, as text and as it is on the disk; nil for what is damaged and was set aside.
+    private func former(
+        _ files: SlotFiles, _ vault: OpenVault
+    ) throws(VaultError) -> (text: Secret, bytes: [UInt8])? {
+        let text: Secret?
+        do throws(VaultError) {
+            text = try read(files, vault)
+        } catch {
+            guard case .damaged = error else { throw error }
+            return nil
+        }
+        let bytes = try onDisk { () throws(FileFailure) in
+            try vault.directory.read(files.live, atMost: SealedFile.maximumSize)
+        }
+        guard let text, let bytes else { return nil }
+        return (text, bytes)
+    }
+
+    /// Removes a copy that is left. That must happen before the slot's file changes: afterwards it would be taken for a
+    /// session that is over.
+    private func removeCopy(of files: SlotFiles, _ directory: SyncedDirectory) throws(VaultError) {
+        guard case .open(var vault) = state, let copy = vault.copies[files.live] else { return }
+        // If a failed store took effect after all, it is no copy any more: the session in it has been replaced.
+        try onDisk { () throws(FileFailure) in
+            if try isCopy(copy, of: files.live, directory) {
+                try directory.remove(copy)
+                try directory.sync()
+            }
+        }
+        vault.copies[files.live] = nil
+        state = .open(vault)
+    }
+
     public func retired() async throws(VaultError) -> [RetiredEntry] {
         if let memory { return await memory.retired() }
         let vault = try opened()
@@ -100,7 +169,8 @@ extension SealedFileVault {
         let numbered = names.compactMap { name in SlotFiles.retiredNumber(name).map { (number: $0, name: name) } }
         return numbered.sorted { $0.number < $1.number }.compactMap { entry in
             // A file that cannot be read is skipped, so that the others are not delayed.
-            guard let bytes = try? vault.directory.read(entry.name, atMost: SealedFile.maximumSize),
+            guard !vault.copies.values.contains(entry.name),
+                let bytes = try? vault.directory.read(entry.name, atMost: SealedFile.maximumSize),
                 case .file(let file) = try? SealedFile.read(bytes, .session, key: vault.key),
                 let slot = SlotFiles.slot(file.header, .session)
             else { return nil }

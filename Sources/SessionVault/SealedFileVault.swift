@@ -9,6 +9,9 @@
 //   announcement. The rename of the store removes the mark in the same step.
 // - settle, remove, discard: delete a file. remove deletes the session before the mark.
 // - retire: one rename.
+// - replace: a copy of the old text is retired, then the new one is stored. A retired file with the same bytes as the
+//   one in the slot is such a copy whose store did not happen. It is never listed, and it is removed before the slot's
+//   file changes: the session in it is not over.
 // - open: `vault.key` is made before anything is sealed, and the source's key before `vault.key`.
 // - rekey: the new source makes its key, then `vault.key` is replaced, then the old source's key is removed. Until then
 //   a note names both keys. There is such a note for the first key too.
@@ -34,6 +37,8 @@ public actor SealedFileVault: Vault {
         let directory: SyncedDirectory
         var keyFile: VaultKeyFile
         var nextRetired: Int
+        /// Retired copies of what is still in its slot and that could not be removed, by the name of the slot's file.
+        var copies: [String: String] = [:]
     }
 
     static let folder = "vault"

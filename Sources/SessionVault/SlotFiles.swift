@@ -92,6 +92,12 @@ struct SlotFiles: Equatable {
         return isLive(live) ? live : nil
     }
 
+    /// The name of the slot's file that a retired one was made of.
+    static func live(ofRetired name: String) -> String? {
+        guard isRetired(name) else { return nil }
+        return name.split(separator: "+", maxSplits: 1).dropFirst().first.map(String.init)
+    }
+
     static func retiredNumber(_ name: String) -> Int? {
         guard name.hasPrefix(retiredPrefix), name.hasSuffix(sealedSuffix), parts(name) == 3, !name.contains("/") else {
             return nil

@@ -17,8 +17,8 @@ public protocol Vault: Sendable {
     /// The slot's content; nil if it is empty. Throws `damaged` or `newer` if its file cannot be read.
     func load(_ slot: VaultSlot) async throws(VaultError) -> VaultEntry?
     /// Announces a change that a request to a provider may cause (the refresh token may be rotated), and reserves disk
-    /// space for it. Until the next `store`, `settle`, `retire` or `remove`, `load` reports the announcement, also
-    /// after a crash. Throws `unwritable` if there is no space.
+    /// space for it. Until the next `store`, `replace`, `settle`, `retire` or `remove`, `load` reports the
+    /// announcement, also after a crash. Throws `unwritable` if there is no space.
     func announce(_ slot: VaultSlot) async throws(VaultError)
     /// Replaces the slot's content. Throws `unwritable`, and `refused` for a text of more than 1 MiB.
     func store(_ text: Secret, in slot: VaultSlot) async throws(VaultError)
@@ -30,6 +30,9 @@ public protocol Vault: Sendable {
     /// Moves the slot's content out of the slot in one step and keeps it until it is discarded: a session that has
     /// ended here, but is not revoked at the provider yet. Nil if the slot is empty.
     func retire(_ slot: VaultSlot) async throws(VaultError) -> RetiredEntry?
+    /// Replaces what the slot holds and keeps what it held, as ``retire(_:)`` does. After a crash the slot holds either
+    /// the new text, and the old one is retired, or the old one, and nothing is retired. Nil if it was empty.
+    func replace(_ text: Secret, in slot: VaultSlot) async throws(VaultError) -> RetiredEntry?
     /// All retired texts that were not discarded, oldest first. Unreadable ones are left out.
     func retired() async throws(VaultError) -> [RetiredEntry]
     /// Deletes a retired text. An unknown identifier is no error.

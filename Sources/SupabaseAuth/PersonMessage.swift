@@ -3,6 +3,7 @@ public enum PersonMessage: String, Sendable, CaseIterable {
     case network
     case signInFailed = "sign_in_failed"
     case sessionEnded = "session_ended"
+    case sessionNotRenewed = "session_not_renewed"
     case serviceDown = "service_down"
     case tooManyAttempts = "too_many_attempts"
     case wrongCode = "wrong_code"
@@ -54,6 +55,7 @@ public enum PersonMessage: String, Sendable, CaseIterable {
         case .network: "Connection failed. Please check your internet and try again."
         case .signInFailed: "Sign in failed. Please try again."
         case .sessionEnded: "Session expired. Please sign in again."
+        case .sessionNotRenewed: "The session cannot be renewed. Please sign in again."
         case .serviceDown: "Service temporarily unavailable. Please try again later."
         case .tooManyAttempts: "Too many attempts. Please wait a few minutes."
         case .wrongCode: "Invalid code. Please try again."
@@ -93,6 +95,7 @@ public enum PersonMessage: String, Sendable, CaseIterable {
         case .network: "Нет соединения. Проверьте интернет и попробуйте снова."
         case .signInFailed: "Не удалось войти. Попробуйте ещё раз."
         case .sessionEnded: "Сеанс истёк. Войдите снова."
+        case .sessionNotRenewed: "Не удаётся продлить сеанс. Войдите снова."
         case .serviceDown: "Сервис временно недоступен. Попробуйте позже."
         case .tooManyAttempts: "Слишком много попыток. Подождите несколько минут."
         case .wrongCode: "Неверный код. Попробуйте ещё раз."

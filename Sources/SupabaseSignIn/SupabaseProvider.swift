@@ -81,6 +81,9 @@ struct SupabaseProvider: Sendable {
         } catch {
             // Of an answer that was cut off, why it was says more than what is missing in it.
             if let truncation = response.truncation { throw BrokerError(truncation) }
+            if case .invalid = error, (400..<500).contains(response.status) {
+                throw .provider(.unexplained(host: host, status: response.status))
+            }
             throw BrokerError(refusing: error, host: host).unquoting(token)
         }
     }
@@ -90,10 +93,12 @@ struct SupabaseProvider: Sendable {
     func validate(_ answer: SessionResponse, for session: Session) async throws(BrokerError) -> Session {
         let fresh = try inner(answer, on: .refresh)
         let isSame = session.project?.sessionID == nil || fresh.claims.sessionID == session.project?.sessionID
-        guard Session.isSame(fresh.claims.subject, session.subject), isSame else {
-            throw .provider(.invalidAnswer("The tokens of \(host) are of another session than before."))
+        let isOurs = Session.isSame(fresh.claims.subject, session.subject) && isSame
+        // Only a token that was checked can prove that a response is of another session.
+        try await prove(fresh.accessToken, wasProved: isOurs && session.project?.isProved == true)
+        guard isOurs else {
+            throw .provider(.otherSession("The tokens of \(host) are of another session than before."))
         }
-        try await prove(fresh.accessToken, wasProved: session.project?.isProved == true)
         var renewed = session
         renewed.user = fresh.user?.json ?? session.user
         var facts = Session.SupabaseFacts(fresh.claims)

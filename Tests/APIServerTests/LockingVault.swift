@@ -74,6 +74,10 @@ final class LockingVault: Vault {
         try check()
         return await memory.retire(slot)
     }
+    func replace(_ text: Secret, in slot: VaultSlot) async throws(VaultError) -> RetiredEntry? {
+        try check()
+        return await memory.replace(text, in: slot)
+    }
     func retired() async throws(VaultError) -> [RetiredEntry] {
         try check()
         return await memory.retired()

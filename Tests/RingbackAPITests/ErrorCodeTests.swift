@@ -11,7 +11,7 @@ import Testing
                 "invalid_configuration",
             ]
         ),
-        (401, ["sign_in_required", "session_expired", "invalid_credentials"]),
+        (401, ["sign_in_required", "session_expired", "refresh_refused", "invalid_credentials"]),
         (403, ["access_denied", "policy_denied"]),
         (404, ["not_found", "account_not_found", "flow_not_found", "user_not_found"]),
         (405, ["method_not_allowed"]), (413, ["payload_too_large"]), (415, ["unsupported_media_type"]),
@@ -24,7 +24,8 @@ import Testing
     private static let named: [ErrorCode] = [
         .invalidRequest, .invalidCallback, .validationFailed, .methodUnsupported, .invalidConfiguration,
         .signInRequired,
-        .sessionExpired, .invalidCredentials, .accessDenied, .policyDenied, .notFound, .accountNotFound, .flowNotFound,
+        .sessionExpired, .refreshRefused, .invalidCredentials, .accessDenied, .policyDenied, .notFound,
+        .accountNotFound, .flowNotFound,
         .methodNotAllowed,
         .payloadTooLarge, .unsupportedMediaType, .stateConflict, .portInUse, .flowExpired, .flowCancelled,
         .providerError,

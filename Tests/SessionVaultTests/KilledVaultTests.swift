@@ -102,6 +102,61 @@ import Testing
         #expect(try await vault.retire(slot)?.id == "retired-0000000000008+\(name)")
     }
 
+    /// A copy of the old session, as the first step of a replacement leaves it.
+    private func copied(_ place: String) throws -> String {
+        let name = try #require(place.split(separator: "/").last)
+        let copy = "\(house.folder)/retired-0000000000007+\(name)"
+        house.write(house.content(place), copy)
+        return copy
+    }
+
+    @Test func `between the steps of replacing, the old session is there and is not over`() async throws {
+        let (place, new) = try await prepared(announced: false)
+        let copy = try copied(place)
+        house.write(Array(new.prefix(9)), place + ".tmp")
+        var vault = try await house.opened()
+        #expect(try await vault.load(slot) == VaultEntry(text: old))
+        #expect(try await vault.retired() == [])
+        #expect(!house.exists(copy))
+        // After the last step, it is.
+        _ = try copied(place)
+        house.write(new, place)
+        vault = try await house.opened()
+        #expect(try await vault.load(slot) == VaultEntry(text: Secret("new and longer")))
+        #expect(try await vault.retired().map(\.text) == [old])
+    }
+
+    @Test func `a replacement that failed leaves the old session, which is not over`() async throws {
+        let (place, _) = try await prepared(announced: false)
+        unsafe mkdir(place + ".tmp", 0o700)
+        house.write([], place + ".tmp/in-the-way")
+        let vault = try await house.opened()
+        #expect(await failure { _ = try await vault.replace(Secret("new"), in: slot) }?.isUnwritable == true)
+        #expect(try await vault.load(slot) == VaultEntry(text: old))
+        #expect(try await vault.retired() == [])
+        #expect(house.names(house.folder).filter { $0.hasPrefix("retired") } == [])
+    }
+
+    @Test func `a copy that could not be removed is told to nobody, and gone before the session changes`() async throws
+    {
+        let (place, _) = try await prepared(announced: false)
+        let copy = try copied(place)
+        // The slot's file cannot be read when the vault is opened: nobody knows what the copy is.
+        let held = house.content(place)
+        house.remove(place)
+        unsafe mkdir(place, 0o700)
+        let vault = try await house.opened()
+        #expect(try await vault.retired() == [])
+        #expect(await failure { try await vault.store(Secret("next"), in: slot) }?.isUnwritable == true)
+        house.remove(place)
+        house.write(held, place)
+        #expect(try await vault.retired() == [])
+        try await vault.store(Secret("next"), in: slot)
+        #expect(try await vault.retired() == [])
+        #expect(!house.exists(copy))
+        #expect(try await vault.load(slot) == VaultEntry(text: Secret("next")))
+    }
+
     @Test func `in making vault-key nothing is decided yet`() async throws {
         house.write([1, 2, 3], house.keyFile + ".tmp")
         let vault = try await house.opened()

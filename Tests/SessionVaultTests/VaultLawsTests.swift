@@ -132,6 +132,23 @@ import Testing
         #expect(try await subject.vault.retired() == [])
     }
 
+    @Test(arguments: Kind.allCases) func `what was replaced is retired, and kept until it is discarded`(kind: Kind)
+        async throws
+    {
+        let subject = try await Subject(kind)
+        #expect(try await subject.vault.replace(Secret("one"), in: slot) == nil)
+        try await subject.vault.announce(slot)
+        let first = try #require(try await subject.vault.replace(Secret("two"), in: slot))
+        #expect(first.text == Secret("one") && first.slot == slot)
+        #expect(try await subject.vault.load(slot) == VaultEntry(text: Secret("two")))
+        try await subject.vault.store(Secret("three"), in: slot)
+        let second = try #require(try await subject.vault.replace(Secret("four"), in: slot))
+        #expect(try await subject.vault.retired() == [first, second])
+        #expect(try await subject.vault.load(slot) == VaultEntry(text: Secret("four")))
+        for entry in [first, second] { try await subject.vault.discard(entry.id) }
+        #expect(try await subject.vault.retired() == [])
+    }
+
     @Test(arguments: Kind.allCases) func `opening an open vault changes nothing`(kind: Kind) async throws {
         let subject = try await Subject(kind)
         let vault = try await subject.vault

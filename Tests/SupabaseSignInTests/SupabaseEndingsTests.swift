@@ -1,6 +1,7 @@
 import Cryptography
 import HTTPMessages
 import Secrets
+import SessionVault
 import StrictJSON
 import SupabaseAuth
 import Testing
@@ -43,20 +44,61 @@ import Testing
         #expect(await eventually { ((try? await house.vault.retired()) ?? []).isEmpty })
     }
 
-    @Test func `that is replaced while the project is away costs the new session nothing`() async throws {
+    @Test(arguments: [false, true])
+    func `is ended later where the project is away when it is replaced, and after a restart`(isKept: Bool) async throws
+    {
         let house = try await SupabaseHouse()
         try await house.signIn()
         let first = house.session
         let logout = "POST /logout local"
         house.project.script(logout, .fail(.unreachable(host: "h", reason: "gone")))
         for _ in 0..<2 { house.project.script(FakeSupabase.refresh, .fail(.unreachable(host: "h", reason: "gone"))) }
-        try await house.signIn()
+        try await house.signIn(isPersistent: isKept)
         #expect(await house.project.arrived(logout))
-        // The former session was in no other place than memory: it lives on at the project until it ends there.
         #expect(house.project.sessions.count == 2)
+        #expect(await eventually { await house.broker.pendingRevocations()[name] == 1 })
+        #expect(await house.vault.leavingCount == 1)
         let later = try await house.rebirth()
-        #expect(try await later.account(SupabaseHouse.name).state == .authenticated)
+        house.clock.advance(by: 60)
+        #expect(
+            await eventually {
+                _ = await later.revocations.runDue()
+                return !house.project.sessions.contains(first)
+            })
+        #expect(house.project.sessions.count == 1)
+        #expect(await eventually { await house.vault.leavingCount == 0 })
+        #expect(try await later.account(name).state == (isKept ? .authenticated : .unauthenticated))
+    }
+
+    @Test func `is not ended while the vault does not take the one that replaces it`() async throws {
+        let house = try await SupabaseHouse()
+        try await house.signIn()
+        let first = house.session
+        await house.vault.fail(with: .unwritable(reason: "No space left on device."))
+        try await house.signIn()
+        await house.vault.fail(with: nil)
+        // A restart would find the former one.
+        #expect(house.project.sessions.contains(first) && house.project.count("POST /logout local") == 0)
+        #expect(await house.vault.leavingCount == 0)
         #expect(try await house.held?.project?.sessionID != first)
+    }
+
+    @Test func `that cannot be taken out of the vault is not replaced by one that is to leave nothing behind`()
+        async throws
+    {
+        let house = try await SupabaseHouse()
+        try await house.signIn()
+        let first = house.session
+        await house.vault.fail(with: .unwritable(reason: "Read-only file system."))
+        let failure = await error { () throws(BrokerError) in try await house.signIn(isPersistent: false) }
+        #expect(failure == .vaultFailed("Read-only file system."))
+        // The new one is ended at the project, and nothing else has changed.
+        #expect(await eventually { house.project.sessions == [first] })
+        #expect(try await house.held?.project?.sessionID == first)
+        await house.vault.fail(with: nil)
+        try await house.signIn(isPersistent: false)
+        #expect(await eventually { house.project.sessions.count == 1 && !house.project.sessions.contains(first) })
+        #expect(try await house.rebirth().account(name).state == .unauthenticated)
     }
 
     @Test func `is ended where the sign-in was withdrawn while its code was exchanged`() async throws {

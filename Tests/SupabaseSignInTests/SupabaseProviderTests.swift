@@ -200,24 +200,46 @@ import Testing
 
     // MARK: Whose the tokens are
 
-    @Test func `serves no tokens of another session, and keeps both refresh tokens`() async throws {
+    @Test func `serves no tokens of another session, and presents its own refresh token again`() async throws {
         let house = try await SupabaseHouse()
         try await house.signIn()
         let before = try await house.token()
+        let own = try await house.refreshTokens
         let now = house.clock.now
-        var foreign: [String] = []
         for email in [SupabaseHouse.alice, "mallory@example.org"] {
             let body = house.project.behave { server in
                 let user = server.user(email: email) ?? server.addUser(email: email)
                 return server.open(user.id, "password", at: now).body
             }
-            foreign.append(try #require(body["refresh_token"]?.string))
             house.project.script(refresh, .answer(200, body.text, []))
-            guard case .provider(.invalidAnswer) = await house.refresh() else { throw Unexpected() }
+            guard case .provider(.otherSession) = await house.refresh() else { throw Unexpected() }
             #expect(try await house.token() == before)
-            #expect(try await house.refreshTokens.first == foreign.last)
-            #expect(try await house.refreshTokens.count == 2)
+            // Theirs is not kept, not in the vault either.
+            #expect(try await house.refreshTokens == own)
+            #expect(await house.vault.sessions.first?.refreshTokens.map { $0.revealed() } == own)
         }
+        #expect(await house.refresh() == nil)
+        #expect(Set(house.project.presented) == Set(own))
+    }
+
+    @Test func `believes that a token is of another session only if the project made it`() async throws {
+        let house = try await SupabaseHouse()
+        house.project.behave { $0.signature = .hs256 }
+        try await house.signIn()
+        let own = try await house.refreshTokens
+        let now = house.clock.now
+        let body = house.project.behave { server in
+            server.open(server.addUser(email: "mallory@example.org").id, "password", at: now).body
+        }
+        let theirs = try #require(body["refresh_token"]?.string)
+        house.project.script(refresh, .answer(200, body.text, []))
+        house.project.script("GET /user", .fail(.unreachable(host: "h", reason: "gone")))
+        guard case .provider(.unproved) = await house.refresh() else { throw Unexpected() }
+        #expect(try await house.refreshTokens == [theirs] + own)
+        // The project says whose it is: then its refresh token goes, and our own is presented at once.
+        house.project.script(refresh, .answer(200, body.text, []))
+        #expect(await house.refresh() == nil)
+        #expect(house.project.presented == [own[0], theirs, own[0]])
     }
 
     @Test func `takes a token that is signed with a key of after the sign-in, and none that is forged`() async throws {

@@ -12,6 +12,7 @@ extension Problem {
         case .sessionRanOut(let name, _):
             detail = "The session of \(name) runs out, and the provider gave no refresh token to renew it."
         case .sessionExpired(let name, _): detail = "The provider ended the session of \(name)."
+        case .refreshRefused(let name, _, _): detail = "The provider refuses to renew the session of \(name)."
         case .vaultLocked: detail = "The vault is locked: no session is served."
         case .vaultFailed, .misconfigured:
             // Names of files and settings are for the machine that runs the daemon.

@@ -32,6 +32,12 @@ extension Problem {
             self.init(
                 .sessionExpired, "The provider ended the session of \(name)\(reason).",
                 extensions: members)
+        case .refreshRefused(let name, let host, let status):
+            self.init(
+                .refreshRefused,
+                "\(host) refuses to renew the session of \(name) (HTTP status \(status)) and does not say why. The "
+                    + "session was not deleted, and it is tried again. Sign in again to replace it.",
+                extensions: Problem.members(of: name))
         case .accessDenied(let name):
             self.init(.accessDenied, "The sign-in of \(name) was refused at the provider.")
         case .conflict(let reason): self.init(.stateConflict, reason)
@@ -95,7 +101,10 @@ extension Problem {
             self.init(
                 .providerUnreachable,
                 "\(host) is not trusted: \(reason). If its certificate is of an authority of your own, set ca_file.")
-        case .invalidAnswer(let reason): self.init(.invalidProviderResponse, reason)
+        case .invalidAnswer(let reason), .otherSession(let reason): self.init(.invalidProviderResponse, reason)
+        case .unexplained(let host, let status):
+            self.init(
+                .invalidProviderResponse, "\(host) refused the refresh (HTTP status \(status)) and did not say why.")
         case .unproved(let host):
             self.init(
                 .providerUnreachable,

@@ -50,6 +50,7 @@ extension PersonMessage {
         case .provider(.invalidAnswer) where endedSignIn, .provider(.refused) where endedSignIn: self = .signInFailed
         case .sessionExpired(_, word: "user_banned"): self = .blocked
         case .sessionExpired: self = .sessionEnded
+        case .refreshRefused: self = .sessionNotRenewed
         case .invalid(field: "email", _): self = .invalidEmail
         case .invalid(field: "phone", _): self = .invalidPhone
         default: return nil

@@ -19,6 +19,7 @@ extension AccountView {
         object["next_aal"] = nextAssurance.map { .string($0) }
         object["expires_at"] = expiresAt.map { .integer($0) }
         object["flow"] = flow.map { ["id": .string($0.id), "method": .string($0.method)] }
+        if !lostScopes.isEmpty { object["lost_scope"] = .string(lostScopes.joined(separator: " ")) }
         object["notice"] = notice.map { .string($0) }
         object["error"] = error.map { Problem($0, language: language).json }
         return .object(object)
@@ -36,7 +37,7 @@ extension Component {
         .optional("aal", .string), .optional("next_aal", .string), .optional("migration", .migration),
         .optional("expires_at", .integer),
         .optional("flow", .object([.required("id", .string), .required("method", .string)])),
-        .optional("error", .component(.problem)), .optional("notice", .string),
+        .optional("error", .component(.problem)), .optional("notice", .string), .optional("lost_scope", .string),
     ]
 }
 

@@ -76,6 +76,9 @@ struct DiagnosticsResource: Resource {
     private func sessionFinding(_ name: AccountName) async -> Finding? {
         guard let view = try? await broker.account(name) else { return nil }
         guard let error = view.error else {
+            if !view.lostScopes.isEmpty, let notice = view.notice {
+                return Finding("session", .warning, notice, command: "ringback login \(name)")
+            }
             guard view.isStale else { return Finding("session", .ok, "The account is \(view.state.rawValue).") }
             return Finding(
                 "session", .warning, "The access token has expired, and the provider cannot be reached.",

@@ -24,7 +24,7 @@ struct SessionResource: Resource {
                 .optional("force", .boolean), .optional("rejected_sha256", .pattern("^[0-9a-fA-F]{64}$")),
             ]), .json(.account),
             errors: .ofAccount.and(.ofProvider).and([
-                .validationFailed, .signInRequired, .sessionExpired, .stateConflict,
+                .validationFailed, .signInRequired, .sessionExpired, .refreshRefused, .stateConflict,
             ]),
             SessionResource.refresh),
         Route(
@@ -205,7 +205,8 @@ extension SessionResource {
 
     private static let errors: Set<ErrorCode> =
         .ofAccount.and(.ofProvider).and([
-            .signInRequired, .sessionExpired, .stateConflict, .validationFailed, .accessDenied, .flowExpired,
+            .signInRequired, .sessionExpired, .refreshRefused, .stateConflict, .validationFailed, .accessDenied,
+            .flowExpired,
             .methodUnsupported, .portInUse, .flowNotFound,
         ])
 }

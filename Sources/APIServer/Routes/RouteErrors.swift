@@ -11,8 +11,9 @@ extension Set<ErrorCode> {
     ]
     /// Of an operation that asks a Supabase project with an account's session.
     static let ofSession = ofAccount.and(ofProvider).and([
-        .signInRequired, .sessionExpired, .methodUnsupported, .validationFailed, .stateConflict, .accessDenied,
-        .invalidCredentials, .notFound, .userNotFound, .weakPassword, .emailAlreadyInUse, .passwordResetFailed,
+        .signInRequired, .sessionExpired, .refreshRefused, .methodUnsupported, .validationFailed, .stateConflict,
+        .accessDenied, .invalidCredentials, .notFound, .userNotFound, .weakPassword, .emailAlreadyInUse,
+        .passwordResetFailed,
         .payloadTooLarge, .flowExpired, .invalidCallback,
     ])
     /// Of an operation that may begin or continue a flow at a Supabase project.

@@ -26,6 +26,8 @@ public struct AccountView: Sendable {
     public let grant: String?
     public let flow: FlowView?
     public let error: BrokerError?
+    /// Scopes that the session lost when a downscoped token was requested, sorted; a sign-in brings them back.
+    public let lostScopes: [String]
     /// What a person should know of a session that works: that nothing renews it, and what to do. One or two sentences.
     public let notice: String?
 }
@@ -78,11 +80,17 @@ extension AccountView {
             shown: session.flatMap { account.kind.shown(of: $0) }, grant: account.kind.serviceGrant, flow: flow,
             error: lane.state.error(of: account.name) ?? lockError
                 ?? (ranOut ? .sessionRanOut(account.name, advice: account.renewalAdvice) : nil),
-            notice: session.flatMap { AccountView.notice(of: $0, account) })
+            lostScopes: session?.lostScopes ?? [], notice: session.flatMap { AccountView.notice(of: $0, account) })
     }
 
-    /// A session without a refresh token ends with its access token. A token without an end needs no renewal.
+    /// Scopes that were lost come first. A session without a refresh token ends with its access token. A token without
+    /// an end needs no renewal.
     private static func notice(of session: Session, _ account: Account) -> String? {
+        if !session.lostScopes.isEmpty {
+            return "The session of \(account.name) lost scopes when a token with fewer scopes was requested: "
+                + "\(session.lostScopes.joined(separator: " ")). Sign in again to get them back. Ringback does not "
+                + "request such tokens of this provider any more."
+        }
         guard !session.isRefreshable, session.tokens[.own]?.expiry != nil else { return nil }
         let advice = account.renewalAdvice ?? "When it ends, sign in again."
         return "The provider gave \(account.name) no refresh token: the session ends with its access token. \(advice)"

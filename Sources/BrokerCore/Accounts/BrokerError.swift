@@ -12,6 +12,9 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     case sessionRanOut(AccountName, advice: String?)
     /// There was a session, and the provider ended it; the word is its own for why.
     case sessionExpired(AccountName, word: String? = nil)
+    /// The provider refuses every refresh without a readable error. The session is kept and tried again; a sign-in
+    /// replaces it.
+    case refreshRefused(AccountName, host: String, status: Int)
     /// The person said no at the provider.
     case accessDenied(AccountName)
     /// The state of the account does not allow this; the sentence says why.
@@ -62,6 +65,10 @@ public enum ProviderFailure: Sendable, Equatable {
     case untrusted(host: String, reason: String)
     /// The answer broke its format or its promises.
     case invalidAnswer(String)
+    /// A refresh was refused (4xx) without a readable error.
+    case unexplained(host: String, status: Int)
+    /// A checked response to a refresh is of another user or another session; the sentence says which.
+    case otherSession(String)
     /// Whose an access token is could not be told: it is not served until that can be.
     case unproved(host: String)
     /// The provider's no, its words checked.
@@ -129,8 +136,7 @@ extension BrokerError {
         switch self {
         case .problem(let problem): !problem.isMistake
         case .accessDenied, .conflict, .flowEnded, .flowExpired, .invalidCallback, .misconfigured, .portInUse,
-            .provider,
-            .serviceRefused, .sessionExpired, .vaultFailed:
+            .provider, .refreshRefused, .serviceRefused, .sessionExpired, .vaultFailed:
             true
         case .accountNotFound, .cancelled, .flowCancelled, .flowNotFound, .invalid, .methodUnsupported, .nothingHeld,
             .resendTooEarly, .sessionRanOut, .signInRequired, .timedOut, .tooManyAttempts, .vaultLocked,

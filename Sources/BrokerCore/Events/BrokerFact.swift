@@ -50,6 +50,8 @@ public enum BrokerFact: Sendable {
     case refreshFailed(AccountName, BrokerError)
     /// A refresh brought a good access token and an ID token that cannot be used. Recorded once for each cause.
     case idTokenDropped(AccountName, BrokerError)
+    /// A request for a downscoped token cost the session these scopes; a sign-in brings them back.
+    case scopesLost(AccountName, [String])
     /// A revocation could not be sent to the provider. It is tried again.
     case revocationPostponed(AccountName, BrokerError)
     case revocationDelivered(AccountName)

@@ -1,3 +1,4 @@
+internal import HTTPMessages
 public import Secrets
 
 /// A refresh that is ready to be sent. Its phases stay in the session manager: announce, send, keep, validate, serve.
@@ -16,18 +17,6 @@ public struct Renewal: Sendable {
         self.presents = presents
         self.send = send
         self.meaning = meaning
-    }
-
-    /// Presents the refresh tokens, newest first; an older one only after proof that the newer one is dead.
-    func present() async throws(BrokerError) -> (presented: Secret?, response: RenewalResponse) {
-        for token in presents.dropLast() {
-            do throws(BrokerError) {
-                return (token, try await send(token))
-            } catch {
-                guard case .dead = meaning(error) else { throw error }
-            }
-        }
-        return (presents.last, try await send(presents.last))
     }
 }
 
@@ -50,6 +39,9 @@ public struct RenewalResponse: Sendable {
 public enum RenewalMeaning: Sendable, Equatable {
     /// The refresh token that was presented is dead. The code is the provider's own, where it has more than one.
     case dead(code: String?)
+    /// The response is of another session, and so is the refresh token that was presented, unless it is the one that
+    /// the last validated response brought.
+    case otherSession
     /// The provider said that it did nothing.
     case unchanged
     /// The provider may have rotated the refresh token though its response was lost, and takes the older one only for a
@@ -59,4 +51,16 @@ public enum RenewalMeaning: Sendable, Equatable {
     case requestOnly(isUnchanged: Bool)
     /// Nothing is known. The refresh may be tried again.
     case unknown
+}
+
+extension Session {
+    /// Refuses a token endpoint at another origin than the session's. The provider's own metadata may say that it has
+    /// moved; the refresh token is not sent there.
+    public func refuseMove(of account: Account, to endpoint: String) throws(BrokerError) {
+        guard try WebURL.origin(of: endpoint) == tokenEndpointOrigin else {
+            throw .conflict(
+                "The token endpoint of \(account.name) is no longer at \(tokenEndpointOrigin). "
+                    + "Its session was not sent to the new one. Sign in again.")
+        }
+    }
 }

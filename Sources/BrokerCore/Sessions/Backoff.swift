@@ -32,10 +32,15 @@ struct Backoff: Sendable {
     mutating func note(_ error: BrokerError, at boot: BootInstant) {
         failures = min(failures + 1, 16)
         var longest = Backoff.longestHere
-        if case .provider = error {
+        switch error {
+        case .refreshRefused:
+            failures = 16
+            fallthrough
+        case .provider:
             longest = Backoff.longest
             attempts.append(boot)
             attempts.removeAll { $0 <= boot - Backoff.hour }
+        default: break
         }
         let half = min(.seconds(1 << (failures - 1)), longest) / 2
         // Half of the wait is random, so that many daemons do not retry at the same time.
@@ -85,5 +90,33 @@ struct Backoff: Sendable {
             return .provider(.failing(status: status, code: code, message: message, retryAfter: seconds))
         default: return .provider(.rateLimited(retryAfter: seconds))
         }
+    }
+}
+
+/// Some providers answer a dead refresh token with 400 and an empty body. That proves nothing: the session is kept, and
+/// tried again at the longest interval. After some refusals in a row the account says so and a sign-in is offered.
+extension LaneState.Renewal {
+    /// So many refusals in a row make it a state of its own.
+    static let refusalLimit = 5
+
+    mutating func countRefusal(_ error: BrokerError) {
+        switch error {
+        case .provider(.unexplained), .refreshRefused: unexplainedRefusals += 1
+        // Nobody, or somebody on the way, answered.
+        case .provider(.unreachable), .provider(.untrusted), .provider(.unavailable), .provider(.rateLimited): break
+        default: unexplainedRefusals = 0
+        }
+    }
+}
+
+extension LaneState {
+    /// What a failed refresh is told as.
+    ///
+    /// - Parameter isOfRequest: it was for a downscoped token.
+    func explaining(_ error: BrokerError, of name: AccountName, isOfRequest: Bool) -> BrokerError {
+        guard case .provider(.unexplained(let host, let status)) = error, !isOfRequest, session?.isOfService == false,
+            renewal.unexplainedRefusals + 1 >= Renewal.refusalLimit
+        else { return error }
+        return .refreshRefused(name, host: host, status: status)
     }
 }

@@ -1,19 +1,82 @@
-/// Refresh tokens that a provider sends only once. Google sends one with the user's first consent. Later sign-ins need
-/// no consent and bring none, so the client has to keep the first one.
+public import Secrets
+
+/// The refresh tokens of a session, of which there may be several while a response is not validated.
 extension Session {
-    /// Takes over the refresh token of the session that this one replaces, if this one has none. Both sessions must
-    /// have the same subject and token endpoint, and the old one must cover every scope of the new one.
+    /// The refresh tokens worth presenting, the newest first.
+    public var refreshTokens: [Secret] {
+        [unvalidatedRefreshToken, presentedRefreshToken, refreshToken].compactMap { $0 }
+    }
+
+    /// Keeps these and no others, the newest first. Of more than three, the two newest and the oldest are kept: the
+    /// oldest is the last one whose response was validated.
+    mutating func keep(refreshTokens: [Secret]) {
+        let newer = refreshTokens.dropLast()
+        refreshToken = refreshTokens.last
+        unvalidatedRefreshToken = newer.first
+        presentedRefreshToken = newer.dropFirst().first
+        if newer.isEmpty { downscopedTo = nil }
+    }
+
+    /// The session while a response to the refresh token `presented` is not validated: the token that came with it, if
+    /// it is another one, comes before those that are held.
+    func keeping(_ token: Secret?, presented: Secret) -> Session {
+        var session = self
+        let known = Array(refreshTokens.drop { $0 != presented })
+        let new = token.flatMap { $0 == presented ? nil : $0 }
+        session.keep(refreshTokens: [new].compactMap { $0 } + (known.isEmpty ? [presented] : known))
+        session.rotates = new != nil
+        session.downscopedTo = nil
+        return session
+    }
+
+    /// The session once the response is validated: `token` alone is left. If it came with a downscoped token, the one
+    /// that was presented stays behind it, until a refresh has shown what it is good for.
+    func settlingRefreshTokens(_ token: Secret, _ presented: Secret) -> Session {
+        var session = self
+        session.keep(refreshTokens: downscopedTo == nil || token == presented ? [token] : [token, presented])
+        return session
+    }
+
+    /// What a new session takes over from the one that it replaces.
     ///
     /// - Parameter isSameFamily: a refresh token of the one renews the tokens of the other.
-    mutating func keepRefreshToken(of held: Session, isSameFamily: Bool) {
+    mutating func inherit(from held: Session, isSameFamily: Bool) {
+        refusesDownscoping = held.refusesDownscoping
+        keepRefreshToken(of: held, isSameFamily: isSameFamily)
+    }
+
+    /// Takes over the refresh token of the session that this one replaces, if this one has none. Both sessions must
+    /// have the same subject and token endpoint, and the old one must cover every scope of the new one. Google sends a
+    /// refresh token with the user's first consent only. Later sign-ins need no consent and bring none, so the client
+    /// has to keep the first one.
+    private mutating func keepRefreshToken(of held: Session, isSameFamily: Bool) {
         guard !isRefreshable, held.isRefreshable, subject != nil, isSamePerson(as: held),
             tokenEndpointOrigin == held.tokenEndpointOrigin, scopes.isSubset(of: held.scopes), isSameFamily
         else { return }
-        refreshToken = held.refreshToken
-        unvalidatedRefreshToken = held.unvalidatedRefreshToken
+        keep(refreshTokens: held.refreshTokens)
+        downscopedTo = held.downscopedTo
         rotates = held.rotates
         end = held.end
     }
 
-    private var scopes: Set<Substring> { Set((scope ?? "").split(separator: " ")) }
+    /// The members of ``scope``.
+    public var scopes: Set<Substring> { Set((scope ?? "").split(separator: " ")) }
+}
+
+extension BrokerError {
+    /// No request is made.
+    static func downscopingRefused(_ name: AccountName) -> BrokerError {
+        .methodUnsupported(
+            "The provider of \(name) takes scopes away from the session when a token with fewer scopes is requested. "
+                + "Ringback does not request one again: use a token without a scope.")
+    }
+}
+
+extension TokenKey {
+    /// The scopes that the provider says a token has beyond those that were requested, sorted; empty if none were
+    /// named.
+    public func excess(of token: AccessToken) -> [String] {
+        guard let scopes, token.isScopeStated else { return [] }
+        return Set((token.scope ?? "").split(separator: " ").map(String.init)).subtracting(scopes).sorted()
+    }
 }

@@ -90,13 +90,25 @@ public struct Session: Sendable, Equatable {
 
     /// The last refresh token whose response was validated.
     public var refreshToken: Secret?
-    /// A refresh token that came in a response which was not validated. It is presented first.
+    /// A refresh token that came in a response which was not validated, or with a downscoped token. It is presented
+    /// first.
     public var unvalidatedRefreshToken: Secret?
+    /// The refresh token that was presented when ``unvalidatedRefreshToken`` came, if it is not ``refreshToken``
+    /// itself: no response to it was validated either.
+    public var presentedRefreshToken: Secret?
+    /// The scope of the downscoped token that ``unvalidatedRefreshToken`` came with: the refresh token may be good for
+    /// no more than that.
+    public var downscopedTo: String?
     public var identity: Identity?
     public var subject: String?
     /// Claims about the user, from the ID token and userinfo.
     public var user: JSONObject?
     public var scope: String?
+    /// The scopes that the session lost when a downscoped token was requested, sorted. A sign-in brings them back.
+    public var lostScopes: [String] = []
+    /// A request for a downscoped token cost this session, or one before it, some of its scopes: the provider is not
+    /// asked for one again.
+    public var refusesDownscoping = false
     /// The issuer, or the token endpoint's origin.
     public var issuer: String
     /// The only origin that the refresh token may be sent to.
@@ -136,9 +148,6 @@ public struct Session: Sendable, Equatable {
         self.rotates = rotates
         self.tokens = tokens
     }
-
-    /// The refresh tokens worth presenting: newer first.
-    public var refreshTokens: [Secret] { [unvalidatedRefreshToken, refreshToken].compactMap { $0 } }
 
     /// Drops downscoped tokens that have expired, and if there are too many those that expire first. They can be
     /// requested again. Without a limit the record would grow until the vault refuses it.

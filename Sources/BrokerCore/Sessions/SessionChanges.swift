@@ -74,21 +74,37 @@ extension SessionManager {
         var session = session
         if let former {
             let provider = provider(account)
-            session.keepRefreshToken(
-                of: former, isSameFamily: provider.family(of: former) == provider.family(of: session))
+            session.inherit(
+                from: former, isSameFamily: provider.family(of: former) == provider.family(of: session))
         }
-        // A session that must not be written also removes the stored one that it replaces.
-        var isFormerStored = false
-        if session.isEphemeral {
-            do throws(VaultError) { try await vault.remove(account.slot) } catch { isFormerStored = former != nil }
-        }
-        let (copy, error) = await save(session, account)
+        var replaced = replaced(by: session, in: lane)
+        let isReplacing = replaced != nil
+        var retirement = session.isEphemeral ? try await empty(account.slot, for: lane, isReplacing) : nil
+        let (copy, error, retired) = await save(session, account, isReplacing: isReplacing)
+        retirement = retired ?? retirement
+        replaced?.retirement = retirement
         guard take(.opened(session, copy, opening.event, error ?? opening.notice), lane.id) else {
             throw .flowCancelled("The configuration of \(name) changed during the sign-in.")
         }
         await observer(of: account)?.opened(session, over: former, of: account, isAsked: opening.isAsked)
-        // If the vault cannot be changed, a restart finds the former session. So it is not ended at the provider.
-        return copy == .unsaved || isFormerStored ? nil : replaced(by: session, in: lane)
+        // If the vault cannot be written, a restart finds the former session. So it is not ended at the provider.
+        return copy == .unsaved ? nil : replaced
+    }
+
+    /// Takes the former session out of its slot, since nothing of the new one is to be written. If that cannot be done,
+    /// the sign-in fails: the former session would be back after a restart.
+    private func empty(_ slot: VaultSlot, for lane: Lane, _ isReplaced: Bool) async throws(BrokerError) -> String? {
+        do throws(VaultError) {
+            // The vault keeps it until the provider has been told.
+            if isReplaced { return try await vault.retire(slot)?.id }
+            try await vault.remove(slot)
+        } catch {
+            // The vault has set a damaged record aside, so that the slot is empty too.
+            if case .damaged = error { return nil }
+            // Without a former session the slot holds at most a record that says how the last one ended.
+            if lane.state.session != nil { throw BrokerError(error) }
+        }
+        return nil
     }
 
     /// Ends the session here. From this call on readers see no session. The change itself takes its turn, so that what

@@ -142,7 +142,8 @@ extension SessionManager {
             response = try await sending()
             switch response.effect {
             case .renewal(let renewal):
-                changed = try await adopt(renewal, presented: session.refreshTokens.first, session, lane)
+                let turn = RefreshTurn(lane: lane)
+                changed = try await turn.adopt(renewal, presented: session.refreshTokens.first, session, by: self)
             case .edit(let edit): try edit(&changed)
             }
         } catch {

@@ -19,6 +19,7 @@ extension SessionManager {
         if let held, held.satisfies(minValid: minValid, at: clock.bootInstant) {
             return issuedToken(name, session, held)
         }
+        if query.key.scopes != nil, session.refusesDownscoping { throw .downscopingRefused(name) }
         guard session.isRefreshable else {
             if query.minValid == nil, let held, isAlive(held) { return issuedToken(name, session, held) }
             if query.key != .own, let own = session.tokens[.own], isAlive(own) {

@@ -16,6 +16,10 @@ enum SessionRecord {
         ])
         object["refresh_token"] = text(session.refreshToken)
         object["successor"] = text(session.unvalidatedRefreshToken)
+        object["presented"] = text(session.presentedRefreshToken)
+        object["downscoped_to"] = session.downscopedTo.map { .string($0) }
+        if !session.lostScopes.isEmpty { object["lost_scopes"] = .array(session.lostScopes.map { .string($0) }) }
+        if session.refusesDownscoping { object["refuses_downscoping"] = true }
         object["subject"] = session.subject.map { .string($0) }
         object["user"] = session.user.map { .object($0) }
         object["scope"] = session.scope.map { .string($0) }
@@ -113,6 +117,10 @@ enum SessionRecord {
             end: reader.read(object["end"], lifetime: nil), rotates: object["rotates"]?.bool, tokens: tokens)
         session.attachments = attachments(in: object)
         session.endsAll = object["ends_all"]?.bool ?? false
+        session.presentedRefreshToken = object["presented"]?.string.map { Secret($0) }
+        session.downscopedTo = object["downscoped_to"]?.string
+        session.lostScopes = object["lost_scopes"]?.array?.compactMap(\.string) ?? []
+        session.refusesDownscoping = object["refuses_downscoping"]?.bool == true
         return session
     }
 
@@ -148,6 +156,7 @@ enum SessionRecord {
     private static let members: Set<String> = [
         "version", "issuer", "token_endpoint_origin", "signed_in_at", "refresh_token", "successor", "subject", "user",
         "scope", "boot_id", "rotates", "end", "identity", "tokens", "attachments", "ends_all", "ended", "word",
+        "presented", "downscoped_to", "lost_scopes", "refuses_downscoping",
     ]
 
     private static func decodeIdentity(_ object: JSONObject, _ reader: DeadlineReader) -> Session.Identity? {

@@ -6,6 +6,10 @@ extension SessionManager {
     /// A refresh, in its turn. It presents the newest refresh token first. It stores a rotated one, beside its
     /// predecessor, before it looks at the rest of the response. Then it validates the response, and then it serves it.
     func renew(_ id: LaneID, _ key: TokenKey, for reason: RefreshReason) async -> Result<Void, BrokerError> {
+        if key != .own, lane(id)?.state.visible?.downscopedTo != nil {
+            // What the newest refresh token is good for is found out before it is presented for another downscoped one.
+            if case .failure(let error) = await renew(id, .own, for: .change) { return .failure(error) }
+        }
         let name = id.account
         guard let lane = lane(id), let session = lane.state.visible else { return .failure(.signInRequired(name)) }
         if let lockError { return .failure(lockError) }
@@ -19,30 +23,19 @@ extension SessionManager {
             return .failure(await failed(error, meaning, key, lane))
         }
         record(.refreshStarted(name, reason: reason))
+        let result: Result<Void, BrokerError>
         do throws(BrokerError) {
-            let (presented, response) = try await renewal.present()
-            var renewed = try await adopt(response, presented: presented, session, lane)
+            let turn = RefreshTurn(lane: lane)
+            var renewed = try await turn.present(renewal, of: session, by: self)
             renewed.dropTokens(at: clock.bootInstant, butFor: key)
-            return await serve(renewed, lane)
+            result = await turn.serve(renewed, by: self)
         } catch {
             return .failure(await failed(error, renewal.meaning(error), key, lane))
         }
-    }
-
-    /// Stores a rotated refresh token, then validates the rest of its response. The returned session is not saved yet.
-    func adopt(
-        _ response: RenewalResponse, presented: Secret?, _ session: Session, _ lane: Lane
-    ) async throws(BrokerError) -> Session {
-        guard let presented else {
-            var renewed = try await response.validate(session)
-            if let token = response.refreshToken { renewed.refreshToken = token }
-            return renewed
-        }
-        let held = await keepRotated(response, presented: presented, session, lane)
-        var renewed = try await response.validate(held)
-        if let token = held.unvalidatedRefreshToken { renewed.refreshToken = token }
-        renewed.unvalidatedRefreshToken = nil
-        return renewed
+        // A refresh token that came with a downscoped token may be of that scope. It is presented for the whole scope at
+        // once.
+        if key != .own, self.lane(id)?.state.visible?.downscopedTo != nil { _ = await renew(id, .own, for: .change) }
+        return result
     }
 
     /// Marks in the vault that the provider is about to be asked, and reserves room for its response: a rotated refresh
@@ -64,39 +57,12 @@ extension SessionManager {
         }
     }
 
-    /// Stores a rotated refresh token beside its predecessor, before anything else in the response is looked at.
-    private func keepRotated(
-        _ answer: RenewalResponse, presented: Secret, _ session: Session, _ lane: Lane
-    ) async -> Session {
-        var session = session
-        session.refreshToken = presented
-        session.unvalidatedRefreshToken = answer.refreshToken.flatMap { $0 == presented ? nil : $0 }
-        session.rotates = session.unvalidatedRefreshToken != nil
-        guard session.unvalidatedRefreshToken != nil else { return session }
-        let (copy, error) = await save(session, lane.account)
-        take(.rotated(session, copy, error), lane.id)
-        return session
-    }
-
-    private func serve(_ session: Session, _ lane: Lane) async -> Result<Void, BrokerError> {
-        let (copy, error) = await save(session, lane.account)
-        guard take(.renewed(session, copy, error), lane.id) else {
-            return .failure(.signInRequired(lane.account.name))
-        }
-        if let oddity = session.idTokenOddity, oddity != lane.state.session?.idTokenOddity {
-            record(.idTokenDropped(lane.account.name, oddity))
-        }
-        if let former = lane.state.session {
-            await observer(of: lane.account)?.changed(former, to: session, of: lane.account, isAsked: false)
-        }
-        return .success(())
-    }
-
     private func failed(
         _ error: BrokerError, _ meaning: RenewalMeaning, _ key: TokenKey, _ lane: Lane
     ) async -> BrokerError {
         let (id, account) = (lane.id, lane.account)
         guard self.lane(id) != nil else { return .signInRequired(account.name) }
+        let error = lane.state.explaining(error, of: account.name, isOfRequest: key != .own)
         var isOfRequest = false
         switch meaning {
         case .dead(let code) where key == .own: return await end(lane, code)
@@ -111,7 +77,7 @@ extension SessionManager {
             isOfRequest = true
             if isUnchanged { await settle(lane) }
         case .maybeRotated: take(.becameUrgent, id)
-        case .unknown: break
+        case .otherSession, .unknown: break
         }
         guard self.lane(id) != nil else { return .signInRequired(account.name) }
         if error != .cancelled { take(.failed(error, isOfRequest: isOfRequest), id) }
@@ -142,5 +108,77 @@ extension SessionManager {
         residue.settle(lane.account.slot)
         take(.dead(code: code), lane.id)
         return .sessionExpired(lane.account.name, word: code)
+    }
+}
+
+/// What is done with refresh tokens and their responses in a turn of a lane. The order is the proof that no refresh
+/// token is lost: a new one is stored, beside those that are held, before anything else in its response is looked at.
+struct RefreshTurn: Sendable {
+    let lane: SessionManager.Lane
+
+    /// Presents the refresh tokens, the newest first. An older one follows only after proof that the newer one is of no
+    /// use: it is dead, or it is another session's. The session that comes back is not saved.
+    func present(
+        _ renewal: Renewal, of session: Session, by manager: isolated SessionManager
+    ) async throws(BrokerError) -> Session {
+        var session = session
+        var rest = renewal.presents[...]
+        while true {
+            let token = rest.popFirst()
+            do throws(BrokerError) {
+                return try await adopt(try await renewal.send(token), presented: token, session, by: manager)
+            } catch {
+                switch renewal.meaning(error) {
+                case .dead where !rest.isEmpty: continue
+                case .otherSession where !rest.isEmpty:
+                    session.keep(refreshTokens: Array(rest))
+                    await keep(session, by: manager)
+                default: throw error
+                }
+            }
+        }
+    }
+
+    /// Stores a rotated refresh token, then validates the rest of its response. The returned session is not saved yet.
+    func adopt(
+        _ response: RenewalResponse, presented: Secret?, _ session: Session, by manager: isolated SessionManager
+    ) async throws(BrokerError) -> Session {
+        guard let presented else {
+            var renewed = try await response.validate(session)
+            if let token = response.refreshToken { renewed.refreshToken = token }
+            return renewed
+        }
+        let held = session.keeping(response.refreshToken, presented: presented)
+        if held.rotates == true { await keep(held, by: manager) }
+        do throws(BrokerError) {
+            return try await response.validate(held).settlingRefreshTokens(
+                response.refreshToken ?? presented, presented)
+        } catch {
+            // The refresh token of another session is not kept beside our own.
+            if case .provider(.otherSession) = error { await keep(session, by: manager) }
+            throw error
+        }
+    }
+
+    private func keep(_ session: Session, by manager: isolated SessionManager) async {
+        let (copy, error) = await manager.save(session, lane.account)
+        manager.take(.rotated(session, copy, error), lane.id)
+    }
+
+    /// Saves a session that is validated, and gives it to the readers.
+    func serve(_ session: Session, by manager: isolated SessionManager) async -> Result<Void, BrokerError> {
+        let (copy, error) = await manager.save(session, lane.account)
+        guard manager.take(.renewed(session, copy, error), lane.id) else {
+            return .failure(.signInRequired(lane.account.name))
+        }
+        guard let former = lane.state.session else { return .success(()) }
+        if let oddity = session.idTokenOddity, oddity != former.idTokenOddity {
+            manager.record(.idTokenDropped(lane.account.name, oddity))
+        }
+        if !session.lostScopes.isEmpty, session.lostScopes != former.lostScopes {
+            manager.record(.scopesLost(lane.account.name, session.lostScopes))
+        }
+        await manager.observer(of: lane.account)?.changed(former, to: session, of: lane.account, isAsked: false)
+        return .success(())
     }
 }

@@ -11,6 +11,8 @@ struct IDTokenParties {
     let audience: [String]
     let authorizedParty: String?
     private let claims: JSONObject
+    /// What is wrong with a token of another subject. It is looked for last: signature, issuer and audience are good.
+    static let otherSubject = "another person than before"
 
     init(claims: JSONObject) throws(OAuthError) {
         self.claims = claims
@@ -30,7 +32,7 @@ struct IDTokenParties {
         try checkSigner(signer, expected)
         try checkNonce(expected)
         if let wanted = expected.subject, !subject.isSameBytes(as: wanted) {
-            throw .invalidIDToken(claim: "sub", reason: "another subject than before")
+            throw .invalidIDToken(claim: "sub", reason: IDTokenParties.otherSubject)
         }
         if let previous = expected.previous { try checkSuccession(to: previous) }
     }
@@ -78,7 +80,7 @@ struct IDTokenParties {
             throw .invalidIDToken(claim: "iss", reason: "another issuer than before")
         }
         guard subject.isSameBytes(as: previous.subject) else {
-            throw .invalidIDToken(claim: "sub", reason: "another subject than before")
+            throw .invalidIDToken(claim: "sub", reason: IDTokenParties.otherSubject)
         }
         let (mine, theirs) = (Set(audience), previous.audience)
         guard mine.count == theirs.count,

@@ -67,3 +67,8 @@ public enum OAuthError: Error, Sendable, Equatable {
         }
     }
 }
+
+extension OAuthError {
+    /// True if an ID token, which the provider signed for this client, is of another subject than the session.
+    public var provesOtherSubject: Bool { self == .invalidIDToken(claim: "sub", reason: IDTokenParties.otherSubject) }
+}

@@ -82,10 +82,13 @@ struct Provider: Sendable {
             do throws(OAuthError) {
                 return try TokenResponse(reading: response)
             } catch {
+                let host = HTTPRequest(url: metadata.tokenEndpoint).host
                 // If the response was cut off, the cause says more than what is missing in it.
                 if let truncation = response.truncation { throw BrokerError(truncation) }
-                throw BrokerError(error, host: HTTPRequest(url: metadata.tokenEndpoint).host)
-                    .unquoting(refreshToken, registration.secret)
+                if case .invalid = error, (400..<500).contains(response.status) {
+                    throw .provider(.unexplained(host: host, status: response.status))
+                }
+                throw BrokerError(error, host: host).unquoting(refreshToken, registration.secret)
             }
         } catch {
             await doubt(error, isRefresh: true)
@@ -123,7 +126,10 @@ struct Provider: Sendable {
             }
         }
         let asked = key.scopes?.joined(separator: " ") ?? session.scope ?? ""
-        if key == .own, let scope = tokens.scope(askedFor: account.scopes) { renewed.scope = scope }
+        if key == .own, let scope = tokens.scope(askedFor: account.scopes) {
+            renewed.scope = scope
+            renewed.noteScope()
+        }
         renewed.tokens[key] = accessToken(tokens, scope: asked)
         if let seconds = tokens.refreshExpiresIn { renewed.end = Deadline(in: seconds, by: clock) }
         return renewed

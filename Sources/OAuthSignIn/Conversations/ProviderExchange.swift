@@ -143,7 +143,7 @@ extension Provider {
     func doubt(_ error: BrokerError, isRefresh: Bool = false) async {
         guard case .issuer(let issuer) = account.endpoints else { return }
         switch error {
-        case .provider(.unreachable), .provider(.invalidAnswer):
+        case .provider(.unreachable), .provider(.invalidAnswer), .provider(.unexplained):
             await directory.doubt(account, issuer: issuer, isRefresh: isRefresh)
         default: break
         }

@@ -178,7 +178,7 @@ extension SandboxSettings {
             "refresh_expires_in": .bool(statesRefreshLifetime),
             "omit_expires_in": .bool(omitsExpiresIn), "refresh_tokens": .string(refreshTokens.rawValue),
             "rotation": .bool(rotates), "reuse_grace": .integer(reuseGrace),
-            "id_token_on_refresh": .bool(renewsIDToken),
+            "id_token_on_refresh": .bool(renewsIDToken), "narrow_refresh_tokens": .bool(narrowsRefreshTokens),
             "algorithm": .string(algorithm.rawValue), "auto_approve": autoApprovedUser.map(JSON.string) ?? false,
             "device_grant": .bool(offersDevices), "device_interval": .integer(deviceInterval),
             "device_code_lifetime": .integer(deviceCodeLifetime), "device_answer": .object(deviceAnswer),

@@ -28,6 +28,8 @@ struct Ledger {
     struct RefreshGrant {
         let family: Int
         let expiresAt: Int?
+        /// What it is good for, where that is less than its family's scopes.
+        var scopes: [String]?
         /// What replaced it, and when.
         var successor: (token: String, at: Int)?
     }

@@ -87,19 +87,29 @@ extension ProviderState {
             ledger.end(grant.family)
             throw Refusal("invalid_grant", "the refresh token was used before; the session is ended")
         }
-        let scopes = parameters["scope"].map { $0.split(separator: " ").map(String.init) } ?? family.scopes
-        guard scopes.allSatisfy(family.scopes.contains) else {
+        let whole = grant.scopes ?? family.scopes
+        let scopes = parameters["scope"].map { $0.split(separator: " ").map(String.init) } ?? whole
+        guard scopes.allSatisfy(whole.contains) else {
             throw Refusal("invalid_scope", "scope is wider than what was granted")
         }
         if parameters["resource"] != nil, perturbations.take(.tokenInvalidTarget) {
             throw Refusal("invalid_target", "the resource is not known here")
         }
         let refreshToken = rotate(token, grant, at: now)
+        let lasting = narrowed(scopes, of: family, grant)
+        if let refreshToken { ledger.refreshTokens[refreshToken]?.scopes = lasting }
         counters.refreshes += 1
         let given = perturbations.take(.tokenWholeScope) ? family.scopes : scopes
         return try answer(
             client, family: grant.family, scopes: given, refreshToken: refreshToken, held: token, nonce: nil,
             hasIDToken: settings.renewsIDToken, at: now)
+    }
+
+    /// The scopes of a refresh token that comes with a token of these scopes; nil for the family's.
+    private func narrowed(
+        _ scopes: [String], of family: Ledger.Family, _ grant: Ledger.RefreshGrant
+    ) -> [String]? {
+        settings.narrowsRefreshTokens && Set(scopes) != Set(family.scopes) ? scopes : grant.scopes
     }
 
     /// If the token that replaced it was used, the first response has arrived: a correct client has no reason to repeat

@@ -100,7 +100,7 @@ extension SupabaseProvider {
             try await context.require(query, of: name)
         } catch {
             switch error {
-            case .signInRequired, .sessionRanOut, .sessionExpired: return nil
+            case .signInRequired, .sessionRanOut, .sessionExpired, .refreshRefused: return nil
             default: throw error
             }
         }

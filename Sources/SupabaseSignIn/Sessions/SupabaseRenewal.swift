@@ -7,11 +7,7 @@ internal import SupabaseAuth
 /// A Supabase project's sessions, as the session manager renews and ends them.
 extension SupabaseProvider {
     func renewal(of session: Session, for key: TokenKey) async throws(BrokerError) -> Renewal {
-        guard try WebURL.origin(of: project.authURL) == session.tokenEndpointOrigin else {
-            throw .conflict(
-                "The token endpoint of \(account.name) is no longer at \(session.tokenEndpointOrigin). "
-                    + "Its session was not sent to the new one. Sign in again.")
-        }
+        try session.refuseMove(of: account, to: project.authURL)
         return Renewal(
             presents: session.refreshTokens,
             send: { token throws(BrokerError) in
@@ -30,6 +26,7 @@ extension SupabaseProvider {
     private static func meaning(of error: BrokerError) -> RenewalMeaning {
         if error.provesDeadGrant { return .dead(code: error.wordOfEnd) }
         if error.provesUnchanged { return .unchanged }
+        if case .provider(.otherSession) = error { return .otherSession }
         // How long it takes the older token, a project may count in seconds.
         return error.isTransient && error != .cancelled ? .maybeRotated : .unknown
     }

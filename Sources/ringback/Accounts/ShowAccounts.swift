@@ -28,11 +28,17 @@ struct ShowAccounts: ParsableCommand {
             for document in documents {
                 let account = try Account(reading: document)
                 var cells = ShowAccounts.cells(account, isService: document["grant"] != nil)
-                if cells[5].isEmpty, let notice = document["notice"]?.string { cells[5] = notice }
+                if cells[5].isEmpty, let notice = ShowAccounts.notice(document, account) { cells[5] = notice }
                 table.add(cells)
             }
             Output.table(table)
         }
+    }
+
+    /// What the user should know of a session that works. Lost scopes are short here: each account is one line.
+    private static func notice(_ document: JSON, _ account: Account) -> String? {
+        guard let scope = document["lost_scope"]?.string else { return document["notice"]?.string }
+        return "The session lost the scope \(scope). Run: ringback login \(account.name)"
     }
 
     /// `authenticated (aal1, needs aal2)`: the level is shown where the user's factors ask for a higher one.

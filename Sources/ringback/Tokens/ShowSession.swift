@@ -47,6 +47,7 @@ struct ShowSession: ParsableCommand {
             var request = choice.request(account)
             request.include = "user" + (include.map { ",\($0)" } ?? "")
             let answer = try daemon.calls().session(request)
+            TokenVerb.warn(of: answer["scope"]?.string, askedFor: request.scope)
             guard !json.isWanted else { return Output.json(withoutTokens(answer)) }
             let session = try Session(reading: answer)
             Output.field("Account", session.account.isEmpty ? account : session.account)

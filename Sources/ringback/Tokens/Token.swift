@@ -1,6 +1,7 @@
 import ArgumentParser
 import RingbackClient
 import StrictJSON
+import Terminal
 
 /// What `ringback token` was asked for.
 struct TokenOptions {
@@ -23,8 +24,23 @@ enum TokenVerb {
         }
     }
 
+    /// Some providers give the whole scope whatever is requested, and say so.
+    static func warn(of scope: String?, askedFor asked: String?) {
+        guard let scope, let asked else { return }
+        let excess = Set(scope.split(separator: " ")).subtracting(asked.split(separator: " ")).sorted()
+        guard !excess.isEmpty else { return }
+        let scopes = Sanitizer.line(excess.joined(separator: " "), limit: 1_000)
+        Output.note("Warning: the provider gave a token with more scope than was requested: \(scopes).")
+    }
+
     /// The daemon's response, after a sign-in if that was asked for.
     static func answer(_ options: TokenOptions) throws(RingbackError) -> JSON {
+        let answer = try session(options)
+        warn(of: answer["scope"]?.string, askedFor: options.request.scope)
+        return answer
+    }
+
+    private static func session(_ options: TokenOptions) throws(RingbackError) -> JSON {
         var request = options.request
         if options.format == .xoauth2 { request.include = "user" }
         let calls = try Daemon.calls(socket: options.socket)

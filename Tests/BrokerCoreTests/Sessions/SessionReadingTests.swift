@@ -175,6 +175,7 @@ import Testing
 
     @Test func `NAT-28: a downscoped token is cached and refreshed on its own`() async throws {
         let house = try await House()
+        house.provider.behave { $0.rotates = false }
         try await house.signIn()
         let own = try await house.token()
         var query = SessionQuery()

@@ -39,6 +39,8 @@ final class FakeProvider: Sendable {
         var lifetime: Int? = 3_600
         var givesRefreshToken = true
         var rotates = true
+        /// A refresh with fewer scopes brings a refresh token of these scopes alone.
+        var narrows = false
         var idTokenOnRefresh = true
         var mint: TokenMint
         var metadata: [String: JSON?] = [:]
@@ -53,6 +55,8 @@ final class FakeProvider: Sendable {
         var challenge: String
         var redirectURI: String
         var hasOpenID: Bool
+        /// What a refresh token is good for, if that is less than the sign-in's.
+        var scope: String?
     }
     private struct State {
         var requests: [Request] = []
@@ -81,6 +85,9 @@ final class FakeProvider: Sendable {
     // MARK: What tests say
 
     func behave(_ change: (inout sending Manners) -> Void) { manners.withLock { change(&$0) } }
+
+    /// What signs its ID tokens.
+    var mint: TokenMint { manners.withLock { $0.mint } }
 
     func script(_ endpoint: Endpoint, _ turns: Turn...) {
         state.withLock { $0.turns[endpoint, default: []] += turns }
@@ -225,8 +232,14 @@ final class FakeProvider: Sendable {
             return (200, answer.setting("expires_in", manners.lifetime.map { .integer($0) }))
         }
         let isRefresh = form["grant_type"] == "refresh_token"
+        if isRefresh, let asked = form["scope"] {
+            let held = state.withLock { $0.refreshTokens[form["refresh_token"] ?? ""]?.scope }
+            if let held, !Set(asked.split(separator: " ")).isSubset(of: held.split(separator: " ")) {
+                return (400, ["error": "invalid_scope"])
+            }
+        }
         let found = state.withLock { state -> (Grant, Int, String?)? in
-            let grant: Grant?
+            var grant: Grant?
             if isRefresh {
                 let held = form["refresh_token"] ?? ""
                 grant = state.refreshTokens[held]
@@ -238,6 +251,7 @@ final class FakeProvider: Sendable {
                     return isProven && form["redirect_uri"] == grant.redirectURI ? grant : nil
                 }
             }
+            if manners.narrows, let scope = form["scope"] { grant?.scope = scope }
             guard let grant else { return nil }
             state.subject = grant.subject
             state.serial += 1
@@ -251,7 +265,7 @@ final class FakeProvider: Sendable {
         var answer: JSON = ["access_token": .string("access-\(serial)"), "token_type": "Bearer"]
         answer = answer.setting("expires_in", manners.lifetime.map { .integer($0) })
         answer = answer.setting("refresh_token", refreshToken.map { .string($0) })
-        answer = answer.setting("scope", form["scope"].map { .string($0) })
+        answer = answer.setting("scope", (form["scope"] ?? grant.scope).map { .string($0) })
         if grant.hasOpenID, !isRefresh || manners.idTokenOnRefresh {
             let claims = claims(of: grant.subject, nonce: isRefresh ? nil : grant.nonce, manners.lifetime ?? 3_600)
             answer = answer.setting("id_token", (try? manners.mint.token(claims)).map { .string($0) })

@@ -5,7 +5,8 @@ import SessionVault
 
 /// Keeps texts and remembers what was asked of it; fails, holds or locks as told.
 actor RecordingVault: Vault {
-    /// What happened, in words: `announce`, `store R`, `store R > S` (with a successor), `settle`, `remove`, `retire`.
+    /// What happened, in words: `announce`, `store R`, `store R > S` (with a successor), `replace R`, `settle`,
+    /// `remove`, `retire`.
     private(set) var log: [String] = []
     private var texts: [VaultSlot: Secret] = [:]
     private var announced: Set<VaultSlot> = []
@@ -68,7 +69,7 @@ actor RecordingVault: Vault {
 
     func store(_ text: Secret, in slot: VaultSlot) async throws(VaultError) {
         let session = try? SessionRecord.decode(text, by: .system)
-        let tokens = [session?.refreshToken, session?.unvalidatedRefreshToken].compactMap { $0?.revealed() }
+        let tokens = session?.refreshTokens.reversed().map { $0.revealed() } ?? []
         // What is known of people is no session: the log is of sessions.
         if slot.kind != .people { log.append("store \(tokens.joined(separator: " > "))") }
         try await enter()
@@ -99,6 +100,17 @@ actor RecordingVault: Vault {
         return entry
     }
 
+    func replace(_ text: Secret, in slot: VaultSlot) async throws(VaultError) -> RetiredEntry? {
+        log.append("replace \((try? SessionRecord.decode(text, by: .system))?.refreshToken?.revealed() ?? "")")
+        try await enter()
+        announced.remove(slot)
+        let former = texts.updateValue(text, forKey: slot)
+        guard let former else { return nil }
+        let entry = RetiredEntry(id: "retired-\(log.count)", slot: slot, text: former)
+        leaving.append(entry)
+        return entry
+    }
+
     func retired() async throws(VaultError) -> [RetiredEntry] {
         try await enter()
         return leaving
@@ -116,7 +128,7 @@ actor RecordingVault: Vault {
     func putRetired(_ entry: RetiredEntry) { leaving.append(entry) }
     var sessions: [Session] { texts.values.compactMap { try? SessionRecord.decode($0, by: TestClock().clock) } }
     /// Of the log, what was stored.
-    var stores: [String] { log.filter { $0.hasPrefix("store") } }
+    var stores: [String] { log.filter { $0.hasPrefix("store") || $0.hasPrefix("replace") } }
     var leavingCount: Int { leaving.count }
     var isAnnounced: Bool { !announced.isEmpty }
 

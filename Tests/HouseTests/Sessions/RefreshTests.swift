@@ -165,7 +165,8 @@ private let refreshGate: JSON = [
     ]) func `PR-18: serves no token of an answer that fails on whose it is`(lie: String) async throws {
         try await Stage.play { stage in
             try await stage.signInExpired()
-            try await stage.sandbox.control(["perturb": [["name": .string(lie), "count": 1]]])
+            // After a response of another user, our own refresh token is presented again.
+            try await stage.sandbox.control(["perturb": [["name": .string(lie), "count": 1]], "reuse_grace": 60])
             let answer = try await stage.api("GET", "/v1/accounts/work/session")
             #expect(answer.status == 502 && answer["access_token"] == nil, "\(answer)")
             let account = try await stage.account()
@@ -174,6 +175,47 @@ private let refreshGate: JSON = [
             #expect(try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true]).status == 200)
             #expect(try await stage.account()["subject"]?.string == "alice")
             #expect(try await stage.sandbox.counters()["reuse_detections"] == 0)
+        }
+    }
+
+    @Test(arguments: ["id_token_expired", "id_token_other_auth_time"])
+    func `NAT-53: serves the access token beside an odd ID token, and keeps the former ID token`(
+        lie: String
+    ) async throws {
+        try await Stage.play { stage in
+            try await stage.signInExpired()
+            try await stage.sandbox.control(["perturb": [["name": .string(lie), "count": 1]]])
+            #expect(try await stage.token() != nil)
+            let account = try await stage.account()
+            #expect(account["subject"] == "alice" && account["error"] == nil, "\(account.text)")
+            #expect(try await stage.ringback("audit", "--json").out.contains("id_token_dropped"))
+        }
+    }
+
+    @Test func `that is refused without a word says so after five times, and is still there`() async throws {
+        try await Stage.play(sandboxArguments: ["--no-rotation"]) { stage in
+            try await stage.signInExpired()
+            let fault: JSON = ["endpoint": "token", "kind": "empty", "status": 400]
+            try await stage.sandbox.control(["faults": [fault]])
+            for attempt in 1...6 {
+                let refresh = try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true])
+                let (status, code) =
+                    attempt < 5 ? (502, "invalid_provider_response") : (401, "refresh_refused")
+                #expect(refresh.status == status && refresh.code == code, "\(attempt): \(refresh)")
+            }
+            let session = try await stage.api("GET", "/v1/accounts/work/session")
+            #expect(session.status == 401 && session["recovery"] == "sign_in", "\(session)")
+            let token = try await stage.ringback("token", "work")
+            #expect(token.status == 3 && token.err.contains("ringback login work"), "\(token)")
+            #expect(token.err.contains("HTTP status 400"), "\(token)")
+            let account = try await stage.account()
+            #expect(account["state"] == "authenticated" && account["stale"] == true, "\(account.text)")
+            #expect(account["error"]?["code"] == "refresh_refused" && account["subject"] == "alice")
+            let accounts = try await stage.ringback("accounts")
+            #expect(accounts.out.contains("The session cannot be renewed. Please sign in again."), "\(accounts)")
+            try await stage.sandbox.control(["clear": true])
+            #expect(try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true]).status == 200)
+            #expect(try await stage.account()["error"] == nil)
         }
     }
 

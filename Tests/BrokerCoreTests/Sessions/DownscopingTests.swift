@@ -1,0 +1,124 @@
+import Secrets
+import StrictJSON
+import Testing
+
+@testable import BrokerCore
+
+@Suite(.timeLimit(.minutes(1))) struct `A refresh token that comes with a downscoped token` {
+    private var downscoped: SessionQuery {
+        var query = SessionQuery()
+        query.key = TokenKey(scopes: ["email"])
+        return query
+    }
+
+    /// What each refresh presented, and with which scope.
+    private func refreshes(_ house: House) -> [String] {
+        house.provider.requests.filter { $0.form["grant_type"] == "refresh_token" }
+            .map { "\($0.form["refresh_token"] ?? "") \($0.form["scope"] ?? "-")" }
+    }
+
+    private func session(_ house: House) async throws -> Session { try #require(await house.vault.sessions.first) }
+
+    @Test func `is kept beside the older one and presented for the whole scope at once`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        let token = try await house.broker.session(House.name, downscoped).token
+        #expect(token.scope == "email")
+        #expect(refreshes(house) == ["refresh-2 email", "refresh-3 email openid"])
+        #expect(
+            await house.vault.stores == [
+                "store refresh-2", "store refresh-2 > refresh-3", "store refresh-2 > refresh-3",
+                "store refresh-2 > refresh-3 > refresh-4", "store refresh-4",
+            ])
+        let session = try await session(house)
+        #expect(session.lostScopes.isEmpty && !session.refusesDownscoping && session.downscopedTo == nil)
+        // The downscoped token is kept, and the session's own is of the whole scope.
+        #expect(try await house.broker.session(House.name, downscoped).token.value == token.value)
+        #expect(try await house.token() == "access-4")
+        #expect(refreshes(house).count == 2)
+    }
+
+    @Test func `is presented first when the refresh for the whole scope failed, and the older one after invalid_grant`()
+        async throws
+    {
+        let house = try await House()
+        house.provider.behave { $0.rotates = false }
+        try await house.signIn()
+        house.provider.script(.token, .setting("refresh_token", "smaller"), .status(503))
+        _ = try await house.broker.session(House.name, downscoped)
+        #expect(try await session(house).refreshTokens.map { $0.revealed() } == ["smaller", "refresh-2"])
+        #expect(try await session(house).downscopedTo == "email")
+        house.clock.advance(by: 600)
+        house.provider.script(.token, .invalidGrant)
+        _ = await house.broker.sessionManager.runDueTasks()
+        #expect(await eventually { (try? await session(house))?.refreshTokens.count == 1 })
+        #expect(
+            refreshes(house) == ["refresh-2 email", "smaller email openid", "smaller email openid", "refresh-2 -"])
+        #expect(try await session(house).refreshToken == Secret("refresh-2"))
+        #expect(try await session(house).lostScopes.isEmpty)
+    }
+
+    @Test func `is presented for the whole scope before another downscoped token is requested`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        house.provider.script(.token, .setting("scope", "email"), .status(503))
+        _ = try await house.broker.session(House.name, downscoped)
+        house.clock.advance(by: 600)
+        var other = SessionQuery()
+        other.key = TokenKey(scopes: ["openid"])
+        _ = try await house.broker.session(House.name, other)
+        #expect(
+            refreshes(house).suffix(3) == ["refresh-3 email openid", "refresh-4 openid", "refresh-5 email openid"])
+    }
+
+    @Test func `and has shrunk the session: it is told, kept, and not done again`() async throws {
+        let house = try await House()
+        house.provider.behave { $0.narrows = true }
+        try await house.signIn()
+        _ = try await house.broker.session(House.name, downscoped)
+        #expect(refreshes(house) == ["refresh-2 email", "refresh-3 email openid", "refresh-3 -"])
+        let session = try await session(house)
+        #expect(session.lostScopes == ["openid"] && session.refusesDownscoping)
+        #expect(session.scope == "email" && session.refreshTokens.map { $0.revealed() } == ["refresh-4"])
+        let view = try await house.view
+        #expect(view.lostScopes == ["openid"] && view.notice?.contains("openid") == true)
+        #expect(view.state == .authenticated && view.error == nil)
+        #expect(house.facts.names.count { $0 == "scopesLost" } == 1)
+        // The session lives on with what is left.
+        house.clock.advance(by: 3_600)
+        _ = try await house.token()
+        #expect(house.facts.names.count { $0 == "scopesLost" } == 1)
+        let before = refreshes(house).count
+        guard case .methodUnsupported = await house.failure(downscoped) else { throw Unexpected() }
+        // A sign-in brings everything back, and the provider is still not asked.
+        try await house.signIn()
+        let healed = try await house.view
+        #expect(healed.lostScopes.isEmpty && healed.notice == nil)
+        guard case .methodUnsupported = await house.failure(downscoped) else { throw Unexpected() }
+        #expect(refreshes(house).count == before)
+    }
+
+    @Test func `is found to be smaller after a restart, too`() async throws {
+        let house = try await House()
+        house.provider.behave { $0.narrows = true }
+        try await house.signIn()
+        house.provider.script(.token, .setting("scope", "email"), .status(503))
+        _ = try await house.broker.session(House.name, downscoped)
+        try await house.broker.lockVault()
+        try await house.broker.unlockVault(passphrase: nil)
+        #expect(await eventually { (try? await house.view.state) == .authenticated })
+        house.clock.advance(by: 600)
+        _ = await house.broker.sessionManager.runDueTasks()
+        #expect(await eventually { (try? await house.view.lostScopes) == ["openid"] })
+    }
+
+    @Test func `is not doubted where the provider gave the whole scope`() async throws {
+        let house = try await House()
+        try await house.signIn()
+        house.provider.script(.token, .setting("scope", "openid email"))
+        let token = try await house.broker.session(House.name, downscoped).token
+        #expect(refreshes(house) == ["refresh-2 email"])
+        #expect(downscoped.key.excess(of: token) == ["openid"])
+        #expect(try await session(house).refreshTokens.map { $0.revealed() } == ["refresh-3"])
+    }
+}

@@ -1,0 +1,81 @@
+import StrictJSON
+import Testing
+
+/// What a request for a token with fewer scopes may do to the session at providers that do not keep RFC 6749 section 6.
+@Suite struct `A session whose provider downscopes in its own way` {
+    private static let account = """
+        [accounts.work]
+        issuer = "{sandbox}"
+        client_id = "ringback-demo"
+        scopes = ["openid", "email", "profile", "offline_access"]
+
+        """
+
+    private func scopes(_ stage: Stage) async throws -> [String?] {
+        try await stage.sandbox.log().filter { $0["endpoint"] == "token" }.compactMap { $0["parameters"] }
+            .filter { $0["grant_type"] == "refresh_token" }.map { $0["scope"]?.string }
+    }
+
+    @Test func `that lost scopes says so everywhere, and a sign-in brings them back`() async throws {
+        try await Stage.play(Self.account) { stage in
+            try await stage.sandbox.control(["narrow_refresh_tokens": true])
+            try await stage.signIn()
+            let narrow = try await stage.ringback("token", "work", "--scope", "email")
+            #expect(narrow.status == 0, "\(narrow)")
+            #expect(try await scopes(stage) == ["email", "email offline_access openid profile", nil])
+            for isRestarted in [false, true] {
+                if isRestarted {
+                    try await stage.stopDaemon()
+                    try await stage.startDaemon()
+                    #expect(try await stage.token() != nil)
+                }
+                let account = try await stage.account()
+                #expect(account["lost_scope"] == "openid profile", "\(account.text)")
+                #expect(account["state"] == "authenticated" && account["error"] == nil, "\(account.text)")
+                #expect(account["notice"]?.string?.contains("openid profile") == true, "\(account.text)")
+                let accounts = try await stage.ringback("accounts")
+                #expect(accounts.out.contains("lost the scope openid profile"), "\(accounts)")
+                #expect(accounts.out.contains("ringback login work"), "\(accounts)")
+                let doctor = try await stage.ringback("doctor", "work")
+                #expect(
+                    doctor.out.contains("openid profile") && doctor.out.contains("ringback login work"), "\(doctor)")
+                let audit = try await stage.ringback("audit", "--json")
+                #expect(audit.out.contains("scopes_lost"), "\(audit)")
+                // The session goes on with what is left, and the provider is not asked to downscope again.
+                #expect(try await stage.ringback("refresh", "work", "--force").status == 0)
+                let before = try await scopes(stage).count
+                let refused = try await stage.ringback("token", "work", "--scope", "profile")
+                #expect(refused.status == 1 && refused.err.contains("fewer scopes"), "\(refused)")
+                #expect(try await scopes(stage).count == before)
+            }
+            try await stage.signIn()
+            #expect(try await stage.account()["lost_scope"] == nil)
+            #expect(try await stage.ringback("session", "work").out.contains("openid"))
+            #expect(try await stage.ringback("token", "work", "--scope", "profile").status == 1)
+        }
+    }
+
+    @Test func `that was given more scope than was requested warns the person, and serves no exposed socket`()
+        async throws
+    {
+        try await Stage.play(Self.account) { stage in
+            try await stage.signIn()
+            try await stage.sandbox.control(["perturb": ["token_whole_scope"]])
+            let token = try await stage.ringback("token", "work", "--scope", "email")
+            #expect(token.status == 0 && !token.out.isEmpty, "\(token)")
+            #expect(token.err.contains("more scope") && token.err.contains("openid profile"), "\(token)")
+            let own = try await stage.ringback("token", "work")
+            #expect(own.status == 0 && own.err.isEmpty, "\(own)")
+            for ceiling in [[], ["--scope", "openid email profile offline_access"]] {
+                let name = ceiling.isEmpty ? "open" : "capped"
+                let exposed = try await stage.run("ringback", ["expose", name, "--account", "work"] + ceiling)
+                #expect(exposed.status == 0, "\(exposed)")
+                let socket = exposed.out.filter { $0 != "\n" }
+                let refused = try await stage.run(
+                    "ringback", ["token", "work", "--scope", "email"], environment: ["RINGBACK_SOCK": socket])
+                #expect(refused.status == 4 && refused.out.isEmpty, "\(refused)")
+                #expect(refused.err.contains("more scope"), "\(refused)")
+            }
+        }
+    }
+}
