@@ -64,6 +64,7 @@ public enum Endpoint: String, Sendable, CaseIterable {
     case register
     case deleteRegistration
     case reload
+    case removeSealedSessions
     case getSessionByIssuer
     case getStatus
     case lockVault
@@ -136,6 +137,7 @@ public enum Endpoint: String, Sendable, CaseIterable {
         case .register: (.post, "/v1/registrations", .manage)
         case .deleteRegistration: (.delete, "/v1/registrations/{account}", .manage)
         case .reload: (.post, "/v1/reload", .manage)
+        case .removeSealedSessions: (.delete, "/v1/sealed-sessions/{account}", .manage)
         case .getSessionByIssuer: (.get, "/v1/session", .token)
         case .getStatus: (.get, "/v1/status", .readState)
         case .lockVault: (.post, "/v1/vault/lock", .manage)

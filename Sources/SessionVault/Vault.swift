@@ -32,6 +32,8 @@ public protocol Vault: Sendable {
     func retire(_ slot: VaultSlot) async throws(VaultError) -> RetiredEntry?
     /// Everything that was retired and not discarded, oldest first. What cannot be read is left out.
     func retired() async throws(VaultError) -> [RetiredEntry]
+    /// The slots that hold a session, except those that are known. What cannot be read is left out.
+    func sessionSlots(besides known: Set<VaultSlot>) async throws(VaultError) -> [VaultSlot]
     /// Lets a retired text go for good. An unknown identifier is not an error.
     func discard(_ id: String) async throws(VaultError)
 

@@ -26,18 +26,22 @@ struct StatusResource: Resource {
         }
         let pending = await broker.pendingRevocations()
         let warnings = await api.exposureTroubles().map { "\($0.name) is not exposed. \($0.detail)" }
-        return ServerResponse(json: [
-            "version": .string(daemon.version), "pid": .integer(Int(getpid())),
-            "uptime": .integer(api.uptime), "vault": broker.vault.status.json,
-            "accounts": .object(JSONObject(counts)),
-            "listeners": .array(broker.callbackReceiver.listeners().map { .string($0) }),
-            "confinement": .object(JSONObject()),
-            "link_listeners": .array((api.deepLinks?.heard ?? []).map { .string($0) }),
-            "warnings": .array(warnings.map { .string($0) }),
-            "pending_revocations": .integer(pending.values.reduce(0, +)),
-            "pending_revocations_by_account": .object(
-                JSONObject(pending.sorted { $0.key < $1.key }.map { .init($0.key.rawValue, .integer($0.value)) })),
+        var object = JSONObject([
+            .init("version", .string(daemon.version)), .init("pid", .integer(Int(getpid()))),
+            .init("uptime", .integer(api.uptime)), .init("vault", broker.vault.status.json),
+            .init("accounts", .object(JSONObject(counts))),
+            .init("listeners", .array(broker.callbackReceiver.listeners().map { .string($0) })),
+            .init("confinement", .object(JSONObject())),
+            .init("link_listeners", .array((api.deepLinks?.heard ?? []).map { .string($0) })),
+            .init("warnings", .array(warnings.map { .string($0) })),
+            .init("pending_revocations", .integer(pending.values.reduce(0, +))),
+            .init(
+                "pending_revocations_by_account",
+                .object(
+                    JSONObject(pending.sorted { $0.key < $1.key }.map { .init($0.key.rawValue, .integer($0.value)) }))),
         ])
+        object["sealed_sessions"] = await broker.sealedSessions().map { .array($0.map { .object($0.members) }) }
+        return ServerResponse(json: .object(object))
     }
 
     /// What the broker sees of the caller. The executable is what `/proc` says now: the process may have become
@@ -83,6 +87,7 @@ extension Component {
             .required("link_listeners", .array(.string)), .required("warnings", .array(.string)),
             .required("pending_revocations", .integer),
             .required("pending_revocations_by_account", .map(.integer)),
+            .optional("sealed_sessions", .array(.component(.sealedSession)), "Not there while the vault is locked"),
         ])
 
     private static let operations = RingbackAPI.Operation.allCases.map(\.rawValue).sorted()

@@ -106,6 +106,12 @@ actor Revocations {
         record(.revocationPostponed(name, error))
     }
 
+    /// What was retired is gone from the vault, whether or not its provider has heard.
+    func drop(_ id: String) {
+        heard.insert(id)
+        entries[id] = nil
+    }
+
     private func finish(_ id: String) async {
         heard.insert(id)
         // A vault that cannot let it go tells of it again after the next start: a token is revoked twice, no harm.

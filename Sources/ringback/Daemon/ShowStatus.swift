@@ -41,9 +41,17 @@ struct ShowStatus: ParsableCommand {
     /// What the person may want to know of: sessions that cannot be renewed for now, sign-outs not yet told.
     private func showWhatWaits(_ status: DaemonStatus, _ answer: JSON, _ calls: BrokerCalls) throws(RingbackError) {
         var stale: [String] = []
-        for document in try calls.call(.listAccounts)["accounts"]?.array ?? []
-        where document["stale"]?.bool == true {
-            stale.append(document["name"]?.string ?? "?")
+        var configured: Set<String> = []
+        for document in try calls.call(.listAccounts)["accounts"]?.array ?? [] {
+            guard let name = document["name"]?.string else { continue }
+            configured.insert(name)
+            if document["stale"]?.bool == true { stale.append(name) }
+        }
+        for session in SealedSession.all(in: answer) {
+            let command = SealedSession.command(session.account, isConfigured: configured.contains(session.account))
+            Output.field(
+                "Sealed",
+                "\(session.account): \(session.text), of no configured account. To remove it: \(command)")
         }
         if !stale.isEmpty { Output.field("Stale", "\(stale.joined(separator: ", ")) (the provider is away)") }
         guard status.pendingRevocations > 0 else { return }
