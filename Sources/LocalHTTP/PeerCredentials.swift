@@ -36,6 +36,12 @@ extension HTTPConnection {
         return owner
     }
 
+    /// The process of a local peer, for whoever keeps what it says in the connection's memory.
+    func process(of peer: Peer, over channel: any Channel) -> PeerProcess? {
+        guard case .local = peer, memory.value == nil else { return nil }
+        return PeerProcess(of: channel)
+    }
+
     /// The kernel's word (TCP_INFO); false for what is no TCP connection.
     private static func isEstablished(_ channel: any Channel) -> Bool {
         var isEstablished = false

@@ -37,22 +37,44 @@ public struct AuditUse: Hashable, Sendable {
     }
 }
 
+/// The kernel's proof of the process at a socket's other end.
+public struct ProcessProof: Sendable {
+    /// Different for each process since the boot; nil where the kernel does not say.
+    let identity: UInt64?
+    /// False once the process has ended and its number may be another one's.
+    let isAlive: @Sendable () -> Bool
+
+    public init(identity: UInt64?, isAlive: @escaping @Sendable () -> Bool) {
+        self.identity = identity
+        self.isAlive = isAlive
+    }
+}
+
 /// A program at the socket's other end, as one of its connections showed it.
 ///
-/// The kernel's word is `uid` and `pid` alone; the rest is what `/proc` said shortly after, hence `verified: false`.
+/// The kernel's word is `uid` and `pid`. ``isVerified`` says whether the executable is certainly that process's; the
+/// rest is what `/proc` said shortly after.
 public final class AuditCaller: Sendable {
     public let uid: UInt32
     public let pid: Int32
     /// Read at the first contact: a short-lived program is gone a moment later.
-    let executable: String?
+    public let executable: String?
+    /// The process that connected ran ``executable`` when that was read: its number was not another process's by then.
+    public let isVerified: Bool
+    /// Of ``ProcessProof``.
+    let processIdentity: UInt64?
     /// Orders callers, and tells them apart.
     let serial: UInt64
     private let resolved = Mutex<CallerIdentity?>(nil)
 
-    init(uid: UInt32, pid: Int32, executable: String?, serial: UInt64) {
+    init(
+        uid: UInt32, pid: Int32, executable: String?, isVerified: Bool = false, identity: UInt64? = nil, serial: UInt64
+    ) {
         self.uid = uid
         self.pid = pid
         self.executable = executable
+        self.isVerified = isVerified
+        processIdentity = identity
         self.serial = serial
     }
 
@@ -75,6 +97,7 @@ struct CallerIdentity: Sendable {
         let uid: UInt32
         let pid: Int32
         let executable: String?
+        let isVerified: Bool
         /// Nil for a process that was gone when it was looked at; then `serial` tells it from others.
         let startTime: UInt64?
         let serial: UInt64
@@ -85,7 +108,8 @@ struct CallerIdentity: Sendable {
     init(of caller: AuditCaller) {
         let startTime = ProcessFacts.startTime(of: caller.pid)
         program = Program(
-            uid: caller.uid, pid: caller.pid, executable: caller.executable, startTime: startTime,
+            uid: caller.uid, pid: caller.pid, executable: caller.executable, isVerified: caller.isVerified,
+            startTime: startTime,
             serial: startTime == nil ? caller.serial : 0)
         unit = ProcessFacts.unit(of: caller.pid)
     }

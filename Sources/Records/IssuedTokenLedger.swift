@@ -34,17 +34,24 @@ final class IssuedTokenLedger: Sendable {
     ///
     /// A number that was seen within this second or the last one is taken for the same process: the kernel does not give
     /// a number away again so soon. After that it is looked at anew, so a later process is never taken for an earlier.
-    func caller(uid: UInt32, pid: Int32, at now: Int) -> AuditCaller {
+    /// Where the kernel tells processes apart, its word decides; without that each connection is looked at anew.
+    func caller(uid: UInt32, pid: Int32, proof: ProcessProof? = nil, at now: Int) -> AuditCaller {
         let known = state.withLock { state -> AuditCaller? in
             guard let found = state.recent[pid], found.caller.uid == uid else { return nil }
+            guard proof?.identity == found.caller.processIdentity, proof == nil || proof?.identity != nil else {
+                return nil
+            }
             return found.second == now || found.second == now - 1 ? found.caller : nil
         }
         if let known { return known }
         // The one call to the kernel, once a process and second or two; it waits for nothing.
         let executable = ProcessFacts.executable(of: pid)
+        let isVerified = executable != nil && proof?.isAlive() == true
         return state.withLock { state in
             state.serial += 1
-            let caller = AuditCaller(uid: uid, pid: pid, executable: executable, serial: state.serial)
+            let caller = AuditCaller(
+                uid: uid, pid: pid, executable: executable, isVerified: isVerified, identity: proof?.identity,
+                serial: state.serial)
             // A program that starts thousands of processes must not fill the memory.
             if state.recent.count >= IssuedTokenLedger.maxRecent { state.recent = [:] }
             state.recent[pid] = (caller, now)

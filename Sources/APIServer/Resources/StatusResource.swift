@@ -44,17 +44,19 @@ struct StatusResource: Resource {
         return ServerResponse(json: .object(object))
     }
 
-    /// What the broker sees of the caller. The executable is what `/proc` says now: the process may have become
-    /// another one since it connected, hence the confidence.
+    /// What the broker sees of the caller. Where the kernel proves which process has connected, the executable is
+    /// certainly that one's; else it is what `/proc` says of the number, which may be another process's by now.
     func peer(_ call: Call) async throws(Problem) -> ServerResponse {
         guard case .local(let uid, let pid) = call.request.peer else { throw Problem(.notFound) }
         var object = JSONObject([.init("uid", .integer(Int(uid))), .init("pid", .integer(Int(pid)))])
-        object["executable"] = ProcessFacts.executable(of: pid).map { .string($0) }
+        let caller = call.facts.caller
+        let isVerified = caller?.isVerified == true
+        object["executable"] = (isVerified ? caller?.executable : ProcessFacts.executable(of: pid)).map { .string($0) }
         object["unit"] = ProcessFacts.unit(of: pid).map { .string($0) }
-        object["confidence"] = "unverified"
-        let caller = PolicyPeer(uid: uid, pid: pid)
+        object["confidence"] = isVerified ? "verified" : "unverified"
+        let peer = PolicyPeer(uid: uid, pid: pid)
         let operations = RingbackAPI.Operation.allCases.filter {
-            api.policy.decide(caller, account: nil, operation: $0.ofPolicy).isAllowed
+            api.policy.decide(peer, account: nil, operation: $0.ofPolicy).isAllowed
         }
         object["operations"] = .array(operations.map(\.rawValue).sorted().map { .string($0) })
         object["policy"] = .string(api.policy.name)
@@ -96,7 +98,7 @@ extension Component {
         "Peer",
         [
             .required("uid", .integer), .required("pid", .integer), .optional("executable", .string),
-            .optional("unit", .string), .required("confidence", .string),
+            .optional("unit", .string), .required("confidence", .words(["verified", "unverified"])),
             .required("operations", .array(.words(operations))),
             .required("policy", .string),
         ])
