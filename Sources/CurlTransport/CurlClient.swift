@@ -63,7 +63,8 @@ public final class CurlClient: HTTPClient {
     /// With ``HTTPRequest/keepsPartialBody``, a body of a 2xx answer that breaks off after its first byte (the connection
     /// ends or breaks, the time or the size allowed is used up, a chunk is malformed) is returned as far as it came.
     public func send(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse {
-        guard let url = try? WebURL(parsing: request.url), url.isSecure, let host = url.host else { throw .refusedURL }
+        guard let url = try? WebURL(parsing: request.url), url.isSecure, url.host != nil else { throw .refusedURL }
+        let host = url.place
         guard CurlClient.isPrepared else { throw .unreachable(host: host, reason: "libcurl cannot be loaded") }
         guard RequestFields.areSendable(request) else {
             throw .unreachable(host: host, reason: "the request has a header field that cannot be sent")

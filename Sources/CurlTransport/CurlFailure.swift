@@ -43,7 +43,8 @@ extension HTTPClientError {
         case CURLE_GOT_NOTHING: "the server closed the connection without an answer"
         case CURLE_SEND_ERROR, CURLE_RECV_ERROR: "the connection broke"
         case CURLE_OUT_OF_MEMORY: "out of memory"
-        case CURLE_SSL_CONNECT_ERROR: "the TLS handshake failed"
+        // OpenSSL's word for a server that answers in plain text is "wrong version number", which is in no code.
+        case CURLE_SSL_CONNECT_ERROR: "the TLS handshake failed; a server of plain http does that too"
         case CURLE_PEER_FAILED_VERIFICATION: "the certificate is not trusted for this name"
         case CURLE_SSL_PINNEDPUBKEYNOTMATCH: "the server's key is none of the pinned ones"
         case CURLE_SSL_CACERT_BADFILE: "the certificate authorities cannot be read"

@@ -95,7 +95,7 @@ public protocol HTTPClient: Sendable {
     func send(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse
 }
 
-/// Why there is no answer. Holds hosts and reasons, never URLs or bodies.
+/// Why there is no answer. Holds hosts (``WebURL/place``) and reasons, never URLs or bodies.
 public enum HTTPClientError: Error, Sendable, Equatable {
     /// No connection: name resolution, refusal, reset, no route.
     case unreachable(host: String, reason: String)

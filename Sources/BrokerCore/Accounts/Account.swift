@@ -37,7 +37,9 @@ public struct SessionBinding: Hashable, Sendable {
 
     /// Reads ``text``; nil if it is none.
     init?(parsing text: String) {
-        guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")), let length = Int(text[..<colon]) else { return nil }
+        guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")), let length = Int(text[..<colon]) else {
+            return nil
+        }
         let rest = text.utf8[text.utf8.index(after: colon)...]
         guard length >= 0, length <= rest.count else { return nil }
         provider = String(decoding: rest.prefix(length), as: UTF8.self)
@@ -65,6 +67,9 @@ public struct Account: Sendable {
     /// Where the client secret comes from. Asked at every use, so that a source decides itself what it keeps.
     public struct SecretSource: Sendable {
         public let fetch: @Sendable () async throws(BrokerError) -> Secret
+        /// Asks the provider for another one in place of a secret that has expired.
+        var renew: (@Sendable (any HTTPClient, ProviderDirectory) async throws(BrokerError) -> Secret)?
+
         public init(fetch: @escaping @Sendable () async throws(BrokerError) -> Secret) { self.fetch = fetch }
     }
 

@@ -26,7 +26,7 @@ extension BrokerError {
         case .project(let problem): !problem.isMistake
         case .accessDenied, .conflict, .flowEnded, .flowExpired, .invalidCallback, .misconfigured, .portInUse,
             .provider,
-            .serviceRefused, .sessionExpired, .vaultFailed:
+            .serviceRefused, .sessionExpired, .unusableSetting, .vaultFailed:
             true
         case .accountNotFound, .cancelled, .flowCancelled, .flowNotFound, .invalid, .methodUnsupported, .nothingHeld,
             .resendTooEarly, .sessionRanOut, .signInRequired, .timedOut, .tooManyAttempts, .vaultLocked,

@@ -1,5 +1,6 @@
 internal import HTTPMessages
 internal import OAuth
+internal import Secrets
 internal import SupabaseAuth
 
 /// What providers say about themselves: metadata and keys, fetched once for all who wait and kept for a while.
@@ -31,6 +32,8 @@ actor ProviderDirectory {
     private var metadata: [Key: Entry<ProviderMetadata>] = [:]
     private var keys: [Key: Entry<JSONWebKeySet>] = [:]
     private var habits: [ProviderHabits.Key: ProviderHabits] = [:]
+    /// Client secrets that are asked for, or were refused, by account; with the second in which that began.
+    private var secrets: [AccountName: (began: Int, result: Promise<Result<Secret, BrokerError>>)] = [:]
     private let http: any HTTPClient
     private let work: Work
     private let clock: BrokerClock
@@ -94,6 +97,41 @@ actor ProviderDirectory {
     func doubtAll() {
         for key in metadata.keys { metadata[key]?.fetchedAt = clock.uptime - ProviderDirectory.metadataLifetime }
         habits = [:]
+        secrets = [:]
+    }
+
+    /// A provider that gave no other secret is not asked again for so long (seconds).
+    private static let secretPause = 3_600
+
+    /// Has a client secret renewed, once for all who wait (DCR-05). What the provider refused is not asked for again
+    /// until the pause is over or the configuration is read again.
+    func renewedSecret(
+        of name: AccountName,
+        _ renew: @escaping @Sendable (any HTTPClient, ProviderDirectory) async throws(BrokerError) -> Secret
+    ) async throws(BrokerError) -> Secret {
+        let result: Promise<Result<Secret, BrokerError>>
+        if let known = secrets[name], clock.uptime - known.began < ProviderDirectory.secretPause {
+            result = known.result
+        } else {
+            result = work.start { [http] in
+                let renewed: Result<Secret, BrokerError>
+                do throws(BrokerError) {
+                    renewed = .success(try await renew(http, self))
+                } catch {
+                    renewed = .failure(error)
+                }
+                await self.noteSecret(renewed, of: name)
+                return renewed
+            }
+            secrets[name] = (clock.uptime, result)
+        }
+        guard let renewed = await result.wait() else { throw .cancelled }
+        return try renewed.get()
+    }
+
+    private func noteSecret(_ result: Result<Secret, BrokerError>, of name: AccountName) {
+        if case .failure(let error) = result, !error.isTransient { return }
+        secrets[name] = nil
     }
 
     /// An endpoint of the issuer's metadata has failed, in a refresh or for a person: they are asked for again before

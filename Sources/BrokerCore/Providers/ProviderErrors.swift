@@ -32,8 +32,8 @@ extension Account {
 }
 
 extension HTTPRequest {
-    /// The host, for messages.
-    var host: String { (try? WebURL(parsing: url))?.host ?? "the provider" }
+    /// The host, for messages; with the port if it is not the scheme's own.
+    var host: String { (try? WebURL(parsing: url))?.place ?? "the provider" }
 }
 
 extension BrokerError {

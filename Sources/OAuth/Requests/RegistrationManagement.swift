@@ -1,5 +1,6 @@
 public import HTTPMessages
 public import Secrets
+internal import StrictJSON
 
 /// What a registration is read, changed and deleted with (RFC 7592 section 3). Whoever loses it can only ask the
 /// provider's people to remove the client.
@@ -36,11 +37,26 @@ public struct RegistrationManagement: Sendable, Equatable {
     }
 
     /// Deletes the registration (section 2.3); nil where nobody knows where.
-    public func deletion() -> HTTPRequest? {
+    public func deletion() -> HTTPRequest? { request("DELETE") }
+
+    /// Reads the registration (section 2.1); nil where nobody knows where. ``RegistrationResponse`` reads the answer.
+    public func reading() -> HTTPRequest? { request("GET") }
+
+    /// Replaces the registration's metadata (section 2.2); nil where nobody knows where.
+    func update(_ metadata: JSONObject) -> HTTPRequest? {
+        guard var request = request("PUT") else { return nil }
+        request.fields.set("Content-Type", "application/json")
+        request.body = Secret(bytes: JSON.object(metadata).serialized())
+        return request
+    }
+
+    private func request(_ method: String) -> HTTPRequest? {
         uri.map { uri in
             HTTPRequest(
-                method: "DELETE", url: uri, fields: HTTPFields([("Accept", "application/json")]),
-                authorization: Secret("Bearer \(token.revealed())"), limits: HTTPLimits(maxBody: HTTPRequest.maxAnswer))
+                method: method, url: uri, fields: HTTPFields([("Accept", "application/json")]),
+                authorization: Secret("Bearer \(token.revealed())"), limits: HTTPLimits(maxBody: HTTPRequest.maxAnswer),
+                // The answer may hold another token, which exists nowhere else.
+                keepsPartialBody: method != "DELETE")
         }
     }
 

@@ -56,9 +56,14 @@ struct Failure {
         case "internal_error": return isElsewhere ? "ringback doctor" : nil
         case .invalidConfiguration:
             guard !isElsewhere else { return "ringback doctor" }
+            let members = error.problem?.extensions ?? JSONObject()
+            switch members["setting"]?.string {
             // What the daemon is given at its start, or later, stands in no file of the configuration.
-            let isGiven = ["LoadCredential=", "assertion_file"].contains { error.detail.contains($0) }
-            return isGiven ? nil : "ringback config check"
+            case _ where members["credential"] != nil, "assertion_file": return nil
+            case "client_secret_registered":
+                return "ringback account add \(account ?? "NAME") --issuer URL --register --replace"
+            default: return "ringback config check"
+            }
         default:
             let name = account ?? error.problem?.extensions["account"]?.string
             guard error.recovery == .signIn, let name, RequestTarget.isAccountName(name) else { return nil }

@@ -103,7 +103,10 @@ struct Suggestion: Equatable {
             ("ringback token ACCOUNT", ["get", "get-token", "print-token", "access-token", "print-access-token"]),
             (
                 "ringback account add NAME",
-                ["add", "new", "init", "setup", "configure", "account new", "account create", "account register", "add-account"]
+                [
+                    "add", "new", "init", "setup", "configure", "account new", "account create", "account register",
+                    "add-account",
+                ]
             ),
             (
                 "ringback account remove NAME",
