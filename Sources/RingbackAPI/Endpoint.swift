@@ -46,6 +46,7 @@ public enum Endpoint: String, Sendable, CaseIterable {
     case streamDeepLinks
     case acknowledgeDeepLink
     case getDiagnostics
+    case diagnoseAccount
     case makeDiagnosticLink
     case getDiagnosticLink
     case streamEvents
@@ -119,6 +120,7 @@ public enum Endpoint: String, Sendable, CaseIterable {
         case .streamDeepLinks: (.get, "/v1/deep-links", .deepLink)
         case .acknowledgeDeepLink: (.post, "/v1/deep-links/{id}/ack", .deepLink)
         case .getDiagnostics: (.get, "/v1/diagnostics", .manage)
+        case .diagnoseAccount: (.post, "/v1/diagnostics/accounts", .manage)
         case .makeDiagnosticLink: (.post, "/v1/diagnostics/links", .manage)
         case .getDiagnosticLink: (.get, "/v1/diagnostics/links/{link}", .manage)
         case .streamEvents: (.get, "/v1/events", .readState)

@@ -3,48 +3,34 @@ internal import OAuth
 internal import Secrets
 internal import SupabaseAuth
 
-/// One thing that was looked at, in a sentence for people. Holds names, hosts and numbers; no URL of anybody's, no secret.
-public struct Finding: Sendable, Equatable {
-    /// How bad it is.
-    public enum Level: String, Sendable, CaseIterable {
-        case ok
-        /// It works, but not as it should, or not for long.
-        case warning
-        case wrong
-    }
-
-    /// What was looked at, such as `discovery`.
-    public var check: String
-    public var level: Level
-    public var message: String
-    /// What a person would type to mend it.
-    public var command: String?
-
-    public init(_ check: String, _ level: Level, _ message: String, command: String? = nil) {
-        self.check = check
-        self.level = level
-        self.message = message
-        self.command = command
-    }
-}
-
 /// Looks at an account's provider the way that a sign-in would, without one: is it there, is it who it should be, do its
 /// clock and ours agree, can an answer come back. Every step has a bound, and none changes anything.
 extension Broker {
     /// What was found, in the order in which a sign-in would meet it.
     public func diagnose(_ name: AccountName) async throws(BrokerError) -> [Finding] {
         let account = try await sessionManager.account(name)
-        if case .unsupported(let reason) = account.endpoints { return [Finding("provider", .wrong, reason)] }
-        async let provider = Diagnosis(account: account, http: http, clock: clock).findings()
+        async let provider = diagnose(account, asksClient: true)
         async let redirect = redirectFinding(account)
-        var findings = await provider
-        if account.project == nil, account.grant == nil, !findings.contains(where: { $0.level == .wrong }) {
+        // Nobody comes back to a service.
+        return await provider + (account.grant == nil ? [redirect] : [])
+    }
+
+    /// What was found at the provider of an account that is not configured yet. Its secret is not used.
+    public func diagnose(candidate account: Account) async -> [Finding] {
+        await diagnose(account, asksClient: account.clientSecret == nil && account.clientKey == nil)
+    }
+
+    private func diagnose(_ account: Account, asksClient: Bool) async -> [Finding] {
+        if case .unsupported(let reason) = account.endpoints {
+            return [Finding("provider", .wrong, reason, .configuration, setting: "provider")]
+        }
+        var findings = await Diagnosis(account: account, http: http, clock: clock).findings()
+        if asksClient, account.project == nil, account.grant == nil, !findings.contains(where: { $0.level == .wrong }) {
             let client = await Provider(account: account, http: http, directory: directory, clock: clock)
                 .clientFinding()
             findings += client.map { [$0] } ?? []
         }
-        // Nobody comes back to a service.
-        return await findings + (account.grant == nil ? [redirect] : [])
+        return findings
     }
 
     /// A fixed port is tried: whether it is free is known to nobody else. One that a sign-in waits behind is ours.
@@ -58,8 +44,8 @@ extension Broker {
         case "https":
             return Finding(
                 check, .warning,
-                "The answer does not come back by itself: its address is to be pasted into ringback complete.",
-                command: "ringback complete")
+                "The callback does not come back by itself: its address has to be pasted.", .callbackIsPasted,
+                setting: "redirect_uri")
         case "http": break
         default:
             guard (try? URLScheme(parsing: scheme))?.isReverseDNS == false else {
@@ -68,7 +54,8 @@ extension Broker {
             return Finding(
                 check, .warning,
                 "The answer comes back by the scheme \(scheme), which any other app may claim: one after a domain of "
-                    + "yours, such as org.example.\(scheme), is nobody else's.", command: "ringback config check")
+                    + "yours, such as org.example.\(scheme), is nobody else's.", .schemeNotReserved,
+                setting: "redirect_uri")
         }
         guard await flowRegistry.pending(account.name) == nil else {
             return Finding(check, .ok, "A sign-in waits for its answer now.")
@@ -79,7 +66,9 @@ extension Broker {
             return Finding(check, .ok, "The port that the answer comes back to can be had.")
         } catch {
             let reason = if case .portInUse(_, let reason) = error { reason } else { "the listener cannot be opened" }
-            return Finding(check, .wrong, "The answer cannot come back: \(reason).", command: "ss -ltnp")
+            return Finding(
+                check, .wrong, "The callback cannot come back: \(reason).", .portTaken, setting: "redirect_uri",
+                url: uri)
         }
     }
 }
@@ -101,9 +90,18 @@ private struct Diagnosis: Sendable {
         case .issuer(let issuer): return await atIssuer(issuer)
         case .fixed(let metadata):
             // A GET is no token request: whatever is answered, somebody is there.
-            return await look(HTTPRequest(url: metadata.tokenEndpoint), as: "provider") { response in
+            let token = await look(HTTPRequest(url: metadata.tokenEndpoint), as: "provider") { response in
                 response.status < 500 ? .success("answers at its token endpoint") : .failure(status(response))
             }
+            guard let page = try? WebURL(parsing: metadata.authorizationEndpoint),
+                page.origin != (try? WebURL(parsing: metadata.tokenEndpoint))?.origin
+            else { return token }
+            // The same of the page that browsers are sent to; without its query, which may be a sign-in's.
+            let place = page.origin + page.path
+            return token
+                + (await look(HTTPRequest(url: place), as: "page", setting: "endpoints.authorization") {
+                    $0.status < 500 ? .success("answers at its authorization endpoint") : .failure(status($0))
+                }.filter { $0.check == "page" || $0.level == .wrong })
         case .project(let project):
             return await look(project.project.settings(), as: "provider") { response in
                 do throws(SupabaseError) {
@@ -111,8 +109,9 @@ private struct Diagnosis: Sendable {
                 } catch {
                     return .failure(
                         response.status == 401 || response.status == 403
-                            ? Trouble("does not accept the api_key (HTTP \(response.status))")
-                            : Trouble("answers, but not as a Supabase Auth server (HTTP \(response.status))"))
+                            ? Trouble("does not accept the api_key (HTTP \(response.status))", setting: "api_key")
+                            : Trouble(
+                                "answers, but not as a Supabase Auth server (HTTP \(response.status))", setting: "url"))
                 }
             }
         case .unsupported: return []
@@ -123,10 +122,12 @@ private struct Diagnosis: Sendable {
     private struct Trouble: Error {
         var level = Finding.Level.wrong
         let text: String
+        let setting: String?
 
-        init(_ text: String, level: Finding.Level = .wrong) {
+        init(_ text: String, level: Finding.Level = .wrong, setting: String? = nil) {
             self.level = level
             self.text = text
+            self.setting = setting
         }
     }
 
@@ -138,13 +139,17 @@ private struct Diagnosis: Sendable {
             return .success("is a Supabase Auth server")
         }
         return .failure(
-            Trouble("is a Supabase Auth server, where sign-in with \(word) is not switched on", level: .warning))
+            Trouble(
+                "is a Supabase Auth server, where sign-in with \(word) is not switched on", level: .warning,
+                setting: "oauth_provider"))
     }
 
     /// Both places of metadata are asked for, as a sign-in would.
     private func atIssuer(_ issuer: String) async -> [Finding] {
         guard let requests = try? ProviderMetadata.discoveryRequests(issuer: issuer) else {
-            return [Finding("discovery", .wrong, "The issuer is not an https URL.", command: "ringback config check")]
+            return [
+                Finding("discovery", .wrong, "The issuer is not an https URL.", .configuration, setting: "issuer")
+            ]
         }
         var first: [Finding] = []
         for request in requests {
@@ -166,7 +171,8 @@ private struct Diagnosis: Sendable {
 
     private func reason(_ error: OAuthError, _ response: HTTPResponse) -> Trouble {
         switch error {
-        case .invalid(_, let reason): Trouble("publishes no usable metadata: \(reason)")
+        case .invalid(_, let reason):
+            Trouble("publishes no usable metadata of this issuer: \(reason)", setting: "issuer")
         case .misconfigured(let reason): Trouble("cannot be used: \(reason)")
         default: status(response)
         }
@@ -174,7 +180,8 @@ private struct Diagnosis: Sendable {
 
     /// Sends a request, and tells who answered, by which certificate, what, and when by their clock.
     private func look(
-        _ request: HTTPRequest, as check: String, _ read: (HTTPResponse) -> Result<String, Trouble>
+        _ request: HTTPRequest, as check: String, setting: String? = nil,
+        _ read: (HTTPResponse) -> Result<String, Trouble>
     ) async -> [Finding] {
         var request = request
         request.trust = account.trust
@@ -187,7 +194,7 @@ private struct Diagnosis: Sendable {
         do throws(HTTPClientError) {
             response = try await http.send(request)
         } catch {
-            return [Diagnosis.finding(error, check, host, request.url)]
+            return [Diagnosis.finding(error, check, host, request.url, setting ?? place)]
         }
         let now = (before + clock.now()) / 2
         var findings: [Finding] = []
@@ -200,44 +207,50 @@ private struct Diagnosis: Sendable {
         case .success(let text): findings.append(Finding(check, .ok, "\(host) \(text)."))
         case .failure(let trouble):
             findings.append(
-                Finding(check, trouble.level, "\(host) \(trouble.text).", command: Diagnosis.command(request.url)))
+                Finding(
+                    check, trouble.level, "\(host) \(trouble.text).", .badResponse,
+                    setting: trouble.setting ?? setting, url: request.url))
         }
         findings.append(Diagnosis.clock(response, host, now))
         return findings
     }
 
-    /// How a person would look for themselves; nil for an address that a shell would make something else of.
-    private static func command(_ url: String) -> String? {
-        let isPlain = url.utf8.allSatisfy { byte in
-            switch byte {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-            default: ":/._-%[]".utf8.contains(byte)
-            }
+    /// The setting that says where the provider is.
+    private var place: String {
+        switch account.endpoints {
+        case .issuer: account.provider == "oidc" ? "issuer" : "provider"
+        case .fixed: account.provider == "oauth2" ? "endpoints.token" : "provider"
+        case .project: "url"
+        case .unsupported: "provider"
         }
-        return isPlain ? "curl -v \(url)" : nil
     }
 
     private static func finding(
-        _ error: HTTPClientError, _ check: String, _ host: String, _ url: String
+        _ error: HTTPClientError, _ check: String, _ host: String, _ url: String, _ setting: String
     ) -> Finding {
         switch error {
         case .untrusted(_, let reason):
             Finding(
                 "tls", .wrong,
                 "\(host) is not believed: \(reason). If its certificate is of an authority of your own, set ca_file; if "
-                    + "its key has changed, pinned_public_keys.", command: command(url))
+                    + "its key has changed, pinned_public_keys.", .untrusted, setting: "ca_file", url: url)
         case .unreachable(_, let reason):
-            Finding(check, .wrong, "\(host) cannot be reached: \(reason).", command: command(url))
+            Finding(
+                check, .wrong, "\(host) cannot be reached: \(reason).", .unreachable, setting: setting, url: url)
         case .timedOut:
             Finding(
-                check, .wrong, "\(host) does not answer within \(timeout.components.seconds) s.", command: command(url))
+                check, .wrong, "\(host) does not answer within \(timeout.components.seconds) s.", .unreachable,
+                setting: setting, url: url)
         case .tooLarge, .malformed:
-            Finding(check, .wrong, "\(host) answers, but not as a web server should.", command: command(url))
+            Finding(
+                check, .wrong, "\(host) answers, but not as a web server should.", .badResponse, setting: setting,
+                url: url)
         case .refusedURL:
             Finding(
-                check, .wrong, "An endpoint is neither https nor http on a loopback address.",
-                command: "ringback config check")
-        case .cancelled: Finding(check, .warning, "It could not be looked at: the daemon is shutting down.")
+                check, .wrong, "An endpoint is neither https nor http on a loopback address.", .configuration,
+                setting: setting)
+        case .cancelled:
+            Finding(check, .warning, "It could not be looked at: the daemon is shutting down.", .shuttingDown)
         }
     }
 
@@ -255,7 +268,6 @@ private struct Diagnosis: Sendable {
         return Finding(
             "clock", size > leeway ? .wrong : .warning,
             "This machine's clock is \(size) s \(difference > 0 ? "ahead of" : "behind") that of \(host): ID tokens are "
-                + "refused from \(leeway) s on.",
-            command: "timedatectl set-ntp true")
+                + "refused from \(leeway) s on.", .clockDiffers)
     }
 }

@@ -31,7 +31,12 @@ extension Provider {
                     registration.authentication == .none ? "" : ", client_authentication and the client's secret"
                 return Finding(
                     check, .wrong, "\(host) does not accept this client: look at client_id\(secret) of the account.",
-                    command: "ringback config check")
+                    .clientRefused, setting: "client_id", url: endpoint)
+            }
+            if response.status == 404 {
+                return Finding(
+                    check, .wrong, "\(host) has no token endpoint at this address (HTTP 404).", .badResponse,
+                    setting: account.provider == "oauth2" ? "endpoints.token" : nil, url: endpoint)
             }
             do throws(OAuthError) {
                 _ = try TokenResponse(reading: response)
@@ -44,8 +49,12 @@ extension Provider {
             return nil
         } catch {
             // What concerns the provider itself has been told by others.
-            guard case .misconfigured(let reason) = error else { return nil }
-            return Finding(check, .wrong, reason, command: "ringback config check")
+            switch error {
+            case .misconfigured(let reason): return Finding(check, .wrong, reason, .configuration)
+            case .unusableSetting(let setting):
+                return Finding(check, .wrong, setting.reason, .configuration, setting: setting.setting)
+            default: return nil
+            }
         }
     }
 }

@@ -133,7 +133,8 @@ import Testing
         try await Stage.playReader { stage in
             try await Self.leaveSession(stage)
             let removed = try await Self.run(stage, "logout work")
-            #expect(removed.status == 0 && removed.out.contains("Removed the session of alice@example.org"), "\(removed)")
+            #expect(
+                removed.status == 0 && removed.out.contains("Removed the session of alice@example.org"), "\(removed)")
             let unknown = try await Self.run(stage, "logout work")
             #expect(unknown.status == 1 && unknown.err.contains("There is no account work"), "\(unknown)")
         }
@@ -153,7 +154,9 @@ import Testing
         }
     }
 
-    @Test func `the session of another provider under the same name is removed without the one that is held`() async throws {
+    @Test func `the session of another provider under the same name is removed without the one that is held`()
+        async throws
+    {
         try await Stage.play { stage in
             try await stage.signIn()
             try stage.write(configuration: Stage.twoAccounts.replacing("{sandbox}\"", with: "{sandbox}/tenant-b\""))
