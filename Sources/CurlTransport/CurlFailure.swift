@@ -46,7 +46,7 @@ extension HTTPClientError {
         // OpenSSL's word for a server that answers in plain text is "wrong version number", which is in no code.
         case CURLE_SSL_CONNECT_ERROR: "the TLS handshake failed; a server of plain http does that too"
         case CURLE_PEER_FAILED_VERIFICATION: "the certificate is not trusted for this name"
-        case CURLE_SSL_PINNEDPUBKEYNOTMATCH: "the server's key is none of the pinned ones"
+        case CURLE_SSL_PINNEDPUBKEYNOTMATCH: "the server's key is none of those in pinned_public_keys"
         case CURLE_SSL_CACERT_BADFILE: "the certificate authorities cannot be read"
         // libcurl's own sentence: it has no address, URL or header in it.
         default: unsafe String(cString: ccurl_easy_strerror(result))

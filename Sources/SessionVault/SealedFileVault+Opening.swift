@@ -210,7 +210,7 @@ extension SealedFileVault {
     private func refusal(_ source: KeySourceChoice, _ error: KeySourceError) -> VaultError {
         switch error {
         case .needsPassphrase:
-            .locked(reason: "The vault has no passphrase yet. Run `ringback unlock` and choose one.")
+            .locked(reason: "The vault has no passphrase yet: the next one that is given becomes its passphrase.")
         // A file that cannot be made; every other source has its own reason to say no.
         case .failed(let reason) where source == .keyFile: .unwritable(reason: reason)
         case .absent(let reason), .locked(let reason), .failed(let reason):

@@ -104,8 +104,7 @@ extension Problem {
         case .untrusted(let host, let reason):
             self.init(
                 .providerUnreachable,
-                "\(host) is not believed: \(reason). If its certificate is of an authority of your own, set ca_file.",
-                extensions: Problem.members(ofPlace: host, setting: "ca_file"))
+                "\(host) is not believed: \(reason).", extensions: Problem.members(ofPlace: host))
         case .invalidAnswer(let reason): self.init(.invalidProviderResponse, reason)
         case .unproved(let host):
             self.init(
@@ -126,11 +125,10 @@ extension Problem {
     }
 
     /// Host and port of a place (`host` or `host:port`, as messages have it). The port of https is left out.
-    private static func members(ofPlace place: String, setting: String? = nil) -> JSONObject {
+    private static func members(ofPlace place: String) -> JSONObject {
         let url = WebURL(ofPlace: place)
         var members = JSONObject([.init("host", .string(url?.host ?? place))])
         members["port"] = url?.port.map { .integer($0) }
-        members["setting"] = setting.map { .string($0) }
         return members
     }
 }

@@ -183,7 +183,13 @@ actor ProviderDirectory {
                 return (.failure(error), nil)
             } catch let error as OAuthError {
                 // The first place's complaint is the one to show, unless only the second place exists.
-                if place == known ?? 0 { failure = BrokerError(error, host: request.host) }
+                if place == known ?? 0 {
+                    failure = BrokerError(error, host: request.host)
+                    // Of a preset, the issuer is not the account's to choose.
+                    if account.provider == "oidc", case .invalid = error {
+                        failure = failure.adding("Look at issuer of the account.")
+                    }
+                }
                 if case .unavailable = error { return (.failure(failure), nil) }
             } catch {
                 return (.failure(.cancelled), nil)

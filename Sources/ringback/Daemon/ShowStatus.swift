@@ -25,7 +25,7 @@ struct ShowStatus: ParsableCommand {
             if status.isVaultLocked {
                 let step =
                     answer["exposed_socket"] == nil ? "Run: ringback unlock" : "\(Elsewhere.place) ringback unlock"
-                Output.field("Locked", status.vaultLockReason ?? step)
+                Output.field("Locked", status.vaultLockReason.map { "\($0) \(step)" } ?? step)
             }
             let counts = status.accounts.filter { $0.value > 0 }.sorted { $0.key.rawValue < $1.key.rawValue }
             let text = counts.map { "\($0.value) \($0.key.rawValue)" }.joined(separator: ", ")

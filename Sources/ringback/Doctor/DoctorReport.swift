@@ -59,7 +59,8 @@ struct DoctorReport {
         let account = account.flatMap { RequestTarget.isAccountName($0) ? $0 : nil } ?? "ACCOUNT"
         return switch cause {
         case "unreachable", "untrusted", "bad_response": url.map { "curl -v \($0)" }
-        case "configuration", "client_refused", "scheme_not_reserved": "ringback config check"
+        case "client_refused": "ringback account edit \(account)"
+        case "configuration", "scheme_not_reserved": "ringback config check"
         case "clock_differs": "timedatectl set-ntp true"
         case "callback_is_pasted": "ringback complete"
         case "port_taken": "ss -ltnp"

@@ -42,6 +42,10 @@ struct Failure {
         default: break
         }
         guard let command else { return nil }
+        // A provider that refuses the client or its redirect URI says so on its page, and sends no callback.
+        if error.kind == .flowExpired, let account, command.hasPrefix("ringback login ") {
+            return "Run: \(command) (or, if the page showed an error: ringback doctor \(account))"
+        }
         // An exposed socket is used where none of these commands does anything.
         let isElsewhere = error.problem?.extensions["exposed_socket"] != nil
         return isElsewhere ? "\(Elsewhere.place) \(command)" : "Run: \(command)"
@@ -62,7 +66,12 @@ struct Failure {
             case _ where members["credential"] != nil, "assertion_file": return nil
             case "client_secret_registered":
                 return "ringback account add \(account ?? "NAME") --issuer URL --register --replace"
-            default: return "ringback config check"
+            // A mistake in the files has its place; anything else was found when the account was used.
+            default:
+                guard members["errors"] == nil, let account, RequestTarget.isAccountName(account) else {
+                    return "ringback config check"
+                }
+                return "ringback doctor \(account)"
             }
         default:
             let name = account ?? error.problem?.extensions["account"]?.string
