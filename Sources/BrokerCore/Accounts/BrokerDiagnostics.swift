@@ -10,7 +10,7 @@ extension Broker {
     public func diagnose(_ name: AccountName) async throws(BrokerError) -> [Finding] {
         let account = try await sessionManager.account(name)
         async let provider = diagnose(account, asksClient: true)
-        async let redirect = redirectFinding(account)
+        async let redirect = CallbackCheck(broker: self).finding(account)
         // Nobody comes back to a service.
         return await provider + (account.grant == nil ? [redirect] : [])
     }
@@ -26,15 +26,20 @@ extension Broker {
         }
         var findings = await Diagnosis(account: account, http: http, clock: clock).findings()
         if asksClient, account.project == nil, account.grant == nil, !findings.contains(where: { $0.level == .wrong }) {
-            let client = await Provider(account: account, http: http, directory: directory, clock: clock)
-                .clientFinding()
+            let provider = Provider(account: account, http: http, directory: directory, clock: clock)
+            let client = await ClientDiagnosis(provider: provider).finding()
             findings += client.map { [$0] } ?? []
         }
         return findings
     }
+}
+
+/// Whether a callback can come back.
+private struct CallbackCheck: Sendable {
+    let broker: Broker
 
     /// A fixed port is tried: whether it is free is known to nobody else. One that a sign-in waits behind is ours.
-    private func redirectFinding(_ account: Account) async -> Finding {
+    func finding(_ account: Account) async -> Finding {
         let check = "redirect"
         guard let uri = account.redirectURI else {
             return Finding(check, .ok, "The answer comes back to a free port on 127.0.0.1.")
@@ -57,12 +62,12 @@ extension Broker {
                     + "yours, such as org.example.\(scheme), is nobody else's.", .schemeNotReserved,
                 setting: "redirect_uri")
         }
-        guard await flowRegistry.pending(account.name) == nil else {
+        guard await broker.flowRegistry.pending(account.name) == nil else {
             return Finding(check, .ok, "A sign-in waits for its answer now.")
         }
         do throws(BrokerError) {
-            let opened = try await callbackReceiver.open(uri, account.name)
-            await callbackReceiver.close(opened)
+            let opened = try await broker.callbackReceiver.open(uri, account.name)
+            await broker.callbackReceiver.close(opened)
             return Finding(check, .ok, "The port that the answer comes back to can be had.")
         } catch {
             let reason = if case .portInUse(_, let reason) = error { reason } else { "the listener cannot be opened" }
@@ -230,10 +235,8 @@ private struct Diagnosis: Sendable {
     ) -> Finding {
         switch error {
         case .untrusted(_, let reason):
-            Finding(
-                "tls", .wrong,
-                "\(host) is not believed: \(reason). If its certificate is of an authority of your own, set ca_file; if "
-                    + "its key has changed, pinned_public_keys.", .untrusted, setting: "ca_file", url: url)
+            // The reason names the setting, where one helps.
+            Finding("tls", .wrong, "\(host) is not believed: \(reason).", .untrusted, url: url)
         case .unreachable(_, let reason):
             Finding(
                 check, .wrong, "\(host) cannot be reached: \(reason).", .unreachable, setting: setting, url: url)

@@ -5,22 +5,25 @@ internal import Secrets
 
 /// Asks the token endpoint whether it knows the client: to redeem a code that nobody was given. A server looks at the
 /// client first (RFC 6749 section 3.2.1), so `invalid_grant` means that id and secret are right.
-extension Provider {
-    private static let diagnosisTimeout: Duration = .seconds(6)
+struct ClientDiagnosis: Sendable {
+    let provider: Provider
+
+    private static let timeout: Duration = .seconds(6)
 
     /// What was found; nil if the provider says nothing that tells.
-    func clientFinding() async -> Finding? {
+    func finding() async -> Finding? {
+        let account = provider.account
         let check = "client"
         do throws(BrokerError) {
-            let metadata = try await metadata()
-            let registration = try await registration(metadata)
+            let metadata = try await provider.metadata()
+            let registration = try await provider.registration(metadata)
             let endpoint = metadata.tokenEndpoint
             let redirectURI = account.redirectURI ?? "http://127.0.0.1/callback/\(account.name)"
-            let response = try await send(as: registration, at: metadata) { registration in
+            let response = try await provider.send(as: registration, at: metadata) { registration in
                 var request = TokenRequest.authorizationCode(
                     code: RandomToken.base64URL(bits: 256), verifier: RandomToken.base64URL(bits: 256),
                     redirectURI: redirectURI, registration: registration, endpoint: endpoint)
-                request.limits.timeout = Provider.diagnosisTimeout
+                request.limits.timeout = ClientDiagnosis.timeout
                 return request
             }
             let host = HTTPRequest(url: endpoint).host

@@ -50,8 +50,7 @@ extension Broker {
     /// The sessions in the vault that belong to no configured account, by account and time. Nil while the vault is
     /// locked.
     public func sealedSessions() async -> [SealedSession]? {
-        guard let entries = try? await sealedEntries() else { return nil }
-        return entries.map(\.shown)
+        try? await SealedSessions(self).entries().map(\.shown)
     }
 
     /// Removes these sessions of an account from the vault, and has their providers revoke them where that is possible.
@@ -61,13 +60,24 @@ extension Broker {
     public func removeSealedSessions(
         of name: AccountName, revokes: Bool
     ) async throws(BrokerError) -> [RemovedSession] {
-        guard await sessionManager.firstOpening.wait(atMost: .seconds(30)) != nil else {
+        try await SealedSessions(self).remove(of: name, revokes: revokes)
+    }
+}
+
+/// The work on sessions that belong to no configured account: no lane holds them.
+private struct SealedSessions: Sendable {
+    private let broker: Broker
+
+    init(_ broker: Broker) { self.broker = broker }
+
+    func remove(of name: AccountName, revokes: Bool) async throws(BrokerError) -> [RemovedSession] {
+        guard await broker.sessionManager.firstOpening.wait(atMost: .seconds(30)) != nil else {
             throw Task.isCancelled ? .cancelled : .timedOut
         }
         // A caller who goes away does not stop it in the middle.
-        let removal = work.start { () -> Result<[RemovedSession], BrokerError> in
+        let removal = broker.work.start { () -> Result<[RemovedSession], BrokerError> in
             do throws(BrokerError) {
-                let found = try await sealedEntries().filter { $0.shown.account == name.rawValue }
+                let found = try await entries().filter { $0.shown.account == name.rawValue }
                 guard !found.isEmpty else {
                     throw .nothingHeld("The vault holds no session of \(name) that belongs to no configured account.")
                 }
@@ -82,7 +92,7 @@ extension Broker {
         return try result.get()
     }
 
-    private struct SealedEntry: Sendable {
+    struct Entry: Sendable {
         let slot: VaultSlot
         /// Its name in the vault if it was signed out.
         let retirement: String?
@@ -113,18 +123,18 @@ extension Broker {
         }
     }
 
-    private func sealedEntries() async throws(BrokerError) -> [SealedEntry] {
-        if let error = await sessionManager.lockError { throw error }
-        let known = Set(await sessionManager.lanes.values.map(\.account.slot))
-        var found: [SealedEntry] = []
+    func entries() async throws(BrokerError) -> [Entry] {
+        if let error = await broker.sessionManager.lockError { throw error }
+        let known = Set(await broker.sessionManager.lanes.values.map(\.account.slot))
+        var found: [Entry] = []
         do throws(VaultError) {
-            for slot in try await vault.sessionSlots(besides: known) {
-                guard let text = try await vault.load(slot)?.text else { continue }
-                found += [SealedEntry(slot, retirement: nil, text, by: clock)].compactMap { $0 }
+            for slot in try await broker.vault.sessionSlots(besides: known) {
+                guard let text = try await broker.vault.load(slot)?.text else { continue }
+                found += [Entry(slot, retirement: nil, text, by: broker.clock)].compactMap { $0 }
             }
             // What was signed out under a configured account is told to its provider without being asked.
-            for entry in try await vault.retired() where !known.contains(entry.slot) {
-                found += [SealedEntry(entry.slot, retirement: entry.id, entry.text, by: clock)].compactMap { $0 }
+            for entry in try await broker.vault.retired() where !known.contains(entry.slot) {
+                found += [Entry(entry.slot, retirement: entry.id, entry.text, by: broker.clock)].compactMap { $0 }
             }
         } catch {
             throw BrokerError(error)
@@ -134,12 +144,12 @@ extension Broker {
 
     /// The session leaves its slot at once; the vault keeps it until the provider has been told.
     private func remove(
-        _ entry: SealedEntry, of name: AccountName, revokes: Bool
+        _ entry: Entry, of name: AccountName, revokes: Bool
     ) async throws(BrokerError) -> RemovedSession {
         var retirement = entry.retirement
         if retirement == nil {
             // In its turn: a refresh that was under way when the account went may store its response now.
-            let turn = await sessionManager.enqueue(name) { manager -> Result<String?, BrokerError> in
+            let turn = await broker.sessionManager.enqueue(name) { manager -> Result<String?, BrokerError> in
                 guard manager.lanes[name]?.account.slot != entry.slot else {
                     return .failure(.conflict("\(name) is configured again; its session was not removed."))
                 }
@@ -151,24 +161,24 @@ extension Broker {
             }
             guard let result = await turn.wait() else { throw .cancelled }
             retirement = try result.get()
-            record(.sessionClosed(name, subject: entry.session.subject))
+            broker.record(.sessionClosed(name, subject: entry.session.subject))
         }
         let (revocation, error) = revokes ? await revoke(entry, of: name) : (.notAsked, nil)
         if let retirement, revocation != .waiting {
-            await revocations.drop(retirement)
+            await broker.revocations.drop(retirement)
             do throws(VaultError) {
-                try await vault.discard(retirement)
+                try await broker.vault.discard(retirement)
             } catch {
                 throw BrokerError(error)
             }
         }
-        record(revocation == .revoked ? .revocationDelivered(name) : .revocationAbandoned(name))
+        broker.record(revocation == .revoked ? .revocationDelivered(name) : .revocationAbandoned(name))
         return RemovedSession(session: entry.shown, revocation: revocation, error: error)
     }
 
     /// The account is gone with its settings: what is left is the binding, and what the vault keeps of a registration.
     private func revoke(
-        _ entry: SealedEntry, of name: AccountName
+        _ entry: Entry, of name: AccountName
     ) async -> (RemovedSession.Revocation, BrokerError?) {
         guard entry.isRevocable else { return (.settingsGone, nil) }
         let provider = entry.binding.provider
@@ -176,12 +186,13 @@ extension Broker {
             name: name, provider: "oidc", source: "vault", endpoints: .issuer(provider),
             clientID: entry.binding.clientID)
         let slot = RegistrationRecord.slot(name, issuer: provider, clientID: entry.binding.clientID)
-        if let text = try? await vault.load(slot)?.text, RegistrationRecord(decoding: text)?.secret != nil {
-            account.clientSecret = .registered(for: account, in: vault, clock: clock)
+        if let text = try? await broker.vault.load(slot)?.text, RegistrationRecord(decoding: text)?.secret != nil {
+            account.clientSecret = .registered(for: account, in: broker.vault, clock: broker.clock)
         }
         do throws(BrokerError) {
-            let isTold = try await Provider(account: account, http: http, directory: directory, clock: clock)
-                .revoke(entry.session)
+            let isTold = try await Provider(
+                account: account, http: broker.http, directory: broker.directory, clock: broker.clock
+            ).revoke(entry.session)
             return (isTold ? .revoked : .notOffered, nil)
         } catch {
             switch error {

@@ -36,7 +36,7 @@ struct Provider: Sendable {
             return try complete(
                 ClientRegistration(clientID: account.clientID, authentication: account.clientAuthentication ?? .none))
         }
-        let secret = try await secret(from: source)
+        let secret = try await source.current(for: account.name, directory)
         let offered = metadata.tokenEndpointAuthenticationMethods
         let takesBasic = offered?.contains(ClientAuthentication.clientSecretBasic.rawValue) ?? true
         let takesPost = offered?.contains(ClientAuthentication.clientSecretPost.rawValue) ?? false
@@ -46,18 +46,6 @@ struct Provider: Sendable {
         return try complete(
             ClientRegistration(
                 clientID: account.clientID, authentication: account.clientAuthentication ?? automatic, secret: secret))
-    }
-
-    /// One that the provider gave and that has expired is renewed, if the registration can be managed.
-    private func secret(from source: Account.SecretSource) async throws(BrokerError) -> Secret {
-        do throws(BrokerError) {
-            return try await source.fetch()
-        } catch {
-            guard case .unusableSetting(let setting) = error, setting.hasExpired, let renew = source.renew else {
-                throw error
-            }
-            return try await directory.renewedSecret(of: account.name, renew)
-        }
     }
 
     private func signedRegistration(

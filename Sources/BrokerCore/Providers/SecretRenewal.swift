@@ -87,3 +87,15 @@ extension Registrar {
         return secret
     }
 }
+
+extension Account.SecretSource {
+    /// The secret. One that the provider gave and that has expired is renewed, if the registration can be managed.
+    func current(for name: AccountName, _ directory: ProviderDirectory) async throws(BrokerError) -> Secret {
+        do throws(BrokerError) {
+            return try await fetch()
+        } catch {
+            guard case .unusableSetting(let setting) = error, setting.hasExpired, let renew else { throw error }
+            return try await directory.renewedSecret(of: name, renew)
+        }
+    }
+}

@@ -79,18 +79,7 @@ extension ProviderState {
     private mutating func update(
         _ id: String, _ registration: Registration, _ request: SandboxRequest, at now: Int
     ) throws(Refusal) -> ServerResponse {
-        guard let asked = (try? JSON(parsing: request.body))?.object, asked["client_id"]?.string == id else {
-            throw Refusal("invalid_request", "the body does not name this client")
-        }
-        let forbidden = [
-            "registration_access_token", "registration_client_uri", "client_secret_expires_at", "client_id_issued_at",
-        ]
-        if let name = forbidden.first(where: { asked[$0] != nil }) {
-            throw Refusal("invalid_request", "an update has no \(name)")
-        }
-        if let secret = asked["client_secret"], secret != registration.document["client_secret"] {
-            throw Refusal("invalid_request", "a client does not choose its secret")
-        }
+        let asked = try registration.update(id, in: request.body)
         let redirectURIs = try ProviderState.redirectURIs(asked)
         try ProviderState.checkGrants(asked)
         guard let index = clients.firstIndex(where: { $0.id == id }) else {
@@ -169,5 +158,24 @@ extension ProviderState {
             throw Refusal("invalid_client_metadata", "a token_endpoint_auth_method that is not offered")
         }
         return way
+    }
+}
+
+extension ProviderState.Registration {
+    /// What an update asks for (RFC 7592 section 2.2).
+    fileprivate func update(_ id: String, in body: [UInt8]) throws(Refusal) -> JSONObject {
+        guard let asked = (try? JSON(parsing: body))?.object, asked["client_id"]?.string == id else {
+            throw Refusal("invalid_request", "the body does not name this client")
+        }
+        let forbidden = [
+            "registration_access_token", "registration_client_uri", "client_secret_expires_at", "client_id_issued_at",
+        ]
+        if let name = forbidden.first(where: { asked[$0] != nil }) {
+            throw Refusal("invalid_request", "an update has no \(name)")
+        }
+        if let secret = asked["client_secret"], secret != document["client_secret"] {
+            throw Refusal("invalid_request", "a client does not choose its secret")
+        }
+        return asked
     }
 }

@@ -16,7 +16,7 @@ import Testing
 
             #expect(try await stage.ringback("token", "work").status == 0)
             let audit = try await stage.ringback("audit", "--json")
-            let entries = try JSON(parsing: audit.out.utf8)["entries"]?.array ?? []
+            let entries = try audit.lines.map { try JSON(parsing: $0.utf8) }
             let taken = entries.filter { $0["event"] == "hand_out" }
             #expect(!taken.isEmpty, "\(audit)")
             for entry in taken {

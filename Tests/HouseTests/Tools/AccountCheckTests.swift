@@ -72,7 +72,7 @@ import Testing
             #expect(offline.status == 0, "\(offline)")
             #expect(try JSON(parsing: offline.out.utf8)["provider_asked"] == false)
             let good = try await stage.ringback(
-                "account", "add", "good", "--issuer", "\(origin)/tenant-b", "--client-id", "x", "--json")
+                "account", "add", "good", "--issuer", "\(origin)/tenant-b", "--client-id", "ringback-demo", "--json")
             #expect(good.status == 0, "\(good)")
             let document = try JSON(parsing: good.out.utf8)
             #expect(document["provider_asked"] == true)
