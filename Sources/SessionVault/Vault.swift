@@ -32,6 +32,8 @@ public protocol Vault: Sendable {
     func retire(_ slot: VaultSlot) async throws(VaultError) -> RetiredEntry?
     /// All retired texts that were not discarded, oldest first. Unreadable ones are left out.
     func retired() async throws(VaultError) -> [RetiredEntry]
+    /// The slots that hold a session, except the known ones. Files that cannot be read are left out.
+    func sessionSlots(besides known: Set<VaultSlot>) async throws(VaultError) -> [VaultSlot]
     /// Deletes a retired text. An unknown identifier is no error.
     func discard(_ id: String) async throws(VaultError)
 
