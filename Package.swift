@@ -80,7 +80,7 @@ let package = Package(
         library(
             "LocalHTTP",
             [
-                "HTTPMessages", lifecycle, .product(name: "NIOCore", package: "swift-nio"),
+                "CLinux", "HTTPMessages", lifecycle, .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
             ]
         ),

@@ -27,6 +27,7 @@ class Report:
     def __init__(self):
         self.passed = 0
         self.failures = []
+        self.skipped = []
         self.started = time.monotonic()
 
     def note(self, is_right, where, why=""):
@@ -40,11 +41,19 @@ class Report:
         elif len(self.failures) == Report.SHOWN + 1:
             progress("more failures are only counted")
 
+    def skip(self, where, why):
+        """Something that cannot be tried here. It is counted; `Scripts/count-tests` reads the line."""
+        self.skipped.append(where)
+        progress(f"left out: {where}: {why}")
+        print(f"skip {where}: {why}", flush=True)
+
     def finish(self):
         """The last line. Returns the exit status."""
         for where, why in self.failures[: 3 * Report.SHOWN]:
             print(f"FAILED {where}: {why}")
         print(f"in {time.monotonic() - self.started:.0f} s")
+        if self.skipped:
+            print(f"{len(self.skipped)} skipped: {', '.join(self.skipped)}")
         print(f"{self.passed} passed, {len(self.failures)} failed", flush=True)
         return 0 if self.passed and not self.failures else 1
 

@@ -19,7 +19,7 @@ import time
 
 sys.dont_write_bytecode = True
 from house import House, stop, until  # noqa: E402
-from report import Report, options, progress, table  # noqa: E402
+from report import Report, options, table  # noqa: E402
 from stage import Trouble  # noqa: E402
 
 EXPOSE = '[[expose]]\nname = "durable"\naccount = "work"\nscope = "openid"\n'
@@ -274,7 +274,7 @@ def callback(house, report, rows):
     """A sign-in over SSH: the line that `login` prints is run as it stands."""
     unshared = namespace()
     if unshared is None:
-        progress("the kernel lends no network namespace: the sign-in over ssh -L is left out")
+        report.skip("a sign-in over ssh -L", "the kernel lends no network namespace")
         return
     server = Server(house, "callback")
     relay = Relay(server.place("relay"), server.port)

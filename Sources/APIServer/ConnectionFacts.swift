@@ -24,9 +24,17 @@ extension SocketAPI {
         let decision = policy.decide(
             PolicyPeer(uid: uid, pid: pid), account: account, operation: operation.ofPolicy)
         let facts = ConnectionFacts(
-            decision: decision, caller: known?.caller ?? records?.audit.caller(uid: uid, pid: pid, at: broker.now))
+            decision: decision, caller: known?.caller ?? caller(of: request, uid, pid))
         request.memory.value = facts
         return decision.isAllowed ? facts : nil
+    }
+
+    /// The caller that the audit log names for the connection's peer.
+    func caller(of request: ServerRequest, _ uid: UInt32, _ pid: Int32) -> AuditCaller? {
+        let proof = request.process.map { process in
+            ProcessProof(identity: process.identity) { process.isAlive }
+        }
+        return records?.audit.caller(uid: uid, pid: pid, proof: proof, at: broker.now)
     }
 
     /// A token is issued: it is counted, and written to the audit log with its scope. Called in every request for a

@@ -104,7 +104,7 @@ public struct ExposedAPI: Sendable {
         let known = request.memory.value as? ConnectionFacts
         let facts = ConnectionFacts(
             decision: decision,
-            caller: known?.caller ?? api.records?.audit.caller(uid: uid, pid: pid, at: api.broker.now),
+            caller: known?.caller ?? api.caller(of: request, uid, pid),
             exposedSocket: exposedSocket.name)
         request.memory.value = facts
         guard decision.isAllowed else {

@@ -38,7 +38,7 @@ extension SocketAPI {
                 Finding(
                     "network", network.proxy == nil ? .warning : .ok,
                     "The daemon was started with \(names), and does not use what that says.\(remedy)",
-                    command: network.proxy == nil ? "ringback config check" : nil))
+                    network.proxy == nil ? .configuration : nil, setting: "network.proxy"))
         }
         return findings
     }

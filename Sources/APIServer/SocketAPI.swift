@@ -30,6 +30,10 @@ public struct SocketAPI: Sendable {
         public var reload: @Sendable () async -> Reloaded
         /// Reads a file of certificates for an account that is about to be added, by the configuration's own rules.
         public var certificates: @Sendable (_ path: String) throws(UntrustedFile) -> ServerTrust
+        /// Reads an account that is not configured yet, by the rules of the configuration.
+        public var readAccount: @Sendable (AccountName, _ text: String) throws(UnusableAccount) -> Account = {
+            _, _ throws(UnusableAccount) in throw UnusableAccount(errors: [])
+        }
         /// The restricted sockets, and where they are. If this is nil there are none.
         public var exposedSockets: ExposedSocketRegistry?
         public var exposedAt: @Sendable (ExposedSocket) -> ExposedPlace? = { _ in nil }

@@ -65,7 +65,8 @@ public final class CurlClient: HTTPClient {
     /// With ``HTTPRequest/keepsPartialBody``, the body of a 2xx response that ends early after at least one byte
     /// (connection lost, time or size limit reached, malformed chunk) is returned as far as it arrived.
     public func send(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse {
-        guard let url = try? WebURL(parsing: request.url), url.isSecure, let host = url.host else { throw .refusedURL }
+        guard let url = try? WebURL(parsing: request.url), url.isSecure, url.host != nil else { throw .refusedURL }
+        let host = url.place
         guard CurlClient.isPrepared else { throw .unreachable(host: host, reason: "libcurl cannot be loaded") }
         guard RequestFields.areSendable(request) else {
             throw .unreachable(host: host, reason: "the request has a header field that cannot be sent")

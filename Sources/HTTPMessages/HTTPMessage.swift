@@ -100,7 +100,8 @@ public protocol HTTPClient: Sendable {
     func send(_ request: HTTPRequest) async throws(HTTPClientError) -> HTTPResponse
 }
 
-/// Why there is no usable response. Contains hosts and reasons, but no URLs and no bodies, which may hold secrets.
+/// Why there is no usable response. Contains hosts (``WebURL/place``) and reasons, but no URLs and no bodies, which may
+/// hold secrets.
 public enum HTTPClientError: Error, Sendable, Equatable {
     /// No connection: name resolution failed, connection refused or reset, no route.
     case unreachable(host: String, reason: String)

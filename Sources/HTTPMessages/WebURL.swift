@@ -99,6 +99,14 @@ public struct WebURL: Sendable, Equatable {
         return isDefault ? "\(scheme)://\(name)" : "\(scheme)://\(name):\(port ?? 0)"
     }
 
+    /// For messages: the host, with its port unless that is the scheme's own. Empty without a host.
+    public var place: String {
+        guard let host else { return "" }
+        let usual = ["https": 443, "http": 80][scheme]
+        guard let port, port != usual else { return host }
+        return host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+    }
+
     /// True for 127.0.0.0/8, ::1 and the name `localhost`, the only hosts to which plain `http` is allowed.
     public var isLoopback: Bool {
         guard let host else { return false }

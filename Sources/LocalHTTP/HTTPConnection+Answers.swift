@@ -9,7 +9,8 @@ extension HTTPConnection {
         keepsAlive = head.keepsAlive && !server.limits.isSingleRequest
         let request = ServerRequest(
             method: head.method, target: head.target, fields: head.fields, body: body, peer: peer,
-            owner: owner(of: peer, over: context.channel), memory: memory)
+            owner: owner(of: peer, over: context.channel), process: process(of: peer, over: context.channel),
+            memory: memory)
         if let response = server.immediate?(request) {
             phase = .answering(nil)
             return begin(response, to: request)

@@ -38,6 +38,12 @@ extension HTTPConnection {
         return owner
     }
 
+    /// The process of a local peer, while nothing is kept in the connection's memory yet.
+    func process(of peer: Peer, over channel: any Channel) -> PeerProcess? {
+        guard case .local = peer, memory.value == nil else { return nil }
+        return PeerProcess(of: channel)
+    }
+
     /// True if the kernel reports the state ESTABLISHED (TCP_INFO); false if the channel is not a TCP connection.
     private static func isEstablished(_ channel: any Channel) -> Bool {
         var isEstablished = false

@@ -15,12 +15,14 @@ public struct ServerRequest: Sendable {
     public let peer: Peer
     /// The uid that owns the client's TCP socket, if the server looks it up; nil if it is unknown.
     public let owner: UInt32?
+    /// The process of a local peer. It is set only in the first request of a connection.
+    public let process: PeerProcess?
     /// A value that is kept from one request of a connection to the next.
     public let memory: ConnectionMemory
 
     public init(
         method: String, target: String, fields: HTTPFields, body: [UInt8], peer: Peer,
-        owner: UInt32? = nil, memory: ConnectionMemory = ConnectionMemory()
+        owner: UInt32? = nil, process: PeerProcess? = nil, memory: ConnectionMemory = ConnectionMemory()
     ) {
         let mark = target.utf8.firstIndex(of: UInt8(ascii: "?"))
         self.method = method
@@ -31,6 +33,7 @@ public struct ServerRequest: Sendable {
         self.body = body
         self.peer = peer
         self.owner = owner
+        self.process = process
         self.memory = memory
     }
 }

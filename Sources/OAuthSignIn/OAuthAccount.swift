@@ -107,6 +107,9 @@ extension Account {
     /// Where the client secret comes from. Asked at every use, so that a source decides itself what it keeps.
     public struct SecretSource: Sendable {
         public let fetch: @Sendable () async throws(BrokerError) -> Secret
+        /// Asks the provider for another one in place of a secret that has expired.
+        var renew: (@Sendable (any HTTPClient, ProviderDirectory) async throws(BrokerError) -> Secret)?
+
         public init(fetch: @escaping @Sendable () async throws(BrokerError) -> Secret) { self.fetch = fetch }
     }
 

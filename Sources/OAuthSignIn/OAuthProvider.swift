@@ -107,7 +107,9 @@ struct OAuthProvider: SignInProvider {
         return fresh
     }
 
-    func diagnose() async -> Diagnosis { await ProviderDiagnosis(provider: provider).diagnosis(isOfService: false) }
+    func diagnose(isCandidate: Bool) async -> Diagnosis {
+        await ProviderDiagnosis(provider: provider).diagnosis(isOfService: false, isCandidate: isCandidate)
+    }
 
     // MARK: Sessions
 

@@ -31,7 +31,7 @@ extension AuditLog {
         }
         members["executable"] = identity.program.executable.map { .string($0) }
         members["unit"] = identity.unit.map { .string($0) }
-        members["verified"] = false
+        members["verified"] = .bool(identity.program.isVerified)
         members["count"] = .integer(tally.count)
         members["first"] = .integer(tally.first)
         members["last"] = .integer(tally.last)

@@ -73,8 +73,10 @@ public final class AuditLog: Sendable {
     // MARK: On the way of a request
 
     /// The caller of a new connection. Keep it as long as the connection. `now` is in Unix seconds.
-    public func caller(uid: UInt32, pid: Int32, at now: Int) -> AuditCaller {
-        ledger.caller(uid: uid, pid: pid, at: now)
+    ///
+    /// - Parameter proof: nil if the kernel gives none.
+    public func caller(uid: UInt32, pid: Int32, proof: ProcessProof? = nil, at now: Int) -> AuditCaller {
+        ledger.caller(uid: uid, pid: pid, proof: proof, at: now)
     }
 
     /// Counts a use. A program's first use of a kind is written at once, repetitions after each ``Options/interval``.

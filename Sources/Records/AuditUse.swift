@@ -37,23 +37,44 @@ public struct AuditUse: Hashable, Sendable {
     }
 }
 
+/// The kernel's proof of which process is connected to a socket.
+public struct ProcessProof: Sendable {
+    /// Different for each process since the boot; nil if the kernel does not tell.
+    let identity: UInt64?
+    /// False once the process has ended, because its pid may then be another process's.
+    let isAlive: @Sendable () -> Bool
+
+    public init(identity: UInt64?, isAlive: @escaping @Sendable () -> Bool) {
+        self.identity = identity
+        self.isAlive = isAlive
+    }
+}
+
 /// A program that connected to the socket.
 ///
-/// Only `uid` and `pid` come from the kernel with the connection. The rest was read from `/proc` shortly after, hence
-/// `verified: false`.
+/// Only `uid` and `pid` come from the kernel with the connection. ``isVerified`` says whether the executable is
+/// certainly that process's. The rest was read from `/proc` shortly after.
 public final class AuditCaller: Sendable {
     public let uid: UInt32
     public let pid: Int32
     /// Read at the first contact, because a short-lived program may end a moment later.
-    let executable: String?
+    public let executable: String?
+    /// True if the process that connected was alive after ``executable`` was read: the pid was not another process's.
+    public let isVerified: Bool
+    /// See ``ProcessProof``.
+    let processIdentity: UInt64?
     /// Distinguishes callers and orders them.
     let serial: UInt64
     private let resolved = Mutex<CallerIdentity?>(nil)
 
-    init(uid: UInt32, pid: Int32, executable: String?, serial: UInt64) {
+    init(
+        uid: UInt32, pid: Int32, executable: String?, isVerified: Bool = false, identity: UInt64? = nil, serial: UInt64
+    ) {
         self.uid = uid
         self.pid = pid
         self.executable = executable
+        self.isVerified = isVerified
+        processIdentity = identity
         self.serial = serial
     }
 
@@ -76,6 +97,7 @@ struct CallerIdentity: Sendable {
         let uid: UInt32
         let pid: Int32
         let executable: String?
+        let isVerified: Bool
         /// Nil if the process had ended when it was looked up; then `serial` distinguishes it.
         let startTime: UInt64?
         let serial: UInt64
@@ -86,7 +108,8 @@ struct CallerIdentity: Sendable {
     init(of caller: AuditCaller) {
         let startTime = ProcessFacts.startTime(of: caller.pid)
         program = Program(
-            uid: caller.uid, pid: caller.pid, executable: caller.executable, startTime: startTime,
+            uid: caller.uid, pid: caller.pid, executable: caller.executable, isVerified: caller.isVerified,
+            startTime: startTime,
             serial: startTime == nil ? caller.serial : 0)
         unit = ProcessFacts.unit(of: caller.pid)
     }

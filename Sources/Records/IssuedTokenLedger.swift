@@ -33,18 +33,25 @@ final class IssuedTokenLedger: Sendable {
     ///
     /// A process id that was seen in this or the previous second is taken for the same process, because the kernel does
     /// not reuse an id so soon. After that the executable is read again, so that another process is not taken for the
-    /// earlier one.
-    func caller(uid: UInt32, pid: Int32, at now: Int) -> AuditCaller {
+    /// earlier one. If the kernel proves which process it is, its identity decides; if it proves the process without an
+    /// identity, each connection is looked up again.
+    func caller(uid: UInt32, pid: Int32, proof: ProcessProof? = nil, at now: Int) -> AuditCaller {
         let known = state.withLock { state -> AuditCaller? in
             guard let found = state.recent[pid], found.caller.uid == uid else { return nil }
+            guard proof?.identity == found.caller.processIdentity, proof == nil || proof?.identity != nil else {
+                return nil
+            }
             return found.second == now || found.second == now - 1 ? found.caller : nil
         }
         if let known { return known }
         // A system call that does not block, at most about once a second for each process.
         let executable = ProcessFacts.executable(of: pid)
+        let isVerified = executable != nil && proof?.isAlive() == true
         return state.withLock { state in
             state.serial += 1
-            let caller = AuditCaller(uid: uid, pid: pid, executable: executable, serial: state.serial)
+            let caller = AuditCaller(
+                uid: uid, pid: pid, executable: executable, isVerified: isVerified, identity: proof?.identity,
+                serial: state.serial)
             // Limits the memory if a program starts thousands of processes.
             if state.recent.count >= IssuedTokenLedger.maxRecent { state.recent = [:] }
             state.recent[pid] = (caller, now)

@@ -46,6 +46,7 @@ public enum Endpoint: String, Sendable, CaseIterable {
     case streamDeepLinks
     case acknowledgeDeepLink
     case getDiagnostics
+    case diagnoseAccount
     case makeDiagnosticLink
     case getDiagnosticLink
     case streamEvents
@@ -64,6 +65,7 @@ public enum Endpoint: String, Sendable, CaseIterable {
     case register
     case deleteRegistration
     case reload
+    case removeSealedSessions
     case getSessionByIssuer
     case getStatus
     case lockVault
@@ -118,6 +120,7 @@ public enum Endpoint: String, Sendable, CaseIterable {
         case .streamDeepLinks: (.get, "/v1/deep-links", .deepLink)
         case .acknowledgeDeepLink: (.post, "/v1/deep-links/{id}/ack", .deepLink)
         case .getDiagnostics: (.get, "/v1/diagnostics", .manage)
+        case .diagnoseAccount: (.post, "/v1/diagnostics/accounts", .manage)
         case .makeDiagnosticLink: (.post, "/v1/diagnostics/links", .manage)
         case .getDiagnosticLink: (.get, "/v1/diagnostics/links/{link}", .manage)
         case .streamEvents: (.get, "/v1/events", .readState)
@@ -136,6 +139,7 @@ public enum Endpoint: String, Sendable, CaseIterable {
         case .register: (.post, "/v1/registrations", .manage)
         case .deleteRegistration: (.delete, "/v1/registrations/{account}", .manage)
         case .reload: (.post, "/v1/reload", .manage)
+        case .removeSealedSessions: (.delete, "/v1/sealed-sessions/{account}", .manage)
         case .getSessionByIssuer: (.get, "/v1/session", .token)
         case .getStatus: (.get, "/v1/status", .readState)
         case .lockVault: (.post, "/v1/vault/lock", .manage)

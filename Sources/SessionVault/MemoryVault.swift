@@ -54,6 +54,10 @@ public actor MemoryVault: Vault {
 
     public func retired() -> [RetiredEntry] { leaving }
 
+    public func sessionSlots(besides known: Set<VaultSlot>) -> [VaultSlot] {
+        texts.keys.filter { $0.kind == .session && !known.contains($0) }
+    }
+
     public func discard(_ id: String) { leaving.removeAll { $0.id == id } }
 
     public nonisolated var status: VaultStatus {

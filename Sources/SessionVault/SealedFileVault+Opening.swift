@@ -214,7 +214,7 @@ extension SealedFileVault {
     private func refusal(_ source: KeySourceChoice, _ error: KeySourceError) -> VaultError {
         switch error {
         case .needsPassphrase:
-            .locked(reason: "The vault has no passphrase yet. Run `ringback unlock` and choose one.")
+            .locked(reason: "The vault has no passphrase yet: the next one that is given becomes its passphrase.")
         // A key file that cannot be created. Other sources have reasons of their own.
         case .failed(let reason) where source == .keyFile: .unwritable(reason: reason)
         case .absent(let reason), .locked(let reason), .failed(let reason):

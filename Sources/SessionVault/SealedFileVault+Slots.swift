@@ -178,6 +178,22 @@ extension SealedFileVault {
         }
     }
 
+    public func sessionSlots(besides known: Set<VaultSlot>) async throws(VaultError) -> [VaultSlot] {
+        if let memory { return await memory.sessionSlots(besides: known) }
+        let vault = try opened()
+        var skipped: Set<String> = []
+        for slot in known { skipped.insert(try SlotFiles(slot).live) }
+        let names = try onDisk { () throws(FileFailure) in try vault.directory.names() }
+        let others = names.filter { SlotFiles.kind(ofLive: $0) == .session && !skipped.contains($0) }
+        return others.sorted().compactMap { name in
+            guard let bytes = try? vault.directory.read(name, atMost: SealedFile.maximumSize),
+                case .file(let file) = try? SealedFile.read(bytes, .session, key: vault.key),
+                let slot = SlotFiles.slot(file.header, .session), (try? SlotFiles(slot))?.live == name
+            else { return nil }
+            return slot
+        }
+    }
+
     public func discard(_ id: String) async throws(VaultError) {
         if let memory { return await memory.discard(id) }
         let vault = try opened()

@@ -43,7 +43,7 @@ public actor SealedFileVault: Vault {
 
     static let folder = "vault"
     private static let unopened = "The vault has not been opened yet."
-    static let needsPassphrase = "The vault is locked with a passphrase. Run `ringback unlock`."
+    static let needsPassphrase = "The vault is locked with a passphrase."
 
     let path: String
     let choice: KeySourceChoice
@@ -92,7 +92,7 @@ public actor SealedFileVault: Vault {
             state = .closed
             snapshot.withLock { status in
                 status.isLocked = true
-                status.reason = "The vault was locked. Run `ringback unlock`."
+                status.reason = "The vault was locked."
             }
         }
     }
@@ -156,7 +156,7 @@ public actor SealedFileVault: Vault {
     /// The open vault with its key. Throws `locked` if it is not open.
     func opened() throws(VaultError) -> OpenVault {
         guard case .open(let vault) = state else {
-            throw .locked(reason: status.reason ?? "The vault is locked. Run `ringback unlock`.")
+            throw .locked(reason: status.reason ?? "The vault is locked.")
         }
         return vault
     }

@@ -8,7 +8,7 @@ extension BrokerError {
         case .invalid(let reason): self = .provider(.invalidAnswer("The project's answer is not valid: \(reason)."))
         case .unavailable(let status, let seconds):
             self = .provider(.unavailable(status: status, retryAfter: seconds))
-        case .misconfigured(let reason): self = .misconfigured("\(reason) To find the cause, run: ringback doctor")
+        case .misconfigured(let reason): self = .misconfigured(reason)
         case .refused(let refusal) where refusal.asksForRefresh:
             // The tables' server has words of its own for a token that is not, or no more, good.
             let same = SupabaseError.Refusal(code: "bad_jwt", status: 403, message: refusal.message)
@@ -38,7 +38,7 @@ extension BrokerError {
             }
         case .misconfigured:
             if case .misconfigured(let reason) = error {
-                self = .misconfigured("\(reason) To find the cause, run: ringback doctor")
+                self = .misconfigured(reason)
             } else {
                 self = .misconfigured("\(host) does not take the project's address or key.")
             }

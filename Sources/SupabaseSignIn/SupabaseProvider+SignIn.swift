@@ -66,8 +66,8 @@ extension SupabaseProvider: SignInProvider {
 
     // MARK: Diagnosis
 
-    func diagnose() async -> Diagnosis {
-        let look = ProviderLook(account: account, http: http, clock: clock)
+    func diagnose(isCandidate: Bool) async -> Diagnosis {
+        let look = ProviderLook(account: account, http: http, clock: clock, place: "url")
         return Diagnosis(
             await look.look(project.settings(), as: "provider") { response in
                 do throws(SupabaseError) {
@@ -75,9 +75,11 @@ extension SupabaseProvider: SignInProvider {
                 } catch {
                     return .failure(
                         response.status == 401 || response.status == 403
-                            ? ProviderLook.Trouble("does not accept the api_key (HTTP \(response.status))")
+                            ? ProviderLook.Trouble(
+                                "does not accept the api_key (HTTP \(response.status))", setting: "api_key")
                             : ProviderLook.Trouble(
-                                "answers, but not as a Supabase Auth server (HTTP \(response.status))"))
+                                "answers, but not as a Supabase Auth server (HTTP \(response.status))", setting: "url")
+                    )
                 }
             })
     }
@@ -89,6 +91,7 @@ extension SupabaseProvider: SignInProvider {
         }
         return .failure(
             ProviderLook.Trouble(
-                "is a Supabase Auth server, where sign-in with \(word) is not switched on", level: .warning))
+                "is a Supabase Auth server, where sign-in with \(word) is not switched on", level: .warning,
+                setting: "oauth_provider"))
     }
 }

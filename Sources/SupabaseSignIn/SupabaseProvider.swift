@@ -14,7 +14,7 @@ struct SupabaseProvider: Sendable {
     let clock: BrokerClock
 
     var project: SupabaseProject { rules.project }
-    var host: String { (try? WebURL(parsing: project.authURL))?.host ?? "the project" }
+    var host: String { (try? WebURL(parsing: project.authURL))?.place ?? "the project" }
 
     func send(_ request: HTTPRequest) async throws(BrokerError) -> HTTPResponse {
         try await account.send(request, over: http)

@@ -78,7 +78,7 @@ extension Account.KeySource {
             do throws(ConfigurationError) {
                 if let key = try account.readClientKey(user: geteuid()) { return key }
             } catch {
-                throw .misconfigured(error.description)
+                throw BrokerError(error)
             }
             throw .misconfigured("\(account.name) has no key.")
         }
@@ -98,7 +98,7 @@ extension Account.SecretSource {
                 do throws(ConfigurationError) {
                     if let secret = try account.readClientSecret(user: geteuid()) { return secret }
                 } catch {
-                    throw .misconfigured(error.description)
+                    throw BrokerError(error)
                 }
                 throw .misconfigured("\(account.name) has no client secret.")
             }
@@ -113,5 +113,18 @@ extension Account.SecretSource {
                 }
             }
         }
+    }
+}
+
+extension BrokerError {
+    /// What a setting names cannot be used now.
+    ///
+    /// - Parameter credential: its name, for what the daemon is given at its start.
+    init(_ error: ConfigurationError, credential: String? = nil) {
+        // `accounts.NAME.KEY`; a name may have dots.
+        let key = error.key?.split(separator: ".").last.map(String.init) ?? ""
+        self = .unusableSetting(
+            UnusableSetting(
+                error.description, setting: key, file: error.file, line: error.line, credential: credential))
     }
 }

@@ -77,6 +77,7 @@ enum Main {
             .init(name: "configuration", path: place.userFile ?? "none"),
         ]
         daemon.configurationReadAt = { reloader.readAt }
+        daemon.readAccount = Account.reader(place, helper: helper, vault: vault, credentials: credentials)
         daemon.network = { reloader.network }
         daemon.exposedSockets = exposedSockets
         daemon.exposedAt = exposed.places.place

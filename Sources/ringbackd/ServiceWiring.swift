@@ -29,7 +29,7 @@ extension ServiceGrant.AssertionSource {
             do throws(ConfigurationError) {
                 if let assertion = try account.readAssertion(user: geteuid()) { return assertion }
             } catch {
-                throw .misconfigured(error.description)
+                throw BrokerError(error)
             }
             throw .misconfigured("\(account.name) has no assertion.")
         }
@@ -45,12 +45,12 @@ extension Account.KeySource {
             do throws(CredentialError) {
                 secret = try credentials.secret(named: name)
             } catch {
-                throw .misconfigured(account.mistake(at: "client_key_file", error.reason).description)
+                throw BrokerError(account.mistake(at: "client_key_file", error.reason), credential: name)
             }
             do throws(ConfigurationError) {
                 return try account.clientKey(in: secret)
             } catch {
-                throw .misconfigured(error.description)
+                throw BrokerError(error, credential: name)
             }
         }
     }
@@ -63,7 +63,7 @@ extension Account.SecretSource {
             do throws(CredentialError) {
                 return try credentials.secret(named: name)
             } catch {
-                throw .misconfigured(account.mistake(at: account.clientCredentialKey, error.reason).description)
+                throw BrokerError(account.mistake(at: account.clientCredentialKey, error.reason), credential: name)
             }
         }
     }

@@ -82,6 +82,10 @@ final class LockingVault: Vault {
         try check()
         return await memory.retired()
     }
+    func sessionSlots(besides known: Set<VaultSlot>) async throws(VaultError) -> [VaultSlot] {
+        try check()
+        return await memory.sessionSlots(besides: known)
+    }
     func discard(_ id: String) async throws(VaultError) {
         try check()
         await memory.discard(id)

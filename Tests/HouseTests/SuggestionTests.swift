@@ -5,13 +5,18 @@ import Testing
         ("logn", "ringback login"), ("logn work", "ringback login work"), ("lgoin work", "ringback login work"),
         ("Login work", "ringback login work"), ("tokne work", "ringback token work"), ("statsu", "ringback status"),
         ("list", "ringback accounts"), ("whoami", "ringback session ACCOUNT"),
-        ("switch", "ringback login ACCOUNT --switch"), ("switch work", "ringback login ACCOUNT --switch"),
+        ("switch", "ringback login ACCOUNT --switch"), ("switch work", "ringback login work --switch"),
         ("auth login", "ringback login"), ("auth login work", "ringback login work"),
         ("auth status", "ringback status"), ("auth list", "ringback accounts"), ("auth", "ringback login ACCOUNT"),
         ("account list", "ringback accounts"), ("version", "ringback --version"),
         ("factors app", "ringback supabase factors app"), ("rekey", "ringback vault rekey"),
         ("supabase factor app", "ringback supabase factors app"), ("supabase login app", "ringback login app"),
-        ("logn 'my account'", "ringback login 'my account'"),
+        ("account lst", "ringback accounts"), ("account lits", "ringback accounts"),
+        ("account delete work", "ringback account remove work"), ("account rm", "ringback account remove NAME"),
+        ("account rm work", "ringback account remove work"), ("account delet", "ringback account remove NAME"),
+        ("account remov work", "ringback account remove work"), ("account addd work", "ringback account add work"),
+        ("account login work", "ringback login work"), ("account create work", "ringback account add work"),
+        ("rm work", "ringback account remove work"), ("logn 'my account'", "ringback login 'my account'"),
     ]
 
     @Test func `leads to the verb that is meant, with status 64`() async throws {

@@ -39,6 +39,25 @@ import Testing
         #expect(ledger.caller(uid: 0, pid: getpid(), at: 50).uid == 0)
     }
 
+    @Test func `SK-03: an executable is verified if its process still lived when it had been read`() {
+        let ledger = IssuedTokenLedger()
+        let living = ProcessProof(identity: 7) { true }
+        let first = ledger.caller(uid: 1_000, pid: getpid(), proof: living, at: 100)
+        #expect(first.isVerified && first.executable != nil)
+        #expect(ledger.caller(uid: 1_000, pid: getpid(), proof: living, at: 100) === first)
+        // Another process with the same number, which has ended since: what /proc says may be a third one's.
+        let ended = ledger.caller(uid: 1_000, pid: getpid(), proof: ProcessProof(identity: 8) { false }, at: 100)
+        #expect(ended !== first && !ended.isVerified)
+        #expect(first.identity.program != ended.identity.program)
+        // Without a proof nothing is verified, though the number was verified a moment ago.
+        #expect(!ledger.caller(uid: 1_000, pid: getpid(), at: 100).isVerified)
+        // Where all processes have one number, each connection is looked at.
+        let unnumbered = ProcessProof(identity: nil) { true }
+        let second = ledger.caller(uid: 1_000, pid: getpid(), proof: unnumbered, at: 100)
+        #expect(second.isVerified)
+        #expect(ledger.caller(uid: 1_000, pid: getpid(), proof: unnumbered, at: 100) !== second)
+    }
+
     @Test func `looks up a process once, and tells programs apart`() throws {
         let ledger = IssuedTokenLedger()
         let own = ledger.caller(uid: 1_000, pid: getpid(), at: 1)

@@ -54,6 +54,31 @@ import Testing
         #expect(set["client_secret_expires_at"]?.integer == visitor.clock.now + 60)
     }
 
+    @Test func `gives another secret and another token with an update, and keeps the client`() async throws {
+        let visitor = Visitor.quick()
+        let first = await register(visitor, wish("token_endpoint_auth_method", nil)).json
+        let id = try #require(first["client_id"]?.string)
+        var body = try #require(first.object)
+        func put(_ body: JSONObject, _ token: JSON?) async -> Answer {
+            await visitor.send(
+                "PUT", "/register/client?client_id=\(id)",
+                fields: [("Authorization", "Bearer \(token?.string ?? "")"), ("Content-Type", "application/json")],
+                body: JSON.object(body).serialized())
+        }
+        #expect(await put(body, first["registration_access_token"]).status == 400)
+        for name in [
+            "registration_access_token", "registration_client_uri", "client_secret_expires_at", "client_id_issued_at",
+        ] {
+            body[name] = nil
+        }
+        #expect(await put(body, "another").status == 401)
+        let second = await put(body, first["registration_access_token"]).json
+        #expect(second["client_id"]?.string == id && second["client_secret"] != first["client_secret"])
+        #expect(second["registration_access_token"] != first["registration_access_token"])
+        body["client_secret"] = "chosen"
+        #expect(await put(body, second["registration_access_token"]).status == 400)
+    }
+
     @Test func `wants an initial access token where it is set to, and none where it is off`() async {
         let visitor = Visitor.quick { $0.registration = .token }
         #expect(await register(visitor, wish).error == "invalid_token")

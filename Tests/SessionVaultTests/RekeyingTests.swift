@@ -57,7 +57,7 @@ import Testing
         #expect(keyring.keys.isEmpty)
         let next = house.vault(.auto, sources)
         let error = await failure { try await next.open(passphrase: nil) }
-        #expect(error?.reason.contains("ringback unlock") == true)
+        #expect(error?.reason.contains("passphrase") == true)
         #expect(await failure { try await next.open(passphrase: Secret("wrong")) } == .wrongPassphrase)
         // Why it is locked is what it was.
         #expect(next.status.isLocked && next.status.reason == error?.reason)
@@ -143,7 +143,7 @@ import Testing
         let vault = house.vault(.passphrase, sources)
         let error = await failure { try await vault.open(passphrase: nil) }
         #expect(error?.isLocked == true)
-        #expect(error?.reason.contains("ringback unlock") == true)
+        #expect(error?.reason.contains("passphrase") == true)
         // Whoever asks the person for it knows that it is a new one, and to ask twice.
         #expect(vault.status.needsNewPassphrase)
         #expect(await failure { try await vault.open(passphrase: Secret("")) }?.isRefused == true)

@@ -14,8 +14,9 @@ extension Problem {
         case .sessionExpired(let name, _): detail = "The provider ended the session of \(name)."
         case .refreshRefused(let name, _, _): detail = "The provider refuses to renew the session of \(name)."
         case .vaultLocked: detail = "The vault is locked: no session is served."
-        case .vaultFailed, .misconfigured:
+        case .vaultFailed, .misconfigured, .unusableSetting:
             // Names of files and settings are for the machine that runs the daemon.
+            for member in ["setting", "file", "line", "credential"] { extensions[member] = nil }
             detail = "The daemon cannot serve this account as it is configured."
         case .tooManyAttempts:
             detail = "More was asked of the provider through this socket than is allowed within a minute."

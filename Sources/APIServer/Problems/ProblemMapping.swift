@@ -1,4 +1,5 @@
 internal import BrokerCore
+internal import HTTPMessages
 internal import RingbackAPI
 internal import StrictJSON
 internal import SupabaseAuth
@@ -70,6 +71,8 @@ extension Problem {
             self.init(.internalError, reason)
             title = "The vault cannot be used"
         case .misconfigured(let reason): self.init(.invalidConfiguration, reason)
+        case .unusableSetting(let setting):
+            self.init(.invalidConfiguration, setting.reason, extensions: Problem.members(of: setting))
         case .timedOut: self.init(.timeout, "It took longer than the time allowed. Nothing was lost: ask again.")
         case .cancelled: self.init(.shuttingDown, "The daemon is shutting down. Ask again when it is back.")
         }
@@ -80,12 +83,20 @@ extension Problem {
         JSONObject([.init("account", .string(account.rawValue))])
     }
 
+    private static func members(of setting: UnusableSetting) -> JSONObject {
+        var members = JSONObject([.init("setting", .string(setting.setting))])
+        members["file"] = setting.file.map { .string($0) }
+        members["line"] = setting.line.map { .integer($0) }
+        members["credential"] = setting.credential.map { .string($0) }
+        return members
+    }
+
     private init(_ failure: ProviderFailure) {
         switch failure {
         case .unreachable(let host, let reason):
             self.init(
                 .providerUnreachable, "\(host) cannot be reached: \(reason).",
-                extensions: JSONObject([.init("host", .string(host))]))
+                extensions: Problem.members(ofPlace: host))
         case .rateLimited(let seconds):
             self.init(.rateLimited, "The provider asks to wait before the next request.", retryAfter: seconds)
         case .unavailable(let status, let seconds):
@@ -100,33 +111,43 @@ extension Problem {
         case .untrusted(let host, let reason):
             self.init(
                 .providerUnreachable,
-                "\(host) is not trusted: \(reason). If its certificate is of an authority of your own, set ca_file.")
+                "\(host) is not trusted: \(reason).", extensions: Problem.members(ofPlace: host))
         case .invalidAnswer(let reason), .otherSession(let reason): self.init(.invalidProviderResponse, reason)
         case .unexplained(let host, let status):
             self.init(
-                .invalidProviderResponse, "\(host) refused the refresh (HTTP status \(status)) and did not say why.")
+                .invalidProviderResponse, "\(host) refused the refresh (HTTP status \(status)) and did not say why.",
+                extensions: Problem.members(ofPlace: host))
         case .unproved(let host):
             self.init(
                 .providerUnreachable,
                 "The access token of \(host) is not used yet: no published key verifies it, and \(host) could not be "
-                    + "asked whose it is (GET /user). Nothing was lost; it is asked again.")
+                    + "asked whose it is (GET /user). Nothing was lost; it is asked again.",
+                extensions: Problem.members(ofPlace: host))
         case .refused(let code, let message):
             let words = message.map { $0.hasSuffix(".") ? String($0.dropLast()) : $0 }
-            let advice = Problem.setting(behind: code).map { " \($0)" } ?? ""
+            let advice = Problem.advice(behind: code).map { " \($0)" } ?? ""
             let detail = "The provider responded with “\(code)”\(words.map { ": \($0)" } ?? "").\(advice)"
             // The session may still be valid, but the provider wants the user to sign in.
             let needsPerson = ["interaction_required", "login_required", "consent_required"].contains(code)
-            self.init(
-                .providerError, detail, recovery: needsPerson ? .signIn : nil,
-                extensions: Problem.members(ofProvider: code, message))
+            var members = Problem.members(ofProvider: code, message)
+            members["setting"] = Problem.setting(behind: code).map { .string($0) }
+            self.init(.providerError, detail, recovery: needsPerson ? .signIn : nil, extensions: members)
         }
+    }
+
+    /// Host and port of a place (`host` or `host:port`, as messages have it). The port of https is left out.
+    private static func members(ofPlace place: String) -> JSONObject {
+        let url = WebURL(ofPlace: place)
+        var members = JSONObject([.init("host", .string(url?.host ?? place))])
+        members["port"] = url?.port.map { .integer($0) }
+        return members
     }
 }
 
 extension Problem {
     /// Which setting of the account to check after an error response (RFC 6749 sections 4.1.2.1 and 5.2); the last two
     /// codes are GitHub's.
-    fileprivate static func setting(behind code: String) -> String? {
+    fileprivate static func advice(behind code: String) -> String? {
         switch code {
         case "invalid_client", "incorrect_client_credentials":
             "Look at client_id, client_authentication and the client's secret of the account."
@@ -137,6 +158,25 @@ extension Problem {
         case "invalid_scope": "Look at scopes of the account."
         default: nil
         }
+    }
+
+    /// The same for programs: the first key to look at.
+    static func setting(behind code: String) -> String? {
+        switch code {
+        case "invalid_client", "incorrect_client_credentials", "unauthorized_client": "client_id"
+        case "redirect_uri_mismatch": "redirect_uri"
+        case "invalid_scope": "scopes"
+        default: nil
+        }
+    }
+}
+
+extension WebURL {
+    /// The URL of a ``place`` without a scheme.
+    init?(ofPlace place: String) {
+        // An IPv6 address without a port has no brackets.
+        let isAddress = !place.hasPrefix("[") && place.count { $0 == ":" } > 1
+        try? self.init(parsing: "https://" + (isAddress ? "[\(place)]" : place))
     }
 }
 

@@ -11,6 +11,8 @@ extension Component {
             .optional("errors", .array(.anyObject)), .optional("provider_code", .string),
             .optional("provider_message", .string), .optional("reasons", .array(.string)),
             .optional("account", .string), .optional("host", .string), .optional("port", .integer),
+            .optional("setting", .string), .optional("file", .string), .optional("line", .integer),
+            .optional("credential", .string),
             .optional("exposed_socket", .string),
             .optional("notified", .boolean),
         ])

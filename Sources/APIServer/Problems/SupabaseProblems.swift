@@ -1,4 +1,5 @@
 internal import BrokerCore
+internal import HTTPMessages
 internal import RingbackAPI
 internal import StrictJSON
 internal import SupabaseAuth
@@ -43,7 +44,8 @@ extension PersonMessage {
             guard let message = problem.message.flatMap(PersonMessage.init(rawValue:)) else { return nil }
             self = message
         // If a server on this machine cannot be reached, the network is not the cause.
-        case .provider(.unreachable(let host, _)): self = PersonMessage.isLoopback(host) ? .serviceDown : .network
+        case .provider(.unreachable(let host, _)):
+            self = WebURL(ofPlace: host)?.isLoopback == true ? .serviceDown : .network
         case .provider(.unavailable), .provider(.failing), .provider(.unproved): self = .serviceDown
         case .provider(.rateLimited), .tooManyAttempts, .resendTooEarly: self = .tooManyAttempts
         case .invalidCallback, .flowExpired: self = .signInFailed
@@ -55,12 +57,6 @@ extension PersonMessage {
         case .invalid(field: "phone", _): self = .invalidPhone
         default: return nil
         }
-    }
-}
-
-extension PersonMessage {
-    fileprivate static func isLoopback(_ host: String) -> Bool {
-        host.hasPrefix("127.") || ["localhost", "::1", "[::1]"].contains(host)
     }
 }
 

@@ -6,7 +6,7 @@ internal import LocalHTTP
 internal import Records
 internal import RingbackAPI
 internal import SessionVault
-internal import StrictJSON
+public import StrictJSON
 
 /// What `ringback doctor` asks of the daemon: its findings about itself and about the accounts' providers, and test
 /// links for the desktop.
@@ -18,6 +18,13 @@ struct DiagnosticsResource: Resource {
             .getDiagnostics, "What the daemon sees of itself and of the accounts' providers",
             query: [.optional("account", .string, "Only this account")], .json(.diagnostics),
             errors: [.accountNotFound], DiagnosticsResource.diagnostics),
+        Route(
+            .diagnoseAccount, "Look at the provider of an account that is not configured yet",
+            body: .members([
+                .required("account", .string),
+                .required("configuration", .string, "TOML with the account's table, as a configuration file has it"),
+            ]), .json(.accountDiagnostics), errors: [.invalidConfiguration, .validationFailed],
+            DiagnosticsResource.diagnoseAccount),
         Route(
             .makeDiagnosticLink, "Make a link that the desktop is to open; it arrives as a callback would",
             body: .members([.required("scheme", .string)]), statuses: [201], .json(.diagnosticLink),
@@ -38,6 +45,7 @@ struct DiagnosticsResource: Resource {
         }
         var checks = vaultFindings().map { DiagnosticsResource.check($0, of: nil) }
         if call.query("account") == nil {
+            checks.append(DiagnosticsResource.check(DiagnosticsResource.peers, of: nil))
             checks += api.networkFindings().map { DiagnosticsResource.check($0, of: nil) }
             checks += await api.exposureTroubles().map {
                 DiagnosticsResource.check(DiagnosticsResource.finding($0), of: nil)
@@ -55,6 +63,28 @@ struct DiagnosticsResource: Resource {
             object["places"] = .object(JSONObject(places.map { .init($0.name, .string($0.path)) }))
         }
         return ServerResponse(json: .object(object))
+    }
+
+    func diagnoseAccount(_ call: Call) async throws(Problem) -> ServerResponse {
+        guard let text = try call.text("account"), let name = AccountName(text) else {
+            throw call.invalid("account", "it is a name: small letters, digits, “.”, “_” and “-”, at most 64")
+        }
+        guard let configuration = try call.text("configuration") else {
+            throw call.invalid("configuration", "it is required")
+        }
+        let account: Account
+        do throws(UnusableAccount) {
+            account = try daemon.readAccount(name, configuration)
+        } catch {
+            throw Problem(
+                .invalidConfiguration, "The account has mistakes.",
+                extensions: JSONObject([.init("errors", .array(error.errors))]))
+        }
+        let findings = await broker.diagnose(candidate: account)
+        return ServerResponse(json: [
+            "account": .string(name.rawValue),
+            "checks": .array(findings.map { DiagnosticsResource.check($0, of: name) }),
+        ])
     }
 
     /// All providers are asked at once, so that one that hangs does not delay the others.
@@ -82,16 +112,29 @@ struct DiagnosticsResource: Resource {
             guard view.isStale else { return Finding("session", .ok, "The account is \(view.state.rawValue).") }
             return Finding(
                 "session", .warning, "The access token has expired, and the provider cannot be reached.",
-                command: "ringback refresh \(name)")
+                .sessionStale)
         }
         let problem = Problem(error, language: .english)
-        let command = problem.recovery == Recovery.signIn.rawValue ? "ringback login \(name)" : nil
-        return Finding("session", .warning, problem.detail ?? problem.title, command: command)
+        return Finding(
+            "session", .warning, problem.detail ?? problem.title,
+            problem.recovery == Recovery.signIn.rawValue ? .signInNeeded : nil)
     }
 
     private static func finding(_ closed: ClosedSocket) -> Finding {
         Finding(
-            "expose", .warning, "\(closed.name) is not exposed. \(closed.detail)", command: "ringback expose list")
+            "expose", .warning, "\(closed.name) is not exposed. \(closed.detail)", .notExposed)
+    }
+
+    /// Nothing that a person could mend: an older kernel is no mistake.
+    private static var peers: Finding {
+        guard PeerProcess.isSupported else {
+            return Finding(
+                "peers", .ok,
+                "This kernel does not prove which process is at the other end of a socket (SO_PEERPIDFD, Linux 6.5): the "
+                    + "audit log's executables are what /proc said of a process's number, and are not verified.",
+                .peersUnproved)
+        }
+        return Finding("peers", .ok, "The kernel proves which process is at the other end of a socket.")
     }
 
     private func vaultFindings() -> [Finding] {
@@ -101,7 +144,7 @@ struct DiagnosticsResource: Resource {
                 Finding(
                     "vault", .warning,
                     "The vault is locked: no session is served. \(status.reason ?? "")"
-                        .trimmedEnd, command: "ringback unlock")
+                        .trimmedEnd, .vaultLocked)
             ]
         }
         guard status.kind != "memory" else {
@@ -110,7 +153,7 @@ struct DiagnosticsResource: Resource {
                     "vault", .warning,
                     "Sessions are in memory only, and lost when the daemon ends. "
                         + (status.reason ?? "Set key_source = \"key-file\" below [vault], and start the daemon anew."),
-                    command: "systemctl --user restart ringback.service")
+                    .vaultInMemory, setting: "vault.key_source")
             ]
         }
         return [Finding("vault", .ok, "The key comes from \(status.keySource): \(status.protects).")]
@@ -121,7 +164,11 @@ struct DiagnosticsResource: Resource {
         object["account"] = account.map { .string($0.rawValue) }
         object["level"] = .string(finding.level.rawValue)
         object["message"] = .string(finding.message)
-        object["command"] = finding.command.map { .string($0) }
+        object["cause"] = finding.cause.map { .string($0.rawValue) }
+        object["setting"] = finding.setting.map { .string($0) }
+        object["url"] = finding.url.map { .string($0) }
+        object["host"] = finding.host.map { .string($0) }
+        object["port"] = finding.port.map { .integer($0) }
         return .object(object)
     }
 
@@ -168,7 +215,15 @@ extension SocketAPI.Daemon {
     }
 }
 
+/// An account that is not configured yet and has mistakes, as problem members (`file`, `line`, `key`, `message`).
+public struct UnusableAccount: Error, Sendable {
+    public let errors: [JSON]
+    public init(errors: [JSON]) { self.errors = errors }
+}
+
 extension Component {
+    fileprivate static let accountDiagnostics = Component(
+        "AccountDiagnostics", [.required("account", .string), .required("checks", .array(.component(.check)))])
     fileprivate static let diagnostics = Component(
         "Diagnostics",
         [
@@ -181,6 +236,8 @@ extension Component {
         "Check",
         [
             .required("check", .string), .optional("account", .string), .required("message", .string),
-            .optional("command", .string), .required("level", .oneOf(Finding.Level.self)),
+            .optional("cause", .oneOf(Finding.Cause.self)), .optional("setting", .string), .optional("url", .string),
+            .optional("host", .string), .optional("port", .integer),
+            .required("level", .oneOf(Finding.Level.self)),
         ])
 }

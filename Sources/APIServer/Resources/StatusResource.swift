@@ -2,6 +2,7 @@ internal import BrokerCore
 internal import DeepLinks
 internal import Glibc
 internal import LocalHTTP
+internal import OAuthSignIn
 internal import Records
 internal import RingbackAPI
 internal import SessionVault
@@ -26,31 +27,37 @@ struct StatusResource: Resource {
         }
         let pending = await broker.pendingRevocations()
         let warnings = await api.exposureTroubles().map { "\($0.name) is not exposed. \($0.detail)" }
-        return ServerResponse(json: [
-            "version": .string(daemon.version), "pid": .integer(Int(getpid())),
-            "uptime": .integer(api.uptime), "vault": broker.vault.status.json,
-            "accounts": .object(JSONObject(counts)),
-            "listeners": .array(broker.callbackReceiver.listeners().map { .string($0) }),
-            "confinement": .object(JSONObject()),
-            "link_listeners": .array((api.deepLinks?.heard ?? []).map { .string($0) }),
-            "warnings": .array(warnings.map { .string($0) }),
-            "pending_revocations": .integer(pending.values.reduce(0, +)),
-            "pending_revocations_by_account": .object(
-                JSONObject(pending.sorted { $0.key < $1.key }.map { .init($0.key.rawValue, .integer($0.value)) })),
+        var object = JSONObject([
+            .init("version", .string(daemon.version)), .init("pid", .integer(Int(getpid()))),
+            .init("uptime", .integer(api.uptime)), .init("vault", broker.vault.status.json),
+            .init("accounts", .object(JSONObject(counts))),
+            .init("listeners", .array(broker.callbackReceiver.listeners().map { .string($0) })),
+            .init("confinement", .object(JSONObject())),
+            .init("link_listeners", .array((api.deepLinks?.heard ?? []).map { .string($0) })),
+            .init("warnings", .array(warnings.map { .string($0) })),
+            .init("pending_revocations", .integer(pending.values.reduce(0, +))),
+            .init(
+                "pending_revocations_by_account",
+                .object(
+                    JSONObject(pending.sorted { $0.key < $1.key }.map { .init($0.key.rawValue, .integer($0.value)) }))),
         ])
+        object["sealed_sessions"] = await broker.sealedSessions().map { .array($0.map { .object($0.members) }) }
+        return ServerResponse(json: .object(object))
     }
 
-    /// What the broker knows of the caller. The executable is what `/proc` says now: the process may run another
-    /// program than when it connected, hence the confidence.
+    /// What the broker knows of the caller. Where the kernel proves which process connected, the executable is that
+    /// process's; otherwise it is what `/proc` says of the pid, which may be another process's by now.
     func peer(_ call: Call) async throws(Problem) -> ServerResponse {
         guard case .local(let uid, let pid) = call.request.peer else { throw Problem(.notFound) }
         var object = JSONObject([.init("uid", .integer(Int(uid))), .init("pid", .integer(Int(pid)))])
-        object["executable"] = ProcessFacts.executable(of: pid).map { .string($0) }
+        let caller = call.facts.caller
+        let isVerified = caller?.isVerified == true
+        object["executable"] = (isVerified ? caller?.executable : ProcessFacts.executable(of: pid)).map { .string($0) }
         object["unit"] = ProcessFacts.unit(of: pid).map { .string($0) }
-        object["confidence"] = "unverified"
-        let caller = PolicyPeer(uid: uid, pid: pid)
+        object["confidence"] = isVerified ? "verified" : "unverified"
+        let peer = PolicyPeer(uid: uid, pid: pid)
         let operations = RingbackAPI.Operation.allCases.filter {
-            api.policy.decide(caller, account: nil, operation: $0.ofPolicy).isAllowed
+            api.policy.decide(peer, account: nil, operation: $0.ofPolicy).isAllowed
         }
         object["operations"] = .array(operations.map(\.rawValue).sorted().map { .string($0) })
         object["policy"] = .string(api.policy.name)
@@ -83,6 +90,7 @@ extension Component {
             .required("link_listeners", .array(.string)), .required("warnings", .array(.string)),
             .required("pending_revocations", .integer),
             .required("pending_revocations_by_account", .map(.integer)),
+            .optional("sealed_sessions", .array(.component(.sealedSession)), "Not there while the vault is locked"),
         ])
 
     private static let operations = RingbackAPI.Operation.allCases.map(\.rawValue).sorted()
@@ -91,7 +99,7 @@ extension Component {
         "Peer",
         [
             .required("uid", .integer), .required("pid", .integer), .optional("executable", .string),
-            .optional("unit", .string), .required("confidence", .string),
+            .optional("unit", .string), .required("confidence", .words(["verified", "unverified"])),
             .required("operations", .array(.words(operations))),
             .required("policy", .string),
         ])

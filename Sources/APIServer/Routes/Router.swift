@@ -94,6 +94,6 @@ extension Router {
         DescriptionResource.self, StatusResource.self, AccountResource.self, SignInResource.self, FlowResource.self,
         CallbackResource.self, SessionResource.self, UserResource.self, IdentityResource.self, FactorResource.self,
         PasskeyResource.self, EventResource.self, DeepLinkResource.self, RecordResource.self, VaultResource.self,
-        RegistrationResource.self, DiagnosticsResource.self, ExposedSocketResource.self,
+        RegistrationResource.self, SealedSessionResource.self, DiagnosticsResource.self, ExposedSocketResource.self,
     ])
 }

@@ -32,6 +32,17 @@ public struct SessionBinding: Hashable, Sendable {
         self.clientID = clientID
     }
 
+    /// Reads ``text``; nil if it is none.
+    init?(parsing text: String) {
+        guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")), let length = Int(text[..<colon]) else {
+            return nil
+        }
+        let rest = text.utf8[text.utf8.index(after: colon)...]
+        guard length >= 0, length <= rest.count else { return nil }
+        provider = String(decoding: rest.prefix(length), as: UTF8.self)
+        clientID = String(decoding: rest.dropFirst(length), as: UTF8.self)
+    }
+
     /// Different bindings have different texts: the parts' lengths keep them apart.
     public var text: String { "\(provider.utf8.count):\(provider)\(clientID)" }
 }

@@ -1,30 +1,5 @@
 internal import HTTPMessages
 
-/// One thing that was looked at, in a sentence for people. Holds names, hosts and numbers; no URL of anybody's, no secret.
-public struct Finding: Sendable, Equatable {
-    /// How bad it is.
-    public enum Level: String, Sendable, CaseIterable {
-        case ok
-        /// It works, but not as it should, or not for long.
-        case warning
-        case wrong
-    }
-
-    /// What was looked at, such as `discovery`.
-    public var check: String
-    public var level: Level
-    public var message: String
-    /// What a person would type to mend it.
-    public var command: String?
-
-    public init(_ check: String, _ level: Level, _ message: String, command: String? = nil) {
-        self.check = check
-        self.level = level
-        self.message = message
-        self.command = command
-    }
-}
-
 /// What a look at an account's provider has found.
 public struct Diagnosis: Sendable {
     /// In the order in which a sign-in would meet it.
@@ -44,10 +19,14 @@ extension Broker {
     /// What was found, in the order in which a sign-in would meet it.
     public func diagnose(_ name: AccountName) async throws(BrokerError) -> [Finding] {
         let account = try await sessionManager.account(name)
-        let provider = account.provider(with: tools)
-        async let diagnosis = provider.diagnose()
+        async let diagnosis = account.provider(with: tools).diagnose(isCandidate: false)
         async let redirect = RedirectLook(broker: self).finding(account)
         return await diagnosis.findings + (await diagnosis.awaitsCallbacks ? [redirect] : [])
+    }
+
+    /// What was found at the provider of an account that is not configured yet. Its secret is not used.
+    public func diagnose(candidate account: Account) async -> [Finding] {
+        await account.provider(with: tools).diagnose(isCandidate: true).findings
     }
 }
 
@@ -66,8 +45,8 @@ private struct RedirectLook {
         case "https":
             return Finding(
                 check, .warning,
-                "The answer does not come back by itself: its address is to be pasted into ringback complete.",
-                command: "ringback complete")
+                "The callback does not come back by itself: its address has to be pasted.", .callbackIsPasted,
+                setting: "redirect_uri")
         case "http": break
         default:
             guard (try? URLScheme(parsing: scheme))?.isReverseDNS == false else {
@@ -76,7 +55,8 @@ private struct RedirectLook {
             return Finding(
                 check, .warning,
                 "The answer comes back by the scheme \(scheme), which any other app may claim: one after a domain of "
-                    + "yours, such as org.example.\(scheme), is nobody else's.", command: "ringback config check")
+                    + "yours, such as org.example.\(scheme), is nobody else's.", .schemeNotReserved,
+                setting: "redirect_uri")
         }
         guard await broker.flowRegistry.pending(account.name) == nil else {
             return Finding(check, .ok, "A sign-in waits for its answer now.")
@@ -87,7 +67,9 @@ private struct RedirectLook {
             return Finding(check, .ok, "The port that the answer comes back to can be had.")
         } catch {
             let reason = if case .portInUse(_, let reason) = error { reason } else { "the listener cannot be opened" }
-            return Finding(check, .wrong, "The answer cannot come back: \(reason).", command: "ss -ltnp")
+            return Finding(
+                check, .wrong, "The callback cannot come back: \(reason).", .portTaken, setting: "redirect_uri",
+                url: uri)
         }
     }
 }

@@ -45,10 +45,35 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     case tooManyAttempts(retryAfter: Int)
     case vaultFailed(String)
     case misconfigured(String)
+    /// What a setting of the account names cannot be used.
+    case unusableSetting(UnusableSetting)
     /// The caller's own bound passed.
     case timedOut
     /// The caller went away, or the daemon is going.
     case cancelled
+}
+
+/// A setting that was good when it was read, and names what cannot be used now.
+public struct UnusableSetting: Sendable, Equatable {
+    /// A sentence, with the place where there is one.
+    public var reason: String
+    /// The key, such as `client_secret_file`.
+    public var setting: String
+    /// Where it stands.
+    public var file: String?
+    public var line: Int?
+    /// The name of the credential that the daemon is given at its start.
+    public var credential: String?
+    /// Of a client secret that the provider gave: it ended, and there is no other one.
+    public var hasExpired = false
+
+    public init(_ reason: String, setting: String, file: String? = nil, line: Int? = nil, credential: String? = nil) {
+        self.reason = reason
+        self.setting = setting
+        self.file = file
+        self.line = line
+        self.credential = credential
+    }
 }
 
 /// Why the provider's answer could not be had or used.
@@ -136,7 +161,7 @@ extension BrokerError {
         switch self {
         case .problem(let problem): !problem.isMistake
         case .accessDenied, .conflict, .flowEnded, .flowExpired, .invalidCallback, .misconfigured, .portInUse,
-            .provider, .refreshRefused, .serviceRefused, .sessionExpired, .vaultFailed:
+            .provider, .refreshRefused, .serviceRefused, .sessionExpired, .unusableSetting, .vaultFailed:
             true
         case .accountNotFound, .cancelled, .flowCancelled, .flowNotFound, .invalid, .methodUnsupported, .nothingHeld,
             .resendTooEarly, .sessionRanOut, .signInRequired, .timedOut, .tooManyAttempts, .vaultLocked,

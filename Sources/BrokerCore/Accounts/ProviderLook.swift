@@ -5,11 +5,14 @@ public struct ProviderLook: Sendable {
     let account: Account
     let http: any HTTPClient
     let clock: BrokerClock
+    /// The setting that says where the provider is.
+    let place: String
 
-    public init(account: Account, http: any HTTPClient, clock: BrokerClock) {
+    public init(account: Account, http: any HTTPClient, clock: BrokerClock, place: String) {
         self.account = account
         self.http = http
         self.clock = clock
+        self.place = place
     }
 
     /// Somebody waits in front of a screen.
@@ -22,10 +25,13 @@ public struct ProviderLook: Sendable {
     public struct Trouble: Error {
         public var level = Finding.Level.wrong
         public let text: String
+        /// The setting to look at.
+        public let setting: String?
 
-        public init(_ text: String, level: Finding.Level = .wrong) {
+        public init(_ text: String, level: Finding.Level = .wrong, setting: String? = nil) {
             self.level = level
             self.text = text
+            self.setting = setting
         }
     }
 
@@ -34,8 +40,11 @@ public struct ProviderLook: Sendable {
     }
 
     /// Sends a request, and tells who answered, by which certificate, what, and when by their clock.
+    ///
+    /// - Parameter setting: the one that says where the request goes, if it is not the provider's own place.
     public func look(
-        _ request: HTTPRequest, as check: String, _ read: (HTTPResponse) -> Result<String, Trouble>
+        _ request: HTTPRequest, as check: String, setting: String? = nil,
+        _ read: (HTTPResponse) -> Result<String, Trouble>
     ) async -> [Finding] {
         var request = request
         request.trust = account.trust
@@ -48,7 +57,7 @@ public struct ProviderLook: Sendable {
         do throws(HTTPClientError) {
             response = try await http.send(request)
         } catch {
-            return [ProviderLook.finding(error, check, host, request.url)]
+            return [ProviderLook.finding(error, check, host, request.url, setting ?? place)]
         }
         let now = (before + clock.now()) / 2
         var findings: [Finding] = []
@@ -61,44 +70,38 @@ public struct ProviderLook: Sendable {
         case .success(let text): findings.append(Finding(check, .ok, "\(host) \(text)."))
         case .failure(let trouble):
             findings.append(
-                Finding(check, trouble.level, "\(host) \(trouble.text).", command: ProviderLook.command(request.url)))
+                Finding(
+                    check, trouble.level, "\(host) \(trouble.text).", .badResponse,
+                    setting: trouble.setting ?? setting, url: request.url))
         }
         findings.append(ProviderLook.clock(response, host, now))
         return findings
     }
 
-    /// How a person would look for themselves; nil for an address that a shell would make something else of.
-    private static func command(_ url: String) -> String? {
-        let isPlain = url.utf8.allSatisfy { byte in
-            switch byte {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-            default: ":/._-%[]".utf8.contains(byte)
-            }
-        }
-        return isPlain ? "curl -v \(url)" : nil
-    }
-
     private static func finding(
-        _ error: HTTPClientError, _ check: String, _ host: String, _ url: String
+        _ error: HTTPClientError, _ check: String, _ host: String, _ url: String, _ setting: String
     ) -> Finding {
         switch error {
         case .untrusted(_, let reason):
-            Finding(
-                "tls", .wrong,
-                "\(host) is not believed: \(reason). If its certificate is of an authority of your own, set ca_file; if "
-                    + "its key has changed, pinned_public_keys.", command: command(url))
+            // The reason names the setting, where one helps.
+            Finding("tls", .wrong, "\(host) is not believed: \(reason).", .untrusted, url: url)
         case .unreachable(_, let reason):
-            Finding(check, .wrong, "\(host) cannot be reached: \(reason).", command: command(url))
+            Finding(
+                check, .wrong, "\(host) cannot be reached: \(reason).", .unreachable, setting: setting, url: url)
         case .timedOut:
             Finding(
-                check, .wrong, "\(host) does not answer within \(timeout.components.seconds) s.", command: command(url))
+                check, .wrong, "\(host) does not answer within \(timeout.components.seconds) s.", .unreachable,
+                setting: setting, url: url)
         case .tooLarge, .malformed:
-            Finding(check, .wrong, "\(host) answers, but not as a web server should.", command: command(url))
+            Finding(
+                check, .wrong, "\(host) answers, but not as a web server should.", .badResponse, setting: setting,
+                url: url)
         case .refusedURL:
             Finding(
-                check, .wrong, "An endpoint is neither https nor http on a loopback address.",
-                command: "ringback config check")
-        case .cancelled: Finding(check, .warning, "It could not be looked at: the daemon is shutting down.")
+                check, .wrong, "An endpoint is neither https nor http on a loopback address.", .configuration,
+                setting: setting)
+        case .cancelled:
+            Finding(check, .warning, "It could not be looked at: the daemon is shutting down.", .shuttingDown)
         }
     }
 
@@ -116,7 +119,6 @@ public struct ProviderLook: Sendable {
         return Finding(
             "clock", size > leeway ? .wrong : .warning,
             "This machine's clock is \(size) s \(difference > 0 ? "ahead of" : "behind") that of \(host): ID tokens are "
-                + "refused from \(leeway) s on.",
-            command: "timedatectl set-ntp true")
+                + "refused from \(leeway) s on.", .clockDiffers)
     }
 }

@@ -289,6 +289,7 @@ public actor ExposedSocketRegistry {
         case .conflict(let reason), .misconfigured(let reason), .vaultFailed(let reason): reason
         case .invalid(let field, let reason): "\(field): \(reason)"
         case .vaultLocked(let reason), .nothingHeld(let reason): reason
+        case .unusableSetting(let setting): setting.reason
         default: "It cannot be done now."
         }
     }

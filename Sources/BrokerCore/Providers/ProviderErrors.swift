@@ -2,8 +2,8 @@ public import HTTPMessages
 public import Secrets
 
 extension HTTPRequest {
-    /// The host, for messages.
-    public var host: String { (try? WebURL(parsing: url))?.host ?? "the provider" }
+    /// The host, for messages; with the port if it is not the scheme's own.
+    public var host: String { (try? WebURL(parsing: url))?.place ?? "the provider" }
 }
 
 extension BrokerError {

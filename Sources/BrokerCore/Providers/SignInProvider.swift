@@ -52,7 +52,9 @@ public protocol SignInProvider: Sendable {
     // MARK: Diagnosis
 
     /// Looks at the provider the way that a sign-in would, without one. Changes nothing.
-    func diagnose() async -> Diagnosis
+    ///
+    /// - Parameter isCandidate: the account is not configured yet, and its secret is not to be used.
+    func diagnose(isCandidate: Bool) async -> Diagnosis
 }
 
 /// What most kinds of providers leave out.

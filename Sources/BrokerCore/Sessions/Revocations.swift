@@ -95,6 +95,12 @@ actor Revocations {
         record(.revocationPostponed(name, error))
     }
 
+    /// What was retired is gone from the vault, whether or not its provider has heard.
+    func drop(_ id: String) {
+        heard.insert(id)
+        entries[id] = nil
+    }
+
     private func finish(_ id: String) async {
         heard.insert(id)
         // If the vault cannot delete it, the next start finds it again and revokes the token twice, which does no harm.

@@ -93,7 +93,7 @@ extension SessionManager {
         }
         return await inVaultTurn { sessionManager in
             if case .locked(_, isAsked: true) = sessionManager.vaultState { return nil }
-            let reason = BrokerError.vaultLocked("The vault was locked. Unlock it: ringback unlock.")
+            let reason = BrokerError.vaultLocked("The vault was locked.")
             sessionManager.vaultState = .locked(reason, isAsked: true)
             sessionManager.schedule.remove(.openVault)
             // Locked before it was ever open: callers that wait for the first opening stop waiting.

@@ -1,5 +1,6 @@
 public import HTTPMessages
 public import Secrets
+internal import StrictJSON
 
 /// The access to a client registration (RFC 7592 section 3). Without this token the registration can only be removed by
 /// the provider's staff.
@@ -37,11 +38,26 @@ public struct RegistrationManagement: Sendable, Equatable {
     }
 
     /// The request that deletes the registration (section 2.3); nil if the URI is unknown.
-    public func deletion() -> HTTPRequest? {
+    public func deletion() -> HTTPRequest? { request("DELETE") }
+
+    /// The request that reads the registration (section 2.1), for ``RegistrationResponse``; nil if the URI is unknown.
+    public func reading() -> HTTPRequest? { request("GET") }
+
+    /// The request that replaces the registration's metadata (section 2.2); nil if the URI is unknown.
+    func update(_ metadata: JSONObject) -> HTTPRequest? {
+        guard var request = request("PUT") else { return nil }
+        request.fields.set("Content-Type", "application/json")
+        request.body = Secret(bytes: JSON.object(metadata).serialized())
+        return request
+    }
+
+    private func request(_ method: String) -> HTTPRequest? {
         uri.map { uri in
             HTTPRequest(
-                method: "DELETE", url: uri, fields: HTTPFields([("Accept", "application/json")]),
-                authorization: Secret("Bearer \(token.revealed())"), limits: HTTPLimits(maxBody: HTTPRequest.maxAnswer))
+                method: method, url: uri, fields: HTTPFields([("Accept", "application/json")]),
+                authorization: Secret("Bearer \(token.revealed())"), limits: HTTPLimits(maxBody: HTTPRequest.maxAnswer),
+                // The answer may hold another token, which exists nowhere else.
+                keepsPartialBody: method != "DELETE")
         }
     }
 

@@ -86,10 +86,31 @@ public struct RegistrationResponse: Sendable {
     /// - `.invalid`: no `client_id`, a member of the wrong type, a secret that is missing or has characters that are
     ///   not allowed in a header, or an authentication method that we do not support.
     public func client(asked request: ClientRegistrationRequest) throws(OAuthError) -> RegisteredClient {
+        try client(usual: request.authentication)
+    }
+
+    /// The client of a registration that was read or updated (RFC 7592 section 3); it throws as ``client(asked:)`` does.
+    public func client() throws(OAuthError) -> RegisteredClient { try client(usual: .none) }
+
+    /// Asks for the same registration again, whereupon a provider may issue another secret (RFC 7592 section 2.2). Nil
+    /// without an answer that can be used, and where nobody knows where to send it.
+    public func update(with management: RegistrationManagement) -> HTTPRequest? {
+        guard case .success(let object) = outcome, clientID != nil else { return nil }
+        // Section 2.2: none of these may be sent. The secret may be left out.
+        let kept = object.members.filter { member in
+            ![
+                "registration_access_token", "registration_client_uri", "client_secret_expires_at",
+                "client_id_issued_at", "client_secret",
+            ].contains(member.name)
+        }
+        return management.update(JSONObject(kept))
+    }
+
+    private func client(usual: ClientAuthentication) throws(OAuthError) -> RegisteredClient {
         let object = try outcome.get()
         guard let clientID else { throw .invalid(.registration, reason: "no client_id that can be used") }
         let secret = try RegistrationResponse.secret(in: object)
-        let authentication = try RegistrationResponse.authentication(in: object, secret, request)
+        let authentication = try RegistrationResponse.authentication(in: object, secret, usual)
         guard ClientRegistration(clientID: clientID, authentication: authentication, secret: secret).isComplete else {
             throw .invalid(.registration, reason: "\(authentication.rawValue) without a client_secret")
         }
@@ -114,10 +135,10 @@ public struct RegistrationResponse: Sendable {
     /// The client authentication method (section 2). A missing one means `client_secret_basic`, but if the client asked
     /// to be public and got no secret, the provider has only omitted it.
     private static func authentication(
-        in object: JSONObject, _ secret: Secret?, _ request: ClientRegistrationRequest
+        in object: JSONObject, _ secret: Secret?, _ usual: ClientAuthentication
     ) throws(OAuthError) -> ClientAuthentication {
         switch object["token_endpoint_auth_method"] {
-        case nil, .null?: return secret == nil ? request.authentication : .clientSecretBasic
+        case nil, .null?: return secret == nil ? usual : .clientSecretBasic
         case .string(let word)?:
             guard let way = ClientAuthentication(rawValue: word), way != .privateKeyJWT else {
                 throw .invalid(.registration, reason: "a token_endpoint_auth_method that was not asked for")

@@ -176,7 +176,7 @@ struct Registrar: Sendable {
         try await vault.store(kept.encoded(), in: slot)
     }
 
-    private func keep<Value>(_ body: () async throws(VaultError) -> Value) async throws(BrokerError) -> Value {
+    func keep<Value>(_ body: () async throws(VaultError) -> Value) async throws(BrokerError) -> Value {
         do throws(VaultError) {
             return try await body()
         } catch {

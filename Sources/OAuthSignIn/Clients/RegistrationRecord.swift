@@ -82,27 +82,42 @@ extension Account.SecretSource {
     ) -> Account.SecretSource {
         let name = account.name
         let slot = VaultSlot(account: name.rawValue, binding: account.binding.text, kind: .registration)
-        return Account.SecretSource { () async throws(BrokerError) in
+        var source = Account.SecretSource { () async throws(BrokerError) in
             let entry: VaultEntry?
             do throws(VaultError) {
                 entry = try await vault.load(slot)
             } catch {
                 throw BrokerError(error)
             }
-            guard let secret = entry.flatMap({ RegistrationRecord(decoding: $0.text) }), let value = secret.secret
+            guard let record = entry.flatMap({ RegistrationRecord(decoding: $0.text) }), let secret = record.secret
             else {
-                throw .misconfigured(
-                    "The vault holds no client secret of \(name) for this issuer and client_id. Register the client "
-                        + "again, or give its secret with client_secret_file.")
+                throw .unusableSetting(
+                    UnusableSetting(
+                        "The vault holds no client secret of \(name) for this issuer and client_id. Register the client "
+                            + "again, or give its secret with client_secret_file.",
+                        setting: "client_secret_registered"))
             }
             // Said before the provider says “invalid_client”, which could be anything (DCR-05).
-            if let end = secret.secretExpiresAt, end <= clock.now() {
-                throw .misconfigured(
-                    "The client secret that the provider gave \(name) has expired. Remove the account's file and "
-                        + "register the client again: ringback account add \(name) --issuer \(secret.issuer) --register"
-                )
-            }
-            return value
+            guard !record.hasExpired(at: clock.now()) else { throw RegistrationRecord.expiry(of: name) }
+            return secret
         }
+        let sender = account
+        source.renew = { http, directory throws(BrokerError) in
+            let registrar = Registrar(vault: vault, http: http, directory: directory, clock: clock, record: { _ in })
+            return try await registrar.renewSecret(slot, as: sender)
+        }
+        return source
+    }
+}
+
+extension RegistrationRecord {
+    func hasExpired(at now: Int) -> Bool { secretExpiresAt.map { $0 <= now } ?? false }
+
+    static func expiry(of name: AccountName) -> BrokerError {
+        var setting = UnusableSetting(
+            "The client secret that the provider gave \(name) has expired, and the provider gave no other one. Register the "
+                + "client again.", setting: "client_secret_registered")
+        setting.hasExpired = true
+        return .unusableSetting(setting)
     }
 }

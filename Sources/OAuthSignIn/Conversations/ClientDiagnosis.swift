@@ -6,22 +6,25 @@ internal import Secrets
 
 /// Asks the token endpoint whether it knows the client: to redeem a code that nobody was given. A server looks at the
 /// client first (RFC 6749 section 3.2.1), so `invalid_grant` means that id and secret are right.
-extension ProviderDiagnosis {
+struct ClientDiagnosis: Sendable {
+    let provider: Provider
+
     private static let timeout: Duration = .seconds(6)
 
     /// What was found; nil if the provider says nothing that tells.
-    func clientFinding() async -> Finding? {
+    func finding() async -> Finding? {
+        let account = provider.account
         let check = "client"
         do throws(BrokerError) {
             let metadata = try await provider.metadata()
             let registration = try await provider.registration(metadata)
             let endpoint = metadata.tokenEndpoint
-            let redirectURI = provider.account.redirectURI ?? "http://127.0.0.1/callback/\(provider.account.name)"
+            let redirectURI = account.redirectURI ?? "http://127.0.0.1/callback/\(account.name)"
             let response = try await provider.send(as: registration, at: metadata) { registration in
                 var request = TokenRequest.authorizationCode(
                     code: RandomToken.base64URL(bits: 256), verifier: RandomToken.base64URL(bits: 256),
                     redirectURI: redirectURI, registration: registration, endpoint: endpoint)
-                request.limits.timeout = ProviderDiagnosis.timeout
+                request.limits.timeout = ClientDiagnosis.timeout
                 return request
             }
             let host = HTTPRequest(url: endpoint).host
@@ -32,7 +35,12 @@ extension ProviderDiagnosis {
                     registration.authentication == .none ? "" : ", client_authentication and the client's secret"
                 return Finding(
                     check, .wrong, "\(host) does not accept this client: look at client_id\(secret) of the account.",
-                    command: "ringback config check")
+                    .clientRefused, setting: "client_id", url: endpoint)
+            }
+            if response.status == 404 {
+                return Finding(
+                    check, .wrong, "\(host) has no token endpoint at this address (HTTP 404).", .badResponse,
+                    setting: account.provider == "oauth2" ? "endpoints.token" : nil, url: endpoint)
             }
             do throws(OAuthError) {
                 _ = try TokenResponse(reading: response)
@@ -45,8 +53,12 @@ extension ProviderDiagnosis {
             return nil
         } catch {
             // What concerns the provider itself has been told by others.
-            guard case .misconfigured(let reason) = error else { return nil }
-            return Finding(check, .wrong, reason, command: "ringback config check")
+            switch error {
+            case .misconfigured(let reason): return Finding(check, .wrong, reason, .configuration)
+            case .unusableSetting(let setting):
+                return Finding(check, .wrong, setting.reason, .configuration, setting: setting.setting)
+            default: return nil
+            }
         }
     }
 }

@@ -8,34 +8,64 @@ struct ProviderDiagnosis: Sendable {
 
     private var account: Account { provider.account }
     private var lookout: ProviderLook {
-        ProviderLook(account: account, http: provider.http, clock: provider.clock)
+        ProviderLook(account: account, http: provider.http, clock: provider.clock, place: place)
     }
 
-    /// - Parameter isOfService: no user comes back, and no code is redeemed.
-    func diagnosis(isOfService: Bool) async -> Diagnosis {
+    /// The setting that says where the provider is.
+    private var place: String {
+        switch account.endpoints {
+        case .issuer: account.provider == "oidc" ? "issuer" : "provider"
+        case .fixed: account.provider == "oauth2" ? "endpoints.token" : "provider"
+        case .unsupported: "provider"
+        }
+    }
+
+    /// - Parameters:
+    ///   - isOfService: no user comes back, and no code is redeemed.
+    ///   - isCandidate: the account is not configured yet, and its secret is not used.
+    func diagnosis(isOfService: Bool, isCandidate: Bool) async -> Diagnosis {
         var findings: [Finding]
         switch account.endpoints {
         case .issuer(let issuer): findings = await atIssuer(issuer)
-        case .fixed(let metadata):
-            // A GET is no token request: whatever is answered, somebody is there.
-            findings = await lookout.look(HTTPRequest(url: metadata.tokenEndpoint), as: "provider") { response in
-                response.status < 500
-                    ? .success("answers at its token endpoint") : .failure(ProviderLook.status(response))
-            }
+        case .fixed(let metadata): findings = await atEndpoints(metadata)
         case .unsupported(let reason):
-            return Diagnosis([Finding("provider", .wrong, reason)], awaitsCallbacks: false)
+            return Diagnosis(
+                [Finding("provider", .wrong, reason, .configuration, setting: "provider")], awaitsCallbacks: false)
         }
         guard !isOfService else { return Diagnosis(findings, awaitsCallbacks: false) }
-        if !findings.contains(where: { $0.level == .wrong }), let client = await clientFinding() {
+        let asksClient = !isCandidate || (account.clientSecret == nil && account.clientKey == nil)
+        if asksClient, !findings.contains(where: { $0.level == .wrong }),
+            let client = await ClientDiagnosis(provider: provider).finding()
+        {
             findings.append(client)
         }
         return Diagnosis(findings)
     }
 
+    /// A GET is no token request: whatever is answered, somebody is there.
+    private func atEndpoints(_ metadata: ProviderMetadata) async -> [Finding] {
+        let token = await lookout.look(HTTPRequest(url: metadata.tokenEndpoint), as: "provider") { response in
+            response.status < 500
+                ? .success("answers at its token endpoint") : .failure(ProviderLook.status(response))
+        }
+        guard let page = try? WebURL(parsing: metadata.authorizationEndpoint),
+            page.origin != (try? WebURL(parsing: metadata.tokenEndpoint))?.origin
+        else { return token }
+        // The same of the page that browsers are sent to; without its query, which may be a sign-in's.
+        let place = page.origin + page.path
+        return token
+            + (await lookout.look(HTTPRequest(url: place), as: "page", setting: "endpoints.authorization") {
+                $0.status < 500
+                    ? .success("answers at its authorization endpoint") : .failure(ProviderLook.status($0))
+            }.filter { $0.check == "page" || $0.level == .wrong })
+    }
+
     /// Both places of metadata are asked for, as a sign-in would.
     private func atIssuer(_ issuer: String) async -> [Finding] {
         guard let requests = try? ProviderMetadata.discoveryRequests(issuer: issuer) else {
-            return [Finding("discovery", .wrong, "The issuer is not an https URL.", command: "ringback config check")]
+            return [
+                Finding("discovery", .wrong, "The issuer is not an https URL.", .configuration, setting: "issuer")
+            ]
         }
         var first: [Finding] = []
         for request in requests {
@@ -57,7 +87,8 @@ struct ProviderDiagnosis: Sendable {
 
     private func reason(_ error: OAuthError, _ response: HTTPResponse) -> ProviderLook.Trouble {
         switch error {
-        case .invalid(_, let reason): ProviderLook.Trouble("publishes no usable metadata: \(reason)")
+        case .invalid(_, let reason):
+            ProviderLook.Trouble("publishes no usable metadata of this issuer: \(reason)", setting: "issuer")
         case .misconfigured(let reason): ProviderLook.Trouble("cannot be used: \(reason)")
         default: ProviderLook.status(response)
         }

@@ -34,7 +34,7 @@ struct Provider: Sendable {
             return try complete(
                 ClientRegistration(clientID: account.clientID, authentication: account.clientAuthentication ?? .none))
         }
-        let secret = try await source.fetch()
+        let secret = try await source.current(for: account.name, directory)
         let offered = metadata.tokenEndpointAuthenticationMethods
         let takesBasic = offered?.contains(ClientAuthentication.clientSecretBasic.rawValue) ?? true
         let takesPost = offered?.contains(ClientAuthentication.clientSecretPost.rawValue) ?? false

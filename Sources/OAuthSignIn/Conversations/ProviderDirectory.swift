@@ -1,6 +1,7 @@
 internal import BrokerCore
 internal import HTTPMessages
 internal import OAuth
+internal import Secrets
 
 /// What providers say about themselves: metadata and keys, fetched once for all who wait and kept for a while.
 actor ProviderDirectory: ProviderMemory {
@@ -16,6 +17,8 @@ actor ProviderDirectory: ProviderMemory {
     private var metadata: [DocumentPlace: Entry] = [:]
     private let keys: KeptDocuments<JSONWebKeySet>
     private var habits: [ProviderHabits.Key: ProviderHabits] = [:]
+    /// Client secrets that are asked for, or were refused, by account; with the second in which that began.
+    private var secrets: [AccountName: (began: Int, result: Promise<Result<Secret, BrokerError>>)] = [:]
     private let http: any HTTPClient
     private let work: Work
     private let clock: BrokerClock
@@ -77,6 +80,41 @@ actor ProviderDirectory: ProviderMemory {
     func configurationChanged() {
         for key in metadata.keys { metadata[key]?.fetchedAt = clock.uptime - ProviderDirectory.metadataLifetime }
         habits = [:]
+        secrets = [:]
+    }
+
+    /// A provider that gave no other secret is not asked again for so long (seconds).
+    private static let secretPause = 3_600
+
+    /// Has a client secret renewed, once for all who wait (DCR-05). What the provider refused is not asked for again
+    /// until the pause is over or the configuration is read again.
+    func renewedSecret(
+        of name: AccountName,
+        _ renew: @escaping @Sendable (any HTTPClient, ProviderDirectory) async throws(BrokerError) -> Secret
+    ) async throws(BrokerError) -> Secret {
+        let result: Promise<Result<Secret, BrokerError>>
+        if let known = secrets[name], clock.uptime - known.began < ProviderDirectory.secretPause {
+            result = known.result
+        } else {
+            result = work.start { [http] in
+                let renewed: Result<Secret, BrokerError>
+                do throws(BrokerError) {
+                    renewed = .success(try await renew(http, self))
+                } catch {
+                    renewed = .failure(error)
+                }
+                await self.noteSecret(renewed, of: name)
+                return renewed
+            }
+            secrets[name] = (clock.uptime, result)
+        }
+        guard let renewed = await result.wait() else { throw .cancelled }
+        return try renewed.get()
+    }
+
+    private func noteSecret(_ result: Result<Secret, BrokerError>, of name: AccountName) {
+        if case .failure(let error) = result, !error.isTransient { return }
+        secrets[name] = nil
     }
 
     /// An endpoint of the issuer's metadata has failed, in a refresh or for a person: they are asked for again before
@@ -128,7 +166,13 @@ actor ProviderDirectory: ProviderMemory {
                 return (.failure(error), nil)
             } catch let error as OAuthError {
                 // The first place's complaint is the one to show, unless only the second place exists.
-                if place == known ?? 0 { failure = BrokerError(error, host: request.host) }
+                if place == known ?? 0 {
+                    failure = BrokerError(error, host: request.host)
+                    // Of a preset, the issuer is not the account's to choose.
+                    if account.provider == "oidc", case .invalid = error {
+                        failure = failure.adding("Look at issuer of the account.")
+                    }
+                }
                 if case .unavailable = error { return (.failure(failure), nil) }
             } catch {
                 return (.failure(.cancelled), nil)

@@ -46,9 +46,11 @@ extension Provider {
 
     /// Some providers answer a wrong client id, secret and redirect URI alike, without a word.
     private func silentRefusal(by host: String) -> BrokerError {
-        .misconfigured(
-            "\(host) refused the pushed authorization request of \(account.name) without a reason (HTTP status 403). "
-                + "Compare client_id, the client's secret and redirect_uri with what is registered there.")
+        .unusableSetting(
+            UnusableSetting(
+                "\(host) refused the pushed authorization request of \(account.name) without a reason (HTTP status 403). "
+                    + "Compare client_id, the client's secret and redirect_uri with what is registered there.",
+                setting: "client_id"))
     }
 
     /// Pushes a flow's request once more, as it is.

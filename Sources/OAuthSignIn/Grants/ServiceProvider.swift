@@ -35,7 +35,9 @@ struct ServiceProvider: SignInProvider {
         try await OAuthProvider(provider: provider).endSessionPage(of: session, form)
     }
 
-    func diagnose() async -> Diagnosis { await ProviderDiagnosis(provider: provider).diagnosis(isOfService: true) }
+    func diagnose(isCandidate: Bool) async -> Diagnosis {
+        await ProviderDiagnosis(provider: provider).diagnosis(isOfService: true, isCandidate: isCandidate)
+    }
 
     // MARK: Sign-ins
 

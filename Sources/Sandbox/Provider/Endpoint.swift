@@ -63,7 +63,7 @@ enum Endpoint: String, CaseIterable, Sendable {
         case .discovery, .jwks: ["GET"]
         case .authorize, .userinfo, .endSession, .device: ["GET", "POST"]
         case .signIn, .token, .revocation, .pushedAuthorization, .deviceAuthorization, .registration: ["POST"]
-        case .clientConfiguration: ["GET", "DELETE"]
+        case .clientConfiguration: ["GET", "PUT", "DELETE"]
         default: []
         }
     }

@@ -68,7 +68,7 @@ struct ProviderState {
             case .device: return devicePage(request, at: now)
             case .endSession: return try endSession(request)
             case .registration: return try register(request, at: now)
-            case .clientConfiguration: return try clientConfiguration(request)
+            case .clientConfiguration: return try clientConfiguration(request, at: now)
             default: return Answers.text("There is nothing here.", status: 404)
             }
         } catch let refusal as Refusal {

@@ -4,13 +4,13 @@ internal import Secrets
 internal import StrictJSON
 
 /// Clients that register themselves (RFC 7591, OpenID Connect Dynamic Client Registration) and manage their
-/// registration (RFC 7592: read and delete). Native apps only. What is requested and not offered is refused.
+/// registration (RFC 7592: read, update and delete). Native apps only. What is requested and not offered is refused.
 extension ProviderState {
     struct Registration {
         /// The registration access token.
-        let token: String
-        /// The response to the registration.
-        let document: JSONObject
+        var token: String
+        /// The response to the registration, or to its last update.
+        var document: JSONObject
     }
 
     private static let maxRegistrations = 1_000
@@ -56,18 +56,52 @@ extension ProviderState {
         return Answers.json(.object(document), status: 201)
     }
 
-    /// RFC 7592 sections 2.1 and 2.3. A deleted client gets the same response as one that never existed.
-    mutating func clientConfiguration(_ request: SandboxRequest) throws(Refusal) -> ServerResponse {
+    /// RFC 7592 sections 2.1 to 2.3. A deleted client gets the same response as one that never existed.
+    mutating func clientConfiguration(_ request: SandboxRequest, at now: Int) throws(Refusal) -> ServerResponse {
         let failure = Refusal("invalid_token", "the token is not this client's", status: 401, challenge: "Bearer")
         guard let id = Parameters(request.query)["client_id"], let registration = registrations[id],
             let token = ProviderState.bearer(request), token == registration.token
         else { throw failure }
-        guard request.method == "DELETE" else { return Answers.json(.object(registration.document)) }
+        switch request.method {
+        case "DELETE": break
+        case "PUT": return try update(id, registration, request, at: now)
+        default: return Answers.json(.object(registration.document))
+        }
         registrations[id] = nil
         clients.removeAll { $0.id == id }
         counters.endedSessions += ledger.endAll { $0.clientID == id }
         counters.registrationsDeleted += 1
         return Answers.text("", status: 204)
+    }
+
+    /// RFC 7592 section 2.2. A client that has a secret gets a new one, and what the registration is managed with is
+    /// new as well.
+    private mutating func update(
+        _ id: String, _ registration: Registration, _ request: SandboxRequest, at now: Int
+    ) throws(Refusal) -> ServerResponse {
+        let asked = try registration.update(id, in: request.body)
+        let redirectURIs = try ProviderState.redirectURIs(asked)
+        try ProviderState.checkGrants(asked)
+        guard let index = clients.firstIndex(where: { $0.id == id }) else {
+            throw Refusal("invalid_token", "the token is not this client's", status: 401, challenge: "Bearer")
+        }
+        let secret = clients[index].secret == nil ? nil : newToken("secret")
+        clients[index] = SandboxClient(
+            id: id, secret: secret.map { Secret($0) }, redirectURIs: redirectURIs, loopback: .anyPort,
+            authentications: clients[index].authentications)
+        var changed = registration
+        changed.token = newToken("reg")
+        changed.document["registration_access_token"] = .string(changed.token)
+        if let secret {
+            changed.document["client_secret"] = .string(secret)
+            changed.document["client_secret_expires_at"] = .integer(
+                settings.registeredSecretLifetime.map { now + $0 } ?? 0)
+        }
+        for member in asked.members where member.name != "client_secret" {
+            changed.document[member.name] = member.value
+        }
+        registrations[id] = changed
+        return Answers.json(.object(changed.document))
     }
 
     private static func bearer(_ request: SandboxRequest) -> String? {
@@ -124,5 +158,24 @@ extension ProviderState {
             throw Refusal("invalid_client_metadata", "a token_endpoint_auth_method that is not offered")
         }
         return way
+    }
+}
+
+extension ProviderState.Registration {
+    /// What an update asks for (RFC 7592 section 2.2).
+    fileprivate func update(_ id: String, in body: [UInt8]) throws(Refusal) -> JSONObject {
+        guard let asked = (try? JSON(parsing: body))?.object, asked["client_id"]?.string == id else {
+            throw Refusal("invalid_request", "the body does not name this client")
+        }
+        let forbidden = [
+            "registration_access_token", "registration_client_uri", "client_secret_expires_at", "client_id_issued_at",
+        ]
+        if let name = forbidden.first(where: { asked[$0] != nil }) {
+            throw Refusal("invalid_request", "an update has no \(name)")
+        }
+        if let secret = asked["client_secret"], secret != document["client_secret"] {
+            throw Refusal("invalid_request", "a client does not choose its secret")
+        }
+        return asked
     }
 }

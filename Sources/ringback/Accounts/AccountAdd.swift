@@ -9,7 +9,7 @@ struct AccountAdd: ParsableCommand {
         commandName: "add", abstract: "Write a checked account beside the configuration.",
         discussion: """
             Prints what to register at the provider, and lets a running daemon read the account. Nothing is written \
-            if the daemon's own check finds a mistake.
+            if the daemon's own check finds a mistake, or if the provider, which the daemon asks, is not as described.
             """)
 
     @Argument(help: "The account's name.")
@@ -24,6 +24,9 @@ struct AccountAdd: ParsableCommand {
         help: "Replace an account that “ringback account add” wrote; its session stays if the provider is the same.")
     var replace = false
 
+    @Flag(help: "Do not ask the provider.")
+    var offline = false
+
     @OptionGroup var registration: AccountRegistration
     @OptionGroup var json: JSONOption
     @OptionGroup var daemon: DaemonOptions
@@ -35,29 +38,42 @@ struct AccountAdd: ParsableCommand {
         }
         try description.check()
         try registration.check(description)
+        guard !(offline && registration.register) else {
+            throw ValidationError("--register asks the provider: leave it or --offline out.")
+        }
     }
 
     func run() throws {
         var added: (checked: JSON, registered: RegisteredAccount?) = ([:], nil)
+        var provider: JSON?
         var remains: String?
         let file: AccountFile
         do throws(RingbackError) {
             file = try AccountFile(name: name, configuration: config)
             try checkName(file)
-            added = registration.register ? try addRegistered(file, &remains) : (try add(file, nil), nil)
+            added =
+                registration.register ? try addRegistered(file, &remains) : (try add(file, nil, &provider), nil)
         } catch {
             Failure(error, account: name).show()
             if let remains { Output.note(remains) }
             throw ExitCode(ExitStatus.of(error))
         }
-        show(added.checked, added.registered, file)
+        show(added.checked, added.registered, provider, file)
         try present(account: name) { () throws(RingbackError) in try daemon.calls().reloadIfRunning() }
     }
 
     /// Writes the file, has it checked, and keeps it; after a failure nothing is left.
-    private func add(_ file: AccountFile, _ registered: RegisteredAccount?) throws(RingbackError) -> JSON {
+    ///
+    /// - Parameter provider: set to what was found at the provider, if it was asked.
+    private func add(
+        _ file: AccountFile, _ registered: RegisteredAccount?, _ provider: inout JSON?
+    ) throws(RingbackError) -> JSON {
         let checked = try check(file, registered)
         do throws(RingbackError) {
+            // The provider of a client that it has just registered has been asked.
+            if !offline, registered == nil {
+                provider = try ProviderCheck.run(name, description.text(for: name), daemon.calls()).checks
+            }
             try file.keep(replacing: replace)
         } catch {
             file.discard()
@@ -90,7 +106,8 @@ struct AccountAdd: ParsableCommand {
         try checkDraft(draft, file)
         let registered = try registration.run(name, description, calls)
         do throws(RingbackError) {
-            return (try add(file, registered), registered)
+            var provider: JSON?
+            return (try add(file, registered, &provider), registered)
         } catch {
             remains = registration.undo(registered, name, description, calls)
             throw error
@@ -124,7 +141,9 @@ struct AccountAdd: ParsableCommand {
         }
     }
 
-    private func show(_ checked: JSON, _ registered: RegisteredAccount?, _ file: AccountFile) {
+    private func show(
+        _ checked: JSON, _ registered: RegisteredAccount?, _ provider: JSON?, _ file: AccountFile
+    ) {
         let account = ConfigurationCheck.account(name, in: checked)
         let listed = account?["redirect_uris"]?.array?.compactMap(\.string)
         let uris = (listed ?? [account?["redirect_uri"]?.string].compactMap { $0 }).filter { !$0.isEmpty }
@@ -136,6 +155,8 @@ struct AccountAdd: ParsableCommand {
                 .init("notes", .array(notes.map { .string($0) })),
             ])
             object["registration"] = registered?.document
+            object["provider_asked"] = .bool(provider != nil || registered != nil)
+            object["checks"] = provider
             return Output.json(.object(object))
         }
         Output.line("Added the account \(name): \(file.path)")

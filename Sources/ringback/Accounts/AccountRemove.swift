@@ -11,7 +11,8 @@ struct AccountRemove: ParsableCommand {
         discussion: """
             Signs out, with revocation at the provider, then removes the file that "ringback account add" wrote and lets a \
             running daemon read the configuration. An account that is defined in another file is not removed; the message \
-            names that file. Nothing is removed if the sign-out fails.
+            names that file. Nothing is removed if the sign-out fails. Of an account that is not configured any more, the \
+            sessions that the vault still holds are revoked where that is possible, and removed.
             """)
 
     @Argument(help: "The account's name.")
@@ -19,6 +20,9 @@ struct AccountRemove: ParsableCommand {
 
     @Flag(help: "Do not sign out: the sealed session stays in the vault and is back when the account is.")
     var keepSession = false
+
+    @Flag(help: "Remove the sessions of an account that is not configured any more without telling the provider.")
+    var noRevoke = false
 
     @Flag(name: .shortAndLong, help: "Do not ask.")
     var yes = false
@@ -32,9 +36,13 @@ struct AccountRemove: ParsableCommand {
     func run() throws {
         try present(account: name) { () throws(RingbackError) in
             let file = try AccountFile(name: name, configuration: config)
-            try checkIsRemovable(file)
-            try confirm(file)
             let calls = try daemon.calls()
+            guard try isDefined(file) else { return try removeSealed(calls) }
+            guard !noRevoke else {
+                throw RingbackError(
+                    "usage", "--no-revoke is for an account that is not configured any more; \(name) is configured.")
+            }
+            try confirm(file)
             if !keepSession { try signOut(calls) }
             try file.remove()
             try calls.reloadIfRunning()
@@ -44,23 +52,26 @@ struct AccountRemove: ParsableCommand {
                 ])
             }
             Output.line("Removed the account \(name): \(file.path)")
-            if keepSession { Output.note("Its session, if there is one, stays sealed in the vault.") }
+            if keepSession {
+                Output.note(
+                    "Its session, if there is one, stays sealed in the vault. To remove it: ringback account remove "
+                        + name)
+            }
         }
     }
 
-    /// Throws unless the file is the one that `account add` writes and defines nothing else.
-    private func checkIsRemovable(_ file: AccountFile) throws(RingbackError) {
+    /// False if nothing defines the account. Throws unless the file is the one that `account add` writes and defines
+    /// nothing else.
+    private func isDefined(_ file: AccountFile) throws(RingbackError) -> Bool {
         let report: JSON
         do throws(RingbackError) {
             report = try ConfigurationCheck.run(config: config, candidate: nil)
         } catch {
             // The mistake may be in the file that is to be removed.
             guard error.kind == .invalidConfiguration, file.exists else { throw error }
-            return
+            return true
         }
-        guard let source = AccountSource(of: name, in: report) else {
-            throw RingbackError(.accountNotFound, "There is no account \(Sanitizer.line(name)) in the configuration.")
-        }
+        guard let source = AccountSource(of: name, in: report) else { return false }
         guard source.file == file.path else {
             throw RingbackError(
                 "account_elsewhere",
@@ -78,17 +89,47 @@ struct AccountRemove: ParsableCommand {
                         + "ringback account edit \(name)")
             }
         }
+        return true
+    }
+
+    /// The account is in the vault only.
+    private func removeSealed(_ calls: BrokerCalls) throws(RingbackError) {
+        let sessions = SealedSession.all(in: try calls.call(.getStatus)).filter { $0.account == name }
+        guard !sessions.isEmpty else {
+            throw RingbackError(
+                .accountNotFound,
+                "There is no account \(Sanitizer.line(name)) in the configuration, and no session of it in the vault.")
+        }
+        guard !keepSession else {
+            throw RingbackError(
+                .accountNotFound,
+                "There is no account \(Sanitizer.line(name)) in the configuration. Its sessions stay in the vault.")
+        }
+        for session in sessions {
+            Output.note("The vault holds the session of \(session.text); no configured account has it.")
+            if !noRevoke, !session.isRevocable {
+                Output.note(
+                    "It cannot be revoked any more, since the settings for that went with the account. To have it "
+                        + "revoked, add the account again as it was, then: ringback account remove \(name)")
+            }
+        }
+        try confirm("Remove it from the vault?")
+        try SealedSession.remove(of: name, revokes: !noRevoke, calls, asJSON: json.isWanted)
     }
 
     private func confirm(_ file: AccountFile) throws(RingbackError) {
+        let what = keepSession ? "Remove the account \(name)" : "Sign out of \(name) and remove the account"
+        try confirm("\(what) (\(file.path))?")
+    }
+
+    private func confirm(_ question: String) throws(RingbackError) {
         guard !yes else { return }
         guard Console.Stream.input.isTerminal, Console.Stream.errors.isTerminal else {
             throw RingbackError(
                 .cancelled,
                 "Without a terminal nothing is removed unless you say so: ringback account remove \(name) --yes")
         }
-        let what = keepSession ? "Remove the account \(name)" : "Sign out of \(name) and remove the account"
-        guard Prompt.confirm("\(what) (\(file.path))?") else {
+        guard Prompt.confirm(question) else {
             throw RingbackError(.cancelled, "Nothing was removed.")
         }
     }

@@ -25,7 +25,7 @@ struct ShowStatus: ParsableCommand {
             if status.isVaultLocked {
                 let step =
                     answer["exposed_socket"] == nil ? "Run: ringback unlock" : "\(Elsewhere.place) ringback unlock"
-                Output.field("Locked", status.vaultLockReason ?? step)
+                Output.field("Locked", status.vaultLockReason.map { "\($0) \(step)" } ?? step)
             }
             let counts = status.accounts.filter { $0.value > 0 }.sorted { $0.key.rawValue < $1.key.rawValue }
             let text = counts.map { "\($0.value) \($0.key.rawValue)" }.joined(separator: ", ")
@@ -42,9 +42,17 @@ struct ShowStatus: ParsableCommand {
     /// provider.
     private func showWhatWaits(_ status: DaemonStatus, _ answer: JSON, _ calls: BrokerCalls) throws(RingbackError) {
         var stale: [String] = []
-        for document in try calls.call(.listAccounts)["accounts"]?.array ?? []
-        where document["stale"]?.bool == true {
-            stale.append(document["name"]?.string ?? "?")
+        var configured: Set<String> = []
+        for document in try calls.call(.listAccounts)["accounts"]?.array ?? [] {
+            guard let name = document["name"]?.string else { continue }
+            configured.insert(name)
+            if document["stale"]?.bool == true { stale.append(name) }
+        }
+        for session in SealedSession.all(in: answer) {
+            let command = SealedSession.command(session.account, isConfigured: configured.contains(session.account))
+            Output.field(
+                "Sealed",
+                "\(session.account): \(session.text), of no configured account. To remove it: \(command)")
         }
         if !stale.isEmpty { Output.field("Stale", "\(stale.joined(separator: ", ")) (the provider cannot be reached)") }
         guard status.pendingRevocations > 0 else { return }

@@ -44,11 +44,33 @@ struct DoctorReport {
     /// Adds a check of the daemon's. A level that only a newer daemon knows counts as wrong.
     mutating func add(reading json: JSON) {
         guard let check = json["check"]?.string, let message = json["message"]?.string else { return }
+        let account = json["account"]?.string
         add(
             Line(
-                check: check, subject: json["account"]?.string.map { ("account", $0) },
+                check: check, subject: account.map { ("account", $0) },
                 level: json["level"]?.string.flatMap(Level.init) ?? .wrong, message: message,
-                command: json["command"]?.string))
+                command: json["cause"]?.string.flatMap {
+                    DoctorReport.command(for: $0, account, url: json["url"]?.string)
+                }))
+    }
+
+    /// What a person types to mend what the daemon found, or to look closer.
+    private static func command(for cause: String, _ account: String?, url: String?) -> String? {
+        let account = account.flatMap { RequestTarget.isAccountName($0) ? $0 : nil } ?? "ACCOUNT"
+        return switch cause {
+        case "unreachable", "untrusted", "bad_response": url.map { "curl -v \($0)" }
+        case "client_refused": "ringback account edit \(account)"
+        case "configuration", "scheme_not_reserved": "ringback config check"
+        case "clock_differs": "timedatectl set-ntp true"
+        case "callback_is_pasted": "ringback complete"
+        case "port_taken": "ss -ltnp"
+        case "session_stale": "ringback refresh \(account)"
+        case "sign_in_needed": "ringback login \(account)"
+        case "vault_locked": "ringback unlock"
+        case "vault_in_memory": "systemctl --user restart ringback.service"
+        case "not_exposed": "ringback expose list"
+        default: nil
+        }
     }
 
     // MARK: Showing

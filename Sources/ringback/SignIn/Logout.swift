@@ -28,16 +28,25 @@ struct Logout: ParsableCommand {
     @Flag(help: "Put the ID token into that address, so that the page need not ask who signs out.")
     var hint = false
 
+    @Flag(help: "Remove the account's sessions in the vault that belong to no configured account.")
+    var sealed = false
+
     @OptionGroup var json: JSONOption
     @OptionGroup var daemon: DaemonOptions
 
     func validate() throws {
+        guard !sealed || (!all && !wantsPage) else { throw ValidationError("--sealed is for one account alone.") }
         guard (account == nil) == all else { throw ValidationError("Name an account, or say --all.") }
         guard !(all && wantsPage) else { throw ValidationError("--browser and --no-browser are for one account.") }
         guard !hint || wantsPage else { throw ValidationError("--hint belongs to --browser or --no-browser.") }
     }
 
     func run() throws {
+        if let account, sealed || isSealedOnly(account) {
+            return try present(account: account) { () throws(RingbackError) in
+                try SealedSession.remove(of: account, revokes: true, daemon.calls(), asJSON: json.isWanted)
+            }
+        }
         var worst: Int32 = 0
         var documents: [JSON] = []
         var names: [String] = []
@@ -71,6 +80,15 @@ struct Logout: ParsableCommand {
     }
 
     private var wantsPage: Bool { browser || noBrowser }
+
+    /// The account is not configured any more, and the vault holds a session of it. A restricted socket tells of none.
+    private func isSealedOnly(_ account: String) -> Bool {
+        guard let calls = try? daemon.calls(), let status = try? calls.call(.getStatus),
+            SealedSession.all(in: status).contains(where: { $0.account == account }),
+            let accounts = try? calls.call(.listAccounts)["accounts"]?.array
+        else { return false }
+        return !accounts.contains { $0["name"]?.string == account }
+    }
 
     private func names() throws(RingbackError) -> [String] {
         if let account { return [account] }

@@ -42,6 +42,10 @@ struct Failure {
         default: break
         }
         guard let command else { return nil }
+        // A provider that refuses the client or its redirect URI says so on its page, and sends no callback.
+        if error.kind == .flowExpired, let account, command.hasPrefix("ringback login ") {
+            return "Run: \(command) (or, if the page showed an error: ringback doctor \(account))"
+        }
         // Where an exposed socket is used, these commands have no effect.
         let isElsewhere = error.problem?.extensions["exposed_socket"] != nil
         return isElsewhere ? "\(Elsewhere.place) \(command)" : "Run: \(command)"
@@ -56,9 +60,19 @@ struct Failure {
         case "internal_error": return isElsewhere ? "ringback doctor" : nil
         case .invalidConfiguration:
             guard !isElsewhere else { return "ringback doctor" }
+            let members = error.problem?.extensions ?? JSONObject()
+            switch members["setting"]?.string {
             // What the daemon is given at its start or later is in no file of the configuration.
-            let isGiven = ["LoadCredential=", "assertion_file"].contains { error.detail.contains($0) }
-            return isGiven ? nil : "ringback config check"
+            case _ where members["credential"] != nil, "assertion_file": return nil
+            case "client_secret_registered":
+                return "ringback account add \(account ?? "NAME") --issuer URL --register --replace"
+            // A mistake in the files has its place; anything else was found when the account was used.
+            default:
+                guard members["errors"] == nil, let account, RequestTarget.isAccountName(account) else {
+                    return "ringback config check"
+                }
+                return "ringback doctor \(account)"
+            }
         default:
             let name = account ?? error.problem?.extensions["account"]?.string
             guard error.recovery == .signIn, let name, RequestTarget.isAccountName(name) else { return nil }

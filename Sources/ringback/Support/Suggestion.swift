@@ -1,4 +1,5 @@
 import ArgumentParser
+import RingbackClient
 import StrictJSON
 import Terminal
 
@@ -47,13 +48,13 @@ struct Suggestion: Equatable {
         let last = words.last ?? ""
         // `auth login`, as some programs have it: the verb follows its group.
         if words == ["auth"], let verb = rest.first {
-            if let known = synonyms[verb.lowercased()] { return known }
+            if let known = synonyms[verb.lowercased()] { return filled(known, Array(rest.dropFirst())) }
             let verbs = Ringback.configuration.subcommands.map { $0._commandName }
             if let name = NearestWord.find(for: verb, among: verbs) {
                 return line([name] + rest.dropFirst())
             }
         }
-        if let known = synonyms[words.joined(separator: " ")] { return known }
+        if let known = synonyms[words.joined(separator: " ")] { return filled(known, rest) }
         // A verb without its group, or within another one: `ringback factors`, `ringback supabase login`.
         let groups: [any ParsableCommand.Type] = [Ringback.self] + Ringback.configuration.subcommands
         let path = groups.first { group in group.configuration.subcommands.contains { $0._commandName == last } }
@@ -64,7 +65,24 @@ struct Suggestion: Equatable {
         if last.utf8.count > 2, let name = NearestWord.find(for: last, among: names) {
             return line(typed.dropLast() + [name] + rest)
         }
-        return typed.count > 1 ? synonyms[last] : nil
+        if let known = nearSynonym(of: words) { return filled(known, rest) }
+        return typed.count > 1 ? synonyms[last].map { filled($0, rest) } : nil
+    }
+
+    /// What a word of other programs means here, if it was mistyped (`account lst`).
+    private static func nearSynonym(of words: [String]) -> String? {
+        guard let last = words.last, last.utf8.count > 2 else { return nil }
+        let group = words.dropLast().map { $0 + " " }.joined()
+        let known = synonyms.keys.filter { $0.hasPrefix(group) }.map { String($0.dropFirst(group.count)) }
+        let near = NearestWord.find(for: last, among: known.filter { !$0.contains(" ") }.sorted())
+        return near.flatMap { synonyms[group + $0] }
+    }
+
+    /// The command with the one word that was typed behind the verb, in the place of an account's name.
+    private static func filled(_ command: String, _ rest: [String]) -> String {
+        guard rest.count == 1, let name = rest.first, RequestTarget.isAccountName(name) else { return command }
+        let words = command.split(separator: " ").map { ["ACCOUNT", "NAME"].contains($0) ? name : String($0) }
+        return words.joined(separator: " ")
     }
 
     /// The command, followed by what came after the unknown word.
@@ -85,7 +103,21 @@ struct Suggestion: Equatable {
             ("ringback token ACCOUNT", ["get", "get-token", "print-token", "access-token", "print-access-token"]),
             (
                 "ringback account add NAME",
-                ["add", "new", "init", "setup", "configure", "account new", "account create", "add-account"]
+                [
+                    "add", "new", "init", "setup", "configure", "account new", "account create", "account register",
+                    "add-account",
+                ]
+            ),
+            (
+                "ringback account remove NAME",
+                [
+                    "account delete", "account rm", "account del", "account uninstall", "remove", "rm", "delete",
+                    "remove-account", "delete-account",
+                ]
+            ),
+            (
+                "ringback account edit NAME",
+                ["account change", "account modify", "account update", "account set", "edit", "edit-account"]
             ),
             ("ringback --version", ["version"]),
             ("ringback exec ACCOUNT -- COMMAND", ["run", "with", "wrap"]),

@@ -41,6 +41,7 @@ import Testing
         for entry in all {
             #expect(entry["account"] == "work" && entry["uid"] == 1_000 && entry["pid"]?.integer == Int(getpid()))
             #expect(entry["executable"]?.string == ProcessFacts.executable(of: getpid()))
+            // Requests of tests come over no socket.
             #expect(entry["verified"] == false)
         }
     }

@@ -29,7 +29,7 @@ import Testing
         for immediate in [true, false] {
             let answer = await house.ask("GET", session, immediate: immediate)
             #expect(answer.status == 423 && answer.code == "vault_locked")
-            #expect(answer["recovery"] == "retry" && answer["detail"]?.string?.contains("unlock") == true)
+            #expect(answer["recovery"] == "retry" && answer["detail"]?.string?.contains("locked") == true)
             #expect(answer["user_message"] == nil)
         }
         let status = await house.ask("GET", "/v1/status")

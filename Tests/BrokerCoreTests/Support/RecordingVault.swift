@@ -116,6 +116,11 @@ actor RecordingVault: Vault {
         return leaving
     }
 
+    func sessionSlots(besides known: Set<VaultSlot>) async throws(VaultError) -> [VaultSlot] {
+        try await enter()
+        return texts.keys.filter { $0.kind == .session && !known.contains($0) }
+    }
+
     func discard(_ id: String) async throws(VaultError) {
         try await enter()
         leaving.removeAll { $0.id == id }

@@ -8,7 +8,7 @@ private let allowed: [String: Set<String>] = [
     "SchemeRegistration": ["HTTPMessages"],
     "Cryptography": ["COpenSSL", "Secrets"],
     "CurlTransport": ["CCurl", "HTTPMessages", "Secrets"],
-    "LocalHTTP": ["HTTPMessages", "NIOCore", "NIOPosix", "ServiceLifecycle"],
+    "LocalHTTP": ["CLinux", "HTTPMessages", "NIOCore", "NIOPosix", "ServiceLifecycle"],
     "RingbackClient": ["RingbackAPI", "Encodings", "StrictJSON", "CLinux"],
     "DesktopBus": ["CSystemd", "COpenSSL", "Cryptography", "Secrets"],
     "Launcher": ["CLinux", "DesktopBus", "Secrets", "StrictJSON"],

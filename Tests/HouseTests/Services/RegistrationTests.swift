@@ -105,6 +105,66 @@ import Testing
         }
     }
 
+    /// What was asked of the place where the registration is managed: the methods, in order.
+    private func management(_ stage: Stage) async throws -> [String] {
+        try await stage.sandbox.log().filter { $0["endpoint"]?.string == "client_configuration" }
+            .compactMap { $0["method"]?.string }
+    }
+
+    /// The client's secret has ended when it comes.
+    private func addExpired(_ stage: Stage) async throws {
+        try await stage.sandbox.control([
+            "registered_authentication": "client_secret_basic", "registered_secret_lifetime": 0,
+        ])
+        let added = try await add(stage)
+        #expect(added.status == 0, "\(added)")
+    }
+
+    @Test func `DCR-05: a secret that has expired is renewed once, by an update of the registration (RFC 7592)`()
+        async throws
+    {
+        try await Stage.play { stage in
+            try await addExpired(stage)
+            try await stage.sandbox.control(["registered_secret_lifetime": 3_600])
+            try await stage.signIn("play")
+            #expect(try await management(stage) == ["GET", "PUT"])
+            // It is kept: neither a refresh nor another daemon asks again.
+            #expect(try await stage.api("POST", "/v1/accounts/play/refresh", ["force": true]).status == 200)
+            try await stage.stopDaemon()
+            try await stage.startDaemon()
+            #expect(try await stage.api("POST", "/v1/accounts/play/refresh", ["force": true]).status == 200)
+            #expect(try await management(stage) == ["GET", "PUT"])
+            // So is the token of the update, which replaced the first one.
+            let client = try #require(
+                FileTree.text(of: "\(stage.dropIns)/play.toml")?.split(separator: "\"").first {
+                    $0.hasPrefix("client-")
+                })
+            FileTree.remove("\(stage.dropIns)/play.toml")
+            #expect(try await stage.ringback("reload").status == 0)
+            let deleted = try await stage.api(
+                "DELETE", "/v1/registrations/play?issuer=\(stage.sandbox.origin)&client_id=\(client)")
+            #expect(deleted.status == 200 && deleted["deleted_at_provider"] == true, "\(deleted)")
+            expectSealed(stage)
+        }
+    }
+
+    @Test func `DCR-05: a provider that gives no other secret is asked once, and the account says what to do`()
+        async throws
+    {
+        try await Stage.play { stage in
+            try await addExpired(stage)
+            for _ in 0..<3 {
+                let answer = try await stage.api("POST", "/v1/accounts/play/sign-in")
+                #expect(answer.status == 400 && answer.code == "invalid_configuration", "\(answer)")
+                #expect(answer["setting"] == "client_secret_registered", "\(answer)")
+            }
+            #expect(try await management(stage) == ["GET", "PUT"])
+            let login = try await stage.ringback("login", "play", "--no-browser")
+            #expect(login.status == 78 && login.err.contains("has expired"), "\(login)")
+            #expect(login.err.contains("ringback account add play --issuer URL --register --replace"), "\(login)")
+        }
+    }
+
     @Test func `DCR-04: takes an initial access token from a descriptor alone`() async throws {
         try await Stage.play { stage in
             try await stage.sandbox.control(["registration": "token"])

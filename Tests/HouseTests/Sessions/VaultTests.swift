@@ -20,7 +20,7 @@ import Testing
     }
 
     /// Every route that needs a session says 423 and what to do, and nothing is changed.
-    private func expectLocked(_ stage: Stage, _ word: String) async throws {
+    private func expectLocked(_ stage: Stage, _ word: String, command: String? = nil) async throws {
         let session = try await stage.api("GET", "/v1/accounts/work/session")
         #expect(session.status == 423 && session.code == "vault_locked", "\(session)")
         #expect(session["detail"]?.string?.contains(word) == true, "\(session)")
@@ -33,6 +33,11 @@ import Testing
         #expect(status["reason"]?.string?.contains(word) == true, "\(status.text)")
         let token = try await stage.ringback("token", "work")
         #expect(token.status == 1 && token.err.contains(word), "\(token)")
+        guard let command else { return }
+        // The daemon says why; the command line says what to type.
+        #expect(session["detail"]?.string?.contains(command) == false, "\(session)")
+        #expect(token.err.contains("Run: \(command)"), "\(token)")
+        #expect(try await stage.ringback("status").out.contains("Run: \(command)"))
     }
 
     @Test func `is locked and unlocked while the daemon runs`() async throws {
@@ -41,7 +46,7 @@ import Testing
             let token = try await stage.token()
             let locked = try await stage.ringback("lock")
             #expect(locked.status == 0, "\(locked)")
-            try await expectLocked(stage, "ringback unlock")
+            try await expectLocked(stage, "vault", command: "ringback unlock")
             // What is out of reach may be a session: nobody is told that there is none.
             let logout = try await stage.ringback("logout", "--all")
             #expect(logout.status == 1 && logout.err.contains("locked"), "\(logout)")
@@ -53,7 +58,7 @@ import Testing
 
     @Test func `with a passphrase is locked at start, and opens for it alone`() async throws {
         try await Stage.play(Self.configuration("key_source = \"passphrase\"")) { stage in
-            try await expectLocked(stage, "ringback unlock")
+            try await expectLocked(stage, "vault", command: "ringback unlock")
             #expect(try await status(stage)["needs_new_passphrase"]?.bool == true)
             #expect(try await stage.ringback("unlock", stdin: "correct horse\n").status == 0)
             try await stage.signIn()
@@ -63,7 +68,7 @@ import Testing
             stage.daemon?.send(SIGKILL)
             _ = try await stage.daemon?.end()
             try await stage.startDaemon()
-            try await expectLocked(stage, "ringback unlock")
+            try await expectLocked(stage, "vault", command: "ringback unlock")
             for _ in 0..<5 {
                 let wrong = try await stage.api("POST", "/v1/vault/unlock", ["passphrase": "wrong horse"])
                 #expect(wrong.status == 401 && wrong.code == "invalid_credentials", "\(wrong)")
@@ -93,7 +98,7 @@ import Testing
             _ = try await stage.stopDaemon()
             // The configuration still says auto: what the vault was sealed with stays.
             try await stage.startDaemon()
-            try await expectLocked(stage, "ringback unlock")
+            try await expectLocked(stage, "vault", command: "ringback unlock")
             #expect(try await stage.ringback("unlock", stdin: "correct horse\n").status == 0)
             #expect(try await stage.token() == token)
             // Another word in the configuration does not move it.

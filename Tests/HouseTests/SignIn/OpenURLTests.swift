@@ -9,7 +9,7 @@ import Testing
         return try LocalURL(answer.location ?? "")
     }
 
-    @Test func `leads once to a request of its own, whose callback ends the flow`() async throws {
+    @Test func `LB-14: leads once to a request of its own, whose callback ends the flow`() async throws {
         try await Stage.play { stage in
             let flow = try await stage.begin()
             let (open, shown) = (try LocalURL(flow.openURL), try LocalURL(flow.authorizationURL))

@@ -1,4 +1,5 @@
 import Foundation
+import StrictJSON
 import Testing
 
 @Suite struct `ringback account edit and remove` {
@@ -86,6 +87,99 @@ import Testing
                 $0.hasPrefix(".")
             }
             #expect(left.isEmpty)
+        }
+    }
+
+    /// Signs in, and takes the account out of the configuration without a sign-out.
+    private static func leaveSession(_ stage: Stage) async throws {
+        let add = "account add work --issuer \(stage.sandbox.origin) --client-id ringback"
+        #expect(try await run(stage, add).status == 0)
+        #expect(try await run(stage, "login work").status == 0)
+        let removed = try await run(stage, "account remove work --yes --keep-session")
+        #expect(removed.status == 0, "\(removed)")
+        #expect(removed.err.contains("ringback account remove work"), "\(removed)")
+    }
+
+    private static func revocations(_ stage: Stage) async throws -> Int {
+        try await stage.sandbox.counters().requests("revocation")
+    }
+
+    @Test func `a session of an account that is gone is shown by status, and removed with revocation`() async throws {
+        try await Stage.playReader { stage in
+            #expect(!(try await Self.run(stage, "status").out.contains("Sealed")))
+            try await Self.leaveSession(stage)
+            let status = try await Self.run(stage, "status")
+            let line = try #require(status.lines.first { $0.hasPrefix("Sealed") })
+            #expect(line.contains("alice@example.org at \(stage.sandbox.origin)"), "\(line)")
+            #expect(line.hasSuffix("ringback account remove work"), "\(line)")
+            let document = try JSON(parsing: (await Self.run(stage, "status --json")).out.utf8)
+            let session = document["sealed_sessions"]?.array?.first
+            #expect(session?["account"] == "work" && session?["provider"]?.string == stage.sandbox.origin)
+            #expect(session?["revocable"] == true && session?["signed_out"] == false)
+
+            let unsure = try await Self.run(stage, "account remove work")
+            #expect(unsure.status == 4 && unsure.err.contains("--yes"), "\(unsure)")
+            let before = try await Self.revocations(stage)
+            let removed = try await Self.run(stage, "account remove work --yes")
+            #expect(removed.status == 0 && removed.err.contains("revoked it"), "\(removed)")
+            #expect(try await Self.revocations(stage) > before)
+            #expect(!(try await Self.run(stage, "status").out.contains("Sealed")))
+            let again = try await Self.run(stage, "account remove work --yes")
+            #expect(again.status == 1 && again.err.contains("no session of it in the vault"), "\(again)")
+        }
+    }
+
+    @Test func `a session of an account that is gone is signed out of by its name`() async throws {
+        try await Stage.playReader { stage in
+            try await Self.leaveSession(stage)
+            let removed = try await Self.run(stage, "logout work")
+            #expect(
+                removed.status == 0 && removed.out.contains("Removed the session of alice@example.org"), "\(removed)")
+            let unknown = try await Self.run(stage, "logout work")
+            #expect(unknown.status == 1 && unknown.err.contains("There is no account work"), "\(unknown)")
+        }
+    }
+
+    @Test func `a provider that is away is told of the end of such a session later, or not at all`() async throws {
+        try await Stage.playReader { stage in
+            try await Self.leaveSession(stage)
+            try await stage.sandbox.control(["faults": [["endpoint": "revocation", "kind": "status", "status": 503]]])
+            let away = try await Self.run(stage, "account remove work --yes")
+            #expect(away.status == 5 && away.err.contains("--no-revoke"), "\(away)")
+            let document = try JSON(parsing: (await Self.run(stage, "status --json")).out.utf8)
+            #expect(document["sealed_sessions"]?.array?.first?["signed_out"] == true, "\(document)")
+            let removed = try await Self.run(stage, "account remove work --yes --no-revoke")
+            #expect(removed.status == 0 && removed.err.contains("was not told"), "\(removed)")
+            #expect(!(try await Self.run(stage, "status").out.contains("Sealed")))
+        }
+    }
+
+    @Test func `the session of another provider under the same name is removed without the one that is held`()
+        async throws
+    {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            try stage.write(configuration: Stage.twoAccounts.replacing("{sandbox}\"", with: "{sandbox}/tenant-b\""))
+            #expect(try await stage.ringback("reload").status == 0)
+            try await stage.signIn()
+            let status = try await stage.ringback("status")
+            #expect(status.out.contains("ringback logout work --sealed"), "\(status)")
+            let removed = try await stage.ringback("logout", "work", "--sealed")
+            #expect(removed.status == 0 && removed.err.contains("revoked it"), "\(removed)")
+            #expect(try await stage.token() != nil)
+            #expect(!(try await stage.ringback("status")).out.contains("Sealed"))
+        }
+    }
+
+    @Test func `no session of an account that is gone is removed through a restricted socket`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            let exposed = try await stage.ringback("expose", "guest", "--account", "work", "--json")
+            let socket = try #require(try JSON(parsing: exposed.out.utf8)["socket"]?.string, "\(exposed)")
+            let removed = try await stage.run("ringback", ["logout", "work", "--sealed", "--socket", socket])
+            #expect(removed.status == 4, "\(removed)")
+            let status = try await stage.run("ringback", ["status", "--json", "--socket", socket])
+            #expect(!status.out.contains("sealed_sessions"), "\(status)")
         }
     }
 }

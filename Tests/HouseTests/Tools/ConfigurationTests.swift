@@ -82,7 +82,7 @@ import Testing
                 #expect(output.status == 64 && output.out.isEmpty, "\(arguments): \(output)")
             }
             #expect(FileTree.names(in: stage.dropIns) == [])
-            let again = ["account", "add", "play", "--issuer", issuer, "--client-id", "x"]
+            let again = ["account", "add", "play", "--issuer", issuer, "--client-id", "ringback-demo"]
             #expect(try await stage.run("ringback", again).status == 0)
             #expect(try await stage.run("ringback", again).status == 1)
         }

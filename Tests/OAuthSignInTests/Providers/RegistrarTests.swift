@@ -35,7 +35,7 @@ import Testing
             let refused = await error { () throws(BrokerError) in
                 try await office.secret(clientID: client, issuer: issuer)
             }
-            guard case .misconfigured? = refused else {
+            guard case .unusableSetting? = refused else {
                 Issue.record("\(String(describing: refused))")
                 continue
             }
@@ -49,11 +49,11 @@ import Testing
         office.server.register(.init(body: body))
         #expect(try await office.register().secretExpiresAt == 1_000)
         let refused = await error { () throws(BrokerError) in try await office.secret() }
-        guard case .misconfigured(let reason)? = refused else {
+        guard case .unusableSetting(let setting)? = refused else {
             Issue.record("\(String(describing: refused))")
             return
         }
-        #expect(reason.contains("has expired") && reason.contains("--register"))
+        #expect(setting.hasExpired && setting.reason.contains("has expired"))
     }
 
     @Test(arguments: [

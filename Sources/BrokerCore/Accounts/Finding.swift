@@ -1,0 +1,74 @@
+internal import HTTPMessages
+
+/// One thing that was looked at, in a sentence for people, with what a client needs to advise them. Holds names, hosts,
+/// numbers and addresses of the provider's documents; no secret.
+public struct Finding: Sendable, Equatable {
+    /// How bad it is.
+    public enum Level: String, Sendable, CaseIterable {
+        case ok
+        /// It works, but not as it should, or not for long.
+        case warning
+        case wrong
+    }
+
+    /// What is not as it should be. The raw values are the words of the wire.
+    public enum Cause: String, Sendable, CaseIterable {
+        case unreachable
+        /// The server's certificate.
+        case untrusted
+        /// Somebody answers, who is not what the account needs.
+        case badResponse = "bad_response"
+        /// ``Finding/setting`` names the key, where there is one.
+        case configuration
+        case clientRefused = "client_refused"
+        case clockDiffers = "clock_differs"
+        /// A person has to paste each callback.
+        case callbackIsPasted = "callback_is_pasted"
+        /// Any other app may claim the redirect URI's scheme.
+        case schemeNotReserved = "scheme_not_reserved"
+        case portTaken = "port_taken"
+        case sessionStale = "session_stale"
+        case signInNeeded = "sign_in_needed"
+        case vaultLocked = "vault_locked"
+        case vaultInMemory = "vault_in_memory"
+        case notExposed = "not_exposed"
+        case peersUnproved = "peers_unproved"
+        case shuttingDown = "shutting_down"
+    }
+
+    /// What was looked at, such as `discovery`.
+    public var check: String
+    public var level: Level
+    public var message: String
+    public var cause: Cause?
+    /// The key of the configuration to look at.
+    public var setting: String?
+    /// What was asked for; nil for an address that a shell would make something else of.
+    public var url: String?
+    public var host: String?
+    public var port: Int?
+
+    public init(
+        _ check: String, _ level: Level, _ message: String, _ cause: Cause? = nil, setting: String? = nil,
+        url: String? = nil
+    ) {
+        self.check = check
+        self.level = level
+        self.message = message
+        self.cause = cause
+        self.setting = setting
+        guard let url, let parsed = try? WebURL(parsing: url) else { return }
+        host = parsed.host
+        port = parsed.port ?? (parsed.scheme == "https" ? 443 : 80)
+        self.url = Finding.isPlain(url) ? url : nil
+    }
+
+    private static func isPlain(_ url: String) -> Bool {
+        url.utf8.allSatisfy { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+            default: ":/._-%[]".utf8.contains(byte)
+            }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+internal import Secrets
+internal import SessionVault
+
+/// A session in the vault that belongs to no configured account: its account was removed, or has another provider or
+/// client now.
+public struct SealedSession: Sendable, Equatable {
+    public let account: String
+    /// As in ``SessionBinding``.
+    public let provider: String
+    public let clientID: String
+    public let subject: String?
+    /// What people call the subject.
+    public let displayName: String
+    /// Unix seconds.
+    public let signedInAt: Int
+    /// It was signed out here, and its provider has not heard of that.
+    public let isSignedOut: Bool
+    /// False if the request for it needs settings that went with the account: endpoints that were given by hand, or a
+    /// project's `api_key`.
+    public let isRevocable: Bool
+}
+
+/// What became of a session that was removed from the vault.
+public struct RemovedSession: Sendable {
+    /// What the provider was told.
+    public enum Revocation: String, Sendable, CaseIterable {
+        /// The provider revoked it.
+        case revoked
+        /// The caller did not want the provider to be told.
+        case notAsked = "not_asked"
+        /// The provider has no place where it could be told.
+        case notOffered = "not_offered"
+        /// The provider was asked and did not do it, such as for want of the client's secret.
+        case refused
+        /// It is not ``SealedSession/isRevocable``.
+        case settingsGone = "settings_gone"
+        /// The provider cannot be reached. The session is kept for another attempt; no caller gets it.
+        case waiting
+    }
+
+    public let session: SealedSession
+    public let revocation: Revocation
+    /// Why the provider could not be told, where a request was made.
+    public let error: BrokerError?
+}
+
+/// Makes an account for a session that is left in the vault, to have its provider revoke it.
+public protocol AccountRestoring: Sendable {
+    /// True if ``account(_:for:)`` can make an account of what is left.
+    func canRestore(_ session: Session, of binding: SessionBinding) -> Bool
+
+    /// An account that can revoke a session of the binding. It is not configured, and signs nobody in.
+    func account(_ name: AccountName, for binding: SessionBinding) async -> Account
+}
+
+extension Broker {
+    /// The sessions in the vault that belong to no configured account, by account and time. Nil while the vault is
+    /// locked.
+    public func sealedSessions(restoring: any AccountRestoring) async -> [SealedSession]? {
+        try? await SealedSessions(broker: self, restoring: restoring).entries().map(\.shown)
+    }
+
+    /// Removes these sessions of an account from the vault, and has their providers revoke them where that is possible.
+    ///
+    /// - Parameter revokes: false removes them without a word to the provider.
+    /// - Throws: ``BrokerError/nothingHeld(_:)`` if there are none.
+    public func removeSealedSessions(
+        of name: AccountName, revokes: Bool, restoring: any AccountRestoring
+    ) async throws(BrokerError) -> [RemovedSession] {
+        try await SealedSessions(broker: self, restoring: restoring).remove(of: name, revokes: revokes)
+    }
+}
+
+/// The work on sessions that belong to no configured account: no lane holds them.
+private struct SealedSessions: Sendable {
+    let broker: Broker
+    let restoring: any AccountRestoring
+
+    func remove(of name: AccountName, revokes: Bool) async throws(BrokerError) -> [RemovedSession] {
+        try await broker.vaultSettled(atMost: .seconds(30))
+        // A caller who goes away does not stop it in the middle.
+        let removal = broker.work.start { () -> Result<[RemovedSession], BrokerError> in
+            do throws(BrokerError) {
+                let found = try await entries().filter { $0.shown.account == name.rawValue }
+                guard !found.isEmpty else {
+                    throw .nothingHeld("The vault holds no session of \(name) that belongs to no configured account.")
+                }
+                var removed: [RemovedSession] = []
+                for entry in found { removed.append(try await remove(entry, of: name, revokes: revokes)) }
+                return .success(removed)
+            } catch {
+                return .failure(error)
+            }
+        }
+        guard let result = await removal.wait() else { throw .cancelled }
+        return try result.get()
+    }
+
+    struct Entry: Sendable {
+        let slot: VaultSlot
+        /// Its name in the vault if it was signed out.
+        let retirement: String?
+        let session: Session
+        let binding: SessionBinding
+        let isRevocable: Bool
+
+        init?(_ slot: VaultSlot, retirement: String?, _ text: Secret, _ work: SealedSessions) {
+            guard let session = try? SessionRecord.decode(text, by: work.broker.clock),
+                let binding = SessionBinding(parsing: slot.binding)
+            else { return nil }
+            self.slot = slot
+            self.retirement = retirement
+            self.session = session
+            self.binding = binding
+            isRevocable = work.restoring.canRestore(session, of: binding)
+        }
+
+        var shown: SealedSession {
+            SealedSession(
+                account: slot.account, provider: binding.provider, clientID: binding.clientID,
+                subject: session.subject, displayName: session.displayName, signedInAt: session.signedInAt,
+                isSignedOut: retirement != nil, isRevocable: isRevocable)
+        }
+    }
+
+    func entries() async throws(BrokerError) -> [Entry] {
+        if let error = await broker.sessionManager.lockError { throw error }
+        let known = Set(await broker.sessionManager.lanes.values.map(\.account.slot))
+        var found: [Entry] = []
+        do throws(VaultError) {
+            for slot in try await broker.vault.sessionSlots(besides: known) {
+                guard let text = try await broker.vault.load(slot)?.text else { continue }
+                found += [Entry(slot, retirement: nil, text, self)].compactMap { $0 }
+            }
+            // What was signed out under a configured account is told to its provider without being asked.
+            for entry in try await broker.vault.retired() where !known.contains(entry.slot) {
+                found += [Entry(entry.slot, retirement: entry.id, entry.text, self)].compactMap { $0 }
+            }
+        } catch {
+            throw BrokerError(error)
+        }
+        return found.sorted { ($0.slot.account, $0.session.signedInAt) < ($1.slot.account, $1.session.signedInAt) }
+    }
+
+    /// The session leaves its slot at once; the vault keeps it until the provider has been told.
+    private func remove(
+        _ entry: Entry, of name: AccountName, revokes: Bool
+    ) async throws(BrokerError) -> RemovedSession {
+        var retirement = entry.retirement
+        if retirement == nil {
+            // In its turn: a refresh that was under way when the account went may store its response now.
+            let turn = await broker.sessionManager.enqueue(name) { manager -> Result<String?, BrokerError> in
+                guard manager.lanes[name]?.account.slot != entry.slot else {
+                    return .failure(.conflict("\(name) is configured again; its session was not removed."))
+                }
+                do throws(VaultError) {
+                    return .success(try await manager.vault.retire(entry.slot)?.id)
+                } catch {
+                    return .failure(BrokerError(error))
+                }
+            }
+            guard let result = await turn.wait() else { throw .cancelled }
+            retirement = try result.get()
+            broker.record(.sessionClosed(name, subject: entry.session.subject))
+        }
+        let (revocation, error) = revokes ? await revoke(entry, of: name) : (.notAsked, nil)
+        if let retirement, revocation != .waiting {
+            await broker.revocations.drop(retirement)
+            do throws(VaultError) {
+                try await broker.vault.discard(retirement)
+            } catch {
+                throw BrokerError(error)
+            }
+        }
+        broker.record(revocation == .revoked ? .revocationDelivered(name) : .revocationAbandoned(name))
+        return RemovedSession(session: entry.shown, revocation: revocation, error: error)
+    }
+
+    private func revoke(
+        _ entry: Entry, of name: AccountName
+    ) async -> (RemovedSession.Revocation, BrokerError?) {
+        guard entry.isRevocable else { return (.settingsGone, nil) }
+        let account = await restoring.account(name, for: entry.binding)
+        do throws(BrokerError) {
+            let isTold = try await account.provider(with: broker.tools).revoke(entry.session)
+            return (isTold ? .revoked : .notOffered, nil)
+        } catch {
+            switch error {
+            case .provider(.unreachable), .provider(.unavailable), .provider(.failing), .provider(.rateLimited),
+                .provider(.untrusted), .cancelled, .timedOut:
+                return (.waiting, error)
+            default: return (.refused, error)
+            }
+        }
+    }
+}

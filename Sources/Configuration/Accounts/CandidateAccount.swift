@@ -1,0 +1,29 @@
+extension AccountConfiguration {
+    /// Reads an account from text that stands in no file yet, by the rules that hold for a file of `accounts.d`.
+    ///
+    /// - Throws: every mistake; the file's name in them is empty.
+    public static func read(
+        _ name: String, in text: String, at place: ConfigurationPlace
+    ) throws(ConfigurationErrors) -> AccountConfiguration {
+        let document: TOMLDocument
+        do throws(TOMLDocument.SyntaxError) {
+            document = try TOMLDocument(parsing: Array(text.utf8))
+        } catch {
+            throw ConfigurationErrors([ConfigurationError(file: "", line: error.line, message: error.message)])
+        }
+        var check = KeyCheck(file: "", isDropIn: true)
+        let root = TOMLTableReader(check.check(document.root, as: .file, at: []))
+        let written = TOMLTableReader(document.root).table("accounts")?.node(name)
+        guard let node = root.table("accounts")?.node(name) else {
+            let missing = ConfigurationError(file: "", message: "has no account \(name)")
+            throw ConfigurationErrors(check.errors.isEmpty ? [missing] : check.report)
+        }
+        var reader = AccountReader(
+            name: name, node: node, unchecked: TOMLTableReader(written), place: place, isPrivateFile: true,
+            check: check)
+        guard let account = reader.read(), reader.check.errors.isEmpty else {
+            throw ConfigurationErrors(reader.check.report)
+        }
+        return account
+    }
+}

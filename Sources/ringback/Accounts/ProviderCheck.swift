@@ -1,0 +1,98 @@
+import RingbackAPI
+import RingbackClient
+import StrictJSON
+import Terminal
+
+/// What the daemon finds at the provider of an account that is not configured yet.
+struct ProviderCheck {
+    /// One thing that the daemon looked at.
+    private struct Finding {
+        let level: String
+        let message: String
+        let cause: String?
+        let setting: String?
+
+        init?(reading document: JSON) {
+            guard let message = document["message"]?.string else { return nil }
+            self.message = message
+            level = document["level"]?.string ?? "wrong"
+            cause = document["cause"]?.string
+            setting = document["setting"]?.string
+        }
+
+        /// A clock that is wrong, say, is no mistake of the account.
+        var isOfAccount: Bool {
+            ["unreachable", "untrusted", "bad_response", "configuration", "client_refused"].contains(cause)
+        }
+
+        /// The option of `account add` that says what is wrong.
+        var option: String? {
+            switch setting {
+            case "issuer": "--issuer"
+            case "provider": "--provider"
+            case "url": "--url"
+            case "api_key": "--api-key"
+            case "client_id": "--client-id"
+            case "ca_file": "--ca-file"
+            case "endpoints.token": "--token-endpoint"
+            case "endpoints.authorization": "--authorization-endpoint"
+            default: nil
+            }
+        }
+
+        /// What to look at.
+        var advice: String {
+            guard let option else { return "" }
+            if cause == "bad_response", setting == "issuer" {
+                return "Look at \(option): it is what stands before /.well-known/openid-configuration. "
+            }
+            return "Look at \(option). "
+        }
+    }
+
+    /// As the daemon gave them; nil if the provider was not asked.
+    let checks: JSON?
+
+    /// Longer than the daemon's own bounds on what it asks the provider.
+    private static let timeout: Duration = .seconds(45)
+
+    /// Has the daemon ask the provider. Without a daemon the provider is not asked, and that is said.
+    ///
+    /// - Parameter text: what the account's file will be.
+    /// - Throws: what is wrong with the account, and where.
+    static func run(_ name: String, _ text: String, _ calls: BrokerCalls) throws(RingbackError) -> ProviderCheck {
+        let answer: JSON
+        do throws(RingbackError) {
+            answer = try calls.call(
+                .diagnoseAccount,
+                body: JSON.object(
+                    JSONObject([.init("account", .string(name)), .init("configuration", .string(text))])),
+                timeout: timeout)
+        } catch {
+            guard error.kind == .noDaemon else { throw error }
+            Output.note(
+                "No daemon answers, so the provider was not asked. To ask it when the daemon runs: ringback doctor "
+                    + name)
+            return ProviderCheck(checks: nil)
+        }
+        let found = (answer["checks"]?.array ?? []).compactMap(Finding.init(reading:)).filter { $0.level != "ok" }
+        let wrong = found.filter { $0.level == "wrong" && $0.isOfAccount }
+        for finding in found
+        where !(finding.level == "wrong" && finding.isOfAccount) || finding.message != wrong.first?.message {
+            Output.note(Sanitizer.line(finding.message, limit: 600))
+        }
+        guard let first = wrong.first else { return ProviderCheck(checks: answer["checks"] ?? .array([])) }
+        var error = RingbackError(kind(of: first), first.message, recovery: .fixConfiguration)
+        error.advice = "\(first.advice)Nothing was written; --offline adds the account without asking the provider."
+        throw error
+    }
+
+    /// A provider that is away is another matter than a setting that is wrong.
+    private static func kind(of finding: Finding) -> RingbackError.Kind {
+        switch finding.cause {
+        case "unreachable", "untrusted": .providerUnreachable
+        case "bad_response" where finding.setting == nil: .invalidProviderResponse
+        default: .invalidConfiguration
+        }
+    }
+}

@@ -1,0 +1,72 @@
+import RingbackAPI
+import RingbackClient
+import StrictJSON
+import Terminal
+
+/// Sessions in the vault that belong to no configured account.
+struct SealedSession {
+    let account: String
+    private let person: String
+    private let provider: String
+    /// Its provider may be asked to revoke it.
+    let isRevocable: Bool
+
+    init(reading document: JSON) {
+        account = document["account"]?.string ?? ""
+        person = document["display_name"]?.string ?? "an unnamed person"
+        provider = document["provider"]?.string ?? "its provider"
+        isRevocable = document["revocable"]?.bool == true
+    }
+
+    /// `mira@example.org at https://id.example.org`.
+    var text: String { "\(Sanitizer.line(person)) at \(Sanitizer.line(provider, limit: 600))" }
+
+    /// Those that the status lists.
+    static func all(in status: JSON) -> [SealedSession] {
+        (status["sealed_sessions"]?.array ?? []).map(SealedSession.init(reading:))
+    }
+
+    /// What removes those of an account.
+    static func command(_ account: String, isConfigured: Bool) -> String {
+        isConfigured ? "ringback logout \(account) --sealed" : "ringback account remove \(account)"
+    }
+
+    /// Removes those of an account and says what became of each. Throws where a provider could not be told.
+    static func remove(
+        of account: String, revokes: Bool, _ calls: BrokerCalls, asJSON: Bool
+    ) throws(RingbackError) {
+        let answer = try calls.call(
+            .removeSealedSessions, [account], query: [("skip_revocation", revokes ? nil : "true")],
+            timeout: .seconds(120))
+        let removed = answer["sessions"]?.array ?? []
+        if asJSON {
+            Output.json(answer)
+        } else {
+            for document in removed { show(document) }
+        }
+        guard let waiting = removed.first(where: { $0["revocation"]?.string == "waiting" }) else { return }
+        var error =
+            RingbackError(reading: waiting["error"])
+            ?? RingbackError(.providerUnreachable, "The provider cannot be reached.", recovery: .retry)
+        error.advice =
+            "No program gets the session any more, but the provider has not revoked it. Try again: ringback account "
+            + "remove \(account), or give that up: ringback account remove \(account) --no-revoke"
+        throw error
+    }
+
+    private static func show(_ document: JSON) {
+        guard let word = document["revocation"]?.string, word != "waiting" else { return }
+        Output.line("Removed the session of \(SealedSession(reading: document).text) from the vault.")
+        let rest = "Its tokens are good until they expire, unless you end the session at the provider."
+        switch word {
+        case "revoked": Output.note("The provider has revoked it.")
+        case "not_asked": Output.note("The provider was not told. \(rest)")
+        case "not_offered": Output.note("The provider offers no revocation. \(rest)")
+        case "settings_gone":
+            Output.note("It could not be revoked, since the settings for that went with the account. \(rest)")
+        default:
+            let reason = RingbackError(reading: document["error"])?.detail ?? "The provider refused."
+            Output.note("It was not revoked: \(Sanitizer.line(reason, limit: 600)) \(rest)")
+        }
+    }
+}

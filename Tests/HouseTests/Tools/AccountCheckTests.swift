@@ -1,0 +1,119 @@
+import StrictJSON
+import Testing
+
+/// `account add` has the daemon ask the provider before anything is written.
+@Suite struct `account add asks the provider` {
+    /// A mistake, and what is said of it.
+    private struct Mistake: Sendable {
+        let arguments: String
+        let status: Int32
+        let words: [String]
+    }
+
+    /// `{sandbox}` is the sandbox's origin, `{port}` its port.
+    private static let mistakes: [Mistake] = [
+        Mistake(
+            arguments: "--issuer https://id.exmple.invalid --client-id ringback", status: 5,
+            words: ["id.exmple.invalid cannot be reached: the name could not be resolved", "Look at --issuer."]),
+        Mistake(
+            arguments: "--issuer http://127.0.0.1:1 --client-id ringback", status: 5,
+            words: ["127.0.0.1:1 cannot be reached: the connection was refused", "Look at --issuer."]),
+        Mistake(
+            arguments: "--issuer {sandbox}/ --client-id ringback", status: 78,
+            words: ["127.0.0.1:{port} ", "the slash at the end is too much", "Look at --issuer"]),
+        Mistake(
+            arguments: "--issuer {sandbox}/nowhere --client-id ringback", status: 78,
+            words: ["HTTP 404", "what stands before /.well-known/openid-configuration"]),
+        Mistake(
+            arguments: "--issuer https://127.0.0.1:{port} --client-id ringback", status: 5,
+            words: ["127.0.0.1:{port} ", "the TLS handshake failed", "plain http"]),
+        Mistake(
+            arguments: "--issuer http://localhost:{port} --client-id ringback", status: 78,
+            words: ["“http://127.0.0.1:{port}”", "“http://localhost:{port}”", "Look at --issuer"]),
+        Mistake(
+            arguments: "--issuer {sandbox}/.well-known/openid-configuration --client-id ringback", status: 78,
+            words: ["the issuer is what stands before /.well-known/"]),
+        Mistake(
+            arguments: "--issuer http://id.example.org --client-id ringback", status: 78, words: ["https"]),
+        Mistake(
+            arguments: "--provider supabase --url {sandbox}/supabase --api-key sb_publishable_wrong", status: 78,
+            words: ["does not accept the api_key (HTTP 401)", "Look at --api-key."]),
+        Mistake(
+            arguments: "--provider supabase --url {sandbox}/nowhere --api-key sb_publishable_sandbox", status: 78,
+            words: ["not as a Supabase Auth server (HTTP 404)", "Look at --url."]),
+        Mistake(
+            arguments: "--authorization-endpoint {sandbox}/authorize --token-endpoint http://127.0.0.1:1/token "
+                + "--client-id ringback", status: 5,
+            words: ["127.0.0.1:1 cannot be reached", "Look at --token-endpoint."]),
+        Mistake(
+            arguments: "--authorization-endpoint http://127.0.0.1:1/authorize --token-endpoint {sandbox}/token "
+                + "--client-id ringback", status: 5,
+            words: ["127.0.0.1:1 cannot be reached", "Look at --authorization-endpoint."]),
+        Mistake(
+            arguments: "--authorization-endpoint {sandbox}/authorize --token-endpoint {sandbox}/nowhere "
+                + "--client-id ringback", status: 78,
+            words: ["no token endpoint at this address (HTTP 404)", "Look at --token-endpoint."]),
+    ]
+
+    @Test func `and says at once what is wrong and where, and writes nothing`() async throws {
+        try await Stage.play { stage in
+            let origin = stage.sandbox.origin
+            let port = String(origin.split(separator: ":").last ?? "")
+            let filled = { (text: String) in text.replacing("{sandbox}", with: origin).replacing("{port}", with: port) }
+            for mistake in Self.mistakes {
+                let arguments = filled(mistake.arguments).split(separator: " ").map(String.init)
+                let output = try await stage.run("ringback", ["account", "add", "play"] + arguments)
+                #expect(output.status == mistake.status && output.out.isEmpty, "\(arguments): \(output)")
+                for words in mistake.words { #expect(output.err.contains(filled(words)), "\(arguments): \(output)") }
+                #expect(FileTree.names(in: stage.dropIns) == [])
+            }
+            let offline = try await stage.ringback(
+                "account", "add", "play", "--issuer", "http://127.0.0.1:1", "--client-id", "x", "--offline", "--json")
+            #expect(offline.status == 0, "\(offline)")
+            #expect(try JSON(parsing: offline.out.utf8)["provider_asked"] == false)
+            let good = try await stage.ringback(
+                "account", "add", "good", "--issuer", "\(origin)/tenant-b", "--client-id", "ringback-demo", "--json")
+            #expect(good.status == 0, "\(good)")
+            let document = try JSON(parsing: good.out.utf8)
+            #expect(document["provider_asked"] == true)
+            #expect(document["checks"]?.array?.contains { $0["check"] == "discovery" && $0["level"] == "ok" } == true)
+        }
+    }
+
+    @Test func `which knows the client or not`() async throws {
+        try await Stage.play { stage in
+            try await stage.sandbox.control([
+                "faults": [["endpoint": "token", "kind": "error", "error": "invalid_client"]]
+            ])
+            let wrong = try await stage.ringback(
+                "account", "add", "play", "--issuer", stage.sandbox.origin, "--client-id", "mistyped")
+            #expect(wrong.status == 78 && wrong.err.contains("Look at --client-id."), "\(wrong)")
+            #expect(FileTree.names(in: stage.dropIns) == [])
+        }
+    }
+
+    @Test func `unless no daemon answers, which it says`() async throws {
+        try await Stage.play(startsDaemon: false) { stage in
+            let added = try await stage.ringback(
+                "account", "add", "play", "--issuer", "http://127.0.0.1:1", "--client-id", "x")
+            #expect(added.status == 0, "\(added)")
+            #expect(added.err.contains("the provider was not asked"), "\(added)")
+            #expect(added.err.contains("ringback doctor play"), "\(added)")
+        }
+    }
+
+    @Test func `never through a restricted socket`() async throws {
+        try await Stage.play { stage in
+            try await stage.signIn()
+            let exposed = try await stage.ringback("expose", "guest", "--account", "work", "--json")
+            let socket = try #require(try JSON(parsing: exposed.out.utf8)["socket"]?.string, "\(exposed)")
+            let requests = try await stage.sandbox.counters().requests("discovery")
+            let added = try await stage.run(
+                "ringback",
+                ["account", "add", "play", "--issuer", stage.sandbox.origin, "--client-id", "x", "--socket", socket])
+            #expect(added.status == 4, "\(added)")
+            #expect(FileTree.names(in: stage.dropIns) == [])
+            #expect(try await stage.sandbox.counters().requests("discovery") == requests)
+        }
+    }
+}
