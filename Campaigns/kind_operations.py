@@ -145,7 +145,7 @@ def signed_in_with_deaf_project(house):
 
 
 def project_back(house):
-    house.sandbox.project.control(faults=[])
+    house.sandbox.project.control(clear=True)
 
 
 def former_is_over(house):
