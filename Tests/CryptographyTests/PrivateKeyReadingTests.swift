@@ -31,7 +31,7 @@ import Testing
             ("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----", "not a private key"),
             ("-----BEGIN PRIVATE KEY-----\nA=A\n-----END PRIVATE KEY-----", "not base64"),
             ("-----BEGIN PRIVATE KEY-----", "a PEM text without a private key"),
-            ("-----BEGIN RSA PRIVATE KEY-----\nDEK-Info: x\nAAAA\n-----END RSA PRIVATE KEY-----", "encrypted: "),
+            ("-----BEGIN RSA PRIVATE KEY-----\nDEK-Info: x\nAAAA\n-----END RSA PRIVATE KEY-----", "it is encrypted: "),
         ]
         for (text, reason) in cases {
             let error = #expect(throws: CryptographyError.self) { try PrivateKey(pem: Secret(text)) }
