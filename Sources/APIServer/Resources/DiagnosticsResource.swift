@@ -107,7 +107,7 @@ struct DiagnosticsResource: Resource {
         guard let view = try? await broker.account(name) else { return nil }
         guard let error = view.error else {
             if !view.lostScopes.isEmpty, let notice = view.notice {
-                return Finding("session", .warning, notice, command: "ringback login \(name)")
+                return Finding("session", .warning, notice, .signInNeeded)
             }
             guard view.isStale else { return Finding("session", .ok, "The account is \(view.state.rawValue).") }
             return Finding(
