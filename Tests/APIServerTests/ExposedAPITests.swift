@@ -143,6 +143,7 @@ import Testing
 
     @Test func `without a ceiling, a scope beyond the session's own is refused unasked`() async throws {
         let narrow = try await Narrow()
+        narrow.house.provider.answerNext(Self.turn("narrow", "email"))
         #expect(await narrow.ask("GET", session + "?scope=email").status == 200)
         #expect(await narrow.ask("GET", session + "?scope=admin").code == "policy_denied")
         #expect(narrow.house.provider.tokenRequests == 2)

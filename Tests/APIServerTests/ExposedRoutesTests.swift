@@ -57,6 +57,12 @@ import Testing
         let narrow = try await Narrow()
         // Of all routes: what one of them reads, another may begin to read.
         let members = Set(Router.shared.routes.flatMap { $0.query.map(\.name) }).union(["include", "x", ""])
+        // The token for fewer scopes is fetched once. The provider gives no more scope than was requested.
+        narrow.house.provider.answerNext(
+            FakeProvider.Turn(
+                status: 200,
+                body: #"{"access_token":"narrow","token_type":"Bearer","expires_in":3600,"scope":"openid"}"#))
+        #expect(await narrow.ask("GET", "/v1/accounts/work/session?scope=openid").status == 200)
         #expect(members.isSuperset(of: ["sign_in", "audience", "resource", "include", "wait", "all", "end_session"]))
         for (route, own) in Self.served {
             let path = Self.path(String(route.dropFirst(4)))
