@@ -5,6 +5,8 @@ import SupabaseAuth
 import Testing
 
 @testable import BrokerCore
+@testable import BrokerCoreTests
+@testable import OAuthSignIn
 @testable import SupabaseSignIn
 
 @Suite(.timeLimit(.minutes(1))) struct `A second factor that an authenticator proves` {
@@ -72,8 +74,8 @@ import Testing
         let house = try await signedIn(reuseInterval: 10)
         let factor = try await enrolled(house)
         let failure = await error { () throws(BrokerError) in try await prove(house, factor, "signature") }
-        guard case .project(let problem) = failure else { throw Unexpected() }
-        #expect(problem.code == .providerError && problem.providerMessage == "No." && problem.isTrouble)
+        guard case .problem(let problem) = failure else { throw Unexpected() }
+        #expect(problem.code == "provider_error" && problem.providerMessage == "No." && problem.isTrouble)
         // HTTP 500 does not say that nothing was done.
         _ = await house.broker.sessionManager.runDueTasks()
         #expect(await house.project.arrived(FakeSupabase.refresh))
