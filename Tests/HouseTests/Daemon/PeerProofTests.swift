@@ -17,7 +17,7 @@ import Testing
             #expect(try await stage.ringback("token", "work").status == 0)
             let audit = try await stage.ringback("audit", "--json")
             let entries = try audit.lines.map { try JSON(parsing: $0.utf8) }
-            let taken = entries.filter { $0["event"] == "hand_out" }
+            let taken = entries.filter { $0["event"] == "issued_token" }
             #expect(!taken.isEmpty, "\(audit)")
             for entry in taken {
                 #expect(entry["verified"]?.bool == isProved, "\(entry)")

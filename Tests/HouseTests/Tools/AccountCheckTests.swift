@@ -20,7 +20,7 @@ import Testing
             words: ["127.0.0.1:1 cannot be reached: the connection was refused", "Look at --issuer."]),
         Mistake(
             arguments: "--issuer {sandbox}/ --client-id ringback", status: 78,
-            words: ["127.0.0.1:{port} ", "the slash at the end is too much", "Look at --issuer"]),
+            words: ["127.0.0.1:{port} ", "the configured one has a slash at the end", "Look at --issuer"]),
         Mistake(
             arguments: "--issuer {sandbox}/nowhere --client-id ringback", status: 78,
             words: ["HTTP 404", "what stands before /.well-known/openid-configuration"]),
@@ -32,7 +32,7 @@ import Testing
             words: ["“http://127.0.0.1:{port}”", "“http://localhost:{port}”", "Look at --issuer"]),
         Mistake(
             arguments: "--issuer {sandbox}/.well-known/openid-configuration --client-id ringback", status: 78,
-            words: ["the issuer is what stands before /.well-known/"]),
+            words: ["the issuer is the part before /.well-known/"]),
         Mistake(
             arguments: "--issuer http://id.example.org --client-id ringback", status: 78, words: ["https"]),
         Mistake(
