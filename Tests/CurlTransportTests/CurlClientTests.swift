@@ -215,7 +215,8 @@ private struct Answer: CustomTestStringConvertible, Sendable {
         }
         let limits = HTTPLimits(timeout: .seconds(60), maxBody: 1_000)
         #expect(
-            await failure(client, HTTPRequest(url: server.url(), limits: limits)) == .tooLarge(host: "127.0.0.1"))
+            await failure(client, HTTPRequest(url: server.url(), limits: limits))
+                == .tooLarge(host: "127.0.0.1:\(server.port)"))
     }
 
     @Test func `a body of exactly the limit is taken`() async throws {
@@ -234,7 +235,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
             connection.write("HTTP/1.1 200 OK\r\n")
             while connection.write("X-More: \(String(repeating: "x", count: 1_000))\r\n") {}
         }
-        #expect(await failure(client, HTTPRequest(url: server.url())) == .tooLarge(host: "127.0.0.1"))
+        #expect(await failure(client, HTTPRequest(url: server.url())) == .tooLarge(host: "127.0.0.1:\(server.port)"))
     }
 
     @Test(arguments: [
@@ -250,7 +251,7 @@ private struct Answer: CustomTestStringConvertible, Sendable {
             _ = connection.readRequest()
             connection.write(answer.text)
         }
-        #expect(await failure(client, HTTPRequest(url: server.url())) == .malformed(host: "127.0.0.1"))
+        #expect(await failure(client, HTTPRequest(url: server.url())) == .malformed(host: "127.0.0.1:\(server.port)"))
     }
 
     @Test func `interim answers and trailers are passed over`() async throws {

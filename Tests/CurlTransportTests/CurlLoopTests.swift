@@ -27,7 +27,7 @@ import Testing
             connection.waitUntilClosed()
         }
         let request = HTTPRequest(url: server.url(), limits: HTTPLimits(timeout: .milliseconds(200)))
-        #expect(await failure(request) == .timedOut(host: "127.0.0.1"))
+        #expect(await failure(request) == .timedOut(host: "127.0.0.1:\(server.port)"))
     }
 
     @Test func `a server that hangs does not slow another`() async throws {
@@ -70,14 +70,16 @@ import Testing
     @Test func `a refused connection is unreachable`() async {
         let port = UnusedPort()
         let request = HTTPRequest(url: "http://127.0.0.1:\(port.number)/")
-        #expect(await failure(request) == .unreachable(host: "127.0.0.1", reason: "the connection was refused"))
+        let host = "127.0.0.1:\(port.number)"
+        #expect(await failure(request) == .unreachable(host: host, reason: "the connection was refused"))
         withExtendedLifetime(port) {}
     }
 
     @Test func `a server that says nothing is unreachable`() async {
         let server = TestServer { connection in _ = connection.readRequest() }
         let expected = "the server closed the connection without a response"
-        #expect(await failure(HTTPRequest(url: server.url())) == .unreachable(host: "127.0.0.1", reason: expected))
+        let host = "127.0.0.1:\(server.port)"
+        #expect(await failure(HTTPRequest(url: server.url())) == .unreachable(host: host, reason: expected))
     }
 
     @Test func `cancelling the caller closes the connection`() async {

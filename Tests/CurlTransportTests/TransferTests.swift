@@ -3,20 +3,21 @@ import HTTPMessages
 import Secrets
 import Testing
 
-/// What a client made of an answer, in words.
+/// What a client made of a response, in words; SERVER stands for the request's host and port.
 private func outcome(_ client: CurlClient, _ request: HTTPRequest) async -> String {
+    let server = String(request.url.split(separator: "/", omittingEmptySubsequences: true)[1])
     do throws(HTTPClientError) {
         let response = try await client.send(request)
         let truncation = response.truncation.map { ", \($0)" } ?? ""
-        return "\(response.status) “\(response.body.revealed())”\(truncation)"
+        return "\(response.status) “\(response.body.revealed())”\(truncation.replacing(server, with: "SERVER"))"
     } catch {
-        return "\(error)"
+        return "\(error)".replacing(server, with: "SERVER")
     }
 }
 
-private let malformed = "\(HTTPClientError.malformed(host: "127.0.0.1"))"
-private let timedOut = "\(HTTPClientError.timedOut(host: "127.0.0.1"))"
-private let tooLarge = "\(HTTPClientError.tooLarge(host: "127.0.0.1"))"
+private let malformed = "\(HTTPClientError.malformed(host: "SERVER"))"
+private let timedOut = "\(HTTPClientError.timedOut(host: "SERVER"))"
+private let tooLarge = "\(HTTPClientError.tooLarge(host: "SERVER"))"
 
 @Suite(.timeLimit(.minutes(1))) struct `An answer that breaks off` {
     private let client = CurlClient(version: "0.1-test")

@@ -89,19 +89,17 @@ extension ProviderState {
         clients[index] = SandboxClient(
             id: id, secret: secret.map { Secret($0) }, redirectURIs: redirectURIs, loopback: .anyPort,
             authentications: clients[index].authentications)
-        var changed = registration
-        changed.token = newToken("reg")
-        changed.document["registration_access_token"] = .string(changed.token)
+        var new = registration
+        new.token = newToken("reg")
+        new.document["registration_access_token"] = .string(new.token)
         if let secret {
-            changed.document["client_secret"] = .string(secret)
-            changed.document["client_secret_expires_at"] = .integer(
+            new.document["client_secret"] = .string(secret)
+            new.document["client_secret_expires_at"] = .integer(
                 settings.registeredSecretLifetime.map { now + $0 } ?? 0)
         }
-        for member in asked.members where member.name != "client_secret" {
-            changed.document[member.name] = member.value
-        }
-        registrations[id] = changed
-        return Answers.json(.object(changed.document))
+        for member in asked.members where member.name != "client_secret" { new.document[member.name] = member.value }
+        registrations[id] = new
+        return Answers.json(.object(new.document))
     }
 
     private static func bearer(_ request: SandboxRequest) -> String? {

@@ -121,7 +121,7 @@ import Testing
             #expect(changed.status == 1 && changed.err.contains("changed since"), "\(changed)")
             let undone = try await stage.run(program, ["install", "--undo"])
             #expect(undone.status == 0 && undone.err.contains("left, since it was changed: \(unit)"), "\(undone)")
-            #expect(try await files(in: stage) == [".config/systemd/user/ringback.service 644"])
+            #expect(try await files(in: stage) == [".config/systemd/user/ringback.service 600"])
         }
     }
 

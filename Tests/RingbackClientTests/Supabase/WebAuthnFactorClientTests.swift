@@ -55,7 +55,7 @@ import Testing
         let daemon = try FakeDaemon { _ in .json(200, #"{"id":"c","factor":"f"}"#) }
         let broker = BrokerClient(application: "test", socket: daemon.path)
         await #expect(throws: RingbackError.self) { _ = try await broker.webAuthnChallenge("app", "f") }
-        await #expect(throws: RingbackError("validation_failed", "What should be a JSON object is none.")) {
+        await #expect(throws: RingbackError("validation_failed", "A JSON object is expected.")) {
             try await broker.verifyFactor("app", "f", credential: "x", challenge: "c")
         }
         #expect(daemon.requests.count == 1)
