@@ -94,7 +94,7 @@ import Testing
                 try await stage.sandbox.request("GET", "/supabase/sandbox/mailbox").json["letters"]?.array ?? []
             for (link, word) in zip(letters.suffix(2).compactMap { $0["link"]?.string }, ["Confirmed", "Signed in"]) {
                 let page = try await stage.run("/usr/bin/curl", ["-sSL", link])
-                #expect(page.out.contains("<title>\(word)</title>"), "\(page)")
+                #expect(page.out.contains("<title>\(word)"), "\(page)")
             }
             let ended = try await update.end()
             #expect(ended.status == 0 && ended.text.contains("new@example.org"), "\(ended)")
