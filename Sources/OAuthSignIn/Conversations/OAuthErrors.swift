@@ -26,7 +26,8 @@ extension BrokerError {
         case .invalid(let answer, let reason):
             self = .provider(.invalidAnswer("The \(answer.rawValue) answer of \(host) is not valid: \(reason)."))
         case .invalidIDToken where error.provesOtherSubject:
-            self = .provider(.otherSession("The ID token of \(host) is another user's than before."))
+            self = .provider(
+                .otherSession("The ID token of \(host) is not valid (sub): it is another user's than before."))
         case .invalidIDToken(let claim, let reason):
             self = .provider(.invalidAnswer("The ID token of \(host) is not valid (\(claim)): \(reason)."))
         case .refused(let refusal) where refusal.code == "invalid_grant" && error.remedy != .signInAgain:
