@@ -109,9 +109,11 @@ def oidcc_client_test_refresh_token(party):
     expect(party.sandbox.counters["reuse_detections"] == 0, "a replaced refresh token came back")
 
 
-def refuses_refresh(party, perturbation, part):
+def refuses_refresh(party, perturbation, part, **switches):
     """Nothing of the answer is used, but for its refresh token: the old one is gone, and the session shall live on."""
     held, identity = ready(party), party.identity()
+    if switches:
+        party.sandbox.control(**switches)
     read, asked = party.count("userinfo"), party.sandbox.counters["refreshes"]
     for number in [1, 2]:
         party.lie(perturbation)
@@ -145,5 +147,6 @@ def oidcc_client_test_refresh_token_invalid_issuer(party):
 @module(REFRESH)
 def oidcc_client_test_refresh_token_invalid_sub(party):
     """The ID token of the refresh is about another sub.
-    Uses nothing of the answer; the session lives on."""
-    refuses_refresh(party, "id_token_other_subject", "(sub)")
+    Uses nothing of the answer, its refresh token included, which is another session's; the session lives on."""
+    # The own refresh token is presented again: a provider that mixed up two sessions has to take it.
+    refuses_refresh(party, "id_token_other_subject", "(sub)", reuse_grace=60)
