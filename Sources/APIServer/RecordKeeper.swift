@@ -52,7 +52,7 @@ public final class RecordKeeper: Sendable {
         case .refreshFailed(let account, let error): write("refresh_failed", account, error)
         case .idTokenDropped(let account, let error):
             write("id_token_dropped", account, error) { members in
-                if case .provider(.invalidAnswer(let reason)) = error {
+                if case .provider(.invalidResponse(let reason)) = error {
                     members["reason"] = .string(RecordKeeper.bounded(reason))
                 }
             }

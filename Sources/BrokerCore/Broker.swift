@@ -120,7 +120,7 @@ public struct Broker: Sendable {
         case .completed: return try await sessionManager.issuedToken(name, rest)
         case .pending: throw .timedOut
         case .failed(let error), .expired(let error): throw error
-        case .cancelled: throw .flowCancelled("The sign-in of \(name) was withdrawn.")
+        case .cancelled: throw .flowCancelled("The sign-in of \(name) was cancelled.")
         }
     }
 
@@ -231,7 +231,7 @@ public struct Broker: Sendable {
     }
 
     /// The flow once it is there. A caller who left or gave up before it was never learns its name, so their interest
-    /// is withdrawn for them.
+    /// is cancelled for them.
     private func started(
         _ start: Promise<Result<FlowView?, BrokerError>>, _ bound: Duration, _ isInterested: Bool
     ) async throws(BrokerError) -> FlowView? {

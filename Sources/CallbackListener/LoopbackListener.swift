@@ -17,8 +17,8 @@ public final class LoopbackListener: Service {
 
     /// Serializes opening and closing. ``PendingCallbacks`` has a separate lock: binding waits for the server's thread,
     /// and that thread may need ``listeners`` meanwhile.
-    private let doors = Mutex(())
-    private let desk: PendingCallbacks
+    private let opening = Mutex(())
+    private let pending: PendingCallbacks
     private let server: HTTPServer
     private let linger: Duration
     private let releases: AsyncStream<PendingCallbacks.Release>
@@ -34,9 +34,9 @@ public final class LoopbackListener: Service {
         visit: @escaping Visit = { _ in nil }, deliver: @escaping Delivery
     ) {
         self.linger = linger
-        desk = PendingCallbacks(visit: visit, deliver: deliver)
+        pending = PendingCallbacks(visit: visit, deliver: deliver)
         server = HTTPServer(
-            limits: LoopbackListener.limits, ownerOf: ownerOf, refusal: CallbackPages.refusal, handler: desk.answer)
+            limits: LoopbackListener.limits, ownerOf: ownerOf, refusal: CallbackPages.refusal, handler: pending.answer)
         (releases, released) = AsyncStream.makeStream()
     }
 
@@ -53,15 +53,15 @@ public final class LoopbackListener: Service {
     }()
 
     /// The addresses that the listener is bound to: `127.0.0.1:PORT`, `[::1]:PORT`.
-    public var listeners: [String] { desk.addresses }
+    public var listeners: [String] { pending.addresses }
 
     /// Binds and listens for a redirect URI or a start address before it returns. Returns the address with its port.
     /// Each call needs a call of ``close(_:)``; equal redirect URIs are counted. Throws ``CallbackListenerError``.
     public func open(_ binding: CallbackBinding) throws(CallbackListenerError) -> String {
-        let result: Result<String, CallbackListenerError> = doors.withLock { _ in
+        let result: Result<String, CallbackListenerError> = opening.withLock { _ in
             Result { () throws(CallbackListenerError) in
-                guard !desk.isShutDown else { throw .shuttingDown }
-                return desk.add(binding, at: try bind(binding))
+                guard !pending.isShutDown else { throw .shuttingDown }
+                return pending.add(binding, at: try bind(binding))
             }
         }
         return try result.get()
@@ -69,20 +69,20 @@ public final class LoopbackListener: Service {
 
     /// Removes one flow from a redirect URI. After the port's last flow the port closes when ``linger`` has passed.
     public func close(_ redirectURI: String) {
-        guard let release = desk.remove(redirectURI) else { return }
+        guard let release = pending.remove(redirectURI) else { return }
         released.yield(release)
     }
 
     /// Serves until it is cancelled or gracefully shut down. Then all ports are closed at once. Never throws.
     public func run() async throws {
-        defer { desk.shutDown() }
+        defer { pending.shutDown() }
         try await withThrowingDiscardingTaskGroup { group in
             group.addTask { [self] in
                 defer { released.finish() }
                 try await withGracefulShutdownHandler {
                     try await server.run()
-                } onGracefulShutdown: { [desk] in
-                    desk.shutDown()
+                } onGracefulShutdown: { [pending] in
+                    pending.shutDown()
                 }
             }
             for await release in releases {
@@ -96,8 +96,8 @@ public final class LoopbackListener: Service {
     }
 
     private func retire(_ release: PendingCallbacks.Release) {
-        doors.withLock { _ in
-            if desk.forget(release) { server.stopListening(port: release.port) }
+        opening.withLock { _ in
+            if pending.forget(release) { server.stopListening(port: release.port) }
         }
     }
 
@@ -109,7 +109,7 @@ public final class LoopbackListener: Service {
             try bind(binding.port, on: binding.families)
             return binding.port
         }
-        if let port = desk.sharedPort(on: binding.families) { return port }
+        if let port = pending.sharedPort(on: binding.families) { return port }
         // A port that is free in one family may be taken in the other, for example by a program that wants to catch the
         // code.
         var failure = CallbackListenerError.portInUse(port: 0, holder: nil)
@@ -130,7 +130,7 @@ public final class LoopbackListener: Service {
 
     /// Opens a fixed port on the families where it is not open yet. If one fails, newly opened ones are closed again.
     private func bind(_ port: Int, on families: Set<Family>) throws(CallbackListenerError) {
-        let standing = desk.families(of: port)
+        let standing = pending.families(of: port)
         do throws(CallbackListenerError) {
             for family in families.subtracting(standing) { _ = try listen(family, port) }
         } catch {

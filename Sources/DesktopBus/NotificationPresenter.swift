@@ -22,7 +22,7 @@ public final class NotificationPresenter: Sendable {
 
     private let jobs = Mutex<[Job]>([])
     /// A byte in this socket wakes the thread for new jobs.
-    private let bell: Mutex<Int32>
+    private let wakeEnd: Mutex<Int32>
 
     /// Uses the session bus at `place`, by default that of the environment. `report` is called on the presenter's
     /// thread.
@@ -30,10 +30,10 @@ public final class NotificationPresenter: Sendable {
         var ends: [Int32] = [-1, -1]
         let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
         guard unsafe socketpair(AF_UNIX, type, 0, &ends) == 0 else {
-            bell = Mutex(-1)
+            wakeEnd = Mutex(-1)
             return
         }
-        bell = Mutex(ends[1])
+        wakeEnd = Mutex(ends[1])
         let hearing = ends[0]
         DispatchQueue(label: "ringback.notices").async { [weak self] in
             NotificationPresenter.work(place, hearing, report) { self?.takeJobs() }
@@ -43,7 +43,7 @@ public final class NotificationPresenter: Sendable {
 
     deinit {
         // The thread reads end of file and stops.
-        bell.withLock { end in
+        wakeEnd.withLock { end in
             if end >= 0 { Glibc.close(end) }
         }
     }
@@ -59,7 +59,7 @@ public final class NotificationPresenter: Sendable {
     private func put(_ job: Job) {
         jobs.withLock { $0.append(job) }
         // If the socket is full, a byte is waiting in it already.
-        _ = bell.withLock { end in unsafe send(end, [1], 1, Int32(MSG_NOSIGNAL)) }
+        _ = wakeEnd.withLock { end in unsafe send(end, [1], 1, Int32(MSG_NOSIGNAL)) }
     }
 
     private func takeJobs() -> [Job] {
@@ -73,7 +73,7 @@ public final class NotificationPresenter: Sendable {
 
     /// - Parameter take: returns and removes the jobs; nil when the presenter was released.
     private static func work(
-        _ place: BusPlace, _ bell: Int32, _ report: @Sendable (NoticeEvent) -> Void, _ take: () -> [Job]?
+        _ place: BusPlace, _ wakeEnd: Int32, _ report: @Sendable (NoticeEvent) -> Void, _ take: () -> [Job]?
     ) {
         var server: NotificationServer?
         var wait = patience.lowerBound
@@ -86,14 +86,14 @@ public final class NotificationPresenter: Sendable {
             for job in jobs { perform(job, &server, report) }
             do throws(BusFailure) {
                 try hear(server, report)
-                try sleep(server, bell, isWanted && server == nil ? wait : nil)
+                try sleep(server, wakeEnd, isWanted && server == nil ? wait : nil)
             } catch {
                 server = nil
                 report(.serverGone(server: ""))
             }
             // The socket is emptied before the jobs are taken. A job that arrives in between writes another byte.
             var buffer = [UInt8](repeating: 0, count: 64)
-            while unsafe recv(bell, &buffer, buffer.count, 0) > 0 {}
+            while unsafe recv(wakeEnd, &buffer, buffer.count, 0) > 0 {}
         }
     }
 
@@ -143,9 +143,9 @@ public final class NotificationPresenter: Sendable {
 
     /// Waits until a message or a job arrives, or the time has passed.
     private static func sleep(
-        _ server: NotificationServer?, _ bell: Int32, _ bound: Duration?
+        _ server: NotificationServer?, _ wakeEnd: Int32, _ bound: Duration?
     ) throws(BusFailure) {
-        var waiting = [pollfd(fd: bell, events: Int16(POLLIN), revents: 0)]
+        var waiting = [pollfd(fd: wakeEnd, events: Int16(POLLIN), revents: 0)]
         var milliseconds = bound.map { Int32($0 / .milliseconds(1)) } ?? -1
         if let server {
             let interest = try server.bus.interest()

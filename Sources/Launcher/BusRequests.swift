@@ -37,7 +37,7 @@ final class BusRequests: Sendable {
     private let state = Mutex(State())
     /// Becomes readable when there are results to take.
     let descriptor: Int32
-    private let bell: Int32
+    private let wakeEnd: Int32
 
     init(_ places: Places) throws(Spawn.Failure) {
         var ends: [Int32] = [-1, -1]
@@ -45,12 +45,12 @@ final class BusRequests: Sendable {
         guard unsafe socketpair(AF_UNIX, type, 0, &ends) == 0 else { throw Spawn.Failure(code: errno) }
         self.places = places
         descriptor = ends[0]
-        bell = ends[1]
+        wakeEnd = ends[1]
     }
 
     deinit {
         close(descriptor)
-        close(bell)
+        close(wakeEnd)
     }
 
     /// Returns and removes all results since the last call.
@@ -117,27 +117,27 @@ final class BusRequests: Sendable {
 
     /// Shows or closes a notification.
     func notify(_ request: JSON, id: Int) {
-        let desk = notices()
+        let presenter = notices()
         if let notice = Notice(members: request) {
             let former = request["replaces"]?.integer.flatMap { UInt32(exactly: $0) }
-            desk.show(notice, replacing: former) { [self] showing in
+            presenter.show(notice, replacing: former) { [self] showing in
                 put { $0.outcomes.append((id, .success((BusRequests.marked(showing).members, nil)))) }
             }
         } else {
             let notice = request["notice"]?.integer.flatMap { UInt32(exactly: $0) } ?? 0
             // Respond when it is done: the daemon may be about to end and closes the helper then.
-            desk.close(notice) { [self] in put { $0.outcomes.append((id, .success((JSONObject(), nil)))) } }
+            presenter.close(notice) { [self] in put { $0.outcomes.append((id, .success((JSONObject(), nil)))) } }
         }
     }
 
     private func notices() -> NotificationPresenter {
         state.withLock { state in
-            if let desk = state.notices { return desk }
-            let desk = NotificationPresenter(place: .session(address: places.session)) { [weak self] event in
+            if let presenter = state.notices { return presenter }
+            let presenter = NotificationPresenter(place: .session(address: places.session)) { [weak self] event in
                 self?.put { $0.noticeEvents.append(BusRequests.marked(event)) }
             }
-            state.notices = desk
-            return desk
+            state.notices = presenter
+            return presenter
         }
     }
 
@@ -204,6 +204,6 @@ final class BusRequests: Sendable {
     private func put(_ change: (inout State) -> Void) {
         state.withLock { change(&$0) }
         // If the socket is full, a byte is waiting in it already.
-        _ = unsafe send(bell, [1], 1, Int32(MSG_NOSIGNAL))
+        _ = unsafe send(wakeEnd, [1], 1, Int32(MSG_NOSIGNAL))
     }
 }

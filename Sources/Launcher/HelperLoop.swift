@@ -21,7 +21,7 @@ struct HelperLoop {
     private let bounds: RunningCommand.Bounds
     private let places: BusRequests.Places
     /// Created with the first request that needs a bus.
-    private var desk: BusRequests?
+    private var presenter: BusRequests?
     /// The request whose secret is the next frame.
     private var awaitsSecret: (request: JSON, id: Int)?
     private var reader = FrameReader(limit: maxRequest)
@@ -44,7 +44,7 @@ struct HelperLoop {
         self.bounds = bounds
     }
 
-    var hasUsedBus: Bool { desk != nil }
+    var hasUsedBus: Bool { presenter != nil }
 
     /// Runs until the socket is closed.
     mutating func run() {
@@ -52,11 +52,11 @@ struct HelperLoop {
         while true {
             var waiting = [pollfd(fd: socket, events: Int16(output.isEmpty ? POLLIN : POLLIN | POLLOUT), revents: 0)]
             waiting += running.map { pollfd(fd: $0.descriptor, events: Int16(POLLIN), revents: 0) }
-            if let desk { waiting.append(pollfd(fd: desk.descriptor, events: Int16(POLLIN), revents: 0)) }
+            if let presenter { waiting.append(pollfd(fd: presenter.descriptor, events: Int16(POLLIN), revents: 0)) }
             _ = unsafe poll(&waiting, nfds_t(waiting.count), patience)
             guard waiting[0].revents == 0 || takeRequests() else { break }
             serveCommands()
-            serveDesk()
+            serveBus()
             unreaped.removeAll { process in
                 var status: Int32 = 0
                 return unsafe waitpid(process, &status, WNOHANG) != 0
@@ -64,7 +64,7 @@ struct HelperLoop {
             guard sendResponses() else { break }
         }
         for index in running.indices { _ = running[index].abandon("") }
-        desk?.endWatches()
+        presenter?.endWatches()
         erase(&output)
         close(socket)
     }
@@ -131,23 +131,23 @@ struct HelperLoop {
     private mutating func startBusWork(_ request: JSON, id: Int, secret: Secret?) {
         let verb = request["do"]?.string ?? ""
         guard HelperLoop.busVerbs.contains(verb) else { return answer(id, .failure("is not what was asked for")) }
-        let desk: BusRequests
+        let presenter: BusRequests
         do throws(Spawn.Failure) {
-            if let open = self.desk { desk = open } else { desk = try BusRequests(places) }
+            if let open = self.presenter { presenter = open } else { presenter = try BusRequests(places) }
         } catch {
             return answer(id, .failure(.failed(reason: "the helper could not open a socket: \(reason(error.code))")))
         }
-        self.desk = desk
+        self.presenter = presenter
         switch verb {
         case "watch":
             guard let event = request["event"]?.string.flatMap({ BusEvent(rawValue: $0) }) else {
                 return answer(id, .failure("is not what was asked for"))
             }
-            desk.watch(event)
+            presenter.watch(event)
             answer(id, .success((JSONObject(), nil)))
-        case "secret_service": desk.converse(request, id: id, secret: secret)
-        case "notify", "close_notice": desk.notify(request, id: id)
-        default: startProgram(request, id: id, url: secret?.revealed() ?? "", desk)
+        case "secret_service": presenter.converse(request, id: id, secret: secret)
+        case "notify", "close_notice": presenter.notify(request, id: id)
+        default: startProgram(request, id: id, url: secret?.revealed() ?? "", presenter)
         }
     }
 
@@ -156,7 +156,7 @@ struct HelperLoop {
     ]
 
     /// The daemon names a scheme, and the configuration names the program. The desktop's opener gets web pages only.
-    private mutating func startProgram(_ request: JSON, id: Int, url: String, _ desk: BusRequests) {
+    private mutating func startProgram(_ request: JSON, id: Int, url: String, _ presenter: BusRequests) {
         let program: Application?
         if request["do"]?.string == "open_page" {
             program = Application(page: url, activationToken: request["activation_token"]?.string)
@@ -168,11 +168,11 @@ struct HelperLoop {
             program = Application(scheme: scheme, command: words, url: url)
         }
         guard let program else { return answer(id, .failure("was not started: the URL is not valid for this scheme")) }
-        desk.start(program, environment: applicationEnvironment, id: id)
+        presenter.start(program, environment: applicationEnvironment, id: id)
     }
 
-    private mutating func serveDesk() {
-        guard let (outcomes, events, notices) = desk?.take() else { return }
+    private mutating func serveBus() {
+        guard let (outcomes, events, notices) = presenter?.take() else { return }
         for (id, outcome) in outcomes { answer(id, outcome) }
         for event in events {
             appendFrame((["event": .string(event.rawValue)] as JSON).serialized(), to: &output)

@@ -55,7 +55,7 @@ public enum Endpoint: String, Sendable, CaseIterable {
     case revokeExposedSocket
     case getExposedSocket
     case listFlows
-    case withdrawFlow
+    case cancelFlow
     case getFlow
     case resendFlow
     case verifyFlow
@@ -129,7 +129,7 @@ public enum Endpoint: String, Sendable, CaseIterable {
         case .revokeExposedSocket: (.delete, "/v1/exposed-sockets/{id}", .manage)
         case .getExposedSocket: (.get, "/v1/exposed-sockets/{id}", .manage)
         case .listFlows: (.get, "/v1/flows", .readState)
-        case .withdrawFlow: (.delete, "/v1/flows/{flow}", .signIn)
+        case .cancelFlow: (.delete, "/v1/flows/{flow}", .signIn)
         case .getFlow: (.get, "/v1/flows/{flow}", .readState)
         case .resendFlow: (.post, "/v1/flows/{flow}/resend", .signIn)
         case .verifyFlow: (.post, "/v1/flows/{flow}/verify", .signIn)

@@ -112,8 +112,8 @@ public struct BrokerClient: Sendable {
     }
 
     /// This caller no longer waits for the sign-in. If no other caller waits, the flow is cancelled.
-    public func withdraw(_ flow: Flow) async throws(RingbackError) {
-        try await run { calls throws(RingbackError) in try calls.withdraw(flow: flow.id) }
+    public func cancel(_ flow: Flow) async throws(RingbackError) {
+        try await run { calls throws(RingbackError) in try calls.cancel(flow: flow.id) }
     }
 
     /// Ends the account's session here, and tells the provider. Without a session it changes nothing.

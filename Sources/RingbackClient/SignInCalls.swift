@@ -50,10 +50,10 @@ extension BrokerCalls {
 
     /// This caller no longer waits for the flow. Sent even after the interruption: it is an interrupted caller's last
     /// call.
-    package func withdraw(flow id: String) throws(RingbackError) {
+    package func cancel(flow id: String) throws(RingbackError) {
         var calls = self
         calls.interruption = nil
-        _ = try calls.call(.withdrawFlow, [id], timeout: .seconds(5))
+        _ = try calls.call(.cancelFlow, [id], timeout: .seconds(5))
     }
 
     package func account(_ name: String) throws(RingbackError) -> JSON {
@@ -67,7 +67,7 @@ extension BrokerCalls {
         do throws(RingbackError) {
             ended = try wait(forFlow: flow.id).0
         } catch {
-            if error.kind == .cancelled { try? withdraw(flow: flow.id) }
+            if error.kind == .cancelled { try? cancel(flow: flow.id) }
             throw error
         }
         if let failure = ended.failure { throw failure }

@@ -25,7 +25,7 @@ final class SandboxProvider: Sendable {
     func respond(to request: ServerRequest, path: String) async -> ServerResponse {
         let request = SandboxRequest(request, path: path)
         if path.hasPrefix("/sandbox/") { return await control(request, path: path) }
-        guard let endpoint = Endpoint(path: path) else { return Answers.text("There is nothing here.", status: 404) }
+        guard let endpoint = Endpoint(path: path) else { return Responses.text("There is nothing here.", status: 404) }
         let now = clock()
         let (number, latency, hold, fault) = withState { state in
             let faults = state.takeFaults(for: request, endpoint)
@@ -59,9 +59,9 @@ final class SandboxProvider: Sendable {
         }
         if !isProcessedFirst { honest = process(request, endpoint, fault: fault) }
         if let fault {
-            return fault.supabaseAnswer(to: request, endpoint) ?? fault.answer(insteadOf: honest?.response)
+            return fault.supabaseResponse(to: request, endpoint) ?? fault.answer(insteadOf: honest?.response)
         }
-        guard let honest else { return Answers.text("There is no answer.", status: 500) }
+        guard let honest else { return Responses.text("There is no answer.", status: 500) }
         if honest.hasRotated { withState { $0.counters.rotationsAnswered += 1 } }
         return honest.response
     }

@@ -65,7 +65,7 @@ struct Parameters: Sendable {
 }
 
 /// Why an endpoint refuses a request: the members of an error response (RFC 6749 section 5.2).
-struct Refusal: Error, Equatable {
+struct ErrorResponse: Error, Equatable {
     var code: String
     var description: String
     var status = 400

@@ -47,17 +47,19 @@ public final class SandboxSite: Sendable {
 
     /// Responds to a request: the handler of an `HTTPServer`.
     public func respond(to request: ServerRequest) async -> ServerResponse {
-        guard let place = place.withLock({ $0 }) else { return Answers.text("Not open yet.", status: 503) }
+        guard let place = place.withLock({ $0 }) else { return Responses.text("Not open yet.", status: 503) }
         // If an attacker lets a name point to loopback (DNS rebinding), the attacker's web page must not reach the
         // sandbox.
         if let host = request.fields["Host"], !place.authorities.contains(host.lowercased()) {
-            return Answers.text("The Host is not this server's.", status: 421)
+            return Responses.text("The Host is not this server's.", status: 421)
         }
         if request.path == "/", request.method == "GET" {
             return Pages.index(issuers: place.issuers, users: options.users, clients: options.clients)
         }
         let (prefix, path) = route(request.path, place)
-        guard let provider = place.providers[prefix] else { return Answers.text("There is nothing here.", status: 404) }
+        guard let provider = place.providers[prefix] else {
+            return Responses.text("There is nothing here.", status: 404)
+        }
         return await provider.respond(to: request, path: path)
     }
 

@@ -1,13 +1,13 @@
 /// The meaning of an error response in its context: the table's entry, except for a few codes with another meaning.
 extension SupabaseCode {
     /// The meaning of an error response.
-    static func meaning(of refusal: SupabaseError.Refusal, on occasion: SupabaseProblem.Occasion) -> Meaning {
+    static func meaning(of refusal: SupabaseError.ErrorResponse, on occasion: SupabaseProblem.Occasion) -> Meaning {
         exception(refusal, occasion) ?? table[refusal.code] ?? stranger(refusal)
     }
 
     /// The meaning of a 5xx response, independent of the table. If a trigger or an auth hook of the project has failed,
     /// or a credential was not accepted, the server itself is running and its message says what is wrong.
-    static func trouble(_ refusal: SupabaseError.Refusal, on occasion: SupabaseProblem.Occasion) -> Meaning {
+    static func trouble(_ refusal: SupabaseError.ErrorResponse, on occasion: SupabaseProblem.Occasion) -> Meaning {
         let isSaid = ["unexpected_failure", "unknown"].contains(refusal.code) && refusal.message != nil
         switch occasion {
         case .signIn where isSaid, .callback where isSaid: return Meaning(.providerError, .retry, .signInFailed)
@@ -19,7 +19,7 @@ extension SupabaseCode {
     private static let ended = Meaning(.sessionExpired, .signIn, .sessionEnded)
 
     private static func exception(
-        _ refusal: SupabaseError.Refusal, _ occasion: SupabaseProblem.Occasion
+        _ refusal: SupabaseError.ErrorResponse, _ occasion: SupabaseProblem.Occasion
     ) -> Meaning? {
         switch (occasion, refusal.code) {
         // The user of the access token does not exist any more. Elsewhere this code means that a searched user was not
@@ -55,7 +55,7 @@ extension SupabaseCode {
     }
 
     /// A code that is not in the table: of a newer server, an auth hook or the database.
-    private static func stranger(_ refusal: SupabaseError.Refusal) -> Meaning {
+    private static func stranger(_ refusal: SupabaseError.ErrorResponse) -> Meaning {
         switch refusal.code {
         case "access_denied": Meaning(.accessDenied, .none)
         // Codes of the ID token grant for a wrong ID token or nonce.

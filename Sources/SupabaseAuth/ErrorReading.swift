@@ -56,13 +56,13 @@ enum ErrorReading {
     }
 
     /// The error response in a body; nil if it has the form of neither the Auth server nor the database.
-    private static func refusal(_ object: JSONObject, _ response: HTTPResponse) -> SupabaseError.Refusal? {
+    private static func refusal(_ object: JSONObject, _ response: HTTPResponse) -> SupabaseError.ErrorResponse? {
         let texts = [object["msg"], object["message"], object["error_description"], object["error"]]
         let message = PlainText.message(texts.compactMap { $0?.string }.first { !$0.isEmpty })
         let database = databaseCode(object, response)
         guard let code = code(object, response) ?? (database == nil ? nil : "database_error") else { return nil }
         let weaknesses = object["weak_password"]?["reasons"]?.array?.compactMap { PlainText.code($0.string) } ?? []
-        return SupabaseError.Refusal(
+        return SupabaseError.ErrorResponse(
             code: weaknesses.isEmpty ? code : "weak_password", status: response.status, message: message,
             weaknesses: weaknesses, retryAfter: retryAfter(response, message), databaseCode: database)
     }

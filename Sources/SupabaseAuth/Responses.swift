@@ -3,7 +3,7 @@ internal import Secrets
 public import StrictJSON
 
 /// The response to ``SupabaseProject/authorization(_:)``: the URL of the provider's page.
-public struct AuthorizationAnswer: Sendable, Equatable {
+public struct ProviderRedirect: Sendable, Equatable {
     /// The URL to open in the browser, from the server's redirect. Only its scheme is checked.
     public let url: String
 

@@ -12,7 +12,7 @@ public struct SupabaseCallback: Sendable, Equatable {
         /// The code for ``SupabaseProject/codeGrant(code:verifier:)``, 1 to 8192 bytes.
         case code(Secret)
         /// An error response of the server or the provider.
-        case refusal(SupabaseError.Refusal)
+        case refusal(SupabaseError.ErrorResponse)
         /// The first of the two links of a secure e-mail change was opened; the second one is still needed.
         case message(String)
     }
@@ -132,7 +132,7 @@ public struct SupabaseCallback: Sendable, Equatable {
             return .code(Secret(text))
         case (nil, _?):
             return .refusal(
-                SupabaseError.Refusal(
+                SupabaseError.ErrorResponse(
                     code: PlainText.code(code) ?? PlainText.code(error) ?? "unknown", status: 0,
                     message: PlainText.message(values["error_description"])))
         case (nil, nil): return PlainText.message(values["message"]).map { .message($0) }

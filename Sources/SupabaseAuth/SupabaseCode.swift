@@ -4,9 +4,9 @@ public enum SupabaseCode {
     public struct Meaning: Sendable, Equatable {
         public let code: SupabaseProblem.Code
         public let recovery: SupabaseProblem.Recovery
-        public let message: PersonMessage?
+        public let message: UserMessage?
 
-        init(_ code: SupabaseProblem.Code, _ recovery: SupabaseProblem.Recovery, _ message: PersonMessage? = nil) {
+        init(_ code: SupabaseProblem.Code, _ recovery: SupabaseProblem.Recovery, _ message: UserMessage? = nil) {
             self.code = code
             self.recovery = recovery
             self.message = message

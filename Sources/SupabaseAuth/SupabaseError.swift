@@ -2,7 +2,7 @@
 /// token.
 public enum SupabaseError: Error, Sendable, Equatable {
     /// An error response of the project, in any of its forms.
-    case refused(Refusal)
+    case refused(ErrorResponse)
     /// Status 408, 425, 5xx, or an error of the gateway: the request may succeed later. `retryAfter` in seconds, if
     /// given.
     case unavailable(status: Int, retryAfter: Int?)
@@ -12,7 +12,7 @@ public enum SupabaseError: Error, Sendable, Equatable {
     case misconfigured(reason: String)
 
     /// An error response.
-    public struct Refusal: Error, Sendable, Equatable {
+    public struct ErrorResponse: Error, Sendable, Equatable {
         /// One of ``SupabaseCode/all``, another code of the server, or `unknown`.
         public let code: String
         /// The HTTP status; 0 for an error in a callback.
@@ -64,7 +64,7 @@ public enum SupabaseError: Error, Sendable, Equatable {
     }
 }
 
-extension SupabaseError.Refusal {
+extension SupabaseError.ErrorResponse {
     /// True if the access token was not accepted: refresh once and repeat the request. The server does not distinguish
     /// expired from forged tokens. PostgREST has codes of its own for this.
     public var asksForRefresh: Bool {

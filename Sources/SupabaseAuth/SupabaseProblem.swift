@@ -57,7 +57,7 @@ public struct SupabaseProblem: Sendable, Equatable {
     public let code: Code
     public let recovery: Recovery
     /// The message for the user; nil if there is none.
-    public let message: PersonMessage?
+    public let message: UserMessage?
     /// The server's error code, for `provider_code`; nil if it sent none.
     public let providerCode: String?
     /// The server's message, for `provider_message`.
@@ -99,7 +99,7 @@ public struct SupabaseProblem: Sendable, Equatable {
     }
 
     /// With another status than 403, `user_not_found` concerns a user that was searched for.
-    private static func endsSession(_ refusal: SupabaseError.Refusal) -> Bool {
+    private static func endsSession(_ refusal: SupabaseError.ErrorResponse) -> Bool {
         ["session_not_found", "session_expired"].contains(refusal.code)
             || (refusal.code == "user_not_found" && refusal.status == 403)
     }
@@ -127,7 +127,7 @@ public struct SupabaseProblem: Sendable, Equatable {
     /// The problem for an invalid field.
     public init(_ error: FieldError) {
         let isShort = error == PasswordRule.tooShort
-        let message: PersonMessage? =
+        let message: UserMessage? =
             switch error.field {
             case "email": .invalidEmail
             case "phone": .invalidPhone

@@ -50,7 +50,7 @@ public struct SupabaseProject: Sendable, Equatable {
     /// The version of the error format (`{"code": "…", "message": "…"}`).
     static let apiVersion = "2024-01-01"
     /// The maximum size of a response in bytes. A TOTP enrolment contains a picture of about 320 kB.
-    static let maxAnswer = 1 << 20
+    static let maxResponse = 1 << 20
 
     /// Reads a project's URL. Throws ``Failure``.
     ///
@@ -114,7 +114,7 @@ extension SupabaseProject {
             method: method, url: query.isEmpty ? url : "\(url)?\(FormEncoding.encode(query))", fields: fields,
             authorization: bearer.map { Secret(bytes: Array("Bearer ".utf8) + $0.revealedBytes()) },
             body: body.map { Secret(bytes: JSON.object($0).serialized()) },
-            limits: HTTPLimits(maxBody: SupabaseProject.maxAnswer)
+            limits: HTTPLimits(maxBody: SupabaseProject.maxResponse)
         )
     }
 }

@@ -5,13 +5,13 @@ extension BrokerError {
     /// What a project's no means to who asked for something.
     init(_ error: SupabaseError, on occasion: SupabaseProblem.Occasion) {
         switch error {
-        case .invalid(let reason): self = .provider(.invalidAnswer("The project's answer is not valid: \(reason)."))
+        case .invalid(let reason): self = .provider(.invalidResponse("The project's answer is not valid: \(reason)."))
         case .unavailable(let status, let seconds):
             self = .provider(.unavailable(status: status, retryAfter: seconds))
         case .misconfigured(let reason): self = .misconfigured(reason)
         case .refused(let refusal) where refusal.asksForRefresh:
             // The tables' server has words of its own for a token that is not, or no more, good.
-            let same = SupabaseError.Refusal(code: "bad_jwt", status: 403, message: refusal.message)
+            let same = SupabaseError.ErrorResponse(code: "bad_jwt", status: 403, message: refusal.message)
             self = .problem(ProviderProblem(.refused(same), on: occasion))
         case .refused: self = .problem(ProviderProblem(error, on: occasion))
         }
@@ -33,7 +33,7 @@ extension BrokerError {
             case .unavailable(let status, let seconds):
                 self = .provider(.unavailable(status: status, retryAfter: seconds))
             case .invalid(let reason):
-                self = .provider(.invalidAnswer("The answer of \(host) is not valid: \(reason)."))
+                self = .provider(.invalidResponse("The answer of \(host) is not valid: \(reason)."))
             case .misconfigured(let reason): self = .misconfigured(reason)
             }
         case .misconfigured:

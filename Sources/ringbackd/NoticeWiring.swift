@@ -10,7 +10,7 @@ import ServiceLifecycle
 /// Connects the notices with the broker, whose facts they show and which must exist before them, and with the helper,
 /// the only process that reaches the desktop.
 final class Notices: Service, Sendable {
-    private let snapshot = OnceBox<NoticeBoard>()
+    private let snapshot = OnceBox<SignInNotices>()
 
     /// How long the daemon's end waits for the desktop to remove notices that nobody would react to any more.
     private static let farewell: Duration = .milliseconds(500)
@@ -18,7 +18,7 @@ final class Notices: Service, Sendable {
     func connect(_ broker: Broker, _ helper: HelperConnection, _ logger: Logger) {
         let words = NoticeWords(
             language: NoticeWords.Language(environment: environmentVariables()), now: BrokerClock.system.now)
-        snapshot.set(NoticeBoard(desktop: Desktop(helper, logger), signIns: SignIns(broker), words: words))
+        snapshot.set(SignInNotices(desktop: Desktop(helper, logger), signIns: SignIns(broker), words: words))
     }
 
     @Sendable func note(_ fact: BrokerFact) { snapshot.value?.note(fact) }

@@ -49,14 +49,14 @@ extension SecretServiceSource {
             },
             create: { id, key throws(KeySourceError) in
                 do throws(HelperError) {
-                    try await helper.createKey(id: id, key: key, mayPrompt: KeyRequest.isByPerson)
+                    try await helper.createKey(id: id, key: key, mayPrompt: KeyRequest.isInteractive)
                 } catch {
                     throw KeySourceError(error)
                 }
             },
             read: { id throws(KeySourceError) in
                 do throws(HelperError) {
-                    return try await helper.readKey(id: id, mayPrompt: KeyRequest.isByPerson)
+                    return try await helper.readKey(id: id, mayPrompt: KeyRequest.isInteractive)
                 } catch {
                     throw KeySourceError(error)
                 }

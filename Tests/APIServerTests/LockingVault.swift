@@ -17,9 +17,9 @@ final class LockingVault: Vault {
     private var isLocked: Bool { state.withLock { $0.isLocked } }
 
     func open(passphrase: Secret?) async throws(VaultError) {
-        let isByPerson = KeyRequest.isByPerson
+        let isInteractive = KeyRequest.isInteractive
         let error: VaultError? = state.withLock { state in
-            state.openings.append(isByPerson)
+            state.openings.append(isInteractive)
             guard state.isLocked else { return nil }
             guard let passphrase else { return .locked(reason: "It asks for a passphrase: ringback unlock.") }
             guard passphrase == state.passphrase else { return .wrongPassphrase }

@@ -18,7 +18,7 @@ import Testing
             ("POST", "/v1/accounts/work/refresh", .refresh, ["account": "work"]),
             ("GET", "/v1/flows", .listFlows, [:]),
             ("GET", "/v1/flows/f1", .getFlow, ["flow": "f1"]),
-            ("DELETE", "/v1/flows/f1", .withdrawFlow, ["flow": "f1"]),
+            ("DELETE", "/v1/flows/f1", .cancelFlow, ["flow": "f1"]),
             ("POST", "/v1/callbacks", .deliverCallback, [:]),
             ("GET", "/v1/session", .getSessionByIssuer, [:]),
             ("GET", "/v1/events", .streamEvents, [:]),

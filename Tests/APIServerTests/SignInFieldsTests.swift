@@ -135,7 +135,7 @@ import Testing
     @Test func `what a person mistyped is told to the person`() async throws {
         let house = try await SupabaseHouse()
         for (body, message) in [
-            (#"{"method":"otp","email":"nobody"}"#, PersonMessage.invalidEmail),
+            (#"{"method":"otp","email":"nobody"}"#, UserMessage.invalidEmail),
             (#"{"method":"otp","phone":"0151 234"}"#, .invalidPhone),
         ] {
             #expect(await house.ask("POST", "/sign-in", body)["user_message"]?.string == message.text(in: .english))
@@ -166,7 +166,7 @@ import Testing
         #expect(flow["authorization_url"] == nil)
         let id = flow["id"]?.string ?? ""
         let russian = await house.ask("GET", "/v1/flows/\(id)", fields: [("Accept-Language", "ru")])
-        #expect(russian["user_message"]?.string == PersonMessage.checkEmail.text(in: .russian))
+        #expect(russian["user_message"]?.string == UserMessage.checkEmail.text(in: .russian))
     }
 
     @Test func `a code is verified, sent again and counted`() async throws {

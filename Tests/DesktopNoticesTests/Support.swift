@@ -28,7 +28,7 @@ final class Hall: Sendable {
     }
 
     let state = Mutex(State())
-    let snapshot: NoticeBoard
+    let snapshot: SignInNotices
     private let news: AsyncStream<NoticeEvent>.Continuation
     private let work: Task<Void, Never>
     static let work = name("work")
@@ -46,7 +46,7 @@ final class Hall: Sendable {
         news = continuation
         // The closures are made before there is a hall.
         let hall = Hook()
-        snapshot = NoticeBoard(
+        snapshot = SignInNotices(
             desktop: Desktop(
                 show: { hall.value?.show($0, $1) }, close: { hall.value?.do(.closed($0.id)) },
                 open: { page, token in

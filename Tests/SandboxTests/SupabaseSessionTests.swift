@@ -62,6 +62,6 @@ import Testing
         ("2024-13-01", false),
     ])
     func `a version is a date`(text: String, isCurrent: Bool) {
-        #expect(SupabaseAnswers.isCurrent(text) == isCurrent)
+        #expect(SupabaseResponses.isCurrent(text) == isCurrent)
     }
 }

@@ -151,7 +151,7 @@ struct SupabaseReplay {
         }
     }
 
-    // MARK: Answers
+    // MARK: Responses
 
     /// An answer as patterns and saved paths see it.
     private static func shown(_ answer: Answer) -> JSON {

@@ -93,7 +93,7 @@ enum AnswerReadings {
             #expect(answer.url == expected["url"]?.string)
         },
         "authorize": Reading(occasion: .authorization) { response, expected in
-            let answer = try AuthorizationAnswer(reading: response)
+            let answer = try ProviderRedirect(reading: response)
             #expect(answer.url == expected["url"]?.string)
         },
         "enroll": Reading(occasion: .account) { response, expected in

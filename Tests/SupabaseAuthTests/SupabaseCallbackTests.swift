@@ -9,7 +9,7 @@ private func callback(_ text: String) throws -> SupabaseCallback {
     try SupabaseCallback(parsing: WebURL(parsing: text))
 }
 
-private func refusal(_ text: String) throws -> SupabaseError.Refusal? {
+private func refusal(_ text: String) throws -> SupabaseError.ErrorResponse? {
     if case .refusal(let refusal) = try callback(text).outcome { refusal } else { nil }
 }
 

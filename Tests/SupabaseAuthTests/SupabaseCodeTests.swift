@@ -63,13 +63,13 @@ private let rows = SupabaseVector.rows(of: "codes.txt")
         let isSaid = code == "unexpected_failure"
         let signIn = SupabaseProblem(error, on: .signIn)
         let expected: SupabaseProblem.Code = isSaid ? .providerError : .providerUnreachable
-        let message: PersonMessage = isSaid ? .signInFailed : .serviceDown
+        let message: UserMessage = isSaid ? .signInFailed : .serviceDown
         #expect(signIn.code == expected && signIn.message == message)
         // So does a server that does not believe a credential.
         #expect(SupabaseProblem(error, on: .credential).code == expected)
     }
 
-    @Test(arguments: PersonMessage.allCases) func `a person is told in both languages`(message: PersonMessage) {
+    @Test(arguments: UserMessage.allCases) func `a person is told in both languages`(message: UserMessage) {
         let english = message.text(in: .english)
         let russian = message.text(in: .russian)
         #expect(english.utf8.allSatisfy { $0 < 0x80 } && english.hasSuffix("."))
@@ -77,7 +77,7 @@ private let rows = SupabaseVector.rows(of: "codes.txt")
     }
 
     @Test func `the sentences of the contract are its own`() {
-        let sentences: [PersonMessage: String] = [
+        let sentences: [UserMessage: String] = [
             .network: "Connection failed. Please check your internet and try again.",
             .signInFailed: "Sign in failed. Please try again.",
             .sessionEnded: "Session expired. Please sign in again.",

@@ -33,7 +33,7 @@ import Testing
         house.project.behave { $0.published = [$0.mint.jwk] }
         house.project.behave { $0.mint = other }
         house.clock.advance(by: 3_000)
-        guard case .provider(.invalidAnswer(let reason)) = await house.refresh() else { throw Unexpected() }
+        guard case .provider(.invalidResponse(let reason)) = await house.refresh() else { throw Unexpected() }
         #expect(reason.contains("not published"))
         #expect(house.project.count(keys) == 2 && house.project.count(user) == 0)
         // What was rotated is kept all the same.
@@ -94,7 +94,7 @@ import Testing
         house.project.behave { $0.signature = .hs256 }
         house.project.script(user, .status(403, #"{"code":"bad_jwt","message":"invalid JWT"}"#))
         let failure = await error { () throws(BrokerError) in try await house.signIn() }
-        guard case .provider(.invalidAnswer(let reason))? = failure else { throw Unexpected() }
+        guard case .provider(.invalidResponse(let reason))? = failure else { throw Unexpected() }
         #expect(reason.contains("bad_jwt"))
         #expect(try await house.view.state == .unauthenticated)
     }

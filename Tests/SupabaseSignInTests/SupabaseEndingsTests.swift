@@ -101,7 +101,7 @@ import Testing
         #expect(try await house.rebirth().account(name).state == .unauthenticated)
     }
 
-    @Test func `is ended where the sign-in was withdrawn while its code was exchanged`() async throws {
+    @Test func `is ended where the sign-in was cancelled while its code was exchanged`() async throws {
         let house = try await SupabaseHouse()
         let flow = try #require(try await house.begin("browser"))
         house.project.hold(FakeSupabase.exchange)

@@ -81,7 +81,7 @@ import Testing
         guard case .failed(.conflict) = try await house.broker.flow(id).status else { throw Unexpected() }
     }
 
-    @Test func `that is withdrawn while its code is exchanged leaves nobody signed in`() async throws {
+    @Test func `that is cancelled while its code is exchanged leaves nobody signed in`() async throws {
         let house = try await SupabaseHouse()
         let flow = try #require(try await house.begin("browser"))
         let callback = try house.project.consent(flow.authorizationURL)

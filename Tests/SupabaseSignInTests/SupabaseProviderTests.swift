@@ -260,7 +260,7 @@ import Testing
         let before = try await house.token()
         let forger = try TokenMint(kid: "k2")
         house.project.behave { $0.mint = forger }
-        guard case .provider(.invalidAnswer) = await house.refresh() else { throw Unexpected() }
+        guard case .provider(.invalidResponse) = await house.refresh() else { throw Unexpected() }
         #expect(try await house.token() == before)
         house.project.behave { $0.mint = next }
         #expect(await house.refresh() == nil)

@@ -112,7 +112,7 @@ import Testing
         #expect(try await world.broker.flow(flow.id, waiting: .seconds(20)).status == .completed)
     }
 
-    @Test func `fails, is withdrawn and expires with the other account's, and lets go of it`() async throws {
+    @Test func `fails, is cancelled and expires with the other account's, and lets go of it`() async throws {
         let world = try await World()
         let flow = try #require(try await begin(world))
         let other = try #require(try await world.broker.account(google).flow)

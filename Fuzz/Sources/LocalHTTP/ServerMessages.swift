@@ -1,1 +1,119 @@
-../../../Sources/LocalHTTP/ServerMessages.swift
+public import HTTPMessages
+internal import Synchronization
+
+/// A complete request to one of our own servers.
+public struct ServerRequest: Sendable {
+    public let method: String
+    /// The request target as received (`/path?query`): ASCII without spaces and control characters.
+    public let target: String
+    /// The target up to `?`, undecoded.
+    public let path: String
+    /// The target after `?`, undecoded.
+    public let query: String?
+    public let fields: HTTPFields
+    public let body: [UInt8]
+    public let peer: Peer
+    /// The uid that owns the client's TCP socket, if the server looks it up; nil if it is unknown.
+    public let owner: UInt32?
+    /// The process of a local peer. It is set only in the first request of a connection.
+    public let process: PeerProcess?
+    /// A value that is kept from one request of a connection to the next.
+    public let memory: ConnectionMemory
+
+    public init(
+        method: String, target: String, fields: HTTPFields, body: [UInt8], peer: Peer,
+        owner: UInt32? = nil, process: PeerProcess? = nil, memory: ConnectionMemory = ConnectionMemory()
+    ) {
+        let mark = target.utf8.firstIndex(of: UInt8(ascii: "?"))
+        self.method = method
+        self.target = target
+        self.path = String(target[..<(mark ?? target.endIndex)])
+        self.query = mark.map { String(target[target.utf8.index(after: $0)...]) }
+        self.fields = fields
+        self.body = body
+        self.peer = peer
+        self.owner = owner
+        self.process = process
+        self.memory = memory
+    }
+}
+
+/// A value that lives as long as a connection: what was decided once need not be decided for every request.
+public final class ConnectionMemory: Sendable {
+    private let slot = Mutex<(any Sendable)?>(nil)
+
+    public init() {}
+
+    /// What was kept, if anything.
+    public var value: (any Sendable)? {
+        get { slot.withLock { $0 } }
+        set { slot.withLock { $0 = newValue } }
+    }
+}
+
+/// The peer at the other end of a connection.
+public enum Peer: Sendable, Hashable {
+    /// A Unix socket's peer: its credentials from the kernel, as they were at connect time (SO_PEERCRED).
+    case local(uid: UInt32, pid: Int32)
+    /// A TCP peer: addresses in network byte order, ports in host order.
+    case network(client: [UInt8], clientPort: UInt16, server: [UInt8], serverPort: UInt16)
+}
+
+/// A response of one of our own servers. The server itself adds `Content-Length` and `Connection`. There is no `Date`
+/// field, since nothing caches a local response.
+public struct ServerResponse: Sendable {
+    /// The body of a response.
+    public enum Body: Sendable {
+        case bytes([UInt8])
+        /// Each element is sent when it arrives. The connection closes when the stream ends. If the client disconnects,
+        /// the stream is no longer read, which terminates it.
+        case stream(AsyncStream<[UInt8]>)
+    }
+
+    public var status: Int
+    public var fields: HTTPFields
+    public var body: Body
+
+    public init(status: Int, fields: HTTPFields = HTTPFields(), body: [UInt8] = []) {
+        self.status = status
+        self.fields = fields
+        self.body = .bytes(body)
+    }
+
+    public init(status: Int, fields: HTTPFields = HTTPFields(), stream: AsyncStream<[UInt8]>) {
+        self.status = status
+        self.fields = fields
+        self.body = .stream(stream)
+    }
+}
+
+/// Where a server listens.
+public enum ListenAddress: Sendable {
+    /// A new Unix socket at the path. A stale socket there is replaced; the caller holds the state lock. The file mode
+    /// is 0600 by default; another mode needs a check of each peer.
+    case unix(path: String, mode: UInt32 = 0o600)
+    /// A listening socket that is already open (socket activation).
+    case descriptor(Int32)
+    /// TCP on a loopback address, `127.0.0.1` or `::1`. Port 0 selects a free port.
+    case loopback(host: String, port: Int)
+}
+
+/// Limits of one server and its connections.
+public struct ServerLimits: Sendable {
+    /// The maximum size of request line and header fields, in bytes.
+    public var maxHead = 16_384
+    public var maxBody = 65_536
+    /// The time for a request's head, and again for its body. It starts with the first byte, or with the connection if
+    /// ``isSingleRequest`` is set.
+    public var requestTimeout: Duration = .seconds(5)
+    /// How long a client may leave a response unread. Responses hold tokens: ten seconds after a lock none may be in memory.
+    public var writeTimeout: Duration = .seconds(8)
+    /// Over all listening sockets. When it is reached, the oldest connection without a complete request is closed.
+    public var maxConnections = 4_096
+    /// One request per connection. A request with `Expect` or `Upgrade` is rejected with 400.
+    public var isSingleRequest = false
+    /// Running handlers are cancelled as soon as the shutdown begins, so that they can tell their clients.
+    public var cancelsAtShutdown = false
+
+    public init() {}
+}

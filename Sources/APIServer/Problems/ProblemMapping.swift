@@ -10,7 +10,7 @@ extension Problem {
     /// valid.
     init(_ error: BrokerError, language: Language, endedSignIn: Bool = false) {
         self = Problem(error)
-        userMessage = PersonMessage(error, endedSignIn: endedSignIn)?.text(in: language.ofMessages)
+        userMessage = UserMessage(error, endedSignIn: endedSignIn)?.text(in: language.ofMessages)
     }
 
     private init(_ error: BrokerError) {
@@ -112,7 +112,7 @@ extension Problem {
             self.init(
                 .providerUnreachable,
                 "\(host) is not trusted: \(reason).", extensions: Problem.members(ofPlace: host))
-        case .invalidAnswer(let reason), .otherSession(let reason): self.init(.invalidProviderResponse, reason)
+        case .invalidResponse(let reason), .otherSession(let reason): self.init(.invalidProviderResponse, reason)
         case .unexplained(let host, let status):
             self.init(
                 .invalidProviderResponse, "\(host) refused the refresh (HTTP status \(status)) and did not say why.",
@@ -128,10 +128,10 @@ extension Problem {
             let advice = Problem.advice(behind: code).map { " \($0)" } ?? ""
             let detail = "The provider responded with “\(code)”\(words.map { ": \($0)" } ?? "").\(advice)"
             // The session may still be valid, but the provider wants the user to sign in.
-            let needsPerson = ["interaction_required", "login_required", "consent_required"].contains(code)
+            let needsUser = ["interaction_required", "login_required", "consent_required"].contains(code)
             var members = Problem.members(ofProvider: code, message)
             members["setting"] = Problem.setting(behind: code).map { .string($0) }
-            self.init(.providerError, detail, recovery: needsPerson ? .signIn : nil, extensions: members)
+            self.init(.providerError, detail, recovery: needsUser ? .signIn : nil, extensions: members)
         }
     }
 

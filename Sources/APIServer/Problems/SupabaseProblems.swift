@@ -36,12 +36,12 @@ extension Problem {
     }
 }
 
-extension PersonMessage {
+extension UserMessage {
     /// The sentence for the user, by cause.
     init?(_ error: BrokerError, endedSignIn: Bool) {
         switch error {
         case .problem(let problem):
-            guard let message = problem.message.flatMap(PersonMessage.init(rawValue:)) else { return nil }
+            guard let message = problem.message.flatMap(UserMessage.init(rawValue:)) else { return nil }
             self = message
         // If a server on this machine cannot be reached, the network is not the cause.
         case .provider(.unreachable(let host, _)):
@@ -49,7 +49,7 @@ extension PersonMessage {
         case .provider(.unavailable), .provider(.failing), .provider(.unproved): self = .serviceDown
         case .provider(.rateLimited), .tooManyAttempts, .resendTooEarly: self = .tooManyAttempts
         case .invalidCallback, .flowExpired: self = .signInFailed
-        case .provider(.invalidAnswer) where endedSignIn, .provider(.refused) where endedSignIn: self = .signInFailed
+        case .provider(.invalidResponse) where endedSignIn, .provider(.refused) where endedSignIn: self = .signInFailed
         case .sessionExpired(_, word: "user_banned"): self = .blocked
         case .sessionExpired: self = .sessionEnded
         case .refreshRefused: self = .sessionNotRenewed
@@ -61,7 +61,7 @@ extension PersonMessage {
 }
 
 extension Language {
-    var ofMessages: PersonMessage.Language {
+    var ofMessages: UserMessage.Language {
         switch self {
         case .english: .english
         case .russian: .russian

@@ -15,7 +15,7 @@ extension FlowView {
                 return .object(place)
             })
         let hasMail = awaitedCodes.contains { $0.email != nil }
-        let message: PersonMessage? = isHalfConfirmed ? .oneConfirmed : hasMail ? .checkEmail : nil
+        let message: UserMessage? = isHalfConfirmed ? .oneConfirmed : hasMail ? .checkEmail : nil
         object["user_message"] = message.map { .string($0.text(in: language.ofMessages)) }
     }
 
@@ -37,7 +37,7 @@ extension FlowView {
             object["verification_uri"] = device.map { .string($0.verificationURI) }
             object["verification_uri_complete"] = device?.verificationURIComplete.map { .string($0) }
             if waitingFor == "email_confirmation" {
-                object["user_message"] = .string(PersonMessage.checkEmail.text(in: language.ofMessages))
+                object["user_message"] = .string(UserMessage.checkEmail.text(in: language.ofMessages))
             }
             if changesUser { addConfirmations(to: &object, language) }
         }

@@ -16,9 +16,9 @@ struct FlowResource: Resource {
             query: [.optional("wait", .integer, "Seconds to wait, at most 600")], .json(.flow),
             errors: [.flowNotFound, .validationFailed], FlowResource.getFlow),
         Route(
-            .withdrawFlow, "Stop waiting for a flow; it is cancelled when no caller waits",
+            .cancelFlow, "Stop waiting for a flow; it is cancelled when no caller waits",
             query: [.optional("all", .boolean, "Cancel for all callers")], .json(.flow),
-            errors: [.flowNotFound, .validationFailed], FlowResource.withdrawFlow),
+            errors: [.flowNotFound, .validationFailed], FlowResource.cancelFlow),
         Route(
             .verifyFlow, "Redeem the code that a flow waits for, or an authenticator's response",
             body: .members([
@@ -46,7 +46,7 @@ struct FlowResource: Resource {
         return ServerResponse(json: view.json(in: call.language))
     }
 
-    func withdrawFlow(_ call: Call) async throws(Problem) -> ServerResponse {
+    func cancelFlow(_ call: Call) async throws(Problem) -> ServerResponse {
         let isForAll = try call.flag("all")
         let id = call.parameters["flow"] ?? ""
         let view = try await call.ask { () throws(BrokerError) in try await broker.cancel(id, isForAll: isForAll) }

@@ -58,7 +58,7 @@ struct VaultResource: Resource {
     private func forPerson(
         _ call: Call, _ body: @Sendable () async throws(BrokerError) -> Void
     ) async throws(Problem) {
-        let outcome: Result<Void, Problem> = await KeyRequest.$isByPerson.withValue(true) {
+        let outcome: Result<Void, Problem> = await KeyRequest.$isInteractive.withValue(true) {
             do throws(Problem) {
                 return .success(try await call.ask(body))
             } catch {

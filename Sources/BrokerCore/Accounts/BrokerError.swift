@@ -29,7 +29,7 @@ public indirect enum BrokerError: Error, Sendable, Equatable {
     case flowEnded
     /// The person did not finish in time; the sentence says what was awaited.
     case flowExpired(String)
-    /// The flow was withdrawn, or its account changed.
+    /// The flow was cancelled, or its account changed.
     case flowCancelled(String)
     case provider(ProviderFailure)
     /// The provider's no to a service: nobody can sign in in its place; its words checked.
@@ -89,7 +89,7 @@ public enum ProviderFailure: Sendable, Equatable {
     /// Its certificate is not believed: `reason` is our own sentence.
     case untrusted(host: String, reason: String)
     /// The answer broke its format or its promises.
-    case invalidAnswer(String)
+    case invalidResponse(String)
     /// A refresh was refused (4xx) without a readable error.
     case unexplained(host: String, status: Int)
     /// A checked response to a refresh is of another user or another session; the sentence says which.

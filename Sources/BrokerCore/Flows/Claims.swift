@@ -37,7 +37,7 @@ extension FlowRegistry {
         }
         if !isKnown, let hint = hint(for: arrival.url) { return .ignored(hint) }
         return .ignored(
-            arrival.complaint ?? "No pending sign-in has this state. It may have been finished or withdrawn.")
+            arrival.complaint ?? "No pending sign-in has this state. It may have been finished or cancelled.")
     }
 
     /// Nil if the callback belongs to something else.
@@ -141,7 +141,7 @@ extension FlowRegistry {
         guard !isTaken else {
             throw .conflict(
                 "A sign-in by the scheme \(scheme) is pending, and without keys (redirect_flow_key = \"none\") there "
-                    + "can be one at a time. Finish or withdraw it.")
+                    + "can be one at a time. Finish or cancel it.")
         }
     }
 

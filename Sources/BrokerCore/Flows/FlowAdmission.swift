@@ -54,7 +54,7 @@ extension FlowRegistry {
         }
         let active = entries.values.count { $0.status == .pending } + starts.count - (replaced == nil ? 0 : 1)
         guard active < FlowRegistry.maxFlows else {
-            throw .conflict("\(FlowRegistry.maxFlows) sign-ins are pending already. Finish or withdraw one of them.")
+            throw .conflict("\(FlowRegistry.maxFlows) sign-ins are pending already. Finish or cancel one of them.")
         }
         let start = Start(request: request, promise: Promise(), interest: interest, callers: callers)
         let former = starts.updateValue(start, forKey: account)

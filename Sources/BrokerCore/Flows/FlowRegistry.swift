@@ -7,7 +7,7 @@ actor FlowRegistry {
         var requests: [any AwaitedSignIn] = []
         var entrances: [FlowEntrance] = []
         var status = FlowView.Status.pending
-        /// How many sign-in calls wait for it; the last one to withdraw cancels.
+        /// How many sign-in calls wait for it; the last one to leave cancels.
         var interest: Int
         /// Its session is about to be held: nothing else ends it any more.
         var isSettling = false

@@ -97,7 +97,7 @@ struct Redeemer: Sendable {
 
     private func settle(_ flow: Flow) async throws(BrokerError) {
         guard await broker.flowRegistry.settle(flow.id) else {
-            throw .flowCancelled("The sign-in of \(flow.account.name) was withdrawn before it was done.")
+            throw .flowCancelled("The sign-in of \(flow.account.name) was cancelled before it was done.")
         }
     }
 }

@@ -54,8 +54,8 @@ extension BrokerError {
         case .timedOut(let host):
             self = .provider(.unreachable(host: host, reason: "no answer within the time allowed"))
         case .untrusted(let host, let reason): self = .provider(.untrusted(host: host, reason: reason))
-        case .tooLarge(let host): self = .provider(.invalidAnswer("The answer of \(host) is too large."))
-        case .malformed(let host): self = .provider(.invalidAnswer("The answer of \(host) is not valid HTTP."))
+        case .tooLarge(let host): self = .provider(.invalidResponse("The answer of \(host) is too large."))
+        case .malformed(let host): self = .provider(.invalidResponse("The answer of \(host) is not valid HTTP."))
         case .refusedURL:
             self = .misconfigured("An endpoint is neither https nor http on a loopback address.")
         case .cancelled: self = .cancelled

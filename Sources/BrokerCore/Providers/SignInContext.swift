@@ -56,7 +56,7 @@ public struct SignInContext: Sendable {
         _ = try await broker.session(account, query)
     }
 
-    /// Starts or joins a sign-in of another account, and keeps it wanted until ``withdraw(from:)``.
+    /// Starts or joins a sign-in of another account, and keeps it wanted until ``cancel(_:)``.
     public func signIn(_ account: AccountName, _ request: SignInRequest) async throws(BrokerError) -> FlowView {
         try await broker.signIn(account, request).flow
     }
@@ -76,7 +76,7 @@ public struct SignInContext: Sendable {
     }
 
     /// Takes an interest in a flow away; the last one to go cancels it.
-    public func withdraw(from flow: String) async { _ = try? await broker.flowRegistry.cancel(flow, isForAll: false) }
+    public func cancel(_ flow: String) async { _ = try? await broker.flowRegistry.cancel(flow, isForAll: false) }
 
     /// Redeems a proof that came otherwise than by a caller. The flow's claim is held meanwhile, and shutdown waits for it.
     /// Nil if the flow waits no more.

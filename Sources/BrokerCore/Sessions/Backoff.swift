@@ -99,12 +99,12 @@ extension LaneState.Renewal {
     /// So many refusals in a row make it a state of its own.
     static let refusalLimit = 5
 
-    mutating func countRefusal(_ error: BrokerError) {
+    mutating func countUnexplained(_ error: BrokerError) {
         switch error {
-        case .provider(.unexplained), .refreshRefused: unexplainedRefusals += 1
+        case .provider(.unexplained), .refreshRefused: unexplainedErrors += 1
         // Nobody, or somebody on the way, answered.
         case .provider(.unreachable), .provider(.untrusted), .provider(.unavailable), .provider(.rateLimited): break
-        default: unexplainedRefusals = 0
+        default: unexplainedErrors = 0
         }
     }
 }
@@ -115,7 +115,7 @@ extension LaneState {
     /// - Parameter isOfRequest: it was for a downscoped token.
     func explaining(_ error: BrokerError, of name: AccountName, isOfRequest: Bool) -> BrokerError {
         guard case .provider(.unexplained(let host, let status)) = error, !isOfRequest, session?.isOfService == false,
-            renewal.unexplainedRefusals + 1 >= Renewal.refusalLimit
+            renewal.unexplainedErrors + 1 >= Renewal.refusalLimit
         else { return error }
         return .refreshRefused(name, host: host, status: status)
     }

@@ -1,6 +1,6 @@
 /// Sessions that nobody holds any more, or never did: their provider is told, where that harms nobody.
 extension Broker {
-    /// The provider gave a session to a sign-in that was refused or withdrawn here. It would live on, and nobody would
+    /// The provider gave a session to a sign-in that was refused or cancelled here. It would live on, and nobody would
     /// know of it.
     ///
     /// Some providers have one grant for all sessions of a user and revoke all of it with any token of it. So nothing is
@@ -51,7 +51,7 @@ extension SessionManager {
     /// True if a session of the same user is held under the same provider and client.
     func holdsSession(ofUserOf session: Session, boundAs account: Account) -> Bool {
         lanes.values.contains { lane in
-            lane.account.binding == account.binding && lane.state.session?.isSamePerson(as: session) == true
+            lane.account.binding == account.binding && lane.state.session?.isSameUser(as: session) == true
         }
     }
 

@@ -41,7 +41,7 @@ struct LaneState: Sendable {
         var last: (endedAt: BootInstant, result: Result<Void, BrokerError>)?
         var running: [TokenKey: Promise<Result<Void, BrokerError>>] = [:]
         /// Refreshes in a row that the provider refused without saying why. One that could not reach it does not count.
-        var unexplainedRefusals = 0
+        var unexplainedErrors = 0
         /// A change that is not a refresh is running. The tasks are scheduled again when it ends.
         var isChangeRunning = false
         /// The end of the session for which a refresh has been tried. If that did not move the end, it is not tried
@@ -183,7 +183,7 @@ extension LaneState {
         problem = error
         // The provider has just responded, so that there is nothing to wait for.
         renewal.backoff = Backoff()
-        renewal.unexplainedRefusals = 0
+        renewal.unexplainedErrors = 0
         renewal.last = nil
         return [
             .publish, .schedule,
@@ -205,7 +205,7 @@ extension LaneState {
         case .renewed(let session, let copy, let error):
             presence = .held(session, copy, isUrgent: false)
             renewal.backoff = Backoff()
-            renewal.unexplainedRefusals = 0
+            renewal.unexplainedErrors = 0
             problem = error
             return [.publish, .schedule, .record(.refreshSucceeded(name)), .post(.tokenRefreshed, session)]
         case .changed(let session, let copy, let kind, let error):
@@ -217,7 +217,7 @@ extension LaneState {
         case .failed(let error, let isOfRequest):
             guard !isOfRequest else { return [.record(.refreshFailed(name, error))] }
             renewal.backoff.note(error, at: now)
-            renewal.countRefusal(error)
+            renewal.countUnexplained(error)
             problem = error
             return [.schedule, .record(.refreshFailed(name, error)), .post(.refreshFailed, held, error)]
         case .dead(let code):

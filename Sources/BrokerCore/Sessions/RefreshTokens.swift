@@ -50,7 +50,7 @@ extension Session {
     /// refresh token with the user's first consent only. Later sign-ins need no consent and bring none, so the client
     /// has to keep the first one.
     private mutating func keepRefreshToken(of held: Session, isSameFamily: Bool) {
-        guard !isRefreshable, held.isRefreshable, subject != nil, isSamePerson(as: held),
+        guard !isRefreshable, held.isRefreshable, subject != nil, isSameUser(as: held),
             tokenEndpointOrigin == held.tokenEndpointOrigin, scopes.isSubset(of: held.scopes), isSameFamily
         else { return }
         keep(refreshTokens: held.refreshTokens)

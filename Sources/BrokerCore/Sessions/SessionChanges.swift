@@ -66,7 +66,7 @@ extension SessionManager {
     ) async throws(BrokerError) -> Closed? {
         let (name, account) = (lane.id.account, lane.account)
         let former = lane.state.session
-        if let former, !former.isSamePerson(as: session), !opening.switchesSubject {
+        if let former, !former.isSameUser(as: session), !opening.switchesSubject {
             throw .conflict(
                 "\(name) is signed in as \(former.displayName), and this sign-in is by \(session.displayName). "
                     + "Nothing was changed. Sign out first, or ask to switch.")
@@ -201,7 +201,7 @@ extension Session {
     public var displayName: String { user?["email"]?.string ?? subject ?? "an unnamed person" }
 
     /// Where several directories share a provider, a subject is unique only within its issuer.
-    public func isSamePerson(as other: Session) -> Bool {
+    public func isSameUser(as other: Session) -> Bool {
         guard Session.isSame(subject, other.subject) else { return false }
         guard let issuer = identity?.issuer, let theirs = other.identity?.issuer else { return true }
         return Session.isSame(issuer, theirs)

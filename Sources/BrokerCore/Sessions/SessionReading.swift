@@ -48,7 +48,7 @@ extension SessionManager {
             // If refreshes bring no ID token, only a sign-in does. An access token that has expired on arrival is the
             // provider's mistake.
             guard query.kind == .accessToken else { throw .signInRequired(name) }
-            throw .provider(.invalidAnswer("The provider gave a token that has expired already."))
+            throw .provider(.invalidResponse("The provider gave a token that has expired already."))
         }
         return issuedToken(name, renewed, token)
     }

@@ -39,11 +39,11 @@ extension SessionManager {
     /// - Parameter pid: of the process that asked.
     func openVault(passphrase: Secret?, isAsked: Bool, by pid: Int32 = 0) async -> BrokerError? {
         // Checked before the turn too, so that a process over the limit takes no turn.
-        if isAsked, let error = attemptRefusal(pid) { return error }
+        if isAsked, let error = tooManyAttempts(pid) { return error }
         return await inVaultTurn { sessionManager in
             if case .open = sessionManager.vaultState { return nil }
             if case .locked(let error, isAsked: true) = sessionManager.vaultState, !isAsked { return error }
-            if isAsked, let error = sessionManager.attemptRefusal(pid) { return error }
+            if isAsked, let error = sessionManager.tooManyAttempts(pid) { return error }
             do throws(VaultError) {
                 try await sessionManager.vault.open(passphrase: passphrase)
             } catch {
@@ -75,7 +75,7 @@ extension SessionManager {
         }
     }
 
-    private func attemptRefusal(_ pid: Int32) -> BrokerError? {
+    private func tooManyAttempts(_ pid: Int32) -> BrokerError? {
         let now = clock.bootInstant
         refusedOpenings = refusedOpenings.mapValues { $0.filter { $0 > now - attemptWindow } }.filter {
             !$0.value.isEmpty

@@ -20,7 +20,7 @@ extension ProviderMetadata {
         return places.map { place in
             HTTPRequest(
                 url: place, fields: HTTPFields([("Accept", "application/json")]),
-                limits: HTTPLimits(maxBody: HTTPRequest.maxAnswer)
+                limits: HTTPLimits(maxBody: HTTPRequest.maxResponse)
             )
         }
     }

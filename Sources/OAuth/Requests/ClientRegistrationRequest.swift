@@ -46,7 +46,7 @@ public struct ClientRegistrationRequest: Sendable, Equatable {
             method: "POST", url: endpoint,
             fields: HTTPFields([("Accept", "application/json"), ("Content-Type", "application/json")]),
             authorization: initialAccessToken.map { Secret("Bearer \($0.revealed())") },
-            body: Secret(bytes: JSON.object(object).serialized()), limits: HTTPLimits(maxBody: HTTPRequest.maxAnswer),
+            body: Secret(bytes: JSON.object(object).serialized()), limits: HTTPLimits(maxBody: HTTPRequest.maxResponse),
             // The request cannot be repeated, and an incomplete response may contain the registration access token.
             keepsPartialBody: true)
     }

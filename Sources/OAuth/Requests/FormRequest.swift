@@ -5,7 +5,7 @@ import Secrets
 /// into the body, which is a secret.
 extension HTTPRequest {
     /// The maximum size of a response in bytes: room for three tokens of the maximum length.
-    static let maxAnswer = 262_144
+    static let maxResponse = 262_144
 
     /// A request with an empty form. `Accept` asks for JSON, because some servers respond with a form otherwise.
     static func form(to endpoint: String) -> HTTPRequest {
@@ -14,7 +14,7 @@ extension HTTPRequest {
             fields: HTTPFields([
                 ("Accept", "application/json"), ("Content-Type", "application/x-www-form-urlencoded"),
             ]),
-            limits: HTTPLimits(maxBody: maxAnswer)
+            limits: HTTPLimits(maxBody: maxResponse)
         )
     }
 

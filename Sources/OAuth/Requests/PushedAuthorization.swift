@@ -28,8 +28,8 @@ public struct PushedAuthorization: Sendable, Equatable {
 
     /// True if the response rejects the client itself, so that an authorization request through the browser would fail
     /// too. One known server does so with status 403 and an empty body.
-    public static func refusesClient(in response: HTTPResponse) -> Bool {
-        OAuthError.refusesClient(in: response, codes: ["invalid_client", "unauthorized_client"])
+    public static func rejectsClient(in response: HTTPResponse) -> Bool {
+        OAuthError.rejectsClient(in: response, codes: ["invalid_client", "unauthorized_client"])
             || (response.status == 403 && response.body.isEmpty)
     }
 

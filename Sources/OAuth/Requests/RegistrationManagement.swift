@@ -55,7 +55,8 @@ public struct RegistrationManagement: Sendable, Equatable {
         uri.map { uri in
             HTTPRequest(
                 method: method, url: uri, fields: HTTPFields([("Accept", "application/json")]),
-                authorization: Secret("Bearer \(token.revealed())"), limits: HTTPLimits(maxBody: HTTPRequest.maxAnswer),
+                authorization: Secret("Bearer \(token.revealed())"),
+                limits: HTTPLimits(maxBody: HTTPRequest.maxResponse),
                 // The answer may hold another token, which exists nowhere else.
                 keepsPartialBody: method != "DELETE")
         }

@@ -9,7 +9,7 @@ public enum UserinfoRequest {
         HTTPRequest(
             url: endpoint, fields: HTTPFields([("Accept", "application/json")]),
             authorization: Secret(bytes: Array("Bearer ".utf8) + accessToken.revealedBytes()),
-            limits: HTTPLimits(maxBody: HTTPRequest.maxAnswer)
+            limits: HTTPLimits(maxBody: HTTPRequest.maxResponse)
         )
     }
 }
@@ -32,8 +32,8 @@ public struct Userinfo: Sendable, Equatable {
         try ResponseReader.checkStatus(response, of: .userinfo)
         switch response.status {
         case 200: break
-        case 401: throw .refused(OAuthError.Refusal(code: "invalid_token", message: nil, status: 401))
-        case 403: throw .refused(OAuthError.Refusal(code: "insufficient_scope", message: nil, status: 403))
+        case 401: throw .refused(OAuthError.ErrorResponse(code: "invalid_token", message: nil, status: 401))
+        case 403: throw .refused(OAuthError.ErrorResponse(code: "insufficient_scope", message: nil, status: 403))
         default: throw .invalid(.userinfo, reason: "HTTP \(response.status)")
         }
         guard ResponseReader.mediaType(of: response) != "application/jwt" else {

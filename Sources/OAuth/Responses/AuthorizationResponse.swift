@@ -10,7 +10,7 @@ public struct AuthorizationResponse: Sendable, Equatable {
         /// 1...8192 bytes.
         case code(Secret)
         /// An error response; its texts are checked, its status is 0.
-        case refusal(OAuthError.Refusal)
+        case refusal(OAuthError.ErrorResponse)
     }
 
     /// Why a callback is not an authorization response.
@@ -90,7 +90,7 @@ public struct AuthorizationResponse: Sendable, Equatable {
             outcome = .code(code)
         case (nil, let error?):
             outcome = .refusal(
-                OAuthError.Refusal(
+                OAuthError.ErrorResponse(
                     code: CheckedText.code(error), message: CheckedText.description(values["error_description"]),
                     status: 0
                 ))

@@ -1,27 +1,27 @@
 /// Why a provider's response cannot be used. Contains names, statuses and checked codes, never a body, URL or token.
 public enum OAuthError: Error, Sendable, Equatable {
     /// The kind of response.
-    public enum Answer: String, Sendable {
+    public enum Response: String, Sendable {
         case metadata, keys, authorization, token, userinfo, revocation, registration
         case pushedAuthorization = "pushed authorization"
         case deviceAuthorization = "device authorization"
     }
 
     /// The response is malformed or contradicts the metadata; `reason` is our own text.
-    case invalid(Answer, reason: String)
+    case invalid(Response, reason: String)
     /// An ID token failed a check of OpenID Connect Core section 3.1.3.7 or 12.2; `claim` names the failed part.
     case invalidIDToken(claim: String, reason: String)
     /// An OAuth error response (RFC 6749 sections 4.1.2.1 and 5.2).
-    case refused(Refusal)
+    case refused(ErrorResponse)
     /// Try later: status 408, 425, 429 or 5xx, or an error code with that meaning. `retryAfter` in seconds.
-    case unavailable(Answer, status: Int, retryAfter: Int?)
+    case unavailable(Response, status: Int, retryAfter: Int?)
     /// Try later: status 5xx with an OAuth error. `retryAfter` in seconds.
-    case failing(Refusal, retryAfter: Int?)
+    case failing(ErrorResponse, retryAfter: Int?)
     /// The configuration does not fit this provider; `reason` is our own text.
     case misconfigured(reason: String)
 
     /// An error response with checked texts (printable ASCII, limited length).
-    public struct Refusal: Error, Sendable, Equatable {
+    public struct ErrorResponse: Error, Sendable, Equatable {
         /// `invalid_grant`, `access_denied`, ...
         public let code: String
         public let message: String?

@@ -7,7 +7,7 @@ import StrictJSON
 enum ResponseReader {
     /// Throws for responses that say nothing about the request: status 408, 425, 429, 5xx, redirects, and truncated
     /// ones.
-    static func checkStatus(_ response: HTTPResponse, of answer: OAuthError.Answer) throws(OAuthError) {
+    static func checkStatus(_ response: HTTPResponse, of answer: OAuthError.Response) throws(OAuthError) {
         switch response.status {
         case 408, 425, 429, 500...599:
             throw failure(response, answer) ?? unavailable(response, answer)
@@ -21,7 +21,7 @@ enum ResponseReader {
     }
 
     /// A 5xx response with an OAuth error. Whatever the error is, it proves nothing about the grant.
-    private static func failure(_ response: HTTPResponse, _ answer: OAuthError.Answer) -> OAuthError? {
+    private static func failure(_ response: HTTPResponse, _ answer: OAuthError.Response) -> OAuthError? {
         guard response.status >= 500, !response.isTruncated, [.token, .pushedAuthorization].contains(answer),
             let object = try? object(in: response, of: answer),
             let refusal = try? refusal(in: object, status: response.status, of: answer)
@@ -29,12 +29,12 @@ enum ResponseReader {
         return .failing(refusal, retryAfter: RetryAfter.seconds(in: response.fields))
     }
 
-    static func unavailable(_ response: HTTPResponse, _ answer: OAuthError.Answer) -> OAuthError {
+    static func unavailable(_ response: HTTPResponse, _ answer: OAuthError.Response) -> OAuthError {
         .unavailable(answer, status: response.status, retryAfter: RetryAfter.seconds(in: response.fields))
     }
 
     /// The body as a JSON object. Throws `.invalid`.
-    static func object(in response: HTTPResponse, of answer: OAuthError.Answer) throws(OAuthError) -> JSONObject {
+    static func object(in response: HTTPResponse, of answer: OAuthError.Response) throws(OAuthError) -> JSONObject {
         guard !response.body.isEmpty else {
             throw .invalid(answer, reason: "an empty response (HTTP \(response.status))")
         }
@@ -66,19 +66,19 @@ enum ResponseReader {
     /// The OAuth error in a response (RFC 6749 section 5.2), also in the nested forms of some servers. Nil without an
     /// `error`. Throws `.invalid` if it is not a text.
     static func refusal(
-        in object: JSONObject, status: Int, of answer: OAuthError.Answer
-    ) throws(OAuthError) -> OAuthError.Refusal? {
+        in object: JSONObject, status: Int, of answer: OAuthError.Response
+    ) throws(OAuthError) -> OAuthError.ErrorResponse? {
         switch object["error"] {
         case nil, .null?, .string("")?: return nil
         case .string(let code)?:
-            return OAuthError.Refusal(
+            return OAuthError.ErrorResponse(
                 code: CheckedText.code(code), message: CheckedText.description(object["error_description"]?.string),
                 status: status
             )
         case .object(let nested)?:
             let words = [nested["code"]?.string, nested["status"]?.string, nested["type"]?.string]
             let code = words.compactMap { $0 }.first { !$0.isEmpty } ?? nested["code"]?.integer.map(String.init)
-            return OAuthError.Refusal(
+            return OAuthError.ErrorResponse(
                 code: CheckedText.code(code ?? "unspecified_error"),
                 message: CheckedText.description(nested["message"]?.string), status: status
             )

@@ -51,7 +51,7 @@ public struct TokenResponse: Sendable {
 
     /// The codes for "later" belong to RFC 6749 section 4.1.2.1, but servers also use them here.
     private static func meaning(
-        of refusal: OAuthError.Refusal, _ object: JSONObject, _ response: HTTPResponse
+        of refusal: OAuthError.ErrorResponse, _ object: JSONObject, _ response: HTTPResponse
     ) -> OAuthError {
         switch refusal.code {
         case "temporarily_unavailable", "server_error", "slow_down": ResponseReader.unavailable(response, .token)

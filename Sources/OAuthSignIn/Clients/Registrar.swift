@@ -189,7 +189,7 @@ extension BrokerError {
     /// The same with another sentence, where there is a place for one.
     func adding(_ sentence: String) -> BrokerError {
         switch self {
-        case .provider(.invalidAnswer(let reason)): .provider(.invalidAnswer("\(reason) \(sentence)"))
+        case .provider(.invalidResponse(let reason)): .provider(.invalidResponse("\(reason) \(sentence)"))
         case .provider(.unreachable(let host, let reason)):
             .provider(.unreachable(host: host, reason: "\(reason). \(sentence)"))
         case .provider(.untrusted(let host, let reason)):

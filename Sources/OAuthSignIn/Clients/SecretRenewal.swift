@@ -78,7 +78,7 @@ extension Registrar {
             throw BrokerError(error, host: host)
         }
         guard client.clientID == clientID else {
-            throw .provider(.invalidAnswer("The registration answer of \(host) is about another client."))
+            throw .provider(.invalidResponse("The registration answer of \(host) is about another client."))
         }
         guard let secret = client.secret, client.secretExpiresAt.map({ $0 > clock.now() }) ?? true else { return nil }
         kept.secret = secret

@@ -28,7 +28,7 @@ struct ClientDiagnosis: Sendable {
                 return request
             }
             let host = HTTPRequest(url: endpoint).host
-            if OAuthError.refusesClient(
+            if OAuthError.rejectsClient(
                 in: response, codes: ["invalid_client", "unauthorized_client", "incorrect_client_credentials"])
             {
                 let secret =

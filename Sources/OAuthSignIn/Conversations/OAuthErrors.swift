@@ -24,15 +24,15 @@ extension BrokerError {
     init(_ error: OAuthError, host: String) {
         switch error {
         case .invalid(let answer, let reason):
-            self = .provider(.invalidAnswer("The \(answer.rawValue) answer of \(host) is not valid: \(reason)."))
+            self = .provider(.invalidResponse("The \(answer.rawValue) answer of \(host) is not valid: \(reason)."))
         case .invalidIDToken where error.provesOtherSubject:
             self = .provider(
                 .otherSession("The ID token of \(host) is not valid (sub): it is another user's than before."))
         case .invalidIDToken(let claim, let reason):
-            self = .provider(.invalidAnswer("The ID token of \(host) is not valid (\(claim)): \(reason)."))
+            self = .provider(.invalidResponse("The ID token of \(host) is not valid (\(claim)): \(reason)."))
         case .refused(let refusal) where refusal.code == "invalid_grant" && error.remedy != .signInAgain:
             // The word at a status that a token endpoint does not say it with proves nothing (a 404 of a moved server).
-            self = .provider(.invalidAnswer("\(host) says “invalid_grant” with HTTP status \(refusal.status)."))
+            self = .provider(.invalidResponse("\(host) says “invalid_grant” with HTTP status \(refusal.status)."))
         case .refused(let refusal): self = .provider(.refused(code: refusal.code, message: refusal.message))
         case .unavailable(_, 429, let retryAfter): self = .provider(.rateLimited(retryAfter: retryAfter))
         case .unavailable(_, let status, let retryAfter):
@@ -48,7 +48,7 @@ extension BrokerError {
 
 extension BrokerError {
     /// An error that came with the callback: the user's no, or the provider's.
-    init(_ refusal: OAuthError.Refusal, for account: AccountName) {
+    init(_ refusal: OAuthError.ErrorResponse, for account: AccountName) {
         switch refusal.code {
         case "access_denied": self = .accessDenied(account)
         case "temporarily_unavailable", "server_error":

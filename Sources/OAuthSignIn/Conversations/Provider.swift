@@ -254,7 +254,7 @@ struct Provider: Sendable {
         if let subject = session.subject {
             guard let stated = userinfo.subject else { return }
             guard Session.isSame(stated, subject) else {
-                throw .provider(.invalidAnswer("The userinfo of \(request.host) is about another person."))
+                throw .provider(.invalidResponse("The userinfo of \(request.host) is about another person."))
             }
         }
         session.subject = userinfo.subject

@@ -102,11 +102,11 @@ extension Provider {
         _ build: (ClientRegistration) -> HTTPRequest
     ) async throws(BrokerError) -> HTTPResponse {
         let response = try await account.send(build(registration), toProvider: http)
-        guard let inForm = withSecretInForm(registration, metadata), OAuthError.refusesClient(in: response) else {
+        guard let inForm = withSecretInForm(registration, metadata), OAuthError.rejectsClient(in: response) else {
             return response
         }
         let second = try await account.send(build(inForm), toProvider: http)
-        guard !OAuthError.refusesClient(in: second) else { return response }
+        guard !OAuthError.rejectsClient(in: second) else { return response }
         await directory.note(of: habitKey(metadata)) { $0.takesSecretInForm = true }
         return second
     }
@@ -143,7 +143,7 @@ extension Provider {
     func doubt(_ error: BrokerError, isRefresh: Bool = false) async {
         guard case .issuer(let issuer) = account.endpoints else { return }
         switch error {
-        case .provider(.unreachable), .provider(.invalidAnswer), .provider(.unexplained):
+        case .provider(.unreachable), .provider(.invalidResponse), .provider(.unexplained):
             await directory.doubt(account, issuer: issuer, isRefresh: isRefresh)
         default: break
         }

@@ -28,9 +28,9 @@ extension Provider {
             let response = try await send(as: registration, at: metadata) { registration in
                 PushedAuthorization.request(authorization, registration: registration, endpoint: endpoint)
             }
-            isClientRefused = PushedAuthorization.refusesClient(in: response)
+            isClientRefused = PushedAuthorization.rejectsClient(in: response)
             let host = HTTPRequest(url: endpoint).host
-            guard response.status != 403 || !response.body.isEmpty else { throw silentRefusal(by: host) }
+            guard response.status != 403 || !response.body.isEmpty else { throw unexplainedError(by: host) }
             do throws(OAuthError) {
                 return try PushedAuthorization(parsing: response)
             } catch {
@@ -45,7 +45,7 @@ extension Provider {
     }
 
     /// Some providers answer a wrong client id, secret and redirect URI alike, without a word.
-    private func silentRefusal(by host: String) -> BrokerError {
+    private func unexplainedError(by host: String) -> BrokerError {
         .unusableSetting(
             UnusableSetting(
                 "\(host) refused the pushed authorization request of \(account.name) without a reason (HTTP status 403). "

@@ -95,7 +95,7 @@ struct ControlDocument {
         case "device_grant": settings.offersDevices = try member.bool()
         case "device_interval": settings.deviceInterval = try member.integer()
         case "device_code_lifetime": settings.deviceCodeLifetime = try member.integer()
-        case "device_answer": settings.deviceAnswer = try member.object()
+        case "device_answer": settings.deviceResponse = try member.object()
         case "registration": settings.registration = try member.oneOf(SandboxSettings.Registration.self)
         case "initial_access_token": settings.initialAccessToken = try member.string()
         case "registered_authentication":

@@ -29,12 +29,12 @@ extension SandboxProvider {
     func control(_ request: SandboxRequest, path: String) async -> ServerResponse {
         guard !request.fields.contains("Origin"),
             ["none", "same-origin"].contains(request.fields["Sec-Fetch-Site"] ?? "none")
-        else { return Answers.text("Web pages have no business here.", status: 403) }
+        else { return Responses.text("Web pages have no business here.", status: 403) }
         switch (path, request.method) {
-        case ("/sandbox/control", "GET"): return Answers.json(overview())
+        case ("/sandbox/control", "GET"): return Responses.json(overview())
         case ("/sandbox/control", "POST"): return change(request)
-        case ("/sandbox/counters", "GET"): return Answers.json(withState { $0.counters.json })
-        case ("/sandbox/log", "GET"): return Answers.json(withState { $0.log.json })
+        case ("/sandbox/counters", "GET"): return Responses.json(withState { $0.counters.json })
+        case ("/sandbox/log", "GET"): return Responses.json(withState { $0.log.json })
         case ("/sandbox/wait", "GET"): return await wait(request)
         case ("/sandbox/mailbox", "GET"): return sentMessages(request, isMail: true)
         case ("/sandbox/messages", "GET"): return sentMessages(request, isMail: false)
@@ -44,16 +44,16 @@ extension SandboxProvider {
         case ("/sandbox/counters", _), ("/sandbox/log", _), ("/sandbox/wait", _), ("/sandbox/mailbox", _),
             ("/sandbox/messages", _):
             return refuseMethod("GET")
-        default: return Answers.text("There is nothing here.", status: 404)
+        default: return Responses.text("There is nothing here.", status: 404)
         }
     }
 
     private func refuseMethod(_ allowed: String) -> ServerResponse {
-        Answers.text("This is answered to \(allowed) only.", status: 405, fields: [("Allow", allowed)])
+        Responses.text("This is answered to \(allowed) only.", status: 405, fields: [("Allow", allowed)])
     }
 
     private func refuse(_ text: String) -> ServerResponse {
-        Answers.refusal(Refusal("invalid_request", text))
+        Responses.refusal(ErrorResponse("invalid_request", text))
     }
 
     private func change(_ request: SandboxRequest) -> ServerResponse {
@@ -74,7 +74,7 @@ extension SandboxProvider {
         }
         if document.clears || document.resets { heldRequests.empty() }
         if let release = document.release { heldRequests.release(release.endpoint, count: release.count) }
-        return Answers.json(overview())
+        return Responses.json(overview())
     }
 
     /// `endpoint`, `count` (default 1), `what` (`waiting`: held by a gate or a hang now; `seen`: arrived so far),
@@ -94,7 +94,7 @@ extension SandboxProvider {
             (what == "seen" ? self.seen(endpoint) : heldRequests.count(endpoint)) >= count
         }
         let numbers: JSON = ["waiting": .integer(heldRequests.count(endpoint)), "seen": .integer(seen(endpoint))]
-        return Answers.json(numbers, status: isThere ? 200 : 504)
+        return Responses.json(numbers, status: isThere ? 200 : 504)
     }
 
     private func seen(_ endpoint: Endpoint) -> Int {
@@ -181,7 +181,7 @@ extension SandboxSettings {
             "id_token_on_refresh": .bool(renewsIDToken), "narrow_refresh_tokens": .bool(narrowsRefreshTokens),
             "algorithm": .string(algorithm.rawValue), "auto_approve": autoApprovedUser.map(JSON.string) ?? false,
             "device_grant": .bool(offersDevices), "device_interval": .integer(deviceInterval),
-            "device_code_lifetime": .integer(deviceCodeLifetime), "device_answer": .object(deviceAnswer),
+            "device_code_lifetime": .integer(deviceCodeLifetime), "device_answer": .object(deviceResponse),
             "registration": .string(registration.rawValue), "initial_access_token": .string(initialAccessToken),
             "registered_authentication": registeredAuthentication.map { .string($0.rawValue) } ?? .null,
             "registered_secret_lifetime": registeredSecretLifetime.map(JSON.integer) ?? .null,

@@ -65,17 +65,17 @@ struct Fault {
     func answer(insteadOf honest: ServerResponse?) -> ServerResponse {
         switch kind {
         case .status(let status, let retryAfter):
-            return Answers.text(
+            return Responses.text(
                 "This is a fault.", status: status, fields: retryAfter.map { [("Retry-After", $0)] } ?? [])
         case .html(let status): return Pages.error("This is a fault.", status: status)
         case .redirect(let target):
-            return Answers.text("This is a fault.", status: 307, fields: [("Location", target)])
+            return Responses.text("This is a fault.", status: 307, fields: [("Location", target)])
         case .emptyBody(let status): return ServerResponse(status: status)
         case .refusal(let code, let status):
-            return Answers.refusal(Refusal(code, message ?? "This is a fault.", status: status))
-        case .hang, .gate: return honest ?? Answers.text("The sandbox was cleared.", status: 503)
+            return Responses.refusal(ErrorResponse(code, message ?? "This is a fault.", status: status))
+        case .hang, .gate: return honest ?? Responses.text("The sandbox was cleared.", status: 503)
         case .truncated, .oversize, .invalidJSON, .duplicateMembers:
-            return spoil(honest ?? Answers.json(["error": "server_error"], status: 500))
+            return spoil(honest ?? Responses.json(["error": "server_error"], status: 500))
         }
     }
 

@@ -107,7 +107,7 @@ public struct SandboxSettings: Sendable, Equatable {
     public var deviceInterval = 5
     public var deviceCodeLifetime = 600
     /// Members of the device authorization response in place of the correct ones; null leaves one out.
-    var deviceAnswer = JSONObject()
+    var deviceResponse = JSONObject()
     public var registration = Registration.open
     /// The token that ``Registration/token`` requires.
     public var initialAccessToken = "initial-access-token"

@@ -46,12 +46,12 @@ extension ProviderState {
             usesFormPost: parameters["response_mode"] == "form_post"
                 && !perturbations.take(.authorizeIgnoresResponseMode),
             state: repeatsState ? nil : parameters["state"])
-        do throws(Refusal) {
+        do throws(ErrorResponse) {
             let interaction = try check(parameters, client, destination, at: now)
             if let name = settings.autoApprovedUser, let user = user(named: name) {
                 return approve(interaction, as: user, at: now)
             }
-            guard parameters["prompt"] != "none" else { throw Refusal("login_required", "Nobody is signed in.") }
+            guard parameters["prompt"] != "none" else { throw ErrorResponse("login_required", "Nobody is signed in.") }
             return show(interaction, at: now)
         } catch {
             return send(error, to: destination)
@@ -60,37 +60,37 @@ extension ProviderState {
 
     private func check(
         _ parameters: Parameters, _ client: SandboxClient, _ destination: Destination, at now: Int
-    ) throws(Refusal) -> Interaction {
-        if let name = parameters.repeated.min() { throw Refusal("invalid_request", "\(name) is repeated") }
-        if parameters["request"] != nil { throw Refusal("request_not_supported", "request objects are not read") }
+    ) throws(ErrorResponse) -> Interaction {
+        if let name = parameters.repeated.min() { throw ErrorResponse("invalid_request", "\(name) is repeated") }
+        if parameters["request"] != nil { throw ErrorResponse("request_not_supported", "request objects are not read") }
         if parameters["request_uri"] != nil {
-            throw Refusal("request_uri_not_supported", "request objects are not read")
+            throw ErrorResponse("request_uri_not_supported", "request objects are not read")
         }
         guard let responseType = parameters["response_type"] else {
-            throw Refusal("invalid_request", "response_type is missing")
+            throw ErrorResponse("invalid_request", "response_type is missing")
         }
         guard responseType == "code" else {
-            throw Refusal("unsupported_response_type", "only the response type code is supported")
+            throw ErrorResponse("unsupported_response_type", "only the response type code is supported")
         }
         guard ["query", "form_post"].contains(parameters["response_mode"] ?? "query") else {
-            throw Refusal("invalid_request", "response_mode is neither query nor form_post")
+            throw ErrorResponse("invalid_request", "response_mode is neither query nor form_post")
         }
         // An absent method means plain (RFC 7636 section 4.3), which protects nothing.
         guard let challenge = parameters["code_challenge"], parameters["code_challenge_method"] == "S256" else {
-            throw Refusal("invalid_request", "a code_challenge with the method S256 is required")
+            throw ErrorResponse("invalid_request", "a code_challenge with the method S256 is required")
         }
         guard challenge.utf8.count == 43, challenge.utf8.allSatisfy(ProviderState.isUnreserved) else {
-            throw Refusal("invalid_request", "code_challenge is not a SHA-256 in base64url")
+            throw ErrorResponse("invalid_request", "code_challenge is not a SHA-256 in base64url")
         }
         let scopes = (parameters["scope"] ?? "").split(separator: " ").map(String.init)
         // RFC 6749 section 3.3
         guard scopes.allSatisfy({ $0.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x22 && $0 != 0x5C } })
-        else { throw Refusal("invalid_scope", "scope has a character that no scope has") }
+        else { throw ErrorResponse("invalid_scope", "scope has a character that no scope has") }
         if settings.requiresNonce, parameters["nonce"] == nil {
-            throw Refusal("invalid_request", "nonce is required")
+            throw ErrorResponse("invalid_request", "nonce is required")
         }
         if let age = parameters["max_age"], (Int(age) ?? -1) < 0 {
-            throw Refusal("invalid_request", "max_age is not a number of seconds")
+            throw ErrorResponse("invalid_request", "max_age is not a number of seconds")
         }
         return Interaction(
             client: client, redirectURI: destination.redirectURI, usesFormPost: destination.usesFormPost,
@@ -117,7 +117,7 @@ extension ProviderState {
         if parameters["decision"] == "deny" {
             interactions[name] = nil
             counters.denials += 1
-            let refusal = Refusal("access_denied", "The user said no.")
+            let refusal = ErrorResponse("access_denied", "The user said no.")
             return send(refusal, to: Destination(interaction))
         }
         guard parameters["decision"] == "allow", let user = user(named: parameters["user"] ?? "") else {
@@ -161,7 +161,7 @@ extension ProviderState {
         }
     }
 
-    private mutating func send(_ refusal: Refusal, to destination: Destination) -> ServerResponse {
+    private mutating func send(_ refusal: ErrorResponse, to destination: Destination) -> ServerResponse {
         send([("error", refusal.code), ("error_description", refusal.description)], to: destination)
     }
 
@@ -172,7 +172,7 @@ extension ProviderState {
         perturbations.change(callback: &pairs, issuer: issuer)
         if destination.usesFormPost { return Pages.formPost(pairs, to: destination.redirectURI) }
         let separator = destination.redirectURI.contains("?") ? "&" : "?"
-        return Answers.redirect(to: destination.redirectURI + separator + FormEncoding.encode(pairs))
+        return Responses.redirect(to: destination.redirectURI + separator + FormEncoding.encode(pairs))
     }
 
     /// The alphabet of verifiers and challenges (RFC 7636 section 4.1).

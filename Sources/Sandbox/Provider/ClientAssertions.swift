@@ -12,13 +12,13 @@ extension ProviderState {
 
     mutating func authenticate(
         byAssertion text: String, _ parameters: Parameters, at now: Int
-    ) throws(Refusal) -> SandboxClient {
-        func refusal(_ reason: String) -> Refusal { Refusal("invalid_client", reason, status: 401) }
+    ) throws(ErrorResponse) -> SandboxClient {
+        func refusal(_ reason: String) -> ErrorResponse { ErrorResponse("invalid_client", reason, status: 401) }
         guard parameters["client_assertion_type"] == ProviderState.assertionType else {
             throw refusal("client_assertion_type is not that of a JWT")
         }
         guard parameters["client_secret"] == nil else {
-            throw Refusal("invalid_request", "the client authenticates in two ways")
+            throw ErrorResponse("invalid_request", "the client authenticates in two ways")
         }
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3, let header = ProviderState.object(parts[0]),

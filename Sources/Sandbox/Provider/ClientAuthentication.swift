@@ -5,37 +5,37 @@ internal import Secrets
 /// The client at the token and revocation endpoints (RFC 6749 sections 2.3 and 3.2.1).
 extension ProviderState {
     /// Reads a form request to such an endpoint. Credentials and tokens must not be in the URL.
-    func formParameters(_ request: SandboxRequest) throws(Refusal) -> Parameters {
+    func formParameters(_ request: SandboxRequest) throws(ErrorResponse) -> Parameters {
         guard let form = request.form, request.isWellFormed else {
-            throw Refusal("invalid_request", "the body is not a form in application/x-www-form-urlencoded")
+            throw ErrorResponse("invalid_request", "the body is not a form in application/x-www-form-urlencoded")
         }
-        guard request.query.isEmpty else { throw Refusal("invalid_request", "parameters belong into the body") }
+        guard request.query.isEmpty else { throw ErrorResponse("invalid_request", "parameters belong into the body") }
         let parameters = Parameters(form)
-        if let name = parameters.repeated.min() { throw Refusal("invalid_request", "\(name) is repeated") }
+        if let name = parameters.repeated.min() { throw ErrorResponse("invalid_request", "\(name) is repeated") }
         return parameters
     }
 
     /// The client, if it authenticated with the method, and only the method, that it is registered with.
     mutating func authenticate(
         _ request: SandboxRequest, _ parameters: Parameters, at now: Int
-    ) throws(Refusal) -> SandboxClient {
+    ) throws(ErrorResponse) -> SandboxClient {
         let lines = request.fields[all: "Authorization"]
         guard let header = lines.first else {
             guard let assertion = parameters["client_assertion"] else { return try authenticateByForm(parameters) }
             return try authenticate(byAssertion: assertion, parameters, at: now)
         }
         guard parameters["client_assertion"] == nil else {
-            throw Refusal("invalid_request", "the client authenticates in two ways")
+            throw ErrorResponse("invalid_request", "the client authenticates in two ways")
         }
-        guard lines.count == 1 else { throw Refusal("invalid_request", "Authorization is repeated") }
+        guard lines.count == 1 else { throw ErrorResponse("invalid_request", "Authorization is repeated") }
         guard parameters["client_secret"] == nil else {
-            throw Refusal("invalid_request", "the client authenticates in two ways")
+            throw ErrorResponse("invalid_request", "the client authenticates in two ways")
         }
-        let failure = Refusal(
+        let failure = ErrorResponse(
             "invalid_client", "the client is not known by this secret", status: 401, challenge: "Basic")
         guard let (id, secret) = ProviderState.basicCredentials(header) else { throw failure }
         if let named = parameters["client_id"], named != id {
-            throw Refusal("invalid_request", "client_id is another client's")
+            throw ErrorResponse("invalid_request", "client_id is another client's")
         }
         guard let client = client(id), client.authentications.contains(.basic), client.secret == Secret(secret) else {
             throw failure
@@ -43,8 +43,8 @@ extension ProviderState {
         return client
     }
 
-    private func authenticateByForm(_ parameters: Parameters) throws(Refusal) -> SandboxClient {
-        let failure = Refusal("invalid_client", "the client is not known, or not by this secret", status: 401)
+    private func authenticateByForm(_ parameters: Parameters) throws(ErrorResponse) -> SandboxClient {
+        let failure = ErrorResponse("invalid_client", "the client is not known, or not by this secret", status: 401)
         guard let id = parameters["client_id"], let client = client(id) else { throw failure }
         if let secret = parameters["client_secret"] {
             guard client.authentications.contains(.post), client.secret == Secret(secret) else { throw failure }

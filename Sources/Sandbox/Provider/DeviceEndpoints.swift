@@ -34,13 +34,13 @@ extension ProviderState {
     private static let letters = Array("BCDFGHJKLMNPQRSTVWXZ")
     private static let maxDevices = 1_000
 
-    mutating func authorizeDevice(_ request: SandboxRequest, at now: Int) throws(Refusal) -> ServerResponse {
-        guard settings.offersDevices else { throw Refusal("invalid_request", "not offered", status: 404) }
+    mutating func authorizeDevice(_ request: SandboxRequest, at now: Int) throws(ErrorResponse) -> ServerResponse {
+        guard settings.offersDevices else { throw ErrorResponse("invalid_request", "not offered", status: 404) }
         let parameters = try formParameters(request)
         let client = try authenticate(request, parameters, at: now)
         devices = devices.filter { now < $0.value.expiresAt + settings.deviceCodeLifetime }
         guard devices.count < ProviderState.maxDevices else {
-            throw Refusal("temporarily_unavailable", "too many devices wait", status: 503)
+            throw ErrorResponse("temporarily_unavailable", "too many devices wait", status: 503)
         }
         let deviceCode = newToken("device")
         let grant = DeviceGrant(
@@ -57,11 +57,11 @@ extension ProviderState {
             .init("interval", .integer(settings.deviceInterval)),
         ])
         // Members that replace the correct ones; null leaves one out.
-        for member in settings.deviceAnswer.members {
+        for member in settings.deviceResponse.members {
             answer[member.name] = nil
             if member.value != .null { answer[member.name] = member.value }
         }
-        return Answers.json(.object(answer))
+        return Responses.json(.object(answer))
     }
 
     /// RFC 8628 section 3.4: one token request, and its response.
@@ -69,11 +69,13 @@ extension ProviderState {
         _ parameters: Parameters, _ client: SandboxClient, at now: Int
     ) throws -> ServerResponse {
         guard settings.offersDevices else {
-            throw Refusal("unsupported_grant_type", "this grant type is not supported")
+            throw ErrorResponse("unsupported_grant_type", "this grant type is not supported")
         }
-        guard let code = parameters["device_code"] else { throw Refusal("invalid_request", "device_code is missing") }
+        guard let code = parameters["device_code"] else {
+            throw ErrorResponse("invalid_request", "device_code is missing")
+        }
         guard var grant = devices[code], grant.clientID == client.id else {
-            throw Refusal("invalid_grant", "the device code is not known")
+            throw ErrorResponse("invalid_grant", "the device code is not known")
         }
         let isEarly = now - grant.answeredAt < grant.interval
         grant.answeredAt = now
@@ -82,12 +84,13 @@ extension ProviderState {
             counters.earlyDeviceQuestions += 1
         }
         devices[code] = grant
-        guard now < grant.expiresAt else { throw Refusal("expired_token", "the device code has expired") }
+        guard now < grant.expiresAt else { throw ErrorResponse("expired_token", "the device code has expired") }
         switch grant.state {
-        case .used: throw Refusal("invalid_grant", "the device code was used before")
-        case .denied: throw Refusal("access_denied", "The user said no.")
-        case _ where isEarly: throw Refusal("slow_down", "asked too early; the interval is \(grant.interval) s now")
-        case .pending: throw Refusal("authorization_pending", "nobody has entered the code yet")
+        case .used: throw ErrorResponse("invalid_grant", "the device code was used before")
+        case .denied: throw ErrorResponse("access_denied", "The user said no.")
+        case _ where isEarly:
+            throw ErrorResponse("slow_down", "asked too early; the interval is \(grant.interval) s now")
+        case .pending: throw ErrorResponse("authorization_pending", "nobody has entered the code yet")
         case .allowed(let user):
             devices[code]?.state = .used
             return try grantDevice(grant, user, client, at: now)

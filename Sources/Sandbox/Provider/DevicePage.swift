@@ -49,7 +49,7 @@ extension Pages {
             <p><button type="submit">Continue</button></p>
             </form>
             """
-        return Answers.page(document("Sign in on a device", body), status: problem == nil ? 200 : 422)
+        return Responses.page(document("Sign in on a device", body), status: problem == nil ? 200 : 422)
     }
 
     /// Shows which client requests what, and the code for the user to compare.
@@ -72,11 +72,11 @@ extension Pages {
             </form>
             <p>This is a sandbox: there are no passwords, and nobody here is real.</p>
             """
-        return Answers.page(document("Sign in on a device", body), status: problem == nil ? 200 : 422)
+        return Responses.page(document("Sign in on a device", body), status: problem == nil ? 200 : 422)
     }
 
     static func deviceDone(isAllowed: Bool) -> ServerResponse {
         let text = isAllowed ? "The device is signed in in a moment." : "The device is told that you said no."
-        return Answers.page(document("Done", "<h1>Done</h1>\n<p>\(text) You can close this page.</p>"))
+        return Responses.page(document("Done", "<h1>Done</h1>\n<p>\(text) You can close this page.</p>"))
     }
 }

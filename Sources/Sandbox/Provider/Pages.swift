@@ -26,7 +26,7 @@ enum Pages {
             </form>
             <p>This is a sandbox: there are no passwords, and nobody here is real.</p>
             """
-        return Answers.page(document("Sign in to \(interaction.client.id)", body), status: problem == nil ? 200 : 422)
+        return Responses.page(document("Sign in to \(interaction.client.id)", body), status: problem == nil ? 200 : 422)
     }
 
     /// The users, one to be chosen.
@@ -64,17 +64,17 @@ enum Pages {
             </form>
             <script>\(script)</script>
             """
-        return Answers.page(document("One moment", body), scriptHash: Base64.encode(Digest.sha256(script)))
+        return Responses.page(document("One moment", body), scriptHash: Base64.encode(Digest.sha256(script)))
     }
 
     /// Shows an error, where no redirect is allowed.
     static func error(_ text: String, status: Int = 400) -> ServerResponse {
         let body = "<h1>This does not work</h1>\n<p role=\"alert\">\(escape(text))</p>"
-        return Answers.page(document("Error", body), status: status)
+        return Responses.page(document("Error", body), status: status)
     }
 
     static func signedOut() -> ServerResponse {
-        Answers.page(document("Signed out", "<h1>Signed out</h1>\n<p>You can close this page.</p>"))
+        Responses.page(document("Signed out", "<h1>Signed out</h1>\n<p>You can close this page.</p>"))
     }
 
     /// An overview for a user who opens the server's root.
@@ -96,7 +96,7 @@ enum Pages {
             <h2>Clients</h2>
             \(list(clients.map { "<code>\(escape($0.id))</code>" + ($0.secret == nil ? "" : " (with a secret)") }))
             """
-        return Answers.page(document("Sandbox", body))
+        return Responses.page(document("Sandbox", body))
     }
 
     private static func describe(_ scope: String) -> String {

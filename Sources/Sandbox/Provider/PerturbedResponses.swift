@@ -121,7 +121,7 @@ struct Perturbations {
         if take(.callbackWithTokens) { callback += [("access_token", "at-from-the-front"), ("token_type", "Bearer")] }
     }
 
-    mutating func change(tokenAnswer answer: inout JSONObject) {
+    mutating func change(tokenResponse answer: inout JSONObject) {
         if take(.tokenNoAccessToken) { answer["access_token"] = nil }
         if take(.tokenNoType) { answer["token_type"] = nil }
         if take(.tokenWrongType) { answer["token_type"] = "mac" }

@@ -52,12 +52,13 @@ struct ProviderState {
         if endpoint.isSupabase { return answerSupabase(request, endpoint, at: now) }
         guard endpoint.methods.contains(request.method) else {
             let allowed = endpoint.methods.joined(separator: ", ")
-            return Answers.text("This is answered to \(allowed) only.", status: 405, fields: [("Allow", allowed)])
+            return Responses.text("This is answered to \(allowed) only.", status: 405, fields: [("Allow", allowed)])
         }
         do {
             switch endpoint {
-            case .discovery: return Answers.json(.object(metadata()))
-            case .jwks: return Answers.json(try keys.published(for: settings.algorithm, omitsIDs: settings.omitsKeyIDs))
+            case .discovery: return Responses.json(.object(metadata()))
+            case .jwks:
+                return Responses.json(try keys.published(for: settings.algorithm, omitsIDs: settings.omitsKeyIDs))
             case .authorize: return authorize(request, at: now)
             case .signIn: return signIn(request, at: now)
             case .token: return try token(request, at: now)
@@ -69,12 +70,13 @@ struct ProviderState {
             case .endSession: return try endSession(request)
             case .registration: return try register(request, at: now)
             case .clientConfiguration: return try clientConfiguration(request, at: now)
-            default: return Answers.text("There is nothing here.", status: 404)
+            default: return Responses.text("There is nothing here.", status: 404)
             }
-        } catch let refusal as Refusal {
-            return Answers.refusal(refusal)
+        } catch let refusal as ErrorResponse {
+            return Responses.refusal(refusal)
         } catch {
-            return Answers.refusal(Refusal("server_error", "The sandbox could not make or use a key.", status: 500))
+            return Responses.refusal(
+                ErrorResponse("server_error", "The sandbox could not make or use a key.", status: 500))
         }
     }
 

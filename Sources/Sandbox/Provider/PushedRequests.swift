@@ -15,20 +15,26 @@ extension ProviderState {
     private static let prefixOfReferences = "urn:ietf:params:oauth:request_uri:"
     private static let credentials: Set<String> = ["client_secret", "client_assertion", "client_assertion_type"]
 
-    mutating func push(_ request: SandboxRequest, at now: Int) throws(Refusal) -> ServerResponse {
-        guard settings.pushedRequests != .off else { throw Refusal("invalid_request", "not offered", status: 404) }
+    mutating func push(_ request: SandboxRequest, at now: Int) throws(ErrorResponse) -> ServerResponse {
+        guard settings.pushedRequests != .off else {
+            throw ErrorResponse("invalid_request", "not offered", status: 404)
+        }
         let parameters = try formParameters(request)
         let client = try authenticate(request, parameters, at: now)
-        guard parameters["request_uri"] == nil else { throw Refusal("invalid_request", "request_uri is not pushed") }
-        guard parameters["client_id"] == client.id else { throw Refusal("invalid_request", "client_id is missing") }
+        guard parameters["request_uri"] == nil else {
+            throw ErrorResponse("invalid_request", "request_uri is not pushed")
+        }
+        guard parameters["client_id"] == client.id else {
+            throw ErrorResponse("invalid_request", "client_id is missing")
+        }
         guard let redirectURI = parameters["redirect_uri"], client.accepts(redirectURI: redirectURI) else {
-            throw Refusal("invalid_request", "redirect_uri is not one that the client may use")
+            throw ErrorResponse("invalid_request", "redirect_uri is not one that the client may use")
         }
         pushed = pushed.filter { $0.value.expiresAt > now }
         let name = ProviderState.prefixOfReferences + newToken("par")
         let pairs = (request.form ?? []).filter { !ProviderState.credentials.contains($0.name) }
         pushed[name] = PushedRequest(clientID: client.id, pairs: pairs, expiresAt: now + ProviderState.pushedLifetime)
-        return Answers.json(
+        return Responses.json(
             ["request_uri": .string(name), "expires_in": .integer(ProviderState.pushedLifetime)],
             status: settings.pushedStatus)
     }

@@ -15,20 +15,21 @@ extension ProviderState {
 
     private static let maxRegistrations = 1_000
 
-    mutating func register(_ request: SandboxRequest, at now: Int) throws(Refusal) -> ServerResponse {
+    mutating func register(_ request: SandboxRequest, at now: Int) throws(ErrorResponse) -> ServerResponse {
         switch settings.registration {
-        case .off: throw Refusal("invalid_request", "not offered", status: 404)
+        case .off: throw ErrorResponse("invalid_request", "not offered", status: 404)
         case .open: break
         case .token:
             guard let token = ProviderState.bearer(request), token == settings.initialAccessToken else {
-                throw Refusal("invalid_token", "an initial access token is needed", status: 401, challenge: "Bearer")
+                throw ErrorResponse(
+                    "invalid_token", "an initial access token is needed", status: 401, challenge: "Bearer")
             }
         }
         guard registrations.count < ProviderState.maxRegistrations else {
-            throw Refusal("server_error", "too many clients", status: 503)
+            throw ErrorResponse("server_error", "too many clients", status: 503)
         }
         guard let asked = (try? JSON(parsing: request.body))?.object else {
-            throw Refusal("invalid_client_metadata", "the body is not a JSON object")
+            throw ErrorResponse("invalid_client_metadata", "the body is not a JSON object")
         }
         let redirectURIs = try ProviderState.redirectURIs(asked)
         try ProviderState.checkGrants(asked)
@@ -53,37 +54,37 @@ extension ProviderState {
         document["token_endpoint_auth_method"] = .string(way.rawValue)
         registrations[id] = Registration(token: token, document: document)
         counters.registrations += 1
-        return Answers.json(.object(document), status: 201)
+        return Responses.json(.object(document), status: 201)
     }
 
     /// RFC 7592 sections 2.1 to 2.3. A deleted client gets the same response as one that never existed.
-    mutating func clientConfiguration(_ request: SandboxRequest, at now: Int) throws(Refusal) -> ServerResponse {
-        let failure = Refusal("invalid_token", "the token is not this client's", status: 401, challenge: "Bearer")
+    mutating func clientConfiguration(_ request: SandboxRequest, at now: Int) throws(ErrorResponse) -> ServerResponse {
+        let failure = ErrorResponse("invalid_token", "the token is not this client's", status: 401, challenge: "Bearer")
         guard let id = Parameters(request.query)["client_id"], let registration = registrations[id],
             let token = ProviderState.bearer(request), token == registration.token
         else { throw failure }
         switch request.method {
         case "DELETE": break
         case "PUT": return try update(id, registration, request, at: now)
-        default: return Answers.json(.object(registration.document))
+        default: return Responses.json(.object(registration.document))
         }
         registrations[id] = nil
         clients.removeAll { $0.id == id }
         counters.endedSessions += ledger.endAll { $0.clientID == id }
         counters.registrationsDeleted += 1
-        return Answers.text("", status: 204)
+        return Responses.text("", status: 204)
     }
 
     /// RFC 7592 section 2.2. A client that has a secret gets a new one, and what the registration is managed with is
     /// new as well.
     private mutating func update(
         _ id: String, _ registration: Registration, _ request: SandboxRequest, at now: Int
-    ) throws(Refusal) -> ServerResponse {
+    ) throws(ErrorResponse) -> ServerResponse {
         let asked = try registration.update(id, in: request.body)
         let redirectURIs = try ProviderState.redirectURIs(asked)
         try ProviderState.checkGrants(asked)
         guard let index = clients.firstIndex(where: { $0.id == id }) else {
-            throw Refusal("invalid_token", "the token is not this client's", status: 401, challenge: "Bearer")
+            throw ErrorResponse("invalid_token", "the token is not this client's", status: 401, challenge: "Bearer")
         }
         let secret = clients[index].secret == nil ? nil : newToken("secret")
         clients[index] = SandboxClient(
@@ -99,7 +100,7 @@ extension ProviderState {
         }
         for member in asked.members where member.name != "client_secret" { new.document[member.name] = member.value }
         registrations[id] = new
-        return Answers.json(.object(new.document))
+        return Responses.json(.object(new.document))
     }
 
     private static func bearer(_ request: SandboxRequest) -> String? {
@@ -113,8 +114,8 @@ extension ProviderState {
 
     /// OpenID Connect Dynamic Client Registration section 2: native clients have custom schemes, or http on loopback;
     /// RFC 8252 section 7.2 adds https.
-    private static func redirectURIs(_ asked: JSONObject) throws(Refusal) -> [String] {
-        func refusal(_ reason: String) -> Refusal { Refusal("invalid_redirect_uri", reason) }
+    private static func redirectURIs(_ asked: JSONObject) throws(ErrorResponse) -> [String] {
+        func refusal(_ reason: String) -> ErrorResponse { ErrorResponse("invalid_redirect_uri", reason) }
         guard let listed = asked["redirect_uris"]?.array, (1...10).contains(listed.count) else {
             throw refusal("redirect_uris is not a list of 1 to 10")
         }
@@ -129,31 +130,31 @@ extension ProviderState {
         return uris
     }
 
-    private static func checkGrants(_ asked: JSONObject) throws(Refusal) {
-        func texts(_ name: String, usually: [String]) throws(Refusal) -> Set<String> {
+    private static func checkGrants(_ asked: JSONObject) throws(ErrorResponse) {
+        func texts(_ name: String, usually: [String]) throws(ErrorResponse) -> Set<String> {
             guard let value = asked[name] else { return Set(usually) }
             guard let array = value.array, array.allSatisfy({ $0.string != nil }) else {
-                throw Refusal("invalid_client_metadata", "\(name) is not a list of strings")
+                throw ErrorResponse("invalid_client_metadata", "\(name) is not a list of strings")
             }
             return Set(array.compactMap(\.string))
         }
         guard
             try texts("grant_types", usually: ["authorization_code"])
                 .isSubset(of: ["authorization_code", "refresh_token"])
-        else { throw Refusal("invalid_client_metadata", "a grant type that is not offered") }
+        else { throw ErrorResponse("invalid_client_metadata", "a grant type that is not offered") }
         guard try texts("response_types", usually: ["code"]) == ["code"] else {
-            throw Refusal("invalid_client_metadata", "only the response type code is offered")
+            throw ErrorResponse("invalid_client_metadata", "only the response type code is offered")
         }
         guard asked["application_type"] == "native" else {
-            throw Refusal("invalid_client_metadata", "only native clients register themselves here")
+            throw ErrorResponse("invalid_client_metadata", "only native clients register themselves here")
         }
     }
 
     /// RFC 7591 section 2: the default is `client_secret_basic`.
-    private static func authentication(_ asked: JSONObject) throws(Refusal) -> SandboxClient.Authentication {
+    private static func authentication(_ asked: JSONObject) throws(ErrorResponse) -> SandboxClient.Authentication {
         guard let value = asked["token_endpoint_auth_method"] else { return .basic }
         guard let way = value.string.flatMap(SandboxClient.Authentication.init(rawValue:)), way != .privateKey else {
-            throw Refusal("invalid_client_metadata", "a token_endpoint_auth_method that is not offered")
+            throw ErrorResponse("invalid_client_metadata", "a token_endpoint_auth_method that is not offered")
         }
         return way
     }
@@ -161,18 +162,18 @@ extension ProviderState {
 
 extension ProviderState.Registration {
     /// What an update asks for (RFC 7592 section 2.2).
-    fileprivate func update(_ id: String, in body: [UInt8]) throws(Refusal) -> JSONObject {
+    fileprivate func update(_ id: String, in body: [UInt8]) throws(ErrorResponse) -> JSONObject {
         guard let asked = (try? JSON(parsing: body))?.object, asked["client_id"]?.string == id else {
-            throw Refusal("invalid_request", "the body does not name this client")
+            throw ErrorResponse("invalid_request", "the body does not name this client")
         }
         let forbidden = [
             "registration_access_token", "registration_client_uri", "client_secret_expires_at", "client_id_issued_at",
         ]
         if let name = forbidden.first(where: { asked[$0] != nil }) {
-            throw Refusal("invalid_request", "an update has no \(name)")
+            throw ErrorResponse("invalid_request", "an update has no \(name)")
         }
         if let secret = asked["client_secret"], secret != document["client_secret"] {
-            throw Refusal("invalid_request", "a client does not choose its secret")
+            throw ErrorResponse("invalid_request", "a client does not choose its secret")
         }
         return asked
     }

@@ -13,7 +13,7 @@ extension ProviderState {
     /// The client. With an assertion it need neither authenticate nor name itself (RFC 7521 section 4.1).
     mutating func authenticateService(
         _ request: SandboxRequest, _ parameters: Parameters, at now: Int
-    ) throws(Refusal) -> SandboxClient {
+    ) throws(ErrorResponse) -> SandboxClient {
         let isByAssertion = [ProviderState.jwtBearer, ProviderState.tokenExchange].contains(parameters["grant_type"])
         let isNamed =
             request.fields.contains("Authorization") || parameters["client_id"] != nil
@@ -26,7 +26,7 @@ extension ProviderState {
         _ parameters: Parameters, _ client: SandboxClient, at now: Int
     ) throws -> ServerResponse {
         guard !client.authentications.contains(.none) else {
-            throw Refusal("unauthorized_client", "the client does not prove itself, and gets no token of its own")
+            throw ErrorResponse("unauthorized_client", "the client does not prove itself, and gets no token of its own")
         }
         return answer(parameters, client, subject: client.id, at: now)
     }
@@ -34,7 +34,9 @@ extension ProviderState {
     mutating func tradeAssertion(
         _ parameters: Parameters, _ client: SandboxClient, at now: Int
     ) throws -> ServerResponse {
-        guard let assertion = parameters["assertion"] else { throw Refusal("invalid_request", "assertion is missing") }
+        guard let assertion = parameters["assertion"] else {
+            throw ErrorResponse("invalid_request", "assertion is missing")
+        }
         return answer(parameters, client, subject: try subject(of: assertion, at: now), at: now)
     }
 
@@ -42,21 +44,22 @@ extension ProviderState {
         _ parameters: Parameters, _ client: SandboxClient, at now: Int
     ) throws -> ServerResponse {
         guard let token = parameters["subject_token"], let type = parameters["subject_token_type"] else {
-            throw Refusal("invalid_request", "subject_token and subject_token_type belong together, and one is missing")
+            throw ErrorResponse(
+                "invalid_request", "subject_token and subject_token_type belong together, and one is missing")
         }
         let accessToken = ProviderState.tokenType + "access_token"
         guard [nil, accessToken].contains(parameters["requested_token_type"]) else {
-            throw Refusal("invalid_request", "requested_token_type is not that of an access token")
+            throw ErrorResponse("invalid_request", "requested_token_type is not that of an access token")
         }
         let subject: String
         switch type {
         case accessToken:
             guard let grant = ledger.access(token, at: now) else {
-                throw Refusal("invalid_request", "subject_token is no access token that is good now")
+                throw ErrorResponse("invalid_request", "subject_token is no access token that is good now")
             }
             subject = grant.user.subject
         case ProviderState.tokenType + "jwt": subject = try self.subject(of: token, at: now)
-        default: throw Refusal("invalid_request", "subject_token_type is not one that is traded here")
+        default: throw ErrorResponse("invalid_request", "subject_token_type is not one that is traded here")
         }
         return answer(parameters, client, subject: subject, at: now) {
             $0["issued_token_type"] = .string(accessToken)
@@ -69,20 +72,20 @@ extension ProviderState {
         guard parts.count == 3, let header = ProviderState.member(parts[0]),
             let claims = ProviderState.member(parts[1]),
             let signature = Base64URL.decode(parts[2])
-        else { throw Refusal("invalid_grant", "the assertion is not a JWT") }
+        else { throw ErrorResponse("invalid_grant", "the assertion is not a JWT") }
         let key = try keys.key(for: .es256).key.publicKey
         let message = Array("\(parts[0]).\(parts[1])".utf8)
         guard header["alg"]?.string == "ES256", claims["iss"]?.string == issuer,
             key.verify(signature: signature, message: message, algorithm: .es256)
-        else { throw Refusal("invalid_grant", "nobody who is trusted made the assertion") }
+        else { throw ErrorResponse("invalid_grant", "nobody who is trusted made the assertion") }
         guard let audience = claims["aud"]?.string, [issuer, url(.token)].contains(audience) else {
-            throw Refusal("invalid_grant", "the assertion is meant for another audience")
+            throw ErrorResponse("invalid_grant", "the assertion is meant for another audience")
         }
         guard let end = claims["exp"]?.integer, end > now else {
-            throw Refusal("invalid_grant", "the assertion has expired")
+            throw ErrorResponse("invalid_grant", "the assertion has expired")
         }
         guard let subject = claims["sub"]?.string, !subject.isEmpty else {
-            throw Refusal("invalid_grant", "the assertion is about nobody")
+            throw ErrorResponse("invalid_grant", "the assertion is about nobody")
         }
         return subject
     }
@@ -125,8 +128,8 @@ extension ProviderState {
         if !scopes.isEmpty { answer["scope"] = .string(scopes.joined(separator: " ")) }
         if !settings.omitsExpiresIn { answer["expires_in"] = .integer(settings.accessTokenLifetime) }
         change(&answer)
-        perturbations.change(tokenAnswer: &answer)
-        return Answers.json(.object(answer))
+        perturbations.change(tokenResponse: &answer)
+        return Responses.json(.object(answer))
     }
 }
 
@@ -139,8 +142,9 @@ extension SandboxProvider {
         guard let object, names.isSubset(of: ["subject", "audience", "lifetime"]),
             let subject = object["subject"]?.string, !subject.isEmpty
         else {
-            return Answers.refusal(
-                Refusal("invalid_request", "the body is an object with subject, and perhaps audience and lifetime"))
+            return Responses.refusal(
+                ErrorResponse(
+                    "invalid_request", "the body is an object with subject, and perhaps audience and lifetime"))
         }
         let now = clock()
         do {
@@ -150,9 +154,10 @@ extension SandboxProvider {
                     lifetime: object["lifetime"]?.integer ?? 300,
                     at: now + state.clockOffset)
             }
-            return Answers.json(["assertion": .string(assertion)])
+            return Responses.json(["assertion": .string(assertion)])
         } catch {
-            return Answers.refusal(Refusal("server_error", "The sandbox could not make or use a key.", status: 500))
+            return Responses.refusal(
+                ErrorResponse("server_error", "The sandbox could not make or use a key.", status: 500))
         }
     }
 }

@@ -6,22 +6,22 @@ internal import StrictJSON
 extension ProviderState {
     /// OpenID Connect Core section 5.3. The token comes in the header and nowhere else (RFC 6750 section 2,
     /// RFC 9700 section 4.3.2).
-    mutating func userinfo(_ request: SandboxRequest, at now: Int) throws(Refusal) -> ServerResponse {
+    mutating func userinfo(_ request: SandboxRequest, at now: Int) throws(ErrorResponse) -> ServerResponse {
         guard !request.pairs.contains(where: { $0.name == "access_token" }) else {
-            throw Refusal("invalid_request", "the token belongs into the header", challenge: "Bearer")
+            throw ErrorResponse("invalid_request", "the token belongs into the header", challenge: "Bearer")
         }
         let lines = request.fields[all: "Authorization"]
         let words = (lines.first ?? "").split(separator: " ", omittingEmptySubsequences: true)
         guard lines.count == 1, words.count == 2, words[0].lowercased() == "bearer" else {
             // Without credentials no error code is given (RFC 6750 section 3.1).
-            return Answers.text(
+            return Responses.text(
                 "A bearer token is needed.", status: 401, fields: [("WWW-Authenticate", "Bearer realm=\"sandbox\"")])
         }
         guard let grant = ledger.access(String(words[1]), at: now) else {
-            throw Refusal("invalid_token", "the token is not valid", status: 401, challenge: "Bearer")
+            throw ErrorResponse("invalid_token", "the token is not valid", status: 401, challenge: "Bearer")
         }
         guard grant.scopes.contains("openid") else {
-            throw Refusal("insufficient_scope", "the scope openid is needed", status: 403, challenge: "Bearer")
+            throw ErrorResponse("insufficient_scope", "the scope openid is needed", status: 403, challenge: "Bearer")
         }
         var claims = JSONObject([.init("sub", .string(grant.user.subject))])
         if grant.scopes.contains("profile") {
@@ -33,14 +33,14 @@ extension ProviderState {
             claims["email_verified"] = true
         }
         perturbations.change(userinfo: &claims)
-        return Answers.json(.object(claims))
+        return Responses.json(.object(claims))
     }
 
     /// RFC 7009. A refresh token ends its whole family. An unknown token counts as revoked.
-    mutating func revoke(_ request: SandboxRequest, at now: Int) throws(Refusal) -> ServerResponse {
+    mutating func revoke(_ request: SandboxRequest, at now: Int) throws(ErrorResponse) -> ServerResponse {
         let parameters = try formParameters(request)
         let client = try authenticate(request, parameters, at: now)
-        guard let token = parameters["token"] else { throw Refusal("invalid_request", "token is missing") }
+        guard let token = parameters["token"] else { throw ErrorResponse("invalid_request", "token is missing") }
         if let grant = ledger.refreshTokens[token] {
             try require(client, of: grant.family)
             if !ledger.families[grant.family].isEnded { counters.revocations += 1 }
@@ -50,18 +50,18 @@ extension ProviderState {
             if !grant.isRevoked { counters.revocations += 1 }
             ledger.accessTokens[token]?.isRevoked = true
         }
-        return Answers.text("", status: 200)
+        return Responses.text("", status: 200)
     }
 
-    private func require(_ client: SandboxClient, of family: Int) throws(Refusal) {
+    private func require(_ client: SandboxClient, of family: Int) throws(ErrorResponse) {
         guard ledger.families[family].clientID == client.id else {
-            throw Refusal("unauthorized_client", "the token is another client's")
+            throw ErrorResponse("unauthorized_client", "the token is another client's")
         }
     }
 
     /// OpenID Connect RP-Initiated Logout. Ends the session of the ID token in the hint, unless the session has the
     /// scope `offline_access`, which is for times when the user is away.
-    mutating func endSession(_ request: SandboxRequest) throws(Refusal) -> ServerResponse {
+    mutating func endSession(_ request: SandboxRequest) throws(ErrorResponse) -> ServerResponse {
         let parameters = Parameters(request.method == "POST" ? request.form ?? [] : request.query)
         guard request.isWellFormed, parameters.repeated.isEmpty else {
             return Pages.error("The request's parameters cannot be read, or are repeated.")
@@ -85,8 +85,8 @@ extension ProviderState {
         guard let client = clientID.flatMap(client), client.accepts(redirectURI: target) else {
             return Pages.error("The request's redirect URI is not one that the client may use.")
         }
-        guard let state = parameters["state"] else { return Answers.redirect(to: target) }
+        guard let state = parameters["state"] else { return Responses.redirect(to: target) }
         let separator = target.contains("?") ? "&" : "?"
-        return Answers.redirect(to: target + separator + FormEncoding.encode([("state", state)]))
+        return Responses.redirect(to: target + separator + FormEncoding.encode([("state", state)]))
     }
 }

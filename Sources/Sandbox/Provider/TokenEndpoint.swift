@@ -8,7 +8,7 @@ extension ProviderState {
         counters.tokenRequests[request.grantType ?? "none", default: 0] += 1
         let parameters = try formParameters(request)
         let client = try authenticateService(request, parameters, at: now)
-        if perturbations.take(.tokenInvalidGrant) { throw Refusal("invalid_grant", "the grant is refused") }
+        if perturbations.take(.tokenInvalidGrant) { throw ErrorResponse("invalid_grant", "the grant is refused") }
         ledger.forgetOldTokens(at: now)
         switch parameters["grant_type"] {
         case "authorization_code": return try exchange(parameters, client, at: now)
@@ -17,38 +17,38 @@ extension ProviderState {
         case "client_credentials": return try clientCredentials(parameters, client, at: now)
         case ProviderState.jwtBearer: return try tradeAssertion(parameters, client, at: now)
         case ProviderState.tokenExchange: return try exchangeToken(parameters, client, at: now)
-        case nil: throw Refusal("invalid_request", "grant_type is missing")
-        default: throw Refusal("unsupported_grant_type", "this grant type is not supported")
+        case nil: throw ErrorResponse("invalid_request", "grant_type is missing")
+        default: throw ErrorResponse("unsupported_grant_type", "this grant type is not supported")
         }
     }
 
     private mutating func exchange(
         _ parameters: Parameters, _ client: SandboxClient, at now: Int
     ) throws -> ServerResponse {
-        guard let code = parameters["code"] else { throw Refusal("invalid_request", "code is missing") }
+        guard let code = parameters["code"] else { throw ErrorResponse("invalid_request", "code is missing") }
         guard let grant = ledger.codes[code], ledger.families[grant.family].clientID == client.id else {
-            throw Refusal("invalid_grant", "the code is not known")
+            throw ErrorResponse("invalid_grant", "the code is not known")
         }
         guard !grant.isUsed else {
             counters.codeReuses += 1
             ledger.end(grant.family)
-            throw Refusal("invalid_grant", "the code was used before; what it yielded is revoked")
+            throw ErrorResponse("invalid_grant", "the code was used before; what it yielded is revoked")
         }
         // A code can be tried once, whatever is wrong from here on.
         ledger.codes[code]?.isUsed = true
-        guard now < grant.expiresAt else { throw Refusal("invalid_grant", "the code has expired") }
+        guard now < grant.expiresAt else { throw ErrorResponse("invalid_grant", "the code has expired") }
         guard parameters["redirect_uri"] == grant.redirectURI else {
-            throw Refusal("invalid_grant", "redirect_uri is not the authorization request's")
+            throw ErrorResponse("invalid_grant", "redirect_uri is not the authorization request's")
         }
         if !perturbations.take(.tokenIgnoresPKCE) {
             guard let verifier = parameters["code_verifier"] else {
-                throw Refusal("invalid_request", "code_verifier is missing")
+                throw ErrorResponse("invalid_request", "code_verifier is missing")
             }
             guard (43...128).contains(verifier.utf8.count), verifier.utf8.allSatisfy(ProviderState.isUnreserved) else {
-                throw Refusal("invalid_request", "code_verifier is not one of RFC 7636")
+                throw ErrorResponse("invalid_request", "code_verifier is not one of RFC 7636")
             }
             guard Base64URL.encode(Digest.sha256(verifier)) == grant.challenge else {
-                throw Refusal("invalid_grant", "code_verifier does not fit code_challenge")
+                throw ErrorResponse("invalid_grant", "code_verifier does not fit code_challenge")
             }
         }
         let scopes = ledger.families[grant.family].scopes
@@ -69,31 +69,31 @@ extension ProviderState {
         _ parameters: Parameters, _ client: SandboxClient, at now: Int
     ) throws -> ServerResponse {
         guard let token = parameters["refresh_token"] else {
-            throw Refusal("invalid_request", "refresh_token is missing")
+            throw ErrorResponse("invalid_request", "refresh_token is missing")
         }
         guard let grant = ledger.refreshTokens[token] else {
-            throw Refusal("invalid_grant", "the refresh token is not known")
+            throw ErrorResponse("invalid_grant", "the refresh token is not known")
         }
         let family = ledger.families[grant.family]
         guard family.clientID == client.id else {
-            throw Refusal("invalid_grant", "the refresh token is another client's")
+            throw ErrorResponse("invalid_grant", "the refresh token is another client's")
         }
-        guard !family.isEnded else { throw Refusal("invalid_grant", "the session has ended") }
+        guard !family.isEnded else { throw ErrorResponse("invalid_grant", "the session has ended") }
         if let expiresAt = grant.expiresAt, now >= expiresAt {
-            throw Refusal("invalid_grant", "the refresh token has expired")
+            throw ErrorResponse("invalid_grant", "the refresh token has expired")
         }
         if let successor = grant.successor, !isWithinGrace(successor, at: now) {
             counters.reuseDetections += 1
             ledger.end(grant.family)
-            throw Refusal("invalid_grant", "the refresh token was used before; the session is ended")
+            throw ErrorResponse("invalid_grant", "the refresh token was used before; the session is ended")
         }
         let whole = grant.scopes ?? family.scopes
         let scopes = parameters["scope"].map { $0.split(separator: " ").map(String.init) } ?? whole
         guard scopes.allSatisfy(whole.contains) else {
-            throw Refusal("invalid_scope", "scope is wider than what was granted")
+            throw ErrorResponse("invalid_scope", "scope is wider than what was granted")
         }
         if parameters["resource"] != nil, perturbations.take(.tokenInvalidTarget) {
-            throw Refusal("invalid_target", "the resource is not known here")
+            throw ErrorResponse("invalid_target", "the resource is not known here")
         }
         let refreshToken = rotate(token, grant, at: now)
         let lasting = narrowed(scopes, of: family, grant)
@@ -167,7 +167,7 @@ extension ProviderState {
             ledger.idTokens[idToken] = index
             answer["id_token"] = .string(idToken)
         }
-        perturbations.change(tokenAnswer: &answer)
-        return Answers.json(.object(answer))
+        perturbations.change(tokenResponse: &answer)
+        return Responses.json(.object(answer))
     }
 }

@@ -46,16 +46,16 @@ struct SupabaseCall {
     }
 
     /// The JSON body, which needs no `Content-Type`.
-    func body() throws(SupabaseRefusal) -> SupabaseBody {
+    func body() throws(SupabaseErrorResponse) -> SupabaseBody {
         let value: JSON
         do {
             value = try JSON(parsing: request.body)
         } catch {
             let reason = request.body.isEmpty ? "unexpected end of JSON input" : "\(error)"
-            throw SupabaseRefusal(400, "bad_json", "Could not parse request body as JSON: \(reason)")
+            throw SupabaseErrorResponse(400, "bad_json", "Could not parse request body as JSON: \(reason)")
         }
         guard let members = value.object else {
-            throw SupabaseRefusal(400, "bad_json", "Could not parse request body as JSON: it is not an object")
+            throw SupabaseErrorResponse(400, "bad_json", "Could not parse request body as JSON: it is not an object")
         }
         return SupabaseBody(members: members)
     }
@@ -65,32 +65,32 @@ struct SupabaseCall {
 struct SupabaseBody {
     var members: JSONObject
 
-    func text(_ name: String) throws(SupabaseRefusal) -> String {
+    func text(_ name: String) throws(SupabaseErrorResponse) -> String {
         guard let value = members[name], value != .null else { return "" }
         guard let text = value.string else { throw mistake(name, "string") }
         return text
     }
 
-    func flag(_ name: String) throws(SupabaseRefusal) -> Bool? {
+    func flag(_ name: String) throws(SupabaseErrorResponse) -> Bool? {
         guard let value = members[name], value != .null else { return nil }
         guard let flag = value.bool else { throw mistake(name, "bool") }
         return flag
     }
 
-    func object(_ name: String) throws(SupabaseRefusal) -> JSONObject? {
+    func object(_ name: String) throws(SupabaseErrorResponse) -> JSONObject? {
         guard let value = members[name], value != .null else { return nil }
         guard let object = value.object else { throw mistake(name, "map") }
         return object
     }
 
-    private func mistake(_ name: String, _ type: String) -> SupabaseRefusal {
-        SupabaseRefusal(
+    private func mistake(_ name: String, _ type: String) -> SupabaseErrorResponse {
+        SupabaseErrorResponse(
             400, "bad_json",
             "Could not parse request body as JSON: json: cannot unmarshal \(name) into a value of type \(type)")
     }
 
     /// A challenge and its method, both or neither.
-    func challenge() throws(SupabaseRefusal) -> SupabaseChallenge? {
+    func challenge() throws(SupabaseErrorResponse) -> SupabaseChallenge? {
         try SupabaseChallenge(
             value: text("code_challenge"), method: text("code_challenge_method"), isBrowserRequest: false)
     }
@@ -102,7 +102,7 @@ struct SupabaseChallenge: Equatable {
     let isPlain: Bool
 
     /// Nil without a challenge.
-    init?(value: String, method: String, isBrowserRequest: Bool) throws(SupabaseRefusal) {
+    init?(value: String, method: String, isBrowserRequest: Bool) throws(SupabaseErrorResponse) {
         if value.isEmpty, method.isEmpty { return nil }
         guard !value.isEmpty, !method.isEmpty else {
             throw .validation("PKCE flow requires code_challenge_method and code_challenge")

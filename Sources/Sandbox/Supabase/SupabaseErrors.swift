@@ -6,7 +6,7 @@ internal import StrictJSON
 ///
 /// The same error has two forms: the older one, and that of the API version 2024-01-01 for clients that ask for it. The
 /// ID-token grant has a third one, whatever the version.
-struct SupabaseRefusal: Error, Equatable {
+struct SupabaseErrorResponse: Error, Equatable {
     var status: Int
     var code: String
     var message: String
@@ -22,18 +22,19 @@ struct SupabaseRefusal: Error, Equatable {
     }
 
     /// The code of most errors in the form of a request.
-    static func validation(_ message: String, status: Int = 400) -> SupabaseRefusal {
-        SupabaseRefusal(status, "validation_failed", message)
+    static func validation(_ message: String, status: Int = 400) -> SupabaseErrorResponse {
+        SupabaseErrorResponse(status, "validation_failed", message)
     }
 
-    static func oauth(_ error: String, _ description: String) -> SupabaseRefusal {
-        var refusal = SupabaseRefusal(400, error, description)
+    static func oauth(_ error: String, _ description: String) -> SupabaseErrorResponse {
+        var refusal = SupabaseErrorResponse(400, error, description)
         refusal.isOAuth = true
         return refusal
     }
 
     /// An unexpected error of the server.
-    static let failure = SupabaseRefusal(500, "unexpected_failure", "Unexpected failure, please check server logs")
+    static let failure = SupabaseErrorResponse(
+        500, "unexpected_failure", "Unexpected failure, please check server logs")
 
     /// The value of `error` in a redirect; nil where the redirect has only `error_code`. That depends on whether it
     /// comes from `/callback`.
@@ -53,7 +54,7 @@ struct SupabaseRefusal: Error, Equatable {
 }
 
 /// Responses with the header fields of the real server, and no others.
-enum SupabaseAnswers {
+enum SupabaseResponses {
     static func json(_ value: JSON, status: Int = 200, fields: [(String, String)] = []) -> ServerResponse {
         ServerResponse(
             status: status, fields: HTTPFields([("Content-Type", "application/json")] + fields),
@@ -74,7 +75,7 @@ enum SupabaseAnswers {
     }
 
     /// - Parameter version: the value of `X-Supabase-Api-Version` in the request.
-    static func refusal(_ refusal: SupabaseRefusal, version: String?) -> ServerResponse {
+    static func refusal(_ refusal: SupabaseErrorResponse, version: String?) -> ServerResponse {
         if refusal.isOAuth {
             return json(
                 ["error": .string(refusal.code), "error_description": .string(refusal.message)], status: 400)

@@ -15,7 +15,7 @@ extension SupabaseProject {
         members["email"] = .bool(settings.allowsEmail)
         members["phone"] = .bool(settings.allowsPhone)
         members["zoom"] = .bool(settings.providers.contains("zoom"))
-        return SupabaseAnswers.json([
+        return SupabaseResponses.json([
             "external": .object(members), "disable_signup": .bool(!settings.allowsSignUp),
             "mailer_autoconfirm": .bool(settings.autoconfirm), "phone_autoconfirm": .bool(settings.phoneAutoconfirm),
             "sms_provider": "twilio", "saml_enabled": .bool(!settings.ssoDomains.isEmpty),
@@ -24,7 +24,7 @@ extension SupabaseProject {
     }
 
     static func health() -> ServerResponse {
-        SupabaseAnswers.json([
+        SupabaseResponses.json([
             "version": "v2.196.0", "name": "GoTrue",
             "description": "GoTrue is a user registration and authentication API",
         ])
@@ -32,7 +32,7 @@ extension SupabaseProject {
 
     /// Only the project's name and keys, since its own OAuth server is off.
     func showMetadata() -> ServerResponse {
-        SupabaseAnswers.json(
+        SupabaseResponses.json(
             [
                 "issuer": .string(authURL), "jwks_uri": .string(authURL + "/.well-known/jwks.json"),
                 "authorization_endpoint": .string(authURL + "/oauth/authorize"),
@@ -46,7 +46,7 @@ extension SupabaseProject {
     }
 
     mutating func showKeys() -> ServerResponse {
-        SupabaseAnswers.json(
+        SupabaseResponses.json(
             keys.published(for: settings.algorithm), fields: [("Cache-Control", "public, max-age=600")])
     }
 }

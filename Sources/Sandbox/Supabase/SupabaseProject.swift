@@ -64,22 +64,22 @@ struct SupabaseProject {
     /// The user and the session of a request's bearer token.
     func authenticate(
         _ call: SupabaseCall
-    ) throws(SupabaseRefusal) -> (user: SupabaseUser, session: SupabaseSession) {
+    ) throws(SupabaseErrorResponse) -> (user: SupabaseUser, session: SupabaseSession) {
         guard let token = call.bearer else {
-            throw SupabaseRefusal(401, "no_authorization", "This endpoint requires a valid Bearer token")
+            throw SupabaseErrorResponse(401, "no_authorization", "This endpoint requires a valid Bearer token")
         }
         let claims = try keys.claims(of: token, at: call.now)
         guard let subject = claims["sub"]?.string else {
-            throw SupabaseRefusal(403, "bad_jwt", "invalid claim: missing sub claim")
+            throw SupabaseErrorResponse(403, "bad_jwt", "invalid claim: missing sub claim")
         }
         guard let user = users[subject] else {
-            throw SupabaseRefusal(403, "user_not_found", "User from sub claim in JWT does not exist")
+            throw SupabaseErrorResponse(403, "user_not_found", "User from sub claim in JWT does not exist")
         }
         guard let session = claims["session_id"]?.string.flatMap({ sessions[$0] }) else {
-            throw SupabaseRefusal(
+            throw SupabaseErrorResponse(
                 403, "session_not_found", "Session from session_id claim in JWT does not exist")
         }
-        if user.isBanned(at: call.now) { throw SupabaseRefusal(403, "user_banned", "User is banned") }
+        if user.isBanned(at: call.now) { throw SupabaseErrorResponse(403, "user_banned", "User is banned") }
         guard (call.field("X-JWT-AUD") ?? "authenticated") == claims["aud"]?.string else {
             throw .validation("Token audience doesn't match request audience")
         }

@@ -22,7 +22,7 @@ extension SupabaseProject {
 
     /// An error in the fragment, encoded twice there, and in the query.
     static func refusal(
-        _ refusal: SupabaseRefusal, at target: String, inQuery: Bool, isCallback: Bool
+        _ refusal: SupabaseErrorResponse, at target: String, inQuery: Bool, isCallback: Bool
     ) -> String {
         var pairs: [(String, String)] = []
         if let error = refusal.redirectError(isCallback: isCallback) { pairs.append(("error", error)) }

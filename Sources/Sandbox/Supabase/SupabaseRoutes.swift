@@ -9,21 +9,21 @@ extension ProviderState {
         let call = SupabaseCall(request, at: now)
         if let answer = supabase.gateway(call, endpoint) { return answer }
         if endpoint == .supabaseREST { return supabase.rest(call) }
-        guard let methods = SupabaseProject.methods(call.parts) else { return SupabaseAnswers.unknownPath() }
-        guard methods.contains(call.method) else { return SupabaseAnswers.empty(405) }
+        guard let methods = SupabaseProject.methods(call.parts) else { return SupabaseResponses.unknownPath() }
+        guard methods.contains(call.method) else { return SupabaseResponses.empty(405) }
         let before = supabase.settings.tokenHook == nil ? nil : supabase
-        do throws(SupabaseRefusal) {
+        do throws(SupabaseErrorResponse) {
             try supabase.throttle(call)
             try supabase.checkCaptcha(call)
             return try answer(call)
         } catch {
             // The hook is asked within a transaction. If it refuses, nothing has happened.
             if let before, error == before.settings.tokenHook { supabase = before }
-            return SupabaseAnswers.refusal(error, version: call.version)
+            return SupabaseResponses.refusal(error, version: call.version)
         }
     }
 
-    private mutating func answer(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+    private mutating func answer(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
         switch (call.method, call.parts.joined(separator: "/")) {
         case ("GET", "authorize"): return try supabase.authorize(call)
         case (_, "callback"), (_, "sso/saml/acs"): return supabaseCallback(call)
@@ -47,12 +47,12 @@ extension ProviderState {
         case ("GET", ".well-known/jwks.json"): return supabase.showKeys()
         case ("GET", ".well-known/openid-configuration"): return supabase.showMetadata()
         case ("GET", ".well-known/oauth-authorization-server"):
-            throw SupabaseRefusal(404, "feature_disabled", "OAuth server is disabled")
+            throw SupabaseErrorResponse(404, "feature_disabled", "OAuth server is disabled")
         default: return try answerBelow(call)
         }
     }
 
-    private mutating func answerBelow(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+    private mutating func answerBelow(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
         switch (call.method, call.parts.first, call.parts.count) {
         case ("DELETE", "user", 3): return try supabase.unlink(call)
         case ("DELETE", "factors", 2): return try supabase.removeFactor(call)
@@ -60,13 +60,13 @@ extension ProviderState {
             return call.parts[2] == "challenge"
                 ? try supabase.challengeFactor(call) : try supabase.verifyFactor(call)
         case (_, "passkeys", _): return try supabase.passkeys(call)
-        case (_, "oauth", _): throw SupabaseRefusal(404, "feature_disabled", "OAuth server is disabled")
-        default: return SupabaseAnswers.unknownPath()
+        case (_, "oauth", _): throw SupabaseErrorResponse(404, "feature_disabled", "OAuth server is disabled")
+        default: return SupabaseResponses.unknownPath()
         }
     }
 
-    private mutating func countedRefresh(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
-        do throws(SupabaseRefusal) {
+    private mutating func countedRefresh(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
+        do throws(SupabaseErrorResponse) {
             let answer = try supabase.refresh(call)
             counters.refreshes += 1
             if answer.fields.contains("sb-auth-refresh-token-rotated") { counters.rotations += 1 }
@@ -77,7 +77,7 @@ extension ProviderState {
         }
     }
 
-    private mutating func grant(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+    private mutating func grant(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
         let type = call.query("grant_type") ?? ""
         counters.tokenRequests[type.isEmpty ? "none" : type, default: 0] += 1
         switch type {
@@ -85,8 +85,8 @@ extension ProviderState {
         case "refresh_token": return try countedRefresh(call)
         case "pkce": return try supabase.codeGrant(call)
         case "id_token": return try supabaseIDTokenGrant(call)
-        case "web3": throw SupabaseRefusal(422, "web3_provider_disabled", "Web3 provider is disabled")
-        default: throw SupabaseRefusal(400, "invalid_credentials", "unsupported_grant_type")
+        case "web3": throw SupabaseErrorResponse(422, "web3_provider_disabled", "Web3 provider is disabled")
+        default: throw SupabaseErrorResponse(400, "invalid_credentials", "unsupported_grant_type")
         }
     }
 }
@@ -123,15 +123,15 @@ extension SupabaseProject {
         let isOpen: [Endpoint] = [.supabaseAuthorize, .supabaseCallback, .supabaseVerify, .supabaseJWKS]
         guard !settings.apiKeys.isEmpty, !isOpen.contains(endpoint) else { return nil }
         guard let key = call.field("apikey") ?? call.query("apikey") else {
-            return SupabaseAnswers.json(["message": "No API key found in request"], status: 401)
+            return SupabaseResponses.json(["message": "No API key found in request"], status: 401)
         }
         guard settings.apiKeys.contains(key) else {
-            return SupabaseAnswers.json(["message": "Invalid authentication credentials"], status: 401)
+            return SupabaseResponses.json(["message": "Invalid authentication credentials"], status: 401)
         }
         return nil
     }
 
-    mutating func throttle(_ call: SupabaseCall) throws(SupabaseRefusal) {
+    mutating func throttle(_ call: SupabaseCall) throws(SupabaseErrorResponse) {
         guard let limit = settings.requestLimit else { return }
         let path = call.parts.joined(separator: "/")
         let isFactor = call.parts.first == "factors" && call.parts.count == 3
@@ -142,11 +142,11 @@ extension SupabaseProject {
         guard throttled.contains(path) || isFactor || (call.method == "PUT" && path == "user") else { return }
         let name = "\(isFactor ? call.parts[2] + " factor" : path) \(call.address)"
         guard take(name, limit: limit, seconds: 300, at: call.now) else {
-            throw SupabaseRefusal(429, "over_request_rate_limit", "Request rate limit reached")
+            throw SupabaseErrorResponse(429, "over_request_rate_limit", "Request rate limit reached")
         }
     }
 
-    func checkCaptcha(_ call: SupabaseCall) throws(SupabaseRefusal) {
+    func checkCaptcha(_ call: SupabaseCall) throws(SupabaseErrorResponse) {
         guard let right = settings.captcha, call.method == "POST" else { return }
         let path = call.parts.joined(separator: "/")
         let guarded = [
@@ -157,7 +157,7 @@ extension SupabaseProject {
         let token = try call.body().object("gotrue_meta_security")?["captcha_token"]?.string ?? ""
         guard token == right else {
             let reason = token.isEmpty ? "no captcha_token found" : "invalid-input-response"
-            throw SupabaseRefusal(
+            throw SupabaseErrorResponse(
                 400, "captcha_failed", "captcha protection: request disallowed (\(reason))")
         }
     }

@@ -76,7 +76,7 @@ struct SupabaseSettings: Equatable {
     /// The only CAPTCHA token that is valid; nil for no protection.
     var captcha: String?
     /// The error of the hook that is asked before an access token is made; nil if there is no hook, or if it agrees.
-    var tokenHook: SupabaseRefusal?
+    var tokenHook: SupabaseErrorResponse?
     /// Every new user gets a row in `profiles`.
     var profileTrigger = true
 

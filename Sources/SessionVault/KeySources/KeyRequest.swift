@@ -2,5 +2,5 @@
 /// request needs the key. The daemon never shows a prompt by itself.
 public enum KeyRequest {
     /// True in a task that handles a user's request, and in its child tasks.
-    @TaskLocal public static var isByPerson = false
+    @TaskLocal public static var isInteractive = false
 }

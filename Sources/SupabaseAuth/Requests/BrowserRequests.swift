@@ -53,7 +53,7 @@ extension SupabaseProject {
     }
 
     /// A request to the same URL by us. A disabled provider can then be reported as an error, instead of the browser
-    /// showing a page of JSON; see ``AuthorizationAnswer``. The gateway requires no key here, but it is sent anyway.
+    /// showing a page of JSON; see ``ProviderRedirect``. The gateway requires no key here, but it is sent anyway.
     /// Throws for `oauth_provider`.
     public func authorization(_ signIn: BrowserSignIn) throws(FieldError) -> HTTPRequest {
         request("GET", "/authorize", query: try signIn.query())

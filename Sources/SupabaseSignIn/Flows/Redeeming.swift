@@ -103,7 +103,8 @@ struct Redeeming: Sendable {
             }
             try await context.admitSession(flow.account.name)
             guard let grant = try await provider.idTokenGrant(of: upstream.account, name, in: context) else {
-                throw .provider(.invalidAnswer("\(upstream.account) has no ID token that can be shown to the project."))
+                throw .provider(
+                    .invalidResponse("\(upstream.account) has no ID token that can be shown to the project."))
             }
             let answer = try await provider.ask(grant, on: .signIn, SupabaseProvider.readSession)
             return try await redemption(try provider.inner(answer, on: .signIn))

@@ -121,7 +121,7 @@ extension SupabaseProvider {
         while await context.isPending(flow.id) {
             guard await context.view(flow.id, waiting: SupabaseProvider.watchInterval) != nil else { break }
         }
-        await context.withdraw(from: upstream.flow)
+        await context.cancel(upstream.flow)
     }
 
     private func wait(for upstream: UpstreamFlow, _ flow: Flow, in context: SignInContext) async {

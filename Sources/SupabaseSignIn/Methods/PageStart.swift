@@ -41,8 +41,8 @@ extension FlowStart {
         return try await provider.ask(asked, on: .authorization, FlowStart.readAuthorization).url
     }
 
-    private static func readAuthorization(_ response: HTTPResponse) throws(SupabaseError) -> AuthorizationAnswer {
-        try AuthorizationAnswer(reading: response)
+    private static func readAuthorization(_ response: HTTPResponse) throws(SupabaseError) -> ProviderRedirect {
+        try ProviderRedirect(reading: response)
     }
 
     private func singleSignOn(_ flow: SupabaseFlow) async throws(BrokerError) -> String {

@@ -49,7 +49,7 @@ extension SupabaseProvider {
             _ = try await recognize(token)
         } catch {
             switch error {
-            case .provider(.invalidAnswer), .cancelled: throw error
+            case .provider(.invalidResponse), .cancelled: throw error
             case .provider: throw .provider(.unproved(host: host))
             case .problem(let problem) where problem.isTrouble || problem.isRateLimit:
                 throw .provider(.unproved(host: host))
@@ -67,7 +67,7 @@ extension SupabaseProvider {
                 "The access token of \(host) names the issuer \(issuer), and \(account.name) expects \(project.issuer). "
                 + "If that is how this project calls itself, set token_issuer = \"\(issuer)\" for the account."
         }
-        return .provider(.invalidAnswer(text))
+        return .provider(.invalidResponse(text))
     }
 
     /// Checks an access token that another program hands in, by the project's keys or by asking the server.
@@ -106,7 +106,7 @@ extension SupabaseProvider {
     private func recognize(_ token: Secret) async throws(BrokerError) -> AccessTokenClaims {
         let user = try await user(bearer: token)
         guard let claims = AccessTokenClaims(unverified: token), claims.subject == user.id else {
-            throw .provider(.invalidAnswer("The access token is another user's than \(host) says."))
+            throw .provider(.invalidResponse("The access token is another user's than \(host) says."))
         }
         return claims
     }

@@ -14,7 +14,7 @@ struct IdentityObserver: Sendable {
     func opened(_ session: Session, over former: Session?, of account: Account, isAsked: Bool) async {
         guard session.project != nil, let user = session.person, let identities = user.knownIdentities else { return }
         let people = await knownPeople(account)
-        let held = former.flatMap { $0.isSamePerson(as: session) ? $0.person?.knownIdentities : nil }
+        let held = former.flatMap { $0.isSameUser(as: session) ? $0.person?.knownIdentities : nil }
         if let known = held ?? people.identities(of: user.id) {
             tell(IdentityChange(from: known, to: user), account.name, isAsked: isAsked)
         } else {

@@ -23,7 +23,7 @@ struct Cancel: ParsableCommand {
             }
             // An account may have a sign-in and a change of its user pending at once.
             for flow in pending {
-                let answer = try calls.call(.withdrawFlow, [flow.id], query: [("all", "true")])
+                let answer = try calls.call(.cancelFlow, [flow.id], query: [("all", "true")])
                 if json.isWanted {
                     Output.json(answer)
                 } else {

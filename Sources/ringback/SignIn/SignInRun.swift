@@ -66,13 +66,13 @@ struct SignInRun {
             // stays, since another program may still give the code. Without a daemon there is no flow.
             let isAnswered = CodeEntry.isAwaited(by: flow) || PasskeyEntry.isAwaited(by: flow)
             if error.kind != CodeEntry.inputNeeded, isAnswered || error.kind == .cancelled {
-                try? calls.withdraw(flow: flow.id)
+                try? calls.cancel(flow: flow.id)
             }
             guard error.kind == .cancelled else { throw error }
             throw RingbackError(.cancelled, "The sign-in to \(account) was cancelled.")
         }
         if ended.status == .pending, let timeout {
-            try? calls.withdraw(flow: flow.id)
+            try? calls.cancel(flow: flow.id)
             throw RingbackError(
                 .timeout,
                 "The sign-in to \(account) was not finished within the \(timeout) s of --timeout. It had been begun "

@@ -38,14 +38,14 @@ import Testing
         (
             .provider(.rateLimited(retryAfter: nil)), .rateLimited, "Too many attempts. Please wait a few minutes."
         ),
-        (.provider(.invalidAnswer("x")), .invalidProviderResponse, "Sign in failed. Please try again."),
+        (.provider(.invalidResponse("x")), .invalidProviderResponse, "Sign in failed. Please try again."),
         (
             .provider(.refused(code: "x", message: nil)), .providerError, "Sign in failed. Please try again."
         ), (.serviceRefused(name(), code: "x", message: nil), .providerError, nil),
     ]
 
     @Test func `an odd answer on a refresh is nothing to tell a person`() {
-        #expect(Problem(.provider(.invalidAnswer("x")), language: .english).userMessage == nil)
+        #expect(Problem(.provider(.invalidResponse("x")), language: .english).userMessage == nil)
         #expect(Problem(.provider(.refused(code: "x", message: nil)), language: .english).userMessage == nil)
     }
 

@@ -168,7 +168,7 @@ import Testing
         #expect(await receiving.value == .completed(flow: flow.id))
     }
 
-    @Test func `a sign-in that is withdrawn during the exchange signs nobody in`() async throws {
+    @Test func `a sign-in that is cancelled during the exchange signs nobody in`() async throws {
         let house = try await House()
         let (flow, callback) = try await pending(house)
         house.provider.hold(.token)

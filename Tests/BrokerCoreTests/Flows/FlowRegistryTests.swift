@@ -56,7 +56,7 @@ import Testing
         let house = try await House()
         house.provider.script(.metadata, .status(404), .status(404))
         guard
-            case .provider(.invalidAnswer) = await error({ () throws(BrokerError) in
+            case .provider(.invalidResponse) = await error({ () throws(BrokerError) in
                 try await house.broker.signIn(House.name, SignInRequest())
             })
         else { throw Unexpected() }
@@ -97,7 +97,7 @@ import Testing
         #expect(try await house.broker.signIn(names[16], SignInRequest()).isNew)
     }
 
-    @Test func `the last interest that is withdrawn cancels, and withdrawing again changes nothing`() async throws {
+    @Test func `the last interest that is cancelled cancels, and withdrawing again changes nothing`() async throws {
         let house = try await House()
         let id = try await house.broker.signIn(House.name, SignInRequest()).flow.id
         _ = try await house.broker.signIn(House.name, SignInRequest())

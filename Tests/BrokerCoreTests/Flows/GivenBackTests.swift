@@ -29,7 +29,7 @@ import Testing
         guard case .failed(flow.id, .flowCancelled) = await receiving.value else { throw Unexpected() }
     }
 
-    @Test func `is revoked if the sign-in was withdrawn while its code was redeemed`() async throws {
+    @Test func `is revoked if the sign-in was cancelled while its code was redeemed`() async throws {
         let house = try await House()
         try await withdraw(house, as: "alice")
         #expect(await eventually { house.provider.count(.revocation) == 2 })

@@ -61,7 +61,7 @@ import Testing
     @Test func `about another user that the provider did not sign proves nothing`() async throws {
         let house = try await house()
         house.provider.script(.token, try response(of: "mallory", "newer", house, signedBy: try TokenMint()))
-        guard case .provider(.invalidAnswer) = await house.failure() else { throw Unexpected() }
+        guard case .provider(.invalidResponse) = await house.failure() else { throw Unexpected() }
         #expect(try await held(house) == ["newer", "refresh-2"])
     }
 

@@ -104,12 +104,12 @@ import Testing
                 Base64URL.encode(Array(#"{"alg":"none"}"#.utf8)) + "." + Base64URL.encode(claims.serialized()) + "."
             }
         provider.script(.token, .setting("id_token", .string(lying)))
-        guard case .provider(.invalidAnswer) = await house.failure() else { throw Unexpected() }
+        guard case .provider(.invalidResponse) = await house.failure() else { throw Unexpected() }
         let session = try #require(await house.vault.sessions.first)
         #expect(session.tokens[.own]?.value.revealed() == before)
         #expect(session.refreshTokens.map { $0.revealed() } == ["refresh-5", "refresh-4"])
         #expect(session.subject == "alice")
-        guard case .provider(.invalidAnswer) = try await house.view.error else { throw Unexpected() }
+        guard case .provider(.invalidResponse) = try await house.view.error else { throw Unexpected() }
 
         // The newer one goes first, and the older one only after invalid_grant.
         house.clock.advance(by: 600)

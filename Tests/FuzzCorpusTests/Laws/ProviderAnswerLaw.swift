@@ -40,7 +40,7 @@ enum ProviderAnswerLaw {
             "its name is one word", name.isPrintableASCII && !name.contains(" ") && (1...2_048).contains(name.count))
     }
 
-    private static func check(_ refusal: OAuthError.Refusal) throws {
+    private static func check(_ refusal: OAuthError.ErrorResponse) throws {
         try hold("an error's words are printable", (refusal.code + (refusal.message ?? "")).isPrintableASCII)
         try hold("an error's words are short", refusal.code.count <= 64 && (refusal.message ?? "").count <= 300)
     }

@@ -60,7 +60,7 @@ enum TokenAnswerLaw {
         }
     }
 
-    private static func check(_ refusal: OAuthError.Refusal) throws {
+    private static func check(_ refusal: OAuthError.ErrorResponse) throws {
         try hold("an error's words are printable", (refusal.code + (refusal.message ?? "")).isPrintableASCII)
         try hold("an error's words are short", refusal.code.count <= 64 && (refusal.message ?? "").count <= 300)
     }

@@ -196,7 +196,7 @@ import Testing
         }
     }
 
-    @Test func `reaches a provider that is asked for a code too, and a killed client's flow is withdrawn`() async throws
+    @Test func `reaches a provider that is asked for a code too, and a killed client's flow is cancelled`() async throws
     {
         try await Stage.play { stage in
             let login = try stage.start(

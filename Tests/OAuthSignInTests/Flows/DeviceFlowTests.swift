@@ -71,7 +71,7 @@ import Testing
         house.server.script([.yes()])
         let flow = try await house.begin()
         await house.live(flow.id)
-        guard case .failed(.provider(.invalidAnswer)) = try await house.status(flow.id) else { throw Unexpected() }
+        guard case .failed(.provider(.invalidResponse)) = try await house.status(flow.id) else { throw Unexpected() }
         #expect(try await house.broker.account(House.name).state == .unauthenticated)
     }
 
@@ -81,7 +81,9 @@ import Testing
             house.server.script([answer])
             let flow = try await house.begin()
             await house.live(flow.id)
-            guard case .failed(.provider(.invalidAnswer)) = try await house.status(flow.id) else { throw Unexpected() }
+            guard case .failed(.provider(.invalidResponse)) = try await house.status(flow.id) else {
+                throw Unexpected()
+            }
             #expect(house.server.questions.count == 1)
         }
     }
@@ -115,7 +117,7 @@ import Testing
         #expect(try await house.broker.cancel(first.id, isForAll: false).status == .cancelled)
     }
 
-    @Test func `a sign-in that was withdrawn asks no more`() async throws {
+    @Test func `a sign-in that was cancelled asks no more`() async throws {
         let house = try await DeviceHouse()
         let flow = try await house.begin()
         await house.live(flow.id, questions: 1)
@@ -191,7 +193,7 @@ import Testing
         let house = try await DeviceHouse()
         house.server.say(["verification_uri": "http://id.example/device"])
         let refusal = await error { () throws(BrokerError) in try await house.begin() }
-        guard case .provider(.invalidAnswer(let reason))? = refusal else { throw Unexpected() }
+        guard case .provider(.invalidResponse(let reason))? = refusal else { throw Unexpected() }
         #expect(reason.contains("verification_uri"))
         #expect(await house.broker.flows().isEmpty)
     }

@@ -188,7 +188,7 @@ private func isCompleted(_ verdict: CallbackVerdict) -> Bool {
         house.provider.play("token", "token-other-directory")
         let flow = try await house.broker.signIn(PresetHouse.name, SignInRequest()).flow
         let verdict = await house.broker.receive(try house.provider.callback("callback", for: flow))
-        guard case .failed(_, .provider(.invalidAnswer)) = verdict else { throw Unexpected() }
+        guard case .failed(_, .provider(.invalidResponse)) = verdict else { throw Unexpected() }
     }
 
     @Test(arguments: ["error-70008", "error-700082", "error-50173"])

@@ -91,7 +91,7 @@ import Testing
         let house = try await House()
         house.provider.behave { $0.metadata["issuer"] = "https://evil.example" }
         guard
-            case .provider(.invalidAnswer) = await error({ () throws(BrokerError) in
+            case .provider(.invalidResponse) = await error({ () throws(BrokerError) in
                 try await house.broker.signIn(House.name, SignInRequest())
             })
         else { throw Unexpected() }
@@ -111,7 +111,7 @@ import Testing
         for _ in 0..<3 {
             let token = try stranger.token(house.provider.claims(of: "alice"))
             house.provider.script(.token, .setting("id_token", .string(token)))
-            guard case .provider(.invalidAnswer) = await house.refreshFailure(isForced: true) else {
+            guard case .provider(.invalidResponse) = await house.refreshFailure(isForced: true) else {
                 throw Unexpected()
             }
         }

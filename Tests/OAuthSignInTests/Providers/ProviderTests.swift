@@ -18,7 +18,7 @@ import Testing
 
     @Test func `a userinfo about somebody else fails it`() async throws {
         let (house, error) = try await verdict { $0.behave { $0.userinfo["sub"] = "mallory" } }
-        guard case .provider(.invalidAnswer) = error else { throw Unexpected() }
+        guard case .provider(.invalidResponse) = error else { throw Unexpected() }
         #expect(await house.failure() == .signInRequired(House.name))
         #expect(await house.vault.log.isEmpty)
     }
@@ -47,7 +47,7 @@ import Testing
 
     @Test func `a missing ID token with the scope openid fails it`() async throws {
         let (house, error) = try await verdict { $0.script(.token, .setting("id_token", nil)) }
-        guard case .provider(.invalidAnswer) = error else { throw Unexpected() }
+        guard case .provider(.invalidResponse) = error else { throw Unexpected() }
         #expect(await house.vault.log.isEmpty)
     }
 
@@ -59,7 +59,7 @@ import Testing
             let claims = provider.claims(of: "alice", nonce: "x").setting(claim, claim == "sub" ? nil : "other")
             provider.script(.token, .setting("id_token", .string(try mint.token(claims))))
         }
-        guard case .provider(.invalidAnswer) = error else { throw Unexpected() }
+        guard case .provider(.invalidResponse) = error else { throw Unexpected() }
     }
 
     @Test func `a dead code is the provider's refusal, and harms no held session`() async throws {
@@ -141,7 +141,7 @@ import Testing
 
     @Test func `a signed userinfo about somebody else fails the sign-in`() async throws {
         let (house, verdict) = try await signedUserinfo({ claims, _ in claims.setting("sub", "mallory") })
-        guard case .failed(_, .provider(.invalidAnswer)) = verdict else { throw Unexpected() }
+        guard case .failed(_, .provider(.invalidResponse)) = verdict else { throw Unexpected() }
         #expect(await house.vault.log.isEmpty)
     }
 
@@ -184,7 +184,7 @@ import Testing
         let verdict = await house.broker.receive(try house.provider.consent(flow.authorizationURL))
         switch verdict {
         case .completed: #expect(isGood)
-        case .failed(_, .provider(.invalidAnswer)): #expect(!isGood)
+        case .failed(_, .provider(.invalidResponse)): #expect(!isGood)
         default: throw Unexpected()
         }
         guard isGood else { return }
@@ -235,12 +235,12 @@ import Testing
             manners.claims["iss"] = .string(`A provider in a sign-in`.issuer(other))
             manners.claims["tid"] = .string(other)
         }
-        guard case .provider(.invalidAnswer) = await house.failure() else { throw Unexpected() }
+        guard case .provider(.invalidResponse) = await house.failure() else { throw Unexpected() }
     }
 
     @Test func `a directory that its token does not name twice alike is refused`() async throws {
         let house = try await shared(`A provider in a sign-in`.directory, tenant: `A provider in a sign-in`.other)
-        guard case .failed(_, .provider(.invalidAnswer)) = try await house.signIn() else { throw Unexpected() }
+        guard case .failed(_, .provider(.invalidResponse)) = try await house.signIn() else { throw Unexpected() }
     }
 
     @Test func `a callback of something that is no directory is ignored`() async throws {
@@ -254,7 +254,7 @@ import Testing
     func `keeps the new refresh token that is whole, and uses nothing else of it`(end: String) async throws {
         let house = try await House.expired()
         house.provider.script(.token, .cut(after: end))
-        guard case .provider(.invalidAnswer) = await house.failure() else { throw Unexpected() }
+        guard case .provider(.invalidResponse) = await house.failure() else { throw Unexpected() }
         #expect(await house.vault.log == ["store refresh-2", "announce", "store refresh-2 > refresh-3"])
         let view = try await house.view
         #expect(view.state == .authenticated && view.isStale && view.error != nil)
@@ -268,7 +268,7 @@ import Testing
         let house = try await House.expired()
         let before = try #require(await house.vault.sessions.first)
         house.provider.script(.token, .cut(after: "}", .tooLarge(host: "id.example")))
-        guard case .provider(.invalidAnswer) = await house.failure() else { throw Unexpected() }
+        guard case .provider(.invalidResponse) = await house.failure() else { throw Unexpected() }
         let after = try #require(await house.vault.sessions.first)
         #expect(after.tokens == before.tokens && after.identity == before.identity)
         #expect(after.refreshTokens.map { $0.revealed() } == ["refresh-3", "refresh-2"])
@@ -289,7 +289,7 @@ import Testing
     @Test func `is not asked for where a code is redeemed`() async throws {
         let house = try await House()
         house.provider.script(.token, .cut(after: #""refresh-2""#))
-        guard case .failed(_, .provider(.invalidAnswer)) = try await house.signIn() else { throw Unexpected() }
+        guard case .failed(_, .provider(.invalidResponse)) = try await house.signIn() else { throw Unexpected() }
         #expect(await house.vault.log.isEmpty)
     }
 }

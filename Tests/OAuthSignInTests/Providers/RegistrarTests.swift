@@ -66,7 +66,7 @@ import Testing
         let office = await Office()
         office.server.register(.init(body: body))
         let refused = await error { () throws(BrokerError) in try await office.register() }
-        guard case .provider(.invalidAnswer(let reason))? = refused else {
+        guard case .provider(.invalidResponse(let reason))? = refused else {
             Issue.record("\(String(describing: refused))")
             return
         }
@@ -84,7 +84,7 @@ import Testing
                     #"{"registration_access_token":"reg-token-1","registration_client_uri":"https://id.example/r"}"#))
         office.server.delete(.init(failure: .timedOut(host: "id.example")))
         let refused = await error { () throws(BrokerError) in try await office.register() }
-        guard case .provider(.invalidAnswer(let reason))? = refused else {
+        guard case .provider(.invalidResponse(let reason))? = refused else {
             Issue.record("\(String(describing: refused))")
             return
         }
@@ -112,7 +112,7 @@ import Testing
         let office = await Office()
         office.server.register(.init(body: #"{"registration_access_token":"reg-token-1"}"#))
         let refused = await error { () throws(BrokerError) in try await office.register() }
-        guard case .provider(.invalidAnswer(let reason))? = refused else {
+        guard case .provider(.invalidResponse(let reason))? = refused else {
             Issue.record("\(String(describing: refused))")
             return
         }
@@ -125,7 +125,7 @@ import Testing
         let office = await Office()
         office.server.register(.init(isTruncated: true))
         let refused = await error { () throws(BrokerError) in try await office.register() }
-        guard case .provider(.invalidAnswer(let reason))? = refused else {
+        guard case .provider(.invalidResponse(let reason))? = refused else {
             Issue.record("\(String(describing: refused))")
             return
         }

@@ -146,7 +146,7 @@ extension House {
             .setting("token_type", "N_A"))
         for _ in 0..<2 {
             let failure = await house.serviceFailure()
-            guard case .provider(.invalidAnswer) = failure else {
+            guard case .provider(.invalidResponse) = failure else {
                 Issue.record("TX-02: \(String(describing: failure))")
                 return
             }

@@ -73,10 +73,10 @@ import Testing
 
     @Test func `a refusal of the client is told from a refusal of the request`() {
         for (status, body) in [(401, ""), (400, #"{"error":"invalid_client"}"#), (403, "")] {
-            #expect(PushedAuthorization.refusesClient(in: answer(status, body)))
+            #expect(PushedAuthorization.rejectsClient(in: answer(status, body)))
         }
         for (status, body) in [(400, #"{"error":"invalid_request"}"#), (403, "no"), (500, ""), (404, "")] {
-            #expect(!PushedAuthorization.refusesClient(in: answer(status, body)))
+            #expect(!PushedAuthorization.rejectsClient(in: answer(status, body)))
         }
     }
 

@@ -56,7 +56,7 @@ import Testing
 
     @Test func `a server that is down says nothing of the person, whatever its page says`() {
         for status in [500, 502, 503] {
-            let refusal = OAuthError.Refusal(code: "authorization_pending", message: nil, status: status)
+            let refusal = OAuthError.ErrorResponse(code: "authorization_pending", message: nil, status: status)
             #expect(failure(status, #"{"error":"authorization_pending"}"#) == .failing(refusal, retryAfter: nil))
             for body in ["", "<html>"] {
                 #expect(failure(status, body) == .unavailable(.token, status: status, retryAfter: nil))

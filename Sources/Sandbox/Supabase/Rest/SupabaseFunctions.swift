@@ -9,25 +9,25 @@ extension SupabaseProject {
 
     mutating func runFunction(
         _ call: SupabaseCall, _ subject: String?
-    ) throws(SupabaseRESTRefusal) -> ServerResponse {
+    ) throws(SupabaseRESTError) -> ServerResponse {
         let name = call.parts[1]
         guard SupabaseProject.functions.contains(name) else {
-            throw SupabaseRESTRefusal(
+            throw SupabaseRESTError(
                 status: 404, code: "PGRST202",
                 message: "Could not find the function public.\(name) in the schema cache")
         }
         guard call.method == "POST" else {
-            throw SupabaseRESTRefusal(
+            throw SupabaseRESTError(
                 status: 405, code: "25006", message: "cannot execute UPDATE in a read-only transaction")
         }
         let parsed = call.request.body.isEmpty ? JSON.object(JSONObject()) : try? JSON(parsing: call.request.body)
         guard let arguments = parsed?.object else {
-            throw SupabaseRESTRefusal(status: 400, code: "PGRST102", message: "Empty or invalid json")
+            throw SupabaseRESTError(status: 400, code: "PGRST102", message: "Empty or invalid json")
         }
         switch name {
-        case "echo": return SupabaseAnswers.json(.object(arguments))
+        case "echo": return SupabaseResponses.json(.object(arguments))
         case "fail":
-            throw SupabaseRESTRefusal(
+            throw SupabaseRESTError(
                 status: 400, code: "P0001", message: arguments["message"]?.string ?? "the function raised an exception")
         default: return try changeProfile(name, arguments, subject, call)
         }
@@ -35,15 +35,15 @@ extension SupabaseProject {
 
     private mutating func changeProfile(
         _ name: String, _ arguments: JSONObject, _ subject: String?, _ call: SupabaseCall
-    ) throws(SupabaseRESTRefusal) -> ServerResponse {
+    ) throws(SupabaseRESTError) -> ServerResponse {
         guard let subject, let user = users[subject] else {
-            throw SupabaseRESTRefusal(
+            throw SupabaseRESTError(
                 status: 401, code: "42501", message: "permission denied for function \(name)")
         }
         if name == "get_or_create_profile" { tables.addProfile(of: user, at: instant(call.now)) }
         guard var table = tables.tables["profiles"],
             let index = table.rows.firstIndex(where: { $0[table.key]?.string == subject })
-        else { throw SupabaseRESTRefusal(status: 400, code: "P0002", message: "no profile") }
+        else { throw SupabaseRESTError(status: 400, code: "P0002", message: "no profile") }
         switch name {
         case "update_profile":
             for member in arguments.members where member.name != table.key {
@@ -54,6 +54,6 @@ extension SupabaseProject {
         }
         if name != "get_or_create_profile" { table.rows[index]["updated_at"] = .string(instant(call.now).text) }
         tables.tables["profiles"] = table
-        return SupabaseAnswers.json(.object(table.rows[index]))
+        return SupabaseResponses.json(.object(table.rows[index]))
     }
 }

@@ -3,7 +3,7 @@ internal import LocalHTTP
 internal import StrictJSON
 
 /// An error of the REST endpoint, in its own form.
-struct SupabaseRESTRefusal: Error {
+struct SupabaseRESTError: Error {
     let status: Int
     let code: String
     let message: String
@@ -14,11 +14,11 @@ struct SupabaseRESTRefusal: Error {
 /// the subject of the bearer token, whether or not its session has ended.
 extension SupabaseProject {
     mutating func rest(_ call: SupabaseCall) -> ServerResponse {
-        do throws(SupabaseRESTRefusal) {
+        do throws(SupabaseRESTError) {
             let subject = try subject(call)
             if call.parts.count == 2, call.parts[0] == "rpc" { return try runFunction(call, subject) }
             guard call.parts.count == 1, let name = call.parts.first, tables.tables[name] != nil else {
-                throw SupabaseRESTRefusal(
+                throw SupabaseRESTError(
                     status: 404, code: "PGRST205",
                     message:
                         "Could not find the table 'public.\(call.parts.joined(separator: "/"))' in the schema cache")
@@ -28,7 +28,7 @@ extension SupabaseProject {
             case "POST": return try insert(name, call, subject)
             case "PATCH", "DELETE": return try change(name, call, subject)
             default:
-                throw SupabaseRESTRefusal(status: 405, code: "PGRST117", message: "Unsupported HTTP method")
+                throw SupabaseRESTError(status: 405, code: "PGRST117", message: "Unsupported HTTP method")
             }
         } catch {
             let members: JSON = [
@@ -36,29 +36,29 @@ extension SupabaseProject {
                 "message": .string(error.message),
             ]
             let fields = error.status == 401 ? [("WWW-Authenticate", "Bearer")] : []
-            return SupabaseAnswers.json(members, status: error.status, fields: fields)
+            return SupabaseResponses.json(members, status: error.status, fields: fields)
         }
     }
 
     /// Nil for a caller who is not signed in.
-    private func subject(_ call: SupabaseCall) throws(SupabaseRESTRefusal) -> String? {
+    private func subject(_ call: SupabaseCall) throws(SupabaseRESTError) -> String? {
         guard let token = call.bearer, !settings.apiKeys.contains(token) else { return nil }
-        do throws(SupabaseRefusal) {
+        do throws(SupabaseErrorResponse) {
             return try keys.claims(of: token, at: call.now)["sub"]?.string
         } catch {
             let isExpired = error.message.hasSuffix("expired")
-            throw SupabaseRESTRefusal(
+            throw SupabaseRESTError(
                 status: 401, code: isExpired ? "PGRST303" : "PGRST301",
                 message: isExpired ? "JWT expired" : "No suitable key or wrong key type")
         }
     }
 
-    private func filters(_ call: SupabaseCall) throws(SupabaseRESTRefusal) -> [SupabaseFilter] {
+    private func filters(_ call: SupabaseCall) throws(SupabaseRESTError) -> [SupabaseFilter] {
         var filters: [SupabaseFilter] = []
         for pair in call.pairs
         where !["select", "order", "limit", "offset", "apikey", "on_conflict", "columns"].contains(pair.name) {
             guard let filter = SupabaseFilter(column: pair.name, text: pair.value) else {
-                throw SupabaseRESTRefusal(
+                throw SupabaseRESTError(
                     status: 400, code: "PGRST100",
                     message: "\"failed to parse filter (\(pair.value))\" (line 1, column 1)")
             }
@@ -69,7 +69,7 @@ extension SupabaseProject {
 
     private func select(
         _ name: String, _ call: SupabaseCall, _ subject: String?
-    ) throws(SupabaseRESTRefusal) -> ServerResponse {
+    ) throws(SupabaseRESTError) -> ServerResponse {
         let filters = try filters(call)
         var rows = (tables.rows(of: name, visibleTo: subject) ?? []).filter { row in
             filters.allSatisfy { $0.accepts(row) }
@@ -82,48 +82,48 @@ extension SupabaseProject {
     /// One object if the request asks for one, else an array.
     private func show(
         _ rows: [JSONObject], _ call: SupabaseCall, status: Int
-    ) throws(SupabaseRESTRefusal) -> ServerResponse {
+    ) throws(SupabaseRESTError) -> ServerResponse {
         let columns = (call.query("select") ?? "*").split(separator: ",").map { $0.filter { $0 != " " } }
         let shown = rows.map { row in
             JSON.object(
                 columns.contains("*") ? row : JSONObject(columns.map { .init(String($0), row[String($0)] ?? .null) }))
         }
         guard call.field("Accept")?.contains("vnd.pgrst.object") == true else {
-            return SupabaseAnswers.json(.array(shown), status: status)
+            return SupabaseResponses.json(.array(shown), status: status)
         }
         guard shown.count == 1, let row = shown.first else {
-            throw SupabaseRESTRefusal(
+            throw SupabaseRESTError(
                 status: 406, code: "PGRST116", message: "Cannot coerce the result to a single JSON object",
                 details: "The result contains \(shown.count) rows")
         }
-        return SupabaseAnswers.json(row, status: status)
+        return SupabaseResponses.json(row, status: status)
     }
 
     private func wantsRows(_ call: SupabaseCall) -> Bool {
         call.field("Prefer")?.contains("return=representation") ?? false
     }
 
-    private func body(_ call: SupabaseCall) throws(SupabaseRESTRefusal) -> JSON {
+    private func body(_ call: SupabaseCall) throws(SupabaseRESTError) -> JSON {
         guard let body = try? JSON(parsing: call.request.body) else {
-            throw SupabaseRESTRefusal(status: 400, code: "PGRST102", message: "Empty or invalid json")
+            throw SupabaseRESTError(status: 400, code: "PGRST102", message: "Empty or invalid json")
         }
         return body
     }
 
     private mutating func insert(
         _ name: String, _ call: SupabaseCall, _ subject: String?
-    ) throws(SupabaseRESTRefusal) -> ServerResponse {
+    ) throws(SupabaseRESTError) -> ServerResponse {
         let body = try body(call)
         let fresh = (body.array ?? [body]).compactMap(\.object)
-        guard var table = tables.tables[name] else { return SupabaseAnswers.empty(500) }
+        guard var table = tables.tables[name] else { return SupabaseResponses.empty(500) }
         for row in fresh {
             guard let subject, row[table.key]?.string == subject else {
-                throw SupabaseRESTRefusal(
+                throw SupabaseRESTError(
                     status: subject == nil ? 401 : 403, code: "42501",
                     message: "new row violates row-level security policy for table \"\(name)\"")
             }
             guard !table.rows.contains(where: { $0[table.key]?.string == subject }) else {
-                throw SupabaseRESTRefusal(
+                throw SupabaseRESTError(
                     status: 409, code: "23505",
                     message: "duplicate key value violates unique constraint \"\(name)_pkey\"",
                     details: "Key (\(table.key))=(\(subject)) already exists.")
@@ -131,15 +131,15 @@ extension SupabaseProject {
             table.rows.append(row)
         }
         tables.tables[name] = table
-        return wantsRows(call) ? try show(fresh, call, status: 201) : SupabaseAnswers.empty(201)
+        return wantsRows(call) ? try show(fresh, call, status: 201) : SupabaseResponses.empty(201)
     }
 
     private mutating func change(
         _ name: String, _ call: SupabaseCall, _ subject: String?
-    ) throws(SupabaseRESTRefusal) -> ServerResponse {
+    ) throws(SupabaseRESTError) -> ServerResponse {
         let filters = try filters(call)
         let changes = call.method == "PATCH" ? try body(call).object ?? JSONObject() : nil
-        guard var table = tables.tables[name] else { return SupabaseAnswers.empty(500) }
+        guard var table = tables.tables[name] else { return SupabaseResponses.empty(500) }
         var touched: [JSONObject] = []
         var kept: [JSONObject] = []
         for var row in table.rows {
@@ -150,7 +150,7 @@ extension SupabaseProject {
             if let changes {
                 for member in changes.members { row[member.name] = member.value }
                 guard row[table.key]?.string == subject else {
-                    throw SupabaseRESTRefusal(
+                    throw SupabaseRESTError(
                         status: 403, code: "42501",
                         message: "new row violates row-level security policy for table \"\(name)\"")
                 }
@@ -160,6 +160,6 @@ extension SupabaseProject {
         }
         table.rows = kept
         tables.tables[name] = table
-        return wantsRows(call) ? try show(touched, call, status: 200) : SupabaseAnswers.empty(204)
+        return wantsRows(call) ? try show(touched, call, status: 200) : SupabaseResponses.empty(204)
     }
 }

@@ -12,8 +12,8 @@ extension ProviderState {
         let parameters = Parameters(call.method == "POST" ? call.request.form ?? [] : call.request.query)
         let found = findFlow(parameters["state"], isManaged: isManaged, at: call.now)
         guard case .success(let index) = found else {
-            guard case .failure(let refusal) = found else { return SupabaseAnswers.empty(500) }
-            return SupabaseAnswers.redirect(to: supabase.siteError(refusal.code, refusal.message), status: 303)
+            guard case .failure(let refusal) = found else { return SupabaseResponses.empty(500) }
+            return SupabaseResponses.redirect(to: supabase.siteError(refusal.code, refusal.message), status: 303)
         }
         supabase.flows[index].isUsed = true
         let flow = supabase.flows[index]
@@ -27,57 +27,58 @@ extension ProviderState {
                 isManaged
                 ? supabase.siteError(error, parameters["error_description"] ?? "")
                 : SupabaseProject.errors(pairs, at: target, inQuery: true)
-            return SupabaseAnswers.redirect(to: location, status: isManaged ? 303 : 302)
+            return SupabaseResponses.redirect(to: location, status: isManaged ? 303 : 302)
         }
-        do throws(SupabaseRefusal) {
+        do throws(SupabaseErrorResponse) {
             let location = try finish(index, parameters["code"] ?? "", isManaged, target, call)
-            return SupabaseAnswers.redirect(to: location, status: 302)
+            return SupabaseResponses.redirect(to: location, status: 302)
         } catch {
             let location =
                 isManaged
                 ? supabase.siteError(error.code, error.message)
                 : SupabaseProject.refusal(error, at: target, inQuery: true, isCallback: true)
-            return SupabaseAnswers.redirect(to: location, status: isManaged ? 303 : 302)
+            return SupabaseResponses.redirect(to: location, status: isManaged ? 303 : 302)
         }
     }
 
-    private func findFlow(_ state: String?, isManaged: Bool, at now: Int) -> Result<Int, SupabaseRefusal> {
+    private func findFlow(_ state: String?, isManaged: Bool, at now: Int) -> Result<Int, SupabaseErrorResponse> {
         let settings = supabase.settings
         guard let state else {
             return .failure(
                 isManaged
-                    ? SupabaseRefusal(404, "saml_relay_state_not_found", "SAML RelayState is missing")
-                    : SupabaseRefusal(400, "bad_oauth_callback", "OAuth state parameter missing"))
+                    ? SupabaseErrorResponse(404, "saml_relay_state_not_found", "SAML RelayState is missing")
+                    : SupabaseErrorResponse(400, "bad_oauth_callback", "OAuth state parameter missing"))
         }
         let kind = isManaged ? SupabaseFlow.Upstream.sso : .oauth
         guard let index = supabase.flows.firstIndex(where: { $0.id == state && $0.upstream == kind }) else {
             return .failure(
                 isManaged
-                    ? SupabaseRefusal(
+                    ? SupabaseErrorResponse(
                         404, "saml_relay_state_not_found", "SAML RelayState does not exist, try logging in again?")
-                    : SupabaseRefusal(400, "bad_oauth_state", "OAuth state not found or expired"))
+                    : SupabaseErrorResponse(400, "bad_oauth_state", "OAuth state not found or expired"))
         }
         let flow = supabase.flows[index]
         guard !flow.isUsed else {
             return .failure(
-                SupabaseRefusal(400, "flow_state_already_used", "OAuth state has already been used"))
+                SupabaseErrorResponse(400, "flow_state_already_used", "OAuth state has already been used"))
         }
         guard now - flow.createdAt <= (isManaged ? settings.relayLifetime : settings.flowLifetime) else {
             return .failure(
                 isManaged
-                    ? SupabaseRefusal(
+                    ? SupabaseErrorResponse(
                         422, "saml_relay_state_expired", "SAML RelayState has expired. Try logging in again?")
-                    : SupabaseRefusal(400, "bad_oauth_state", "OAuth state has expired"))
+                    : SupabaseErrorResponse(400, "bad_oauth_state", "OAuth state has expired"))
         }
         return .success(index)
     }
 
     private mutating func finish(
         _ index: Int, _ code: String, _ isManaged: Bool, _ target: String, _ call: SupabaseCall
-    ) throws(SupabaseRefusal) -> String {
+    ) throws(SupabaseErrorResponse) -> String {
         let flow = supabase.flows[index]
         guard !code.isEmpty, let family = ledger.codes[code]?.family else {
-            throw SupabaseRefusal(500, "unexpected_failure", "Unable to exchange external code: \(code.prefix(8))")
+            throw SupabaseErrorResponse(
+                500, "unexpected_failure", "Unable to exchange external code: \(code.prefix(8))")
         }
         let person = ledger.families[family].user
         let redirectURI = isManaged ? supabase.assertionURL : supabase.callbackURL
@@ -108,7 +109,7 @@ extension ProviderState {
 
     private mutating func redeemUpstream(
         _ code: String, _ verifier: String, _ redirectURI: String, at now: Int
-    ) throws(SupabaseRefusal) -> JSON {
+    ) throws(SupabaseErrorResponse) -> JSON {
         let form = FormEncoding.encode([
             ("grant_type", "authorization_code"), ("code", code), ("redirect_uri", redirectURI),
             ("code_verifier", verifier), ("client_id", SupabaseProject.upstreamClient.id),
@@ -120,7 +121,8 @@ extension ProviderState {
         guard let answer = try? token(SandboxRequest(request, path: Endpoint.token.path), at: now),
             answer.status == 200, case .bytes(let body) = answer.body, let tokens = try? JSON(parsing: body)
         else {
-            throw SupabaseRefusal(500, "unexpected_failure", "Unable to exchange external code: \(code.prefix(8))")
+            throw SupabaseErrorResponse(
+                500, "unexpected_failure", "Unable to exchange external code: \(code.prefix(8))")
         }
         return tokens
     }

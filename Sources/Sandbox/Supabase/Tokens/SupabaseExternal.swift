@@ -18,21 +18,21 @@ extension SupabaseProject {
     var callbackURL: String { authURL + "/callback" }
     var assertionURL: String { authURL + "/sso/saml/acs" }
 
-    mutating func authorize(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
-        SupabaseAnswers.redirect(to: try beginExternal(call, linkTo: nil), status: 302)
+    mutating func authorize(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
+        SupabaseResponses.redirect(to: try beginExternal(call, linkTo: nil), status: 302)
     }
 
-    mutating func authorizeLinking(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+    mutating func authorizeLinking(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
         let user = try authenticate(call).user
         try checkLinking()
         let location = try beginExternal(call, linkTo: user.id)
         guard call.query("skip_http_redirect") == "true" else {
-            return SupabaseAnswers.redirect(to: location, status: 302)
+            return SupabaseResponses.redirect(to: location, status: 302)
         }
-        return SupabaseAnswers.json(["url": .string(location)])
+        return SupabaseResponses.json(["url": .string(location)])
     }
 
-    private mutating func beginExternal(_ call: SupabaseCall, linkTo: String?) throws(SupabaseRefusal) -> String {
+    private mutating func beginExternal(_ call: SupabaseCall, linkTo: String?) throws(SupabaseErrorResponse) -> String {
         let provider = (call.query("provider") ?? "").lowercased()
         guard SupabaseProject.known.contains(provider) else {
             throw .validation("Unsupported provider: Provider \(provider) could not be found")
@@ -44,7 +44,7 @@ extension SupabaseProject {
             value: call.query("code_challenge") ?? "", method: call.query("code_challenge_method") ?? "",
             isBrowserRequest: true)
         if call.query("invite_token") != nil {
-            throw SupabaseRefusal(404, "user_not_found", "User identified by token not found")
+            throw SupabaseErrorResponse(404, "user_not_found", "User identified by token not found")
         }
         var flow = SupabaseFlow(
             provider: provider, method: "oauth", challenge: challenge, redirectTo: redirectTarget(call),
@@ -71,9 +71,9 @@ extension SupabaseProject {
     }
 
     /// `POST /sso`. The redirect URL is kept unchecked, and checked when the user comes back.
-    mutating func signOn(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+    mutating func signOn(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
         guard !settings.ssoDomains.isEmpty else {
-            throw SupabaseRefusal(404, "saml_provider_disabled", "SAML 2.0 is disabled")
+            throw SupabaseErrorResponse(404, "saml_provider_disabled", "SAML 2.0 is disabled")
         }
         let body = try call.body()
         let (domain, named) = (try body.text("domain"), try body.text("provider_id"))
@@ -88,7 +88,7 @@ extension SupabaseProject {
         }
         let known = domain.isEmpty ? settings.ssoDomains.values.first { $0 == named } : settings.ssoDomains[domain]
         guard let id = known else {
-            throw SupabaseRefusal(
+            throw SupabaseErrorResponse(
                 404, "sso_provider_not_found",
                 domain.isEmpty ? "No such SSO provider" : "No SSO provider assigned for this domain")
         }
@@ -102,8 +102,8 @@ extension SupabaseProject {
         add(flow)
         let location = url + Endpoint.authorize.path + "?" + SupabaseURL.encode(parameters.map { ($0.key, $0.value) })
         guard try body.flag("skip_http_redirect") ?? false else {
-            return SupabaseAnswers.redirect(to: location, status: 303)
+            return SupabaseResponses.redirect(to: location, status: 303)
         }
-        return SupabaseAnswers.json(["url": .string(location)])
+        return SupabaseResponses.json(["url": .string(location)])
     }
 }

@@ -10,13 +10,13 @@ extension ProviderState {
         "apple", "azure", "facebook", "google", "kakao", "keycloak", "snapchat", "vercel_marketplace",
     ]
 
-    mutating func supabaseIDTokenGrant(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+    mutating func supabaseIDTokenGrant(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
         let body = try call.body()
         let token = try body.text("id_token")
         guard !token.isEmpty else { throw .oauth("invalid request", "id_token required") }
         let provider = try providerName(body)
         guard supabase.settings.providers.contains(provider) else {
-            throw SupabaseRefusal(
+            throw SupabaseErrorResponse(
                 400, "provider_disabled", "Provider (issuer \"\(issuer)\") is not enabled")
         }
         let claims = try verifiedClaims(token, at: call.now)
@@ -40,11 +40,11 @@ extension ProviderState {
         } else {
             userID = try supabase.user(for: identity, at: call.now)
         }
-        return try supabase.tokenAnswer(
+        return try supabase.tokenResponse(
             supabase.open(userID, by: "oauth", at: call.now), at: call.now)
     }
 
-    private func providerName(_ body: SupabaseBody) throws(SupabaseRefusal) -> String {
+    private func providerName(_ body: SupabaseBody) throws(SupabaseErrorResponse) -> String {
         let provider = try body.text("provider").lowercased()
         if provider.isEmpty {
             guard try !body.text("client_id").isEmpty, try body.text("issuer") == issuer else {
@@ -58,8 +58,8 @@ extension ProviderState {
         return provider
     }
 
-    private mutating func verifiedClaims(_ token: String, at now: Int) throws(SupabaseRefusal) -> JSONObject {
-        let bad = SupabaseRefusal.oauth("invalid request", "Bad ID token")
+    private mutating func verifiedClaims(_ token: String, at now: Int) throws(SupabaseErrorResponse) -> JSONObject {
+        let bad = SupabaseErrorResponse.oauth("invalid request", "Bad ID token")
         let parts = token.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3, let header = ProviderState.members(parts[0]),
             let claims = ProviderState.members(parts[1]), let signature = Base64URL.decode(parts[2]),
@@ -82,7 +82,7 @@ extension ProviderState {
     }
 
     /// The token contains the SHA-256 of the nonce that the app sends: whoever has only the token cannot use it.
-    private func checkNonce(_ claims: JSONObject, _ nonce: String) throws(SupabaseRefusal) {
+    private func checkNonce(_ claims: JSONObject, _ nonce: String) throws(SupabaseErrorResponse) {
         let claimed = claims["nonce"]?.string ?? ""
         guard claimed.isEmpty == nonce.isEmpty else {
             throw .oauth(

@@ -20,7 +20,7 @@ struct SupabaseKeys {
 
     mutating func sign(
         _ claims: JSONObject, with algorithm: SupabaseSettings.Algorithm
-    ) throws(SupabaseRefusal) -> String {
+    ) throws(SupabaseErrorResponse) -> String {
         guard algorithm != .hs256 else {
             let input = SupabaseKeys.input(["alg": "HS256", "typ": "JWT"], claims)
             return input + "." + Base64URL.encode(HMAC.sha256(Array(input.utf8), key: secret))
@@ -35,7 +35,7 @@ struct SupabaseKeys {
     /// Signs in the project's place. The published keys do not verify the signature.
     static func forge(
         _ claims: JSONObject, by forgery: SupabaseSettings.Forgery
-    ) throws(SupabaseRefusal) -> String {
+    ) throws(SupabaseErrorResponse) -> String {
         var keys = SupabaseKeys()
         guard forgery == .nameless else { return try keys.sign(claims, with: forgery == .key ? .es256 : .hs256) }
         guard let key = try? PrivateKey.generate(.p256) else { throw .failure }
@@ -58,21 +58,21 @@ struct SupabaseKeys {
     }
 
     /// The claims of an access token that is valid now.
-    func claims(of token: String, at now: Int) throws(SupabaseRefusal) -> JSONObject {
+    func claims(of token: String, at now: Int) throws(SupabaseErrorResponse) -> JSONObject {
         let prefix = "invalid JWT: unable to parse or verify signature, "
         let parts = token.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3 else {
-            throw SupabaseRefusal(
+            throw SupabaseErrorResponse(
                 403, "bad_jwt", prefix + "token is malformed: token contains an invalid number of segments")
         }
         guard let header = SupabaseKeys.object(parts[0]), let claims = SupabaseKeys.object(parts[1]),
             let signature = Base64URL.decode(parts[2])
-        else { throw SupabaseRefusal(403, "bad_jwt", prefix + "token is malformed: could not decode its parts") }
+        else { throw SupabaseErrorResponse(403, "bad_jwt", prefix + "token is malformed: could not decode its parts") }
         guard isGood(signature, of: Array("\(parts[0]).\(parts[1])".utf8), header) else {
-            throw SupabaseRefusal(403, "bad_jwt", prefix + "token signature is invalid: signature is invalid")
+            throw SupabaseErrorResponse(403, "bad_jwt", prefix + "token signature is invalid: signature is invalid")
         }
         guard let expiry = claims["exp"]?.integer, now < expiry else {
-            throw SupabaseRefusal(403, "bad_jwt", prefix + "token has invalid claims: token is expired")
+            throw SupabaseErrorResponse(403, "bad_jwt", prefix + "token has invalid claims: token is expired")
         }
         return claims
     }

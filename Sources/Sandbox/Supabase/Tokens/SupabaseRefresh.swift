@@ -5,14 +5,14 @@ internal import StrictJSON
 /// What happens when a refresh token is presented: the current one, one replaced a moment ago or long ago, one never
 /// issued.
 extension SupabaseProject {
-    private static func dead(_ code: String, _ reason: String) -> SupabaseRefusal {
-        SupabaseRefusal(400, code, "Invalid Refresh Token: \(reason)")
+    private static func dead(_ code: String, _ reason: String) -> SupabaseErrorResponse {
+        SupabaseErrorResponse(400, code, "Invalid Refresh Token: \(reason)")
     }
 
     private static let unknown = dead("refresh_token_not_found", "Refresh Token Not Found")
     private static let reused = dead("refresh_token_already_used", "Already Used")
 
-    mutating func refresh(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+    mutating func refresh(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
         let token = try call.body().text("refresh_token")
         guard !token.isEmpty else { throw .validation("refresh_token required") }
         if let counted = SupabaseCountedToken(parsing: token) { return try refresh(counted, token, call.now) }
@@ -23,7 +23,7 @@ extension SupabaseProject {
     }
 
     /// The first kind: a row for each token.
-    private mutating func refresh(row token: String, _ now: Int) throws(SupabaseRefusal) -> ServerResponse {
+    private mutating func refresh(row token: String, _ now: Int) throws(SupabaseErrorResponse) -> ServerResponse {
         if let user = strayTokens.removeValue(forKey: token).flatMap({ users[$0] }) {
             try checkBan(user, at: now)
             throw SupabaseProject.dead("session_not_found", "No Valid Session Found")
@@ -57,7 +57,7 @@ extension SupabaseProject {
     /// The second kind: a counter for each session.
     private mutating func refresh(
         _ counted: SupabaseCountedToken, _ token: String, _ now: Int
-    ) throws(SupabaseRefusal) -> ServerResponse {
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
         guard var session = sessions[counted.session], session.isCounted, counted.text(key: session.key) == token
         else { throw SupabaseProject.unknown }
         try check(session, at: now)
@@ -86,7 +86,7 @@ extension SupabaseProject {
 
     private mutating func answer(
         _ sessionID: String, _ token: String, _ fields: [(String, String)], _ now: Int
-    ) throws(SupabaseRefusal) -> ServerResponse {
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
         guard let session = sessions[sessionID] else { throw .failure }
         let members = try tokens(sessionID, refreshToken: token, at: now)
         let mark =
@@ -94,11 +94,11 @@ extension SupabaseProject {
             ? ("sb-auth-refresh-token-counter", String(session.counter))
             : ("sb-auth-refresh-token-prefix", String(token.prefix(5)))
         let names = [("sb-auth-user-id", session.userID), ("sb-auth-session-id", sessionID), mark]
-        return SupabaseAnswers.json(.object(members), fields: names + fields)
+        return SupabaseResponses.json(.object(members), fields: names + fields)
     }
 
     /// The limits of a session are checked only here.
-    private func check(_ session: SupabaseSession, at now: Int) throws(SupabaseRefusal) {
+    private func check(_ session: SupabaseSession, at now: Int) throws(SupabaseErrorResponse) {
         guard let user = users[session.userID] else { throw SupabaseProject.unknown }
         try checkBan(user, at: now)
         let limits = [session.endsAt, settings.timebox.map { session.createdAt + $0 }]
@@ -125,7 +125,7 @@ extension SupabaseProject {
         }
     }
 
-    private func checkBan(_ user: SupabaseUser, at now: Int) throws(SupabaseRefusal) {
+    private func checkBan(_ user: SupabaseUser, at now: Int) throws(SupabaseErrorResponse) {
         if user.isBanned(at: now) { throw SupabaseProject.dead("user_banned", "User Banned") }
     }
 }

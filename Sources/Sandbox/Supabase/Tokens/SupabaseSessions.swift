@@ -23,9 +23,9 @@ extension SupabaseProject {
     }
 
     /// The token response of a session.
-    mutating func tokenAnswer(
+    mutating func tokenResponse(
         _ sessionID: String, extra: [JSONObject.Member] = [], fields: [(String, String)] = [], at now: Int
-    ) throws(SupabaseRefusal) -> ServerResponse {
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
         var members = try tokens(sessionID, at: now)
         members.members += extra
         guard let session = sessions[sessionID] else { throw .failure }
@@ -34,13 +34,13 @@ extension SupabaseProject {
             session.isCounted
                 ? ("sb-auth-refresh-token-counter", String(session.counter))
                 : ("sb-auth-refresh-token-prefix", String(session.currentToken.prefix(5))))
-        return SupabaseAnswers.json(.object(members), fields: fields)
+        return SupabaseResponses.json(.object(members), fields: fields)
     }
 
     /// - Parameter refreshToken: issued in place of the session's newest.
     mutating func tokens(
         _ sessionID: String, refreshToken: String? = nil, at now: Int
-    ) throws(SupabaseRefusal) -> JSONObject {
+    ) throws(SupabaseErrorResponse) -> JSONObject {
         guard let session = sessions[sessionID], let user = users[session.userID] else { throw .failure }
         if let refusal = settings.tokenHook { throw refusal }
         var lifetime = settings.accessTokenLifetime

@@ -3,11 +3,11 @@ internal import StrictJSON
 
 /// `/user` and `/logout`: what users see and change of themselves.
 extension SupabaseProject {
-    func showUser(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
-        SupabaseAnswers.json(try authenticate(call).user.json)
+    func showUser(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
+        SupabaseResponses.json(try authenticate(call).user.json)
     }
 
-    mutating func updateUser(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+    mutating func updateUser(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
         var (user, session) = try authenticate(call)
         let body = try call.body()
         let (email, phone) = (try body.text("email"), try body.text("phone"))
@@ -16,15 +16,15 @@ extension SupabaseProject {
         let challenge = try body.challenge()
         let channel = try channel(body.text("channel"))
         if body.members["app_metadata"] != nil {
-            throw SupabaseRefusal(403, "not_admin", "Updating app_metadata requires admin privileges")
+            throw SupabaseErrorResponse(403, "not_admin", "Updating app_metadata requires admin privileges")
         }
         let changesAny = !email.isEmpty || !phone.isEmpty || changesPassword
         if user.isManaged, changesAny {
-            throw SupabaseRefusal(
+            throw SupabaseErrorResponse(
                 422, "user_sso_managed", "Updating email, phone, password of a SSO account only possible via SSO")
         }
         if changesAny, user.hasVerifiedFactor, session.level != "aal2" {
-            throw SupabaseRefusal(
+            throw SupabaseErrorResponse(
                 401, "insufficient_aal",
                 "AAL2 session is required to update email or password when MFA is enabled.")
         }
@@ -36,13 +36,13 @@ extension SupabaseProject {
         if !phone.isEmpty { try change(phone: phone, of: &user, channel, call) }
         save(user, at: call.now)
         if changesPassword { endSessions { $0.userID == user.id && $0.id != session.id } }
-        return SupabaseAnswers.json(users[user.id]?.json ?? user.json)
+        return SupabaseResponses.json(users[user.id]?.json ?? user.json)
     }
 
     private func change(
         password: String, of user: inout SupabaseUser, _ session: SupabaseSession, _ body: SupabaseBody,
         isNewcomer: Bool, _ call: SupabaseCall
-    ) throws(SupabaseRefusal) {
+    ) throws(SupabaseErrorResponse) {
         if user.isAnonymous, isNewcomer {
             throw .validation(
                 "Updating password of an anonymous user without an email or phone is not allowed", status: 422)
@@ -50,30 +50,30 @@ extension SupabaseProject {
         if settings.requiresCurrentPassword, let current = user.password {
             let stated = try body.text("current_password")
             guard !stated.isEmpty else {
-                throw SupabaseRefusal(
+                throw SupabaseErrorResponse(
                     400, "current_password_required", "Current password required when setting new password.")
             }
             guard stated == current else {
-                throw SupabaseRefusal(
+                throw SupabaseErrorResponse(
                     400, "current_password_invalid", "Current password required when setting new password.")
             }
         }
         if settings.securesPasswordChange, call.now > session.createdAt + 86_400 {
             let nonce = try body.text("nonce")
             guard !nonce.isEmpty else {
-                throw SupabaseRefusal(
+                throw SupabaseErrorResponse(
                     400, "reauthentication_needed", "Password update requires reauthentication")
             }
             guard let sentCode = user.sentCodes[.reauthentication], sentCode.code == nonce,
                 call.now - sentCode.sentAt <= settings.otpLifetime
             else {
-                throw SupabaseRefusal(422, "reauthentication_not_valid", "Nonce has expired or is invalid")
+                throw SupabaseErrorResponse(422, "reauthentication_not_valid", "Nonce has expired or is invalid")
             }
             user.sentCodes[.reauthentication] = nil
         }
         try check(password: password)
         if user.password == password {
-            throw SupabaseRefusal(
+            throw SupabaseErrorResponse(
                 422, "same_password", "New password should be different from the old password.")
         }
         user.password = password
@@ -81,11 +81,11 @@ extension SupabaseProject {
 
     private mutating func change(
         email text: String, of user: inout SupabaseUser, _ challenge: SupabaseChallenge?, _ call: SupabaseCall
-    ) throws(SupabaseRefusal) {
+    ) throws(SupabaseErrorResponse) {
         let email = try address(text)
         guard email != user.email else { return }
         guard self.user(email: email) == nil else {
-            throw SupabaseRefusal(
+            throw SupabaseErrorResponse(
                 422, "email_exists", "A user with this email address has already been registered")
         }
         user.newEmail = email
@@ -96,11 +96,11 @@ extension SupabaseProject {
 
     private mutating func change(
         phone text: String, of user: inout SupabaseUser, _ channel: String, _ call: SupabaseCall
-    ) throws(SupabaseRefusal) {
+    ) throws(SupabaseErrorResponse) {
         let phone = try number(text)
         guard phone != user.phone else { return }
         guard self.user(phone: phone) == nil else {
-            throw SupabaseRefusal(
+            throw SupabaseErrorResponse(
                 422, "phone_exists", "A user with this phone number has already been registered")
         }
         user.newPhone = phone
@@ -137,7 +137,7 @@ extension SupabaseProject {
     }
 
     /// Access tokens that were issued stay valid for servers that do not ask here.
-    mutating func logOut(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+    mutating func logOut(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
         let scope = call.query("scope") ?? "global"
         let (user, session) = try authenticate(call)
         switch scope {
@@ -146,6 +146,6 @@ extension SupabaseProject {
         case "others": endSessions { $0.userID == user.id && $0.id != session.id }
         default: throw .validation("Unsupported logout scope \"\(scope)\"")
         }
-        return SupabaseAnswers.empty(204)
+        return SupabaseResponses.empty(204)
     }
 }

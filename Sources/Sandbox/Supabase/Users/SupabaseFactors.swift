@@ -21,16 +21,16 @@ extension SupabaseProject {
 
     private func authenticateForFactors(
         _ call: SupabaseCall
-    ) throws(SupabaseRefusal) -> (user: SupabaseUser, session: SupabaseSession) {
+    ) throws(SupabaseErrorResponse) -> (user: SupabaseUser, session: SupabaseSession) {
         let caller = try authenticate(call)
         guard !caller.user.isAnonymous else {
-            throw SupabaseRefusal(
+            throw SupabaseErrorResponse(
                 403, "no_authorization", "Anonymous user not allowed to perform these actions")
         }
         return caller
     }
 
-    mutating func enrollFactor(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+    mutating func enrollFactor(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
         var (user, session) = try authenticateForFactors(call)
         let body = try call.body()
         let name = try body.text("friendly_name")
@@ -55,39 +55,40 @@ extension SupabaseProject {
             let issuer = try body.text("issuer")
             members["totp"] = totp(factor, issuer.isEmpty ? SupabaseURL(settings.siteURL)?.host ?? "" : issuer, user)
         }
-        return SupabaseAnswers.json(.object(members))
+        return SupabaseResponses.json(.object(members))
     }
 
-    private func factorKind(_ type: String) throws(SupabaseRefusal) -> SupabaseFactor.Kind {
+    private func factorKind(_ type: String) throws(SupabaseErrorResponse) -> SupabaseFactor.Kind {
         guard let kind = SupabaseFactor.Kind(rawValue: type) else {
             throw .validation("factor_type needs to be totp, phone, or webauthn")
         }
         guard settings.factors.contains(type) else {
-            throw SupabaseRefusal(422, "mfa_\(type)_enroll_not_enabled", "MFA enroll is disabled for \(kind.title)")
+            throw SupabaseErrorResponse(
+                422, "mfa_\(type)_enroll_not_enabled", "MFA enroll is disabled for \(kind.title)")
         }
         return kind
     }
 
     private func checkEnrolling(
         _ user: SupabaseUser, _ session: SupabaseSession, name: String, phone: String
-    ) throws(SupabaseRefusal) {
+    ) throws(SupabaseErrorResponse) {
         if !phone.isEmpty, user.factors.contains(where: { $0.isVerified && $0.phone == phone }) {
-            throw SupabaseRefusal(
+            throw SupabaseErrorResponse(
                 422, "mfa_verified_factor_exists",
                 "A verified phone factor already exists, unenroll the existing factor to continue")
         }
         if user.factors.contains(where: { $0.name == name }) {
-            throw SupabaseRefusal(
+            throw SupabaseErrorResponse(
                 422, "mfa_factor_name_conflict",
                 "A factor with the friendly name \"\(name)\" for this user already exists")
         }
         guard user.factors.count < SupabaseProject.maxFactors else {
-            throw SupabaseRefusal(
+            throw SupabaseErrorResponse(
                 422, "too_many_enrolled_mfa_factors",
                 "Maximum number of verified factors reached, unenroll to continue")
         }
         if user.hasVerifiedFactor, session.level != "aal2" {
-            throw SupabaseRefusal(403, "insufficient_aal", "AAL2 required to enroll a new factor")
+            throw SupabaseErrorResponse(403, "insufficient_aal", "AAL2 required to enroll a new factor")
         }
     }
 
@@ -102,24 +103,24 @@ extension SupabaseProject {
         ]
     }
 
-    private func factor(_ id: String, of user: SupabaseUser) throws(SupabaseRefusal) -> Int {
+    private func factor(_ id: String, of user: SupabaseUser) throws(SupabaseErrorResponse) -> Int {
         guard SupabaseText.isUUID(id) else { throw .validation("factor_id must be an UUID", status: 404) }
         guard let index = user.factors.firstIndex(where: { $0.id == id }) else {
-            throw SupabaseRefusal(404, "mfa_factor_not_found", "Factor not found")
+            throw SupabaseErrorResponse(404, "mfa_factor_not_found", "Factor not found")
         }
         return index
     }
 
     /// Factors of a kind that was disabled stay, but cannot be used.
-    private func checkUsable(_ factor: SupabaseFactor) throws(SupabaseRefusal) {
+    private func checkUsable(_ factor: SupabaseFactor) throws(SupabaseErrorResponse) {
         let type = factor.kind.rawValue
         guard settings.factors.contains(type) else {
-            throw SupabaseRefusal(
+            throw SupabaseErrorResponse(
                 422, "mfa_\(type)_verify_not_enabled", "MFA verification is disabled for \(factor.kind.title)")
         }
     }
 
-    mutating func challengeFactor(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+    mutating func challengeFactor(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
         var user = try authenticateForFactors(call).user
         let index = try factor(call.parts[1], of: user)
         let kind = user.factors[index].kind
@@ -155,27 +156,27 @@ extension SupabaseProject {
             .init("expires_at", .integer(call.now + SupabaseProject.challengeLifetime)),
         ])
         members["webauthn"] = webAuthn?.json
-        return SupabaseAnswers.json(.object(members))
+        return SupabaseResponses.json(.object(members))
     }
 
-    mutating func verifyFactor(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+    mutating func verifyFactor(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
         var (user, session) = try authenticateForFactors(call)
         let index = try factor(call.parts[1], of: user)
         try checkUsable(user.factors[index])
         let body = try call.body()
         let (challengeID, code) = (try body.text("challenge_id"), try body.text("code"))
         guard SupabaseText.isUUID(challengeID) else { throw .validation("challenge_id must be an UUID") }
-        let answer = user.factors[index].kind == .webAuthn ? try WebAuthnAnswer(reading: body) : nil
+        let answer = user.factors[index].kind == .webAuthn ? try WebAuthnResponse(reading: body) : nil
         guard let challenge = challenges[challengeID], challenge.factorID == user.factors[index].id else {
-            throw SupabaseRefusal(
+            throw SupabaseErrorResponse(
                 422, "mfa_factor_not_found", "MFA factor with the provided challenge ID not found")
         }
         guard !challenge.isAnswered, challenge.address == call.address else {
-            throw SupabaseRefusal(
+            throw SupabaseErrorResponse(
                 422, "mfa_ip_address_mismatch", "Challenge and verify IP addresses mismatch.")
         }
         guard call.now <= challenge.expiresAt else {
-            throw SupabaseRefusal(
+            throw SupabaseErrorResponse(
                 422, "mfa_challenge_expired",
                 "MFA challenge \(challengeID) has expired, verify against another challenge or create a new challenge.")
         }
@@ -183,14 +184,14 @@ extension SupabaseProject {
         if let answer, let question = challenge.webAuthn {
             let credential = try question.credential(by: answer, of: user)
             if question.makesKey { user.factors[index].credential = credential }
-            user.factors[index].lastAnswer = answer.json(challenge: challengeID, factor: factor.id)
+            user.factors[index].lastResponse = answer.json(challenge: challengeID, factor: factor.id)
             challenges[challengeID] = nil
         } else {
             let isRight =
                 challenge.code.map { $0 == code }
                 ?? SupabaseTOTP.accepts(code, secret: factor.secret, at: call.now)
             guard isRight else {
-                throw SupabaseRefusal(
+                throw SupabaseErrorResponse(
                     422, "mfa_verification_failed",
                     factor.kind == .totp ? "Invalid TOTP code entered" : "Invalid MFA Phone code entered")
             }
@@ -204,7 +205,7 @@ extension SupabaseProject {
         save(user, at: call.now)
         raise(&session, by: factor, at: call.now)
         endSessions { $0.userID == user.id && $0.id != session.id && $0.level == "aal1" }
-        return try tokenAnswer(session.id, at: call.now)
+        return try tokenResponse(session.id, at: call.now)
     }
 
     /// The session has two proofs now, and another refresh token. The counter moves by two, so that the old token is
@@ -223,12 +224,12 @@ extension SupabaseProject {
         sessions[session.id] = session
     }
 
-    mutating func removeFactor(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+    mutating func removeFactor(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
         var (user, session) = try authenticateForFactors(call)
         let index = try factor(call.parts[1], of: user)
         let factor = user.factors[index]
         if factor.isVerified, session.level != "aal2" {
-            throw SupabaseRefusal(422, "insufficient_aal", "AAL2 required to unenroll verified factor")
+            throw SupabaseErrorResponse(422, "insufficient_aal", "AAL2 required to unenroll verified factor")
         }
         user.factors.remove(at: index)
         save(user, at: call.now)
@@ -236,6 +237,6 @@ extension SupabaseProject {
             sessions[id]?.proofs.removeAll { $0.isSecondFactor }
             sessions[id]?.factorID = nil
         }
-        return SupabaseAnswers.json(["id": .string(factor.id)])
+        return SupabaseResponses.json(["id": .string(factor.id)])
     }
 }

@@ -13,10 +13,10 @@ struct SupabaseClaims {
 /// Which user an external identity belongs to, and how identities come and go.
 extension SupabaseProject {
     /// The user of an identity: the one who has it, the one who has its verified address, or a new one.
-    mutating func user(for claims: SupabaseClaims, at now: Int) throws(SupabaseRefusal) -> String {
+    mutating func user(for claims: SupabaseClaims, at now: Int) throws(SupabaseErrorResponse) -> String {
         let moment = instant(now)
         if var known = user(provider: claims.provider, subject: claims.subject) {
-            if known.isBanned(at: now) { throw SupabaseRefusal(403, "user_banned", "User is banned") }
+            if known.isBanned(at: now) { throw SupabaseErrorResponse(403, "user_banned", "User is banned") }
             for index in known.identities.indices where known.identities[index].provider == claims.provider {
                 known.identities[index].data = claims.data
                 known.identities[index].lastSignInAt = moment
@@ -27,7 +27,7 @@ extension SupabaseProject {
         }
         let isManaged = claims.provider.hasPrefix("sso:")
         if !isManaged, var known = user(email: claims.email) {
-            if known.isBanned(at: now) { throw SupabaseRefusal(403, "user_banned", "User is banned") }
+            if known.isBanned(at: now) { throw SupabaseErrorResponse(403, "user_banned", "User is banned") }
             // An address that was never confirmed does not show who asked for the account.
             if known.emailConfirmedAt == nil {
                 known.identities = []
@@ -40,7 +40,7 @@ extension SupabaseProject {
             return known.id
         }
         guard settings.allowsSignUp else {
-            throw SupabaseRefusal(422, "signup_disabled", "Signups not allowed for this instance")
+            throw SupabaseErrorResponse(422, "signup_disabled", "Signups not allowed for this instance")
         }
         var user = SupabaseUser(at: moment)
         user.isManaged = isManaged
@@ -59,18 +59,18 @@ extension SupabaseProject {
     }
 
     /// Links a further identity to a signed-in user.
-    mutating func link(_ claims: SupabaseClaims, to userID: String, at now: Int) throws(SupabaseRefusal) {
+    mutating func link(_ claims: SupabaseClaims, to userID: String, at now: Int) throws(SupabaseErrorResponse) {
         guard var user = users[userID] else {
-            throw SupabaseRefusal(422, "user_not_found", "User from sub claim in JWT does not exist")
+            throw SupabaseErrorResponse(422, "user_not_found", "User from sub claim in JWT does not exist")
         }
         if let owner = self.user(provider: claims.provider, subject: claims.subject) {
-            throw SupabaseRefusal(
+            throw SupabaseErrorResponse(
                 422, "identity_already_exists",
                 owner.id == userID ? "Identity is already linked" : "Identity is already linked to another user")
         }
         if !claims.email.isEmpty, user.email.isEmpty {
             guard self.user(email: claims.email) == nil else {
-                throw SupabaseRefusal(
+                throw SupabaseErrorResponse(
                     400, "email_exists", "A user with this email address has already been registered")
             }
             user.email = claims.email
@@ -81,17 +81,17 @@ extension SupabaseProject {
         save(user, at: now)
     }
 
-    mutating func unlink(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+    mutating func unlink(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
         var user = try authenticate(call).user
         try checkLinking()
         let id = call.parts[2]
         guard SupabaseText.isUUID(id) else { throw .validation("identity_id must be an UUID", status: 404) }
         guard user.identities.count > 1 else {
-            throw SupabaseRefusal(
+            throw SupabaseErrorResponse(
                 422, "single_identity_not_deletable", "User must have at least 1 identity after unlinking")
         }
         guard let index = user.identities.firstIndex(where: { $0.identityID == id }) else {
-            throw SupabaseRefusal(422, "identity_not_found", "Identity doesn't exist")
+            throw SupabaseErrorResponse(422, "identity_not_found", "Identity doesn't exist")
         }
         let gone = user.identities.remove(at: index)
         user.listProviders()
@@ -105,7 +105,7 @@ extension SupabaseProject {
             if !user.email.isEmpty, !addresses.contains(user.email) {
                 let next = addresses.first ?? ""
                 guard next.isEmpty || self.user(email: next) == nil else {
-                    throw SupabaseRefusal(
+                    throw SupabaseErrorResponse(
                         422, "email_conflict_identity_not_deletable",
                         "Unable to unlink identity due to email conflict")
                 }
@@ -114,12 +114,12 @@ extension SupabaseProject {
             }
         }
         save(user, at: call.now)
-        return SupabaseAnswers.json([:])
+        return SupabaseResponses.json([:])
     }
 
-    func checkLinking() throws(SupabaseRefusal) {
+    func checkLinking() throws(SupabaseErrorResponse) {
         guard settings.allowsLinking else {
-            throw SupabaseRefusal(404, "manual_linking_disabled", "Manual linking is disabled")
+            throw SupabaseErrorResponse(404, "manual_linking_disabled", "Manual linking is disabled")
         }
     }
 }

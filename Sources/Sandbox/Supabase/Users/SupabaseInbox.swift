@@ -13,18 +13,18 @@ extension SandboxProvider {
                     && (wanted["type"] ?? message.type) == message.type
             }
         }
-        return Answers.json(["letters": .array(sentMessages.map(\.json))])
+        return Responses.json(["letters": .array(sentMessages.map(\.json))])
     }
 }
 
 extension Fault {
     /// An error in the form that the request asked for, or with the given `body`; nil for any other fault, which has no
     /// form of its own.
-    func supabaseAnswer(to request: SandboxRequest, _ endpoint: Endpoint) -> ServerResponse? {
+    func supabaseResponse(to request: SandboxRequest, _ endpoint: Endpoint) -> ServerResponse? {
         guard endpoint.isSupabase, case .refusal(let code, let status) = kind else { return nil }
-        if let body { return SupabaseAnswers.json(body, status: status) }
-        return SupabaseAnswers.refusal(
-            SupabaseRefusal(status, code, message ?? "This is a fault."),
+        if let body { return SupabaseResponses.json(body, status: status) }
+        return SupabaseResponses.refusal(
+            SupabaseErrorResponse(status, code, message ?? "This is a fault."),
             version: request.fields["X-Supabase-Api-Version"])
     }
 }

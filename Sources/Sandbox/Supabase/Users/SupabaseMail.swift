@@ -65,11 +65,11 @@ extension SupabaseProject {
     mutating func mail(
         _ kind: SentCode.Kind, type: String, to address: String, about user: inout SupabaseUser,
         isPKCE: Bool, _ call: SupabaseCall
-    ) throws(SupabaseRefusal) {
+    ) throws(SupabaseErrorResponse) {
         try checkInterval(since: user.sentAt[kind], settings.mailInterval, "over_email_send_rate_limit", at: call.now)
         if let limit = settings.mailLimit, !settings.autoconfirm {
             guard take("mails", limit: limit, seconds: 3_600, at: call.now) else {
-                throw SupabaseRefusal(429, "over_email_send_rate_limit", "email rate limit exceeded")
+                throw SupabaseErrorResponse(429, "over_email_send_rate_limit", "email rate limit exceeded")
             }
         }
         let code = newCode()
@@ -91,7 +91,7 @@ extension SupabaseProject {
     mutating func message(
         _ kind: SentCode.Kind, type: String, to phone: String, by channel: String,
         about user: inout SupabaseUser, _ call: SupabaseCall
-    ) throws(SupabaseRefusal) {
+    ) throws(SupabaseErrorResponse) {
         try checkInterval(since: user.sentAt[kind], settings.smsInterval, "over_sms_send_rate_limit", at: call.now)
         let code = newCode()
         user.sentCodes[kind] = SentCode(code: code, hash: SupabaseText.uuid(), sentAt: call.now)
@@ -103,10 +103,10 @@ extension SupabaseProject {
 
     func checkInterval(
         since last: SupabaseInstant?, _ interval: Int, _ code: String, at now: Int
-    ) throws(SupabaseRefusal) {
+    ) throws(SupabaseErrorResponse) {
         guard let last, now < last.seconds + interval else { return }
         let seconds = last.seconds + interval - now
-        throw SupabaseRefusal(
+        throw SupabaseErrorResponse(
             429, code, "For security purposes, you can only request this after \(seconds) seconds.")
     }
 
@@ -138,7 +138,7 @@ extension SupabaseProject {
     }
 
     /// `sms` unless the request names another channel.
-    func channel(_ name: String) throws(SupabaseRefusal) -> String {
+    func channel(_ name: String) throws(SupabaseErrorResponse) -> String {
         guard ["", "sms", "whatsapp"].contains(name) else {
             throw .validation(
                 "Invalid channel, supported values are 'sms' or 'whatsapp'. 'whatsapp' is only supported if Twilio or"

@@ -33,9 +33,9 @@ extension SupabaseProject {
     /// Bytes.
     private static let maxName = 120
 
-    mutating func passkeys(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+    mutating func passkeys(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
         guard settings.allowsPasskeys else {
-            throw SupabaseRefusal(404, "passkey_disabled", "Passkeys are disabled")
+            throw SupabaseErrorResponse(404, "passkey_disabled", "Passkeys are disabled")
         }
         switch (call.method, call.parts.dropFirst().joined(separator: "/")) {
         case ("POST", "authentication/options"): return askForPasskey(call)
@@ -43,10 +43,10 @@ extension SupabaseProject {
         case ("POST", "registration/options"): return try askForNewPasskey(call)
         case ("POST", "registration/verify"): return try addPasskey(call)
         case ("GET", ""):
-            return SupabaseAnswers.json(.array(try authenticate(call).user.passkeys.map(\.json)))
+            return SupabaseResponses.json(.array(try authenticate(call).user.passkeys.map(\.json)))
         case ("PATCH", _): return try renamePasskey(call)
         case ("DELETE", _): return try removePasskey(call)
-        default: return SupabaseAnswers.empty(405)
+        default: return SupabaseResponses.empty(405)
         }
     }
 
@@ -71,27 +71,27 @@ extension SupabaseProject {
     /// Uses up the challenge, whatever the result, and returns it with the credential of the request.
     private mutating func consume(
         of userID: String?, _ call: SupabaseCall
-    ) throws(SupabaseRefusal) -> (challenge: SupabasePasskeyChallenge, credential: JSONObject) {
+    ) throws(SupabaseErrorResponse) -> (challenge: SupabasePasskeyChallenge, credential: JSONObject) {
         let body = try call.body()
         let id = try body.text("challenge_id")
         guard !id.isEmpty else { throw .validation("challenge_id is required") }
         guard let credential = try body.object("credential") else { throw .validation("credential is required") }
         guard SupabaseText.isUUID(id) else { throw .validation("challenge_id must be a valid UUID") }
         guard let challenge = passkeyChallenges[id], challenge.userID == userID else {
-            throw SupabaseRefusal(400, "webauthn_challenge_not_found", "Challenge not found or already used")
+            throw SupabaseErrorResponse(400, "webauthn_challenge_not_found", "Challenge not found or already used")
         }
         passkeyChallenges[id] = nil
         guard call.now <= challenge.expiresAt else {
-            throw SupabaseRefusal(400, "webauthn_challenge_expired", "Challenge has expired")
+            throw SupabaseErrorResponse(400, "webauthn_challenge_expired", "Challenge has expired")
         }
         return (challenge, credential)
     }
 
-    private static let unverified = SupabaseRefusal(
+    private static let unverified = SupabaseErrorResponse(
         400, "webauthn_verification_failed", "Credential verification failed")
 
     private static func answer(_ id: String, _ options: JSON, _ challenge: SupabasePasskeyChallenge) -> ServerResponse {
-        SupabaseAnswers.json([
+        SupabaseResponses.json([
             "challenge_id": .string(id), "options": options, "expires_at": .integer(challenge.expiresAt),
         ])
     }
@@ -103,47 +103,47 @@ extension SupabaseProject {
         return SupabaseProject.answer(id, ceremony(challenge).requestOptions(), challenge)
     }
 
-    private mutating func signInByPasskey(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+    private mutating func signInByPasskey(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
         let (challenge, credential) = try consume(of: nil, call)
         guard let claim = PasskeyCeremony.claim(credential), var user = users[claim.handle],
             let index = user.passkeys.firstIndex(where: { $0.credential.id == claim.credentialID }),
             let count = ceremony(challenge).assertion(credential, by: user.passkeys[index].credential)
         else { throw SupabaseProject.unverified }
         if !user.email.isEmpty, user.emailConfirmedAt == nil {
-            throw SupabaseRefusal(403, "email_not_confirmed", "Email not confirmed")
+            throw SupabaseErrorResponse(403, "email_not_confirmed", "Email not confirmed")
         }
         if !user.phone.isEmpty, user.phoneConfirmedAt == nil {
-            throw SupabaseRefusal(403, "phone_not_confirmed", "Phone not confirmed")
+            throw SupabaseErrorResponse(403, "phone_not_confirmed", "Phone not confirmed")
         }
-        if user.isBanned(at: call.now) { throw SupabaseRefusal(403, "user_banned", "User is banned") }
+        if user.isBanned(at: call.now) { throw SupabaseErrorResponse(403, "user_banned", "User is banned") }
         user.passkeys[index].credential.signCount = count
         user.passkeys[index].lastUsedAt = instant(call.now)
         save(user, at: call.now)
-        return try tokenAnswer(open(user.id, by: "passkey", at: call.now), at: call.now)
+        return try tokenResponse(open(user.id, by: "passkey", at: call.now), at: call.now)
     }
 
     // MARK: Adding
 
-    private func authenticateForAdding(_ call: SupabaseCall) throws(SupabaseRefusal) -> SupabaseUser {
+    private func authenticateForAdding(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> SupabaseUser {
         let (user, session) = try authenticate(call)
         guard !user.isAnonymous else {
-            throw SupabaseRefusal(403, "no_authorization", "Anonymous user not allowed to perform these actions")
+            throw SupabaseErrorResponse(403, "no_authorization", "Anonymous user not allowed to perform these actions")
         }
         guard !user.isManaged else { throw .validation("SSO users cannot register passkeys", status: 422) }
         try SupabaseProject.checkLevel(user, session)
         return user
     }
 
-    private static func checkLevel(_ user: SupabaseUser, _ session: SupabaseSession) throws(SupabaseRefusal) {
+    private static func checkLevel(_ user: SupabaseUser, _ session: SupabaseSession) throws(SupabaseErrorResponse) {
         guard !user.hasVerifiedFactor || session.level == "aal2" else {
-            throw SupabaseRefusal(403, "insufficient_aal", "AAL2 session is required to manage passkeys")
+            throw SupabaseErrorResponse(403, "insufficient_aal", "AAL2 session is required to manage passkeys")
         }
     }
 
-    private mutating func askForNewPasskey(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+    private mutating func askForNewPasskey(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
         let user = try authenticateForAdding(call)
         guard user.passkeys.count < settings.maxPasskeys else {
-            throw SupabaseRefusal(422, "too_many_passkeys", "Maximum number of passkeys reached")
+            throw SupabaseErrorResponse(422, "too_many_passkeys", "Maximum number of passkeys reached")
         }
         let (id, challenge) = newChallenge(for: user.id, call)
         let options = ceremony(challenge).creationOptions(
@@ -151,31 +151,31 @@ extension SupabaseProject {
         return SupabaseProject.answer(id, options, challenge)
     }
 
-    private mutating func addPasskey(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+    private mutating func addPasskey(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
         var user = try authenticateForAdding(call)
         let (challenge, credential) = try consume(of: user.id, call)
         guard let creation = ceremony(challenge).creation(credential) else { throw SupabaseProject.unverified }
         let isKnown = users.values.contains { user in user.passkeys.contains { $0.credential.id == creation.id } }
         guard !isKnown else {
-            throw SupabaseRefusal(422, "webauthn_credential_exists", "This credential is already registered")
+            throw SupabaseErrorResponse(422, "webauthn_credential_exists", "This credential is already registered")
         }
         let passkey = SupabasePasskey(
             id: SupabaseText.uuid(), credential: creation, createdAt: instant(call.now))
         user.passkeys.append(passkey)
         save(user, at: call.now)
-        return SupabaseAnswers.json(passkey.json)
+        return SupabaseResponses.json(passkey.json)
     }
 
     // MARK: Managing
 
-    private func passkey(_ id: String, of user: SupabaseUser) throws(SupabaseRefusal) -> Int {
+    private func passkey(_ id: String, of user: SupabaseUser) throws(SupabaseErrorResponse) -> Int {
         guard SupabaseText.isUUID(id), let index = user.passkeys.firstIndex(where: { $0.id == id.lowercased() }) else {
             throw .validation("Passkey not found", status: 404)
         }
         return index
     }
 
-    private mutating func renamePasskey(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+    private mutating func renamePasskey(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
         var user = try authenticate(call).user
         let name = try call.body().text("friendly_name")
         guard !name.isEmpty else { throw .validation("friendly_name is required") }
@@ -185,14 +185,14 @@ extension SupabaseProject {
         let index = try passkey(call.parts[1], of: user)
         user.passkeys[index].name = name
         save(user, at: call.now)
-        return SupabaseAnswers.json(user.passkeys[index].json)
+        return SupabaseResponses.json(user.passkeys[index].json)
     }
 
-    private mutating func removePasskey(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+    private mutating func removePasskey(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
         var (user, session) = try authenticate(call)
         try SupabaseProject.checkLevel(user, session)
         user.passkeys.remove(at: try passkey(call.parts[1], of: user))
         save(user, at: call.now)
-        return SupabaseAnswers.empty(204)
+        return SupabaseResponses.empty(204)
     }
 }

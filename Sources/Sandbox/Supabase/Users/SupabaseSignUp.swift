@@ -3,9 +3,9 @@ internal import StrictJSON
 
 /// `POST /signup`: a new user with a password, or an anonymous one.
 extension SupabaseProject {
-    mutating func signUp(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+    mutating func signUp(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
         guard settings.allowsSignUp else {
-            throw SupabaseRefusal(422, "signup_disabled", "Signups not allowed for this instance")
+            throw SupabaseErrorResponse(422, "signup_disabled", "Signups not allowed for this instance")
         }
         let body = try call.body()
         let (email, phone) = (try body.text("email"), try body.text("phone"))
@@ -24,22 +24,22 @@ extension SupabaseProject {
 
     private mutating func signUpAnonymously(
         _ body: SupabaseBody, _ call: SupabaseCall
-    ) throws(SupabaseRefusal) -> ServerResponse {
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
         guard settings.allowsAnonymous else {
-            throw SupabaseRefusal(422, "anonymous_provider_disabled", "Anonymous sign-ins are disabled")
+            throw SupabaseErrorResponse(422, "anonymous_provider_disabled", "Anonymous sign-ins are disabled")
         }
         var user = SupabaseUser(at: instant(call.now), isAnonymous: true)
         user.merge(try body.object("data") ?? JSONObject())
         save(user, at: call.now)
-        return try tokenAnswer(open(user.id, by: "anonymous", at: call.now), at: call.now)
+        return try tokenResponse(open(user.id, by: "anonymous", at: call.now), at: call.now)
     }
 
     private mutating func signUp(
         email text: String, _ password: String, _ body: SupabaseBody, _ challenge: SupabaseChallenge?,
         _ call: SupabaseCall
-    ) throws(SupabaseRefusal) -> ServerResponse {
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
         guard settings.allowsEmail else {
-            throw SupabaseRefusal(400, "email_provider_disabled", "Email signups are disabled")
+            throw SupabaseErrorResponse(400, "email_provider_disabled", "Email signups are disabled")
         }
         let email = try address(text)
         let data = try body.object("data") ?? JSONObject()
@@ -50,19 +50,19 @@ extension SupabaseProject {
         if settings.autoconfirm {
             confirmEmail(of: &user, at: call.now)
             save(user, at: call.now)
-            return try tokenAnswer(open(user.id, by: "password", at: call.now), at: call.now)
+            return try tokenResponse(open(user.id, by: "password", at: call.now), at: call.now)
         }
         try mail(.confirmation, type: "signup", to: email, about: &user, isPKCE: challenge != nil, call)
         save(user, at: call.now)
         begin("email/signup", for: user.id, challenge, call)
-        return SupabaseAnswers.json(user.json)
+        return SupabaseResponses.json(user.json)
     }
 
     private mutating func signUp(
         phone text: String, _ password: String, _ body: SupabaseBody, _ call: SupabaseCall
-    ) throws(SupabaseRefusal) -> ServerResponse {
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
         guard settings.allowsPhone else {
-            throw SupabaseRefusal(400, "phone_provider_disabled", "Phone signups are disabled")
+            throw SupabaseErrorResponse(400, "phone_provider_disabled", "Phone signups are disabled")
         }
         let phone = try number(text)
         let channel = try channel(body.text("channel"))
@@ -74,21 +74,21 @@ extension SupabaseProject {
         if settings.phoneAutoconfirm {
             confirmPhone(of: &user, at: call.now)
             save(user, at: call.now)
-            return try tokenAnswer(open(user.id, by: "password", at: call.now), at: call.now)
+            return try tokenResponse(open(user.id, by: "password", at: call.now), at: call.now)
         }
         try message(.phoneConfirmation, type: "sms", to: phone, by: channel, about: &user, call)
         save(user, at: call.now)
-        return SupabaseAnswers.json(user.json)
+        return SupabaseResponses.json(user.json)
     }
 
     /// The user exists already. Only if a sign-up is confirmed by mail can that be hidden from the client.
     private mutating func answer(
         signUpOf known: SupabaseUser, data: JSONObject, _ call: SupabaseCall
-    ) throws(SupabaseRefusal) -> ServerResponse {
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
         guard !settings.autoconfirm, !settings.phoneAutoconfirm else {
-            throw SupabaseRefusal(422, "user_already_exists", "User already registered")
+            throw SupabaseErrorResponse(422, "user_already_exists", "User already registered")
         }
-        return SupabaseAnswers.json(known.obfuscated(data: data, at: instant(call.now)))
+        return SupabaseResponses.json(known.obfuscated(data: data, at: instant(call.now)))
     }
 
     // MARK: Users
@@ -154,21 +154,21 @@ extension SupabaseProject {
 
     // MARK: Checks
 
-    func address(_ text: String) throws(SupabaseRefusal) -> String {
+    func address(_ text: String) throws(SupabaseErrorResponse) -> String {
         guard let email = SupabaseText.email(text) else {
             throw .validation("Unable to validate email address: invalid format")
         }
         return email
     }
 
-    func number(_ text: String) throws(SupabaseRefusal) -> String {
+    func number(_ text: String) throws(SupabaseErrorResponse) -> String {
         guard let phone = SupabaseText.phone(text) else {
             throw .validation("Invalid phone number format (E.164 required)")
         }
         return phone
     }
 
-    func check(password: String) throws(SupabaseRefusal) {
+    func check(password: String) throws(SupabaseErrorResponse) {
         guard password.utf8.count <= 72 else {
             throw .validation("Password cannot be longer than 72 characters")
         }
@@ -187,7 +187,7 @@ extension SupabaseProject {
             reasons.append("pwned")
         }
         guard !reasons.isEmpty else { return }
-        var refusal = SupabaseRefusal(422, "weak_password", texts.joined(separator: " "))
+        var refusal = SupabaseErrorResponse(422, "weak_password", texts.joined(separator: " "))
         refusal.reasons = reasons
         throw refusal
     }

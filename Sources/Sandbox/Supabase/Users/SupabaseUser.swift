@@ -171,7 +171,7 @@ struct SupabaseFactor {
     var lastChallengedAt: SupabaseInstant?
     /// The key of a `webauthn` that is verified, and the last answer by it.
     var credential: PasskeyCeremony.Credential?
-    var lastAnswer: JSON?
+    var lastResponse: JSON?
 
     var json: JSON {
         var members = JSONObject([
@@ -182,7 +182,7 @@ struct SupabaseFactor {
         members["factor_type"] = .string(kind.rawValue)
         members["phone"] = .string(phone)
         members["last_challenged_at"] = lastChallengedAt.map { .string($0.text) } ?? .null
-        members["last_webauthn_challenge_data"] = lastAnswer
+        members["last_webauthn_challenge_data"] = lastResponse
         return .object(members)
     }
 }

@@ -4,14 +4,14 @@ internal import StrictJSON
 
 /// `/verify`: the link in a mail (GET, which returns a redirect) and the typed code (POST, which returns a session).
 extension SupabaseProject {
-    private static let deadLink = SupabaseRefusal(403, "otp_expired", "Email link is invalid or has expired")
-    private static let deadCode = SupabaseRefusal(403, "otp_expired", "Token has expired or is invalid")
+    private static let deadLink = SupabaseErrorResponse(403, "otp_expired", "Email link is invalid or has expired")
+    private static let deadCode = SupabaseErrorResponse(403, "otp_expired", "Token has expired or is invalid")
     private static let halfway =
         "Confirmation link accepted. Please proceed to confirm link sent to the other email"
 
     // MARK: Typed
 
-    mutating func verify(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+    mutating func verify(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
         let body = try call.body()
         let type = try body.text("type")
         guard !type.isEmpty else { throw .validation("Verify requires a verification type") }
@@ -51,45 +51,45 @@ extension SupabaseProject {
     }
 
     private mutating func redeem(
-        _ kind: SentCode.Kind, of user: SupabaseUser, _ refusal: SupabaseRefusal, _ call: SupabaseCall
-    ) throws(SupabaseRefusal) -> ServerResponse {
+        _ kind: SentCode.Kind, of user: SupabaseUser, _ refusal: SupabaseErrorResponse, _ call: SupabaseCall
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
         guard try use(kind, of: user, refusal, at: call.now) else {
-            return SupabaseAnswers.json(["code": "200", "msg": .string(SupabaseProject.halfway)])
+            return SupabaseResponses.json(["code": "200", "msg": .string(SupabaseProject.halfway)])
         }
-        return try tokenAnswer(open(user.id, by: "otp", at: call.now), at: call.now)
+        return try tokenResponse(open(user.id, by: "otp", at: call.now), at: call.now)
     }
 
     // MARK: By link
 
-    mutating func followLink(_ call: SupabaseCall) throws(SupabaseRefusal) -> ServerResponse {
+    mutating func followLink(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
         guard let hash = call.query("token") else {
             throw .validation("Verify requires a token or a token hash")
         }
         guard let type = call.query("type") else { throw .validation("Verify requires a verification type") }
         let target = redirectTarget(call)
         let isPKCE = hash.hasPrefix("pkce_")
-        do throws(SupabaseRefusal) {
+        do throws(SupabaseErrorResponse) {
             guard let (user, kind) = find(hash: hash, type: type), kind.isMail else {
                 throw SupabaseProject.deadLink
             }
             guard try use(kind, of: user, SupabaseProject.deadLink, at: call.now) else {
-                return SupabaseAnswers.redirect(to: halfway(target, isPKCE: isPKCE), status: 303)
+                return SupabaseResponses.redirect(to: halfway(target, isPKCE: isPKCE), status: 303)
             }
             let location =
                 isPKCE ? try issueCode(user.id, type, target, call) : try implicit(user.id, type, target, call)
-            return SupabaseAnswers.redirect(to: location, status: 303)
+            return SupabaseResponses.redirect(to: location, status: 303)
         } catch {
-            return SupabaseAnswers.redirect(
+            return SupabaseResponses.redirect(
                 to: SupabaseProject.refusal(error, at: target, inQuery: isPKCE, isCallback: false), status: 303)
         }
     }
 
     private mutating func issueCode(
         _ userID: String, _ type: String, _ target: String, _ call: SupabaseCall
-    ) throws(SupabaseRefusal) -> String {
+    ) throws(SupabaseErrorResponse) -> String {
         let method = ["signup": "email/signup", "invite": "invite"][type] ?? type
         guard let index = flows.lastIndex(where: { $0.userID == userID && $0.method == method && !$0.isUsed }) else {
-            throw SupabaseRefusal(
+            throw SupabaseErrorResponse(
                 400, "flow_state_not_found",
                 "No associated flow state found. Please make sure to complete the flow in the same browser")
         }
@@ -99,7 +99,7 @@ extension SupabaseProject {
 
     private mutating func implicit(
         _ userID: String, _ type: String, _ target: String, _ call: SupabaseCall
-    ) throws(SupabaseRefusal) -> String {
+    ) throws(SupabaseErrorResponse) -> String {
         let tokens = try tokens(open(userID, by: "otp", at: call.now), at: call.now)
         return SupabaseProject.with(tokens: tokens, extra: [("type", type)], target)
     }
@@ -144,12 +144,12 @@ extension SupabaseProject {
 
     /// Uses up a code or a link. False for the first of two confirmations.
     private mutating func use(
-        _ kind: SentCode.Kind, of user: SupabaseUser, _ refusal: SupabaseRefusal, at now: Int
-    ) throws(SupabaseRefusal) -> Bool {
+        _ kind: SentCode.Kind, of user: SupabaseUser, _ refusal: SupabaseErrorResponse, at now: Int
+    ) throws(SupabaseErrorResponse) -> Bool {
         var user = user
         let lifetime = kind.isMail ? settings.otpLifetime : settings.smsLifetime
         guard let sentCode = user.sentCodes[kind], now - sentCode.sentAt <= lifetime else { throw refusal }
-        if user.isBanned(at: now) { throw SupabaseRefusal(403, "user_banned", "User is banned") }
+        if user.isBanned(at: now) { throw SupabaseErrorResponse(403, "user_banned", "User is banned") }
         user.sentCodes[kind] = nil
         var isComplete = true
         switch kind {

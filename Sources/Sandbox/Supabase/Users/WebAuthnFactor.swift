@@ -25,19 +25,19 @@ struct WebAuthnQuestion {
 
     /// The credential that has answered: the one that was made, or the one that was used. The server says HTTP 500 of an
     /// answer that it does not believe.
-    func credential(by answer: WebAuthnAnswer, of user: SupabaseUser) throws(SupabaseRefusal)
+    func credential(by answer: WebAuthnResponse, of user: SupabaseUser) throws(SupabaseErrorResponse)
         -> PasskeyCeremony.Credential
     {
         guard answer.type == "create" else {
             let known = user.factors.compactMap(\.credential).first { $0.id == answer.id }
             guard !makesKey, let known, answer.isOf(user), ceremony.assertion(answer.credential, by: known) != nil
             else {
-                throw SupabaseRefusal(500, "unexpected_failure", "Failed to validate WebAuthn MFA response")
+                throw SupabaseErrorResponse(500, "unexpected_failure", "Failed to validate WebAuthn MFA response")
             }
             return known
         }
         guard makesKey, let made = ceremony.creation(answer.credential) else {
-            throw SupabaseRefusal(
+            throw SupabaseErrorResponse(
                 500, "unexpected_failure", "Unexpected failure, please check server logs for more information")
         }
         return made
@@ -45,13 +45,13 @@ struct WebAuthnQuestion {
 }
 
 /// The member `webauthn` of a verification.
-struct WebAuthnAnswer {
+struct WebAuthnResponse {
     let type: String
     let credential: JSONObject
     let id: [UInt8]
 
     /// Refuses what cannot be read, before any challenge is looked at.
-    init(reading body: SupabaseBody) throws(SupabaseRefusal) {
+    init(reading body: SupabaseBody) throws(SupabaseErrorResponse) {
         guard let member = try body.object("webauthn").map({ SupabaseBody(members: $0) }) else {
             throw .validation("WebAuthn config required")
         }

@@ -3,7 +3,7 @@ internal import LocalHTTP
 internal import StrictJSON
 
 /// The kinds of responses. None may be stored by a cache (RFC 6749 section 5.1).
-enum Answers {
+enum Responses {
     static func json(_ value: JSON, status: Int = 200, fields: [(String, String)] = []) -> ServerResponse {
         answer(status, "application/json", value.serialized(), fields)
     }
@@ -27,7 +27,7 @@ enum Answers {
         answer(status, "text/plain; charset=utf-8", Array((text + "\n").utf8), fields)
     }
 
-    static func refusal(_ refusal: Refusal) -> ServerResponse {
+    static func refusal(_ refusal: ErrorResponse) -> ServerResponse {
         var fields: [(String, String)] = []
         if let challenge = refusal.challenge {
             let error = challenge == "Bearer" ? ", error=\"\(refusal.code)\"" : ""

@@ -6,7 +6,7 @@ internal import Synchronization
 /// closes it. Several waiting programs cause one notification. Nothing is opened unless the user asks for it. After the
 /// user has declined, the account is not prompted for again for five minutes. All events are handled one after another
 /// from one queue.
-public actor NoticeBoard {
+public actor SignInNotices {
     /// A notification and its state.
     struct NoticeState {
         let subject: NoticeSubject
@@ -103,7 +103,7 @@ public actor NoticeBoard {
             }
         let isShown = Promise<Bool>()
         put(.say(subject, subject == .linkUnusable ? nil : account, isShown))
-        return await isShown.wait(atMost: NoticeBoard.sayingTime) ?? false
+        return await isShown.wait(atMost: SignInNotices.sayingTime) ?? false
     }
 
     /// Closes all prompts. Called when the daemon ends, because it can no longer handle their actions.
@@ -156,7 +156,7 @@ public actor NoticeBoard {
         case .signInWanted(let account):
             wanted.withLock { _ = $0.remove(account) }
             // The user has asked for the page already; a later program needs no further prompt.
-            if let answer = answeredAt[account], clock.boot() - answer < NoticeBoard.quietTime { return }
+            if let answer = answeredAt[account], clock.boot() - answer < SignInNotices.quietTime { return }
             // All prompts offer the same sign-in, so one that is shown is enough.
             if let notice = standing[account], notice.subject.isPrompt, notice.shown != nil { return }
             await prompt(.signInWanted, account)
@@ -168,7 +168,7 @@ public actor NoticeBoard {
         case .sessionOpened(let account, _, _):
             if standing[account]?.subject.isPrompt == true { await takeDown(account) }
         case .signInEnded(let account, let method, .completed, _, _):
-            if NoticeBoard.endsElsewhere(method) { _ = await say(.signedIn(as: nil), account) }
+            if SignInNotices.endsElsewhere(method) { _ = await say(.signedIn(as: nil), account) }
         case .signInEnded(let account, _, .cancelled, _, _),
             .signInEnded(let account, _, .failed, _, .accessDenied?):
             quiet(account)
@@ -204,7 +204,7 @@ public actor NoticeBoard {
     /// Shows prompts again, for example on a new notification server. Other notifications are not repeated.
     private func showAgain(_ isConcerned: (NoticeState) -> Bool) async {
         for (account, notice) in standing where isConcerned(notice) {
-            guard notice.subject.isPrompt, notice.attempts < NoticeBoard.maxAttempts else {
+            guard notice.subject.isPrompt, notice.attempts < SignInNotices.maxAttempts else {
                 standing[account] = nil
                 continue
             }
@@ -217,7 +217,7 @@ public actor NoticeBoard {
 
     // MARK: Showing
 
-    private func quiet(_ account: AccountName) { quietUntil[account] = clock.boot() + NoticeBoard.quietTime }
+    private func quiet(_ account: AccountName) { quietUntil[account] = clock.boot() + SignInNotices.quietTime }
 
     private func prompt(_ subject: NoticeSubject, _ account: AccountName) async {
         guard clock.boot() >= quietUntil[account] ?? .min else { return }
@@ -236,7 +236,7 @@ public actor NoticeBoard {
     }
 
     private func isRecent(_ account: AccountName?) -> Bool {
-        standing[account].map { clock.boot() - $0.since < NoticeBoard.duplicateInterval && $0.shown != nil } ?? false
+        standing[account].map { clock.boot() - $0.since < SignInNotices.duplicateInterval && $0.shown != nil } ?? false
     }
 
     private func place(_ subject: NoticeSubject, _ account: AccountName?) async -> Bool {

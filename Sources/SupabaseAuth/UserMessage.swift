@@ -1,5 +1,5 @@
 /// Messages for users, in English and Russian. Raw values are stable names.
-public enum PersonMessage: String, Sendable, CaseIterable {
+public enum UserMessage: String, Sendable, CaseIterable {
     case network
     case signInFailed = "sign_in_failed"
     case sessionEnded = "session_ended"
