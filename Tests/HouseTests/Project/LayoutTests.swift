@@ -158,14 +158,15 @@ private let mostNamesakes = 3
     }
 
     /// The files whose names begin with the name of their folder and go on. The first word of a target's name may begin a
-    /// few of its files: `HTTPFields` of `HTTPMessages` has to be told from other fields elsewhere. `…Error` is always one.
+    /// few of its files: `HTTPFields` of `HTTPMessages` has to be told from other fields elsewhere. A file that is named
+    /// after a type it declares keeps that name, since the type is looked for by it.
     private func namesakes(_ files: [SourceTree.File]) -> [SourceTree.File] {
         guard let folder = files.first?.folder, let name = folder.split(separator: "/").last else { return [] }
         let whole = name.hasSuffix("s") ? name.dropLast() : name
         let first = firstWord(name)
         let goesOn = { (file: SourceTree.File, prefix: Substring) in
             file.name.hasPrefix(prefix) && file.name.dropFirst(prefix.count).first?.isUppercase == true
-                && !file.name.hasSuffix("Error")
+                && !file.source.parts.contains { $0.keyword != "extension" && $0.name == file.name }
         }
         let isTarget = !folder.contains("/")
         let family = files.filter { goesOn($0, first) }
