@@ -42,7 +42,7 @@ enum TokenVerb {
 
     private static func session(_ options: TokenOptions) throws(RingbackError) -> JSON {
         var request = options.request
-        if options.format == .xoauth2 { request.include = "user" }
+        if options.format.needsUser { request.include = "user" }
         let calls = try Daemon.calls(socket: options.socket)
         do throws(RingbackError) {
             return try calls.session(request)
@@ -74,7 +74,7 @@ struct Token: ParsableCommand {
     @Option(help: "access_token or id_token.")
     var kind: String?
 
-    @Option(help: "raw, header, xoauth2 or json.")
+    @Option(help: "raw, header, json-headers, xoauth2, oauthbearer or json.")
     var format: TokenFormat = .raw
 
     @Flag(help: "Sign in first, if need be.")

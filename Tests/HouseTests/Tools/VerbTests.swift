@@ -23,6 +23,11 @@ import Testing
             let mail = try await stage.ringback("token", "work", "--format", "xoauth2")
             let plain = "user=alice@example.org\u{1}auth=Bearer \(token)\u{1}\u{1}"
             #expect(decodedBase64(mail.out.filter { $0 != "\n" }) == plain)
+            let bearer = try await stage.ringback("token", "work", "--format", "oauthbearer")
+            let response = "n,a=alice@example.org,\u{1}auth=Bearer \(token)\u{1}\u{1}"
+            #expect(decodedBase64(bearer.out.filter { $0 != "\n" }) == response)
+            let helper = try await stage.ringback("token", "work", "--format", "json-headers")
+            #expect(try JSON(parsing: helper.out.utf8)["Authorization"]?.string == "Bearer \(token)")
             for arguments in [["--format", "json"], ["--json"]] {
                 let json = try await stage.run("ringback", ["token", "work"] + arguments)
                 let document = try JSON(parsing: json.out.utf8)
