@@ -52,7 +52,7 @@ import Testing
         Mistake(
             arguments: "--authorization-endpoint {sandbox}/authorize --token-endpoint {sandbox}/nowhere "
                 + "--client-id ringback", status: 78,
-            words: ["no token endpoint at this address (HTTP 404)", "Look at --token-endpoint."]),
+            words: ["no token endpoint at this URL (HTTP 404)", "Look at --token-endpoint."]),
     ]
 
     @Test func `and says at once what is wrong and where, and writes nothing`() async throws {
