@@ -5,7 +5,7 @@ internal import StrictJSON
 /// A request's body may have the members that its route lists, and no others. If another member were ignored, a
 /// misspelt password would not be changed, and a misspelt limit would not hold.
 extension Call {
-    /// Refuses a member that the route does not read, even if it is null, and names the one that was probably meant.
+    /// Rejects a member that the route does not read, even if it is null, and names the most similar known member.
     func refuseUnknownMembers() throws(Problem) {
         guard !wholeBody.names.isEmpty, let known = route.bodyMembers,
             let stranger = wholeBody.names.first(where: { !known.contains($0) })
@@ -28,7 +28,7 @@ extension Call {
         let password = try secret("password")
         guard let again = try secret("password_confirmation") else { return password }
         guard password == again else {
-            throw invalid("password_confirmation", "it is not the same as password")
+            throw invalid("password_confirmation", "must be the same as password")
         }
         return password
     }

@@ -84,24 +84,24 @@ struct Call: Sendable {
     /// The names of all query parameters, sorted.
     var queryNames: [String] { query.keys.sorted() }
 
-    /// Refuses a parameter that the route does not read: with a misspelt `scope`, the caller would get a token with
-    /// more scopes than it asked for.
+    /// Rejects a parameter that the route does not read: with a misspelt `scope`, the caller would get a token with
+    /// more scopes than it requested.
     func refuseUnknownQuery() throws(Problem) {
         guard !query.isEmpty else { return }
         let known = route.query.map(\.name).sorted()
         guard let stranger = queryNames.first(where: { !known.contains($0) }) else { return }
         let words = known.isEmpty ? "none" : known.joined(separator: ", ")
-        throw Problem(.invalidRequest, "The query has “\(stranger)”, which is not read here. Known: \(words).")
+        throw Problem(.invalidRequest, "The query has “\(stranger)”, which is not a parameter here. Known: \(words).")
     }
 
-    /// A query parameter that is one of some words.
+    /// A query parameter with one of the raw values of a type.
     func query<Word: RawRepresentable<String> & CaseIterable>(
         _ name: String, as type: Word.Type
     ) throws(Problem) -> Word? {
         guard let value = query[name] else { return nil }
         guard let word = Word(rawValue: value) else {
             let words = type.allCases.map(\.rawValue).joined(separator: ", ")
-            throw invalid(name, "it is one of: \(words)")
+            throw invalid(name, "must be one of: \(words)")
         }
         return word
     }
@@ -110,7 +110,7 @@ struct Call: Sendable {
     func seconds(_ name: String) throws(Problem) -> Int? {
         guard let text = query[name] else { return nil }
         guard !text.isEmpty, text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else {
-            throw invalid(name, "it is a whole number of seconds")
+            throw invalid(name, "must be a whole number of seconds")
         }
         // A number that is too large for an `Int` is clamped too.
         return min(Int(text) ?? Int.max, Call.longestWait)
@@ -121,7 +121,7 @@ struct Call: Sendable {
         guard let text = query[name] else { return nil }
         let isNumber = !text.isEmpty && text.utf8.allSatisfy { $0 >= 0x30 && $0 <= 0x39 }
         guard let seconds = isNumber ? Int(text) : Timestamp.seconds(of: text) else {
-            throw invalid(name, "it is Unix seconds, or a time such as 2027-01-15T08:00:00Z")
+            throw invalid(name, "must be Unix seconds, or a time such as 2027-01-15T08:00:00Z")
         }
         return seconds
     }
@@ -131,7 +131,7 @@ struct Call: Sendable {
         guard let text = query[name] else { return nil }
         guard !text.isEmpty, text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }),
             text.utf8.contains(where: { $0 > 0x30 })
-        else { throw invalid(name, "it is a whole number from 1 on") }
+        else { throw invalid(name, "must be a whole number, 1 or more") }
         return min(Int(text) ?? Int.max, bound)
     }
 
@@ -142,7 +142,7 @@ struct Call: Sendable {
         case `true`, `false`
     }
 
-    /// A member of the body; null is as absent.
+    /// A member of the body; nil if it is absent or null.
     private func member(_ name: String) -> JSON? { body[name] == .null ? nil : body[name] }
 
     /// True if the body has a member that is not null.
@@ -150,27 +150,27 @@ struct Call: Sendable {
 
     func text(_ name: String) throws(Problem) -> String? {
         guard let value = member(name) else { return nil }
-        guard let text = value.string else { throw invalid(name, "it is a string") }
+        guard let text = value.string else { throw invalid(name, "must be a string") }
         return text
     }
 
-    /// A text that must not be shown. An error about it does not contain it.
+    /// A secret. Errors about it do not contain it.
     func secret(_ name: String) throws(Problem) -> Secret? {
         guard let text = try text(name) else { return nil }
-        guard !text.isEmpty else { throw invalid(name, "it is empty; leave it out where none is asked for") }
+        guard !text.isEmpty else { throw invalid(name, "must not be empty; leave it out if there is none") }
         return Secret(text)
     }
 
     func truth(_ name: String) throws(Problem) -> Bool {
         guard let value = member(name) else { return false }
-        guard let truth = value.bool else { throw invalid(name, "it is true or false") }
+        guard let truth = value.bool else { throw invalid(name, "must be true or false") }
         return truth
     }
 
     /// A member that is an object.
     func object(_ name: String) throws(Problem) -> JSONObject? {
         guard let value = member(name) else { return nil }
-        guard let object = value.object else { throw invalid(name, "it is an object") }
+        guard let object = value.object else { throw invalid(name, "must be an object") }
         return object
     }
 
@@ -180,7 +180,7 @@ struct Call: Sendable {
     func number(_ name: String, in range: ClosedRange<Int>) throws(Problem) -> Int? {
         guard let value = member(name) else { return nil }
         guard let number = value.integer, range.contains(number) else {
-            throw invalid(name, "it is a whole number from \(range.lowerBound) to \(range.upperBound)")
+            throw invalid(name, "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
         }
         return number
     }
@@ -188,10 +188,10 @@ struct Call: Sendable {
     /// A member that is an array; empty without it.
     func list<Element>(_ name: String, _ read: (JSON) -> Element?) throws(Problem) -> [Element] {
         guard let value = member(name) else { return [] }
-        guard let array = value.array, array.count <= 256 else { throw invalid(name, "it is an array") }
+        guard let array = value.array, array.count <= 256 else { throw invalid(name, "must be an array") }
         var elements: [Element] = []
         for entry in array {
-            guard let element = read(entry) else { throw invalid(name, "one of its elements is not what it holds") }
+            guard let element = read(entry) else { throw invalid(name, "one of its elements is not valid") }
             elements.append(element)
         }
         return elements
@@ -199,10 +199,10 @@ struct Call: Sendable {
 
     func texts(_ name: String) throws(Problem) -> [(String, String)] {
         guard let value = member(name) else { return [] }
-        guard let object = value.object else { throw invalid(name, "it is an object of strings") }
+        guard let object = value.object else { throw invalid(name, "must be an object of strings") }
         var pairs: [(String, String)] = []
         for entry in object.members {
-            guard let text = entry.value.string else { throw invalid("\(name).\(entry.name)", "it is a string") }
+            guard let text = entry.value.string else { throw invalid("\(name).\(entry.name)", "must be a string") }
             pairs.append((entry.name, text))
         }
         return pairs

@@ -13,8 +13,8 @@ struct ConnectionFacts: Sendable {
 }
 
 extension SocketAPI {
-    /// The facts of the request's connection; nil if the policy refuses. The policy is asked once per connection, and
-    /// again when it has changed.
+    /// The facts of the request's connection; nil if the policy denies access. The policy is asked once per connection,
+    /// and again when it has changed.
     func admit(_ request: ServerRequest, account: String?, operation: RingbackAPI.Operation) -> ConnectionFacts? {
         let known = request.memory.value as? ConnectionFacts
         if let known, known.decision.generation == policy.generation, known.decision.coversEverything {

@@ -69,8 +69,8 @@ public struct ExposedAPI: Sendable {
         let handler: @Sendable (ExposedAPI) -> @Sendable (Call) async throws(Problem) -> ServerResponse
     }
 
-    /// Everything that a restricted socket serves. Everything else is refused, also another parameter of `session`,
-    /// since it would ask for more than a downscoped access token.
+    /// Everything that a restricted socket serves. Everything else is denied, also other parameters of `session`, since
+    /// they request more than a downscoped access token.
     static let services: [Endpoint: Service] = [
         .getStatus: Service(query: [], handler: ExposedAPI.status),
         .listAccounts: Service(query: [], handler: ExposedAPI.listAccounts),
@@ -189,8 +189,8 @@ public struct ExposedAPI: Sendable {
         var object = JSONObject(members.filter { ExposedAPI.told.contains($0.name) })
         object["source"] = .string("exposed socket \(exposedSocket.name)")
         object["error"] = view.error.map { Problem(elsewhere: $0, language: language).told(by: exposedSocket).json }
-        // Who is signed in, for a program that shows it or logs in to a mail server. The user's other claims are not
-        // for the holder of a downscoped token.
+        // The signed-in user, for a program that shows it or logs in to a mail server. The user's other claims are not
+        // shown with a downscoped token.
         if let user = object["user"]?.object {
             object["user"] = .object(JSONObject(user.members.filter { ["sub", "id", "email"].contains($0.name) }))
         }
@@ -234,7 +234,7 @@ public struct ExposedAPI: Sendable {
         let excess = wanted.key.excess(of: issuedToken.token)
         guard excess.isEmpty else {
             throw denied(
-                "the provider of \(name) gave a token with more scope than was requested "
+                "the provider of \(name) issued a token with more scope than was requested "
                     + "(\(excess.joined(separator: " "))), so it is not served")
         }
         api.noteIssuedToken(call.facts, issuedToken, wanted.key, .token)
@@ -250,10 +250,10 @@ public struct ExposedAPI: Sendable {
         let ceiling = "“\(exposedSocket.ceiling?.joined(separator: " ") ?? "")”"
         guard token.isScopeStated, token.scope?.isEmpty == false else {
             return
-                "the provider of \(name) did not state the token's scope. RFC 6749 lets it leave that out of a "
-                + "response, but what is not stated is not known to be within \(ceiling), so the token is not served"
+                "the provider of \(name) did not state the token's scope. RFC 6749 allows that. Ringback then "
+                + "cannot check that the scope is within \(ceiling), so the token is not served"
         }
-        return "the provider of \(name) gave a token that is good for more than \(ceiling), so it is not served"
+        return "the provider of \(name) issued a token for more than \(ceiling), so it is not served"
     }
 
     /// Without a ceiling the session's own token is the limit: a service's provider might give more scopes if asked for
@@ -291,7 +291,7 @@ public struct ExposedAPI: Sendable {
         return key
     }
 
-    /// Users who were refused, each once.
+    /// The uids whose connections were denied, each once.
     private final class Refused: Sendable {
         private let uids = Mutex<Set<UInt32>>([])
         func isNew(_ uid: UInt32) -> Bool { uids.withLock { $0.count < 64 && $0.insert(uid).inserted } }

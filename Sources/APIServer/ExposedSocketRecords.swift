@@ -15,7 +15,7 @@ extension RecordKeeper {
         }
     }
 
-    /// A user connected who may not.
+    /// A user who is not allowed connected.
     func noteRefused(uid: UInt32, at exposedSocket: ExposedSocket) {
         let members: JSONObject = JSONObject([
             .init("exposed_socket", .string(exposedSocket.name)), .init("uid", .integer(Int(uid))),

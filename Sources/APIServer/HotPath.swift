@@ -8,8 +8,7 @@ internal import SupabaseAuth
 internal import SupabaseSignIn
 
 extension SocketAPI {
-    /// `GET /v1/accounts/NAME/session` of a token that is held: without the lane, JSON encoding, or a change of the
-    /// thread.
+    /// `GET /v1/accounts/NAME/session` for a cached token: without the lane, JSON encoding or a change of the thread.
     @Sendable func immediate(_ request: ServerRequest) -> ServerResponse? {
         guard request.method == "GET", request.query == nil, request.body.isEmpty,
             let name = SocketAPI.account(inSessionPath: request.path),

@@ -6,7 +6,7 @@ internal import StrictJSON
 internal import SupabaseAuth
 internal import SupabaseSignIn
 
-/// The body of a sign-in, field by field. A field that belongs to another method is refused: if it were ignored, the
+/// The body of a sign-in, field by field. A field that belongs to another method is rejected: if it were ignored, the
 /// caller would believe that it has an effect.
 extension Call {
     /// The fields that only sign-ins at a Supabase project have.
@@ -33,7 +33,7 @@ extension Call {
         return fields
     }
 
-    /// Which of those fields each method takes.
+    /// The fields that each method accepts.
     static let fieldsOfMethods: [String: Set<String>] = [
         "browser": ["oauth_provider", "scopes", "params", "persist", "provider_token", "callback_port"],
         "password": ["email", "phone", "password", "captcha_token", "persist"],
@@ -56,7 +56,7 @@ extension Call {
 
     static let allProjectFields = fieldsOfMethods.values.reduce(into: Set<String>()) { $0.formUnion($1) }
 
-    /// Refuses fields that do not belong to the method. `isProject`: the account is at a Supabase project.
+    /// Rejects fields that do not belong to the method. `isProject`: the account is at a Supabase project.
     func refuseStrangers(to method: String, isProject: Bool) throws(Problem) {
         let usual: Set = method == "device" ? ["scopes", "params"] : ["scopes", "params", "callback_port"]
         let allowed = isProject ? Call.fieldsOfMethods[method] ?? [] : usual
@@ -70,7 +70,7 @@ extension Call {
         do throws(Problem) {
             return try text(name)
         } catch {
-            throw FieldError(field: name, reason: "it is a string")
+            throw FieldError(field: name, reason: "must be a string")
         }
     }
 
@@ -78,7 +78,7 @@ extension Call {
     func scopes() throws(Problem) -> [String]? {
         let scopes = try text("scopes")?.split(separator: " ").map(String.init)
         if scopes?.isEmpty == true {
-            throw invalid("scopes", "it is empty; leave it out for the account's own scopes")
+            throw invalid("scopes", "must not be empty; leave it out for the account's own scopes")
         }
         return scopes
     }

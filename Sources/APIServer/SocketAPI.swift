@@ -8,12 +8,12 @@ public import StrictJSON
 
 /// The socket API: requests become calls of the broker, and its results become JSON.
 public struct SocketAPI: Sendable {
-    /// Tells the user the result of a callback of the account, with a sentence for them where there is one. True if
-    /// they see it.
+    /// Shows the user the result of a callback of the account, with a message if there is one. True if a notification
+    /// shows it.
     public typealias CallbackTeller =
         @Sendable (CallbackVerdict, _ account: AccountName?, _ message: String?) async -> Bool
 
-    /// What the daemon's main knows and the broker does not.
+    /// Facts and functions that the daemon's main provides.
     public struct Daemon: Sendable {
         public var version: String
         /// Milliseconds since boot, as ``BrokerClock/boot`` tells them.
@@ -22,7 +22,7 @@ public struct SocketAPI: Sendable {
         let startedAtBoot: Int
         /// Where its files are, for the user.
         public var places: [Place]?
-        /// Unix seconds: when the configuration that is in force was read.
+        /// Unix seconds: when the current configuration was read.
         public var configurationReadAt: @Sendable () -> Int? = { nil }
         /// How providers are reached.
         public var network: @Sendable () -> Network = { Network() }
@@ -37,7 +37,7 @@ public struct SocketAPI: Sendable {
         /// The restricted sockets, and where they are. If this is nil there are none.
         public var exposedSockets: ExposedSocketRegistry?
         public var exposedAt: @Sendable (ExposedSocket) -> ExposedPlace? = { _ in nil }
-        /// Tells the user on their desktop the result of a callback. True if a notice shows it.
+        /// Shows the result of a callback on the user's desktop. True if a notice shows it.
         public var tellOfCallback: CallbackTeller = { _, _, _ in false }
 
         public init(
@@ -76,7 +76,7 @@ public struct SocketAPI: Sendable {
     let owner: UInt32
     let diagnosticLinks: DiagnosticLinks
 
-    /// - Parameter records: the same that get the broker's facts. Without them there is no audit log and there are no
+    /// - Parameter records: the same that get the broker's facts. If this is nil, there are no audit log and no
     ///   metrics.
     public init(
         broker: Broker, policy: Policy, daemon: Daemon, records: RecordKeeper? = nil, owner: UInt32? = nil,
@@ -106,7 +106,7 @@ public struct SocketAPI: Sendable {
             refusal: SocketAPI.refusal, immediate: immediate, handler: respond)
     }
 
-    /// The response to what violates HTTP or a limit, and so never becomes a request.
+    /// The response to a request that violates HTTP or a limit.
     @Sendable static func refusal(_ status: Int) -> ServerResponse {
         var problem =
             switch status {
@@ -121,13 +121,13 @@ public struct SocketAPI: Sendable {
         return problem.response
     }
 
-    // MARK: The way of a request
+    // MARK: Handling requests
 
     @Sendable func respond(_ request: ServerRequest) async -> ServerResponse {
         do throws(Problem) {
             try refuseBrowsers(request)
             switch Router.shared.match(method: request.method, path: request.path) {
-            case .nothing: throw Problem(.notFound, "See /v1/openapi.json for what there is.")
+            case .nothing: throw Problem(.notFound, "There is nothing at this path. See /v1/openapi.json.")
             case .otherMethods(let methods):
                 var response = Problem(.methodNotAllowed, "Allowed: \(methods.joined(separator: ", ")).").response
                 response.fields.set("Allow", methods.joined(separator: ", "))
@@ -144,7 +144,7 @@ public struct SocketAPI: Sendable {
         }
     }
 
-    /// Refuses web pages: one that reaches the socket through some proxy is not a local program.
+    /// Rejects requests of web pages: a page that reaches the socket through a proxy is not a local program.
     func refuseBrowsers(_ request: ServerRequest) throws(Problem) {
         for field in request.fields.lines where SocketAPI.isFromBrowser(field.name) {
             throw Problem(.policyDenied, "Requests of web pages are not served (field \(field.name)).")
@@ -169,7 +169,7 @@ public struct SocketAPI: Sendable {
         return facts
     }
 
-    /// Seconds since the start, whatever happened to the wall clock.
+    /// Seconds since the start, independent of the wall clock.
     var uptime: Int { max(daemon.boot() - daemon.startedAtBoot, 0) / 1_000 }
 
     /// The closed restricted sockets of which `status` and `doctor` warn the user.

@@ -4,8 +4,8 @@ internal import LocalHTTP
 internal import StrictJSON
 internal import Synchronization
 
-/// How users sign in to an app, as short lines without anybody's name. Nothing is stored or sent anywhere; only
-/// listeners get the lines.
+/// How users sign in to an app, as short lines without names. Nothing is stored or sent anywhere; only listeners get
+/// the lines.
 final class Telemetry: Sendable {
     private struct State {
         /// The method of each account's last sign-in.
@@ -63,7 +63,7 @@ final class Telemetry: Sendable {
             line["error_type"] = "session_expired"
             return [line]
         case .identityLinked(let account, let provider, let sight):
-            // What was linked before the user first signed in here is no step of a sign-in.
+            // An identity that was linked before the user first signed in here is not a step of this sign-in.
             if case .former = sight { return [] }
             return [line("account_linked", account, provider)]
         default: return []

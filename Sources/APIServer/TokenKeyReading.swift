@@ -2,14 +2,13 @@ internal import BrokerCore
 internal import RingbackAPI
 
 extension Call {
-    /// Which of the session's tokens the query asks for. An empty parameter would not downscope anything, and is
-    /// refused.
+    /// The token that the query requests. An empty parameter would not downscope anything, so it is rejected.
     func tokenKey() throws(Problem) -> TokenKey {
         let scopes = query("scope").map { $0.split(separator: " ").map(String.init) }
         for (name, isEmpty) in [
             ("scope", scopes?.isEmpty), ("audience", query("audience")?.isEmpty),
             ("resource", query("resource")?.isEmpty),
-        ] where isEmpty == true { throw invalid(name, "it is empty; leave it out for the session's own token") }
+        ] where isEmpty == true { throw invalid(name, "must not be empty; leave it out for the session's own token") }
         let key = TokenKey(scopes: scopes, audience: query("audience"), resource: query("resource"))
         if let mistake = key.mistake { throw invalid(mistake.parameter, mistake.reason) }
         return key

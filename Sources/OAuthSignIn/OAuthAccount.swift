@@ -3,22 +3,22 @@ public import HTTPMessages
 public import OAuth
 public import Secrets
 
-/// What the configuration says of an account at a provider of OAuth or OpenID Connect.
+/// The configuration of an account at a provider of OAuth or OpenID Connect.
 public struct OAuthAccount: Sendable {
     public var endpoints: Account.Endpoints
-    /// Nil: chosen by what the provider offers.
+    /// Nil: chosen from what the provider offers.
     public var clientAuthentication: ClientAuthentication?
     public var clientSecret: Account.SecretSource?
-    /// With one, the client authenticates with `private_key_jwt`.
+    /// If it is set, the client authenticates with `private_key_jwt`.
     public var clientKey: Account.KeySource?
-    /// `query` or `form_post`; nil leaves it to the provider's usual way, `query`.
+    /// `query` or `form_post`; nil for the provider's default, `query`.
     public var responseMode: String?
     /// Every authorization response must carry `iss` (RFC 9207), whatever the metadata say.
     public var requiresIssuerInResponse = false
     public var pushedRequests = Account.PushedRequests.automatic
-    /// `offline_access` is asked for with `prompt=consent` (OpenID Connect Core section 11).
+    /// `offline_access` is requested with `prompt=consent` (OpenID Connect Core section 11).
     public var asksConsentForOfflineAccess = false
-    /// How tokens are had without a user; nil where users sign in.
+    /// How tokens are requested without a user; nil if users sign in.
     public var grant: ServiceGrant?
 
     public init(endpoints: Account.Endpoints) { self.endpoints = endpoints }
@@ -35,7 +35,7 @@ extension OAuthAccount: AccountKind {
         switch endpoints {
         case .issuer(let issuer): return SessionBinding(provider: issuer, clientID: account.clientID)
         case .fixed(let metadata):
-            // By hand, the token endpoint may move while the issuer's name stays.
+            // A configured token endpoint may change while the issuer stays the same.
             let origin = (try? WebURL(parsing: metadata.tokenEndpoint))?.origin ?? ""
             return SessionBinding(
                 provider: metadata.issuer.map { "\($0) \(origin)" } ?? origin, clientID: account.clientID)
@@ -43,7 +43,8 @@ extension OAuthAccount: AccountKind {
         }
     }
 
-    /// Tokens that a service fetched for other scopes, or by another assertion, are not this one's.
+    /// Includes scopes, audience, resource and the assertion's source of a service: a token that was fetched with
+    /// others must not be used.
     public func bindingID(of account: Account) -> String {
         let binding = binding(of: account)
         guard let grant else { return binding.text }
@@ -69,7 +70,7 @@ extension OAuthAccount: AccountKind {
 
     public func check(_ query: SessionQuery, of account: Account) throws(BrokerError) {
         guard let grant, query.kind == .idToken else { return }
-        throw .methodUnsupported("\(account.name) is a service (\(grant.word)), for which there are no ID tokens.")
+        throw .methodUnsupported("\(account.name) is a service (\(grant.word)), which has no ID tokens.")
     }
 
     public func renewalAdvice(of account: Account) -> String? {
@@ -78,16 +79,16 @@ extension OAuthAccount: AccountKind {
         case "google":
             return asksForConsent
                 ? nil
-                : "Google gives one with a person's first consent only: add authorization_params = "
-                    + "{ prompt = \"consent\" } to the account and sign in once more."
+                : "Google issues one only at the user's first consent: add authorization_params = "
+                    + "{ prompt = \"consent\" } to the account and sign in again."
         case "oidc", "microsoft":
             guard account.scopes.contains("offline_access") else {
-                return "Most providers give one for the scope offline_access."
+                return "Most providers issue one for the scope offline_access."
             }
             let isConsentAsked =
                 asksForConsent || (asksConsentForOfflineAccess && account.scopes.contains("openid"))
             return isConsentAsked
-                ? nil : "Some providers give one after the user's consent only: set offline_access_consent = true."
+                ? nil : "Some providers issue one only after the user's consent: set offline_access_consent = true."
         default: return nil
         }
     }
@@ -98,22 +99,22 @@ extension Account {
     public enum Endpoints: Sendable, Equatable {
         /// By discovery at the issuer.
         case issuer(String)
-        /// By hand.
+        /// From the configuration.
         case fixed(ProviderMetadata)
-        /// The provider needs a kind of sign-in that this version does not have; the sentence says which.
+        /// The provider needs a kind of sign-in that this version does not have; the text says which.
         case unsupported(String)
     }
 
-    /// Where the client secret comes from. Asked at every use, so that a source decides itself what it keeps.
+    /// Where the client secret comes from. It is called for every use, so the source decides what it caches.
     public struct SecretSource: Sendable {
         public let fetch: @Sendable () async throws(BrokerError) -> Secret
-        /// Asks the provider for another one in place of a secret that has expired.
+        /// Requests a new secret from the provider if the secret has expired.
         var renew: (@Sendable (any HTTPClient, ProviderDirectory) async throws(BrokerError) -> Secret)?
 
         public init(fetch: @escaping @Sendable () async throws(BrokerError) -> Secret) { self.fetch = fetch }
     }
 
-    /// Where the client's private key comes from, for `private_key_jwt`. Asked at every use, too.
+    /// Where the client's private key comes from, for `private_key_jwt`. It is called for every use.
     public struct KeySource: Sendable {
         public let fetch: @Sendable () async throws(BrokerError) -> ClientKey
         public init(fetch: @escaping @Sendable () async throws(BrokerError) -> ClientKey) { self.fetch = fetch }
@@ -121,15 +122,16 @@ extension Account {
 
     /// Whether authorization requests are pushed (RFC 9126).
     public enum PushedRequests: Sendable {
-        /// Where the metadata offer it. If it fails and is not required there, the request goes through the browser.
+        /// If the metadata offer it. If pushing fails and the provider does not require it, the request goes through
+        /// the browser.
         case automatic
         case never
-        /// Always: without it there is no sign-in.
+        /// Always. A sign-in fails if the request cannot be pushed.
         case required
     }
 }
 
-/// The parts of an account that only this kind has, where they are used most.
+/// Access to the settings that only this kind of account has.
 extension Account {
     public init(
         name: AccountName, provider: String, source: String, endpoints: Endpoints, clientID: String,
@@ -149,9 +151,9 @@ extension Account {
         oauth.clientKey = clientKey
     }
 
-    /// The rules of this kind. Writing makes the account one of this kind.
+    /// The settings of this kind. Setting it makes the account one of this kind.
     public var oauth: OAuthAccount {
-        get { kind as? OAuthAccount ?? OAuthAccount(endpoints: .unsupported("\(name) is of another kind.")) }
+        get { kind as? OAuthAccount ?? OAuthAccount(endpoints: .unsupported("\(name) is an account of another kind.")) }
         set { kind = newValue }
     }
 

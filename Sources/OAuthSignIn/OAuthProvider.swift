@@ -5,13 +5,13 @@ internal import OAuth
 internal import Secrets
 internal import StrictJSON
 
-/// An account's provider, as the broker knows it: each step of a sign-in and of a session is one of its conversations.
+/// The provider of an account at OAuth or OpenID Connect.
 struct OAuthProvider: SignInProvider {
     let provider: Provider
 
     private var account: Account { provider.account }
 
-    /// The second is not everywhere.
+    /// Not every provider supports the second.
     private static let methods = ["browser", "device"]
 
     func check(_ request: SignInRequest) throws(BrokerError) -> SignInRequest {
@@ -29,8 +29,8 @@ struct OAuthProvider: SignInProvider {
         return .flow(try await authorization(request, in: context))
     }
 
-    /// Everything a flow needs: the provider's endpoints, the secret (before the user is asked for anything), and a
-    /// redirect URI that somebody listens behind.
+    /// Prepares a flow: the provider's endpoints, the client secret (so that a missing one is reported before the user
+    /// signs in), and a redirect URI with an open listener.
     private func authorization(
         _ request: SignInRequest, in context: SignInContext
     ) async throws(BrokerError) -> AuthorizationFlow {
@@ -58,7 +58,7 @@ struct OAuthProvider: SignInProvider {
             case (.callback(let arrival), let awaited as AuthorizationFlow):
                 return try await redeem(arrival, of: awaited, flow, in: context)
             case (.poll, let awaited as DeviceFlow): return try await ask(awaited, of: flow, in: context)
-            default: throw .conflict("This sign-in waits for something else.")
+            default: throw .conflict("This sign-in waits for another kind of response.")
             }
         }
     }
@@ -77,7 +77,8 @@ struct OAuthProvider: SignInProvider {
         case .code(let value): code = value
         case .refusal(let refusal): throw BrokerError(refusal, for: account.name)
         }
-        // A code that is used for a session which cannot be kept leaves a grant behind that nobody holds.
+        // Check first that a session can be stored. Otherwise the exchange would create tokens at the provider that are
+        // lost.
         try await context.admitSession(account.name)
         return .session(try await provider.exchange(code, of: awaited), flow.opening)
     }
@@ -88,7 +89,7 @@ struct OAuthProvider: SignInProvider {
 
     func renewPage(of flow: Flow) async throws(BrokerError) -> any AwaitedSignIn {
         guard var awaited = flow.awaited as? AuthorizationFlow else { return flow.awaited }
-        // Nil stands for a provider that takes none any more, and the usual address.
+        // Nil if the provider accepts no pushed requests any more: then the URL has all parameters.
         awaited.pushed = try await provider.push(
             awaited.authorization, awaited.metadata, try await provider.registration(awaited.metadata))
         awaited.pushedAt = provider.clock.uptime
@@ -136,7 +137,7 @@ struct OAuthProvider: SignInProvider {
         try session.refuseMove(of: account, to: metadata.tokenEndpoint)
         let registration = try await provider.registration(metadata)
         return Renewal(
-            // A downscoped request may be refused for its own sake: the older token is not risked for it.
+            // A downscoped request may fail because of its scopes. So only the newest refresh token is sent with it.
             presents: key == .own ? session.refreshTokens : Array(session.refreshTokens.prefix(1)),
             send: { token throws(BrokerError) in
                 guard let token else { throw .signInRequired(account.name) }
@@ -157,7 +158,7 @@ struct OAuthProvider: SignInProvider {
 }
 
 extension BrokerError {
-    /// What the error of a refresh says about the session.
+    /// What an error of a refresh means for the session.
     fileprivate func meaning(forRefreshOf key: TokenKey) -> RenewalMeaning {
         if provesDeadGrant { return .dead(code: nil) }
         switch self {
@@ -172,12 +173,12 @@ extension BrokerError {
 }
 
 extension Session {
-    /// What the user types at the provider, as far as the provider has told.
+    /// The user's login name at the provider, if the claims have it.
     fileprivate var loginName: String? { (user?["preferred_username"] ?? user?["email"])?.string }
 }
 
 extension Flow {
-    /// How its session is opened.
+    /// How the session of this flow is opened.
     var opening: SessionOpening { SessionOpening(switchesSubject: request.switchesSubject) }
 }
 

@@ -2,27 +2,29 @@ internal import BrokerCore
 internal import SupabaseAuth
 
 extension BrokerError {
-    /// What a project's no means to who asked for something.
+    /// Translates an error response of a project to an error for the caller.
     init(_ error: SupabaseError, on occasion: SupabaseProblem.Occasion) {
         switch error {
-        case .invalid(let reason): self = .provider(.invalidResponse("The project's answer is not valid: \(reason)."))
+        case .invalid(let reason):
+            self = .provider(.invalidResponse("The project's response is not valid: \(reason)."))
         case .unavailable(let status, let seconds):
             self = .provider(.unavailable(status: status, retryAfter: seconds))
         case .misconfigured(let reason): self = .misconfigured(reason)
         case .refused(let refusal) where refusal.asksForRefresh:
-            // The tables' server has words of its own for a token that is not, or no more, good.
+            // PostgREST has error codes of its own for a token that is invalid or expired.
             let same = SupabaseError.ErrorResponse(code: "bad_jwt", status: 403, message: refusal.message)
             self = .problem(ProviderProblem(.refused(same), on: occasion))
         case .refused: self = .problem(ProviderProblem(error, on: occasion))
         }
     }
 
-    /// What a project's no to a refresh means, in the words that the keeping of sessions knows.
+    /// Translates an error response to a refresh to the errors that the session manager knows.
     init(refusing error: SupabaseError, host: String) {
         switch RefreshVerdict(error) {
         case .dead, .reused:
-            // One word for all that prove a session dead (RFC 6749 section 5.2). A token that was used already is dead
-            // unless another one is held, which is presented before anything is given up.
+            // One error code for all responses that prove that the session has ended (RFC 6749 section 5.2). A refresh
+            // token that was used already is invalid; if the session has another one, that one is sent before the
+            // session ends.
             self = .provider(.refused(code: "invalid_grant", message: error.code))
         case .transient(let seconds):
             switch error {
@@ -33,19 +35,19 @@ extension BrokerError {
             case .unavailable(let status, let seconds):
                 self = .provider(.unavailable(status: status, retryAfter: seconds))
             case .invalid(let reason):
-                self = .provider(.invalidResponse("The answer of \(host) is not valid: \(reason)."))
+                self = .provider(.invalidResponse("The response of \(host) is not valid: \(reason)."))
             case .misconfigured(let reason): self = .misconfigured(reason)
             }
         case .misconfigured:
             if case .misconfigured(let reason) = error {
                 self = .misconfigured(reason)
             } else {
-                self = .misconfigured("\(host) does not take the project's address or key.")
+                self = .misconfigured("\(host) does not accept the project's URL or key.")
             }
         }
     }
 
-    /// What is wrong with what somebody typed.
+    /// Translates the error of an invalid field.
     init(_ error: FieldError) {
         self =
             error.field == "password" || error.field == "code"
@@ -54,7 +56,7 @@ extension BrokerError {
 }
 
 extension BrokerError {
-    /// An error that came with the callback: the user's no has a word of its own.
+    /// An error that came with the callback. If the user declined, its code is `access_denied`.
     init(_ error: SupabaseError, on occasion: SupabaseProblem.Occasion, of account: AccountName) {
         if case .refused(let refusal) = error, refusal.code == "access_denied" {
             self = .accessDenied(account)
@@ -63,30 +65,30 @@ extension BrokerError {
         }
     }
 
-    /// The server's own code for its refusal.
+    /// The error code of the server's response.
     private var providerCode: String? {
         if case .problem(let problem) = self { problem.providerCode } else { nil }
     }
 
-    /// The server does not know the code, or it is another challenge's: neither ends the flow that it was sent to.
+    /// The server does not know the code, or it belongs to another code challenge. Neither ends the flow.
     var isOfAnotherFlow: Bool { ["bad_code_verifier", "flow_state_not_found"].contains(providerCode) }
 
-    /// The server's word for a code that it does not know, or not for this address.
+    /// The server's error code for a code that is unknown, expired or for another address.
     var isWrongCode: Bool { providerCode == "otp_expired" }
 
-    /// The server has seen the credential: its challenge is spent.
+    /// The server has processed the credential, so its challenge cannot be used again.
     var isAboutCredential: Bool {
         guard case .problem(let problem) = self else { return false }
         return problem.providerCode != nil && !problem.isRateLimit
     }
 
-    /// The server's own no.
+    /// The server has rejected the request; it was not an outage or a rate limit.
     var isWordOfProject: Bool { if case .problem(let problem) = self { !problem.isTrouble } else { false } }
 
-    /// The server's word for a token that is not, or no more, good.
+    /// The server's error code for an access token that is invalid or expired.
     var asksForRefresh: Bool { providerCode == "bad_jwt" }
 
-    /// Why a session is dead, in a project's own word.
+    /// The project's error code that says why a session has ended.
     var wordOfEnd: String? {
         switch self {
         case .provider(.refused("invalid_grant", let word)): word
@@ -95,12 +97,12 @@ extension BrokerError {
         }
     }
 
-    /// The server's words for a session that is over, said to who had a token of it.
+    /// The server's response says that the session of the access token has ended.
     var endsSession: Bool {
         if case .problem(let problem) = self { problem.endsSession } else { false }
     }
 
-    /// The same without the project's words, which may repeat what it was shown.
+    /// The same error without the project's text, which may repeat a secret of the request.
     var withoutWords: BrokerError {
         if case .problem(let problem) = self { .problem(problem.withoutWords) } else { self }
     }
@@ -113,7 +115,7 @@ extension ProviderProblem {
 
     init(_ error: FieldError) { self.init(SupabaseProblem(error)) }
 
-    /// A password that is too weak is no mistake: no matter who finds it, the user is to choose another one.
+    /// A password that is too weak is not a mistake of the caller: the user must choose another one.
     init(_ problem: SupabaseProblem) {
         self.init(
             code: problem.code.rawValue, recovery: problem.recovery.rawValue, message: problem.message?.rawValue,

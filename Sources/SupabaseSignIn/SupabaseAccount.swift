@@ -1,9 +1,9 @@
 public import BrokerCore
 public import SupabaseAuth
 
-/// What the configuration says of an account at a Supabase project.
+/// The configuration of an account at a Supabase project.
 public struct SupabaseAccount: Sendable, Equatable {
-    /// The app's own row about the person: the one of `table` whose `key` is the user's identifier.
+    /// The app's own row about the user: the row of `table` whose column `key` is the user's identifier.
     public struct Profile: Sendable, Equatable {
         public let table: String
         public let key: String
@@ -15,18 +15,18 @@ public struct SupabaseAccount: Sendable, Equatable {
     }
 
     public var project: SupabaseProject
-    /// A callback by custom scheme carries no flow key.
+    /// Callbacks by custom scheme have no flow key.
     public var isKeyless: Bool
-    /// Whose page a browser is sent to, where the sign-in names none.
+    /// The upstream provider if the sign-in names none.
     public var oauthProvider: String?
-    /// An ID token without a nonce is taken: it could be another sign-in's.
+    /// An ID token without a nonce is accepted. It may be from another sign-in.
     public var allowsMissingNonce: Bool
-    /// The account whose ID token signs in here, where the sign-in hands none in.
+    /// The account whose ID token is used if the sign-in has none.
     public var idTokenAccount: String?
     public var profile: Profile?
-    /// The function that makes the row where there is none.
+    /// The function that creates the row if there is none.
     public var profileFunction: String?
-    /// The functions that callers may have called.
+    /// The functions that callers may call.
     public var functions: [String]
 
     public init(
@@ -56,13 +56,13 @@ extension SupabaseAccount: AccountKind {
 
     public func issuer(of account: Account) -> String? { project.issuer }
 
-    /// A project has one token for everything: another one than was asked for would be a lie.
+    /// A project has one access token for all uses. Requests for a downscoped token or an ID token are rejected.
     public func check(_ query: SessionQuery, of account: Account) throws(BrokerError) {
         guard query.key == .own else {
-            throw .methodUnsupported("\(account.name) is at a Supabase project, whose tokens cannot be narrowed.")
+            throw .methodUnsupported("\(account.name) is at a Supabase project, which has no downscoped tokens.")
         }
         guard query.kind == .accessToken else {
-            throw .methodUnsupported("\(account.name) is at a Supabase project, which gives no ID tokens.")
+            throw .methodUnsupported("\(account.name) is at a Supabase project, which issues no ID tokens.")
         }
     }
 
@@ -77,6 +77,6 @@ extension SupabaseAccount: AccountKind {
 }
 
 extension Account {
-    /// The project, where the account is at one.
+    /// The project; nil for other kinds of accounts.
     var project: SupabaseAccount? { kind as? SupabaseAccount }
 }

@@ -4,15 +4,15 @@ internal import OAuth
 internal import Secrets
 internal import SupabaseAuth
 
-/// A Supabase project, as the broker knows it.
+/// A Supabase project as a provider of sign-ins.
 extension SupabaseProvider: SignInProvider {
-    /// The ways in that a project has.
+    /// The sign-in methods of a project.
     static let methods = [
         "browser", "password", "sign_up", "otp", "magic_link", "id_token", "passkey", "anonymous", "sso", "session",
     ]
 
     func check(_ request: SignInRequest) throws(BrokerError) -> SignInRequest {
-        // The others are begun by another route than sign-in.
+        // These methods are started by other routes than a sign-in.
         try request.check(
             methods: SupabaseProvider.methods, beside: ["recovery", "link", SignInRequest.userUpdate], of: account)
         try request.checkParameters(reserved: AuthorizationRequest.reservedParameters, of: account)
@@ -40,7 +40,7 @@ extension SupabaseProvider: SignInProvider {
         _ proof: Proof, of flow: Flow, in context: SignInContext
     ) async throws(RedemptionFailure) -> Redemption {
         guard let awaited = flow.awaited as? SupabaseFlow else {
-            throw RedemptionFailure(.conflict("This sign-in waits for something else."))
+            throw RedemptionFailure(.conflict("This sign-in waits for another kind of response."))
         }
         let redeeming = Redeeming(provider: self, flow: flow, awaited: awaited, context: context)
         switch proof {
@@ -48,7 +48,7 @@ extension SupabaseProvider: SignInProvider {
         case .code(let code): return try await redeeming.code(code)
         case .credential(let credential): return try await redeeming.credential(credential)
         case .upstream: return try await redeeming.upstream()
-        case .poll: throw RedemptionFailure(.conflict("This sign-in waits for something else."))
+        case .poll: throw RedemptionFailure(.conflict("This sign-in waits for another kind of response."))
         }
     }
 
@@ -78,20 +78,20 @@ extension SupabaseProvider: SignInProvider {
                             ? ProviderLook.Trouble(
                                 "does not accept the api_key (HTTP \(response.status))", setting: "api_key")
                             : ProviderLook.Trouble(
-                                "answers, but not as a Supabase Auth server (HTTP \(response.status))", setting: "url")
+                                "is not a Supabase Auth server (HTTP \(response.status))", setting: "url")
                     )
                 }
             })
     }
 
-    /// Ways of newer kinds are not listed by the server: hence no more than a warning.
+    /// The server does not list newer kinds of providers, so this is only a warning.
     private func judge(_ settings: SupabaseSettings) -> Result<String, ProviderLook.Trouble> {
         guard let word = rules.oauthProvider, !word.contains(":"), !settings.open.contains(word) else {
             return .success("is a Supabase Auth server")
         }
         return .failure(
             ProviderLook.Trouble(
-                "is a Supabase Auth server, where sign-in with \(word) is not switched on", level: .warning,
+                "is a Supabase Auth server, where sign-in with \(word) is not enabled", level: .warning,
                 setting: "oauth_provider"))
     }
 }

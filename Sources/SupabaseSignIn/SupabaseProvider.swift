@@ -5,7 +5,8 @@ internal import Secrets
 internal import StrictJSON
 internal import SupabaseAuth
 
-/// A Supabase project as the broker talks to it: each method is one conversation, with a bound. Holds nothing.
+/// The requests to a Supabase project. Each method is one exchange with a time limit. The value has no state of its
+/// own.
 struct SupabaseProvider: Sendable {
     let account: Account
     let rules: SupabaseAccount
@@ -20,7 +21,7 @@ struct SupabaseProvider: Sendable {
         try await account.send(request, over: http)
     }
 
-    /// Sends a request and reads its answer as the occasion would have it.
+    /// Sends a request and reads its response. The occasion decides how an error is reported.
     func ask<Answer: Sendable>(
         _ request: HTTPRequest, on occasion: SupabaseProblem.Occasion,
         _ read: (HTTPResponse) throws(SupabaseError) -> Answer
@@ -29,7 +30,7 @@ struct SupabaseProvider: Sendable {
         return try SupabaseProvider.read(response, on: occasion, read)
     }
 
-    /// Reads an answer as the occasion would have it.
+    /// Reads a response. The occasion decides how an error is reported.
     static func read<Answer>(
         _ response: HTTPResponse, on occasion: SupabaseProblem.Occasion,
         _ read: (HTTPResponse) throws(SupabaseError) -> Answer
@@ -41,7 +42,7 @@ struct SupabaseProvider: Sendable {
         }
     }
 
-    /// What is wrong with a field is the caller's to mend, before anything is sent.
+    /// Builds a request. The error of an invalid field is reported before anything is sent.
     static func building<Value>(_ make: () throws(FieldError) -> Value) throws(BrokerError) -> Value {
         do throws(FieldError) {
             return try make()
@@ -50,7 +51,7 @@ struct SupabaseProvider: Sendable {
         }
     }
 
-    /// Reads the answer to an operation of a user who is signed in.
+    /// Reads the response to an operation of the signed-in user.
     static func reading<Answer>(
         _ response: HTTPResponse, _ read: (HTTPResponse) throws(SupabaseError) -> Answer
     ) throws(BrokerError) -> Answer {
@@ -73,13 +74,13 @@ struct SupabaseProvider: Sendable {
         try URLResponse(reading: response)
     }
 
-    /// Asks for new tokens. Throws only what says that there is no answer to look into.
+    /// Requests new tokens. The tokens are not validated yet. Throws if there is no response with tokens.
     func refresh(_ token: Secret) async throws(BrokerError) -> SessionResponse {
         let response = try await send(project.refreshGrant(token: token))
         do throws(SupabaseError) {
             return try SessionResponse(reading: response)
         } catch {
-            // Of an answer that was cut off, why it was says more than what is missing in it.
+            // If the response was cut off, the reason for that is more useful than what is missing in it.
             if let truncation = response.truncation { throw BrokerError(truncation) }
             if case .invalid = error, (400..<500).contains(response.status) {
                 throw .provider(.unexplained(host: host, status: response.status))
@@ -88,16 +89,16 @@ struct SupabaseProvider: Sendable {
         }
     }
 
-    /// The second look at an answer to a refresh or a second factor: the session with it, or why none of its tokens may
-    /// be used.
+    /// Validates the response to a refresh or a second factor. Returns the session with its tokens; throws if none of
+    /// them may be used.
     func validate(_ answer: SessionResponse, for session: Session) async throws(BrokerError) -> Session {
         let fresh = try inner(answer, on: .refresh)
         let isSame = session.project?.sessionID == nil || fresh.claims.sessionID == session.project?.sessionID
         let isOurs = Session.isSame(fresh.claims.subject, session.subject) && isSame
-        // Only a token that was checked can prove that a response is of another session.
+        // Only a verified token can prove that a response belongs to another session.
         try await prove(fresh.accessToken, wasProved: isOurs && session.project?.isProved == true)
         guard isOurs else {
-            throw .provider(.otherSession("The tokens of \(host) are of another session than before."))
+            throw .provider(.otherSession("The new tokens of \(host) belong to another session than before."))
         }
         var renewed = session
         renewed.user = fresh.user?.json ?? session.user
@@ -110,8 +111,8 @@ struct SupabaseProvider: Sendable {
         return renewed
     }
 
-    /// A session that nobody holds yet, of an answer to a sign-in. Its first token is left out if nobody could be asked
-    /// whose it is: a refresh brings another one, which is checked then.
+    /// The session of a response to a sign-in, not stored yet. If its first access token could not be verified now, the
+    /// session has no access token: a refresh requests another one, which is verified then.
     func session(
         _ answer: SupabaseSession, keepingProviderToken: Bool, isEphemeral: Bool, wasProved: Bool = false
     ) async throws(BrokerError) -> Session {

@@ -121,7 +121,7 @@ import Testing
     @Test func `an answer without a scope, and one with too much, are told apart`() async throws {
         for (turn, words) in [
             (Self.turn("silent", nil), "did not state the token's scope"),
-            (Self.turn("wide", "openid email"), "good for more than “openid”"),
+            (Self.turn("wide", "openid email"), "a token for more than “openid”"),
         ] {
             let narrow = try await Narrow(["openid"])
             narrow.house.provider.answerNext(turn)
@@ -236,7 +236,7 @@ import Testing
         }
         let over = await narrow.ask("GET", session + "?scope=email")
         #expect(over.status == 429 && over.code == "rate_limited", "\(over.text)")
-        #expect(over["retry_after"] == 60 && over["detail"]?.string?.contains("this socket") == true, "\(over.text)")
+        #expect(over["retry_after"] == 60 && over["detail"]?.string?.contains("This socket") == true, "\(over.text)")
         #expect(narrow.house.provider.tokenRequests == before + 30)
         // What is held is served, here and to everybody; and the daemon's own socket asks.
         #expect(await narrow.ask("GET", session)["access_token"] == "access-1")

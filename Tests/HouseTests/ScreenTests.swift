@@ -74,7 +74,7 @@ import Testing
             #expect(lines.contains("  \(stage.sandbox.origin)/device"), "\(lines)")
             let line = try #require(lines.first { $0.hasPrefix("and enter the code:  ") })
             let code = String(line.dropFirst("and enter the code:  ".count))
-            #expect(lines.contains { $0.hasPrefix("Enter no code that somebody else sent you") }, "\(lines)")
+            #expect(lines.contains { $0.hasPrefix("Enter no code that another person sent you") }, "\(lines)")
             #expect(lines.last?.hasPrefix("Waiting for the code \(code) ") == true, "\(lines)")
             login.send(SIGINT)
             #expect(try await login.end().status == 4)

@@ -1,8 +1,8 @@
 internal import RingbackAPI
 internal import StrictJSON
 
-/// The OpenAPI 3.1 description of the socket API, made from the list of routes and the table of error codes, so that it
-/// says what the daemon does. Tests hold the daemon's responses to it.
+/// The OpenAPI 3.1 description of the socket API, made from the list of routes and the table of error codes. Tests
+/// compare the daemon's responses with it.
 enum OpenAPIDocument {
     static func document(version: String) -> JSON {
         var paths = JSONObject()
@@ -57,7 +57,7 @@ enum OpenAPIDocument {
         case .open: return Schema.anyObject.json
         case .members(let members):
             var schema = Schema.object(members).json.object ?? JSONObject()
-            // Another member is refused, see ``Call/refuseUnknownMembers()``.
+            // Another member is rejected, see ``Call/refuseUnknownMembers()``.
             schema["additionalProperties"] = false
             return .object(schema)
         }
@@ -83,7 +83,7 @@ enum OpenAPIDocument {
         return responses
     }
 
-    /// The problems that any request may get: for a web page's fields, for broken HTTP, at the daemon's end.
+    /// The problems that any request may get: for a web page's fields, for invalid HTTP, when the daemon shuts down.
     private static func codes(of route: Route) -> Set<ErrorCode> {
         route.errors.and([
             .policyDenied, .invalidRequest, .internalError, .shuttingDown, .payloadTooLarge, .unsupportedMediaType,

@@ -10,21 +10,22 @@ extension Problem {
         self.init(error, language: language)
         switch error {
         case .sessionRanOut(let name, _):
-            detail = "The session of \(name) runs out, and the provider gave no refresh token to renew it."
+            detail = "The session of \(name) runs out, and the provider issued no refresh token to renew it."
         case .sessionExpired(let name, _): detail = "The provider ended the session of \(name)."
-        case .refreshRefused(let name, _, _): detail = "The provider refuses to renew the session of \(name)."
+        case .refreshRefused(let name, _, _): detail = "The provider rejects the refreshes of the session of \(name)."
         case .vaultLocked: detail = "The vault is locked: no session is served."
         case .vaultFailed, .misconfigured, .unusableSetting:
             // Names of files and settings are for the machine that runs the daemon.
             for member in ["setting", "file", "line", "credential"] { extensions[member] = nil }
             detail = "The daemon cannot serve this account as it is configured."
         case .tooManyAttempts:
-            detail = "More was asked of the provider through this socket than is allowed within a minute."
+            detail = "This socket caused more requests to the provider than are allowed within a minute."
         default: break
         }
     }
 
-    /// The same with the name of the socket, so that the client knows that commands have no effect on its machine.
+    /// The same problem with the name of the socket, so that the client knows that commands have no effect on its
+    /// machine.
     func told(by exposedSocket: ExposedSocket) -> Problem {
         var problem = self
         problem.extensions["exposed_socket"] = .string(exposedSocket.name)

@@ -37,10 +37,10 @@ extension Problem {
             self.init(
                 .refreshRefused,
                 "\(host) refuses to renew the session of \(name) (HTTP status \(status)) and does not say why. The "
-                    + "session was not deleted, and it is tried again. Sign in again to replace it.",
+                    + "session was not deleted, and the refresh is tried again. Sign in again to replace it.",
                 extensions: Problem.members(of: name))
         case .accessDenied(let name):
-            self.init(.accessDenied, "The sign-in of \(name) was refused at the provider.")
+            self.init(.accessDenied, "The sign-in of \(name) was denied at the provider.")
         case .conflict(let reason): self.init(.stateConflict, reason)
         case .invalid(let field, let reason): self.init(.validationFailed, "\(field): \(reason)")
         case .methodUnsupported(let reason): self.init(.methodUnsupported, reason)
@@ -60,7 +60,7 @@ extension Problem {
         case .resendTooEarly(let seconds):
             self.init(
                 .rateLimited,
-                "Ringback itself waits 60 seconds between two messages of a sign-in; the project may want more.",
+                "Ringback itself waits 60 seconds between two messages of a sign-in; the project may require more.",
                 retryAfter: seconds)
         case .vaultLocked(let reason): self.init(.vaultLocked, reason)
         case .wrongPassphrase: self.init(.invalidCredentials, "The passphrase does not open the vault.")
@@ -73,12 +73,12 @@ extension Problem {
         case .misconfigured(let reason): self.init(.invalidConfiguration, reason)
         case .unusableSetting(let setting):
             self.init(.invalidConfiguration, setting.reason, extensions: Problem.members(of: setting))
-        case .timedOut: self.init(.timeout, "It took longer than the time allowed. Nothing was lost: ask again.")
-        case .cancelled: self.init(.shuttingDown, "The daemon is shutting down. Ask again when it is back.")
+        case .timedOut: self.init(.timeout, "It took longer than the time allowed. Nothing was lost: try again.")
+        case .cancelled: self.init(.shuttingDown, "The daemon is shutting down. Try again when it is back.")
         }
     }
 
-    /// Which account the problem is with, for programs.
+    /// The account of the problem, for programs.
     private static func members(of account: AccountName) -> JSONObject {
         JSONObject([.init("account", .string(account.rawValue))])
     }
@@ -98,7 +98,7 @@ extension Problem {
                 .providerUnreachable, "\(host) cannot be reached: \(reason).",
                 extensions: Problem.members(ofPlace: host))
         case .rateLimited(let seconds):
-            self.init(.rateLimited, "The provider asks to wait before the next request.", retryAfter: seconds)
+            self.init(.rateLimited, "The provider requires a pause before the next request.", retryAfter: seconds)
         case .unavailable(let status, let seconds):
             // An authorization response reports this without an HTTP status.
             let cause = status > 0 ? " (HTTP status \(status))" : ""
@@ -121,7 +121,7 @@ extension Problem {
             self.init(
                 .providerUnreachable,
                 "The access token of \(host) is not used yet: no published key verifies it, and \(host) could not be "
-                    + "asked whose it is (GET /user). Nothing was lost; it is asked again.",
+                    + "asked about it (GET /user). Nothing was lost; the check is repeated.",
                 extensions: Problem.members(ofPlace: host))
         case .refused(let code, let message):
             let words = message.map { $0.hasSuffix(".") ? String($0.dropLast()) : $0 }
@@ -160,7 +160,7 @@ extension Problem {
         }
     }
 
-    /// The same for programs: the first key to look at.
+    /// The same for programs: the first setting to check.
     static func setting(behind code: String) -> String? {
         switch code {
         case "invalid_client", "incorrect_client_credentials", "unauthorized_client": "client_id"

@@ -3,9 +3,9 @@ internal import RingbackAPI
 internal import StrictJSON
 
 extension Problem {
-    /// A provider's error response to a service. Nobody can sign in for a service, so the text says what to correct.
+    /// A provider's error response to a service. A service has no sign-in, so the text says what to correct.
     init(refused name: AccountName, code: String, message: String?) {
-        var words = "The provider refused \(name) a token: “\(code)”"
+        var words = "The provider rejected the token request of \(name): “\(code)”"
         if let message { words += " (\(message))" }
         words += "."
         if let advice = Problem.advice(on: code) { words += " \(advice)" }

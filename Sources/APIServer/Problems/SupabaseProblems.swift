@@ -5,7 +5,7 @@ internal import StrictJSON
 internal import SupabaseAuth
 
 extension Problem {
-    /// An error response that the provider's own table has read already.
+    /// An error response that the provider's own table has translated already.
     init(_ problem: ProviderProblem) {
         var members = JSONObject()
         members["provider_code"] = problem.providerCode.map { .string($0) }
@@ -20,14 +20,14 @@ extension Problem {
             extensions: members)
     }
 
-    /// What is wrong with a password, in our words. They are used if the project's text is missing, or is not passed on
-    /// because it may repeat a part of the password.
+    /// What is wrong with a password, in Ringback's own text. They are used if the project's text is missing, or is not
+    /// passed on because it may repeat a part of the password.
     private static func reasons(_ weaknesses: [String]) -> String {
         guard !weaknesses.isEmpty else { return "." }
         let sentences = weaknesses.map { weakness in
             switch weakness {
             case "length": "it is too short"
-            case "characters": "it lacks some of the characters that are asked for"
+            case "characters": "it lacks some of the required characters"
             case "pwned": "it is known from a leak"
             default: weakness
             }

@@ -54,7 +54,7 @@ struct CallbackResource: Resource {
         return .object(object)
     }
 
-    /// Why a URL ended no sign-in.
+    /// The problem for a URL that ended no sign-in.
     private func problem(after verdict: CallbackVerdict, isTold: Bool, _ call: Call) async -> Problem {
         var problem: Problem
         if case .ignored(let reason) = verdict {
@@ -73,7 +73,7 @@ struct CallbackResource: Resource {
         switch api.diagnosticLinks.receive(url, from: executable) {
         case .other: return nil
         case .unknown:
-            throw Problem(.invalidCallback, "It is a link of ringback doctor, which does not wait for it any more.")
+            throw Problem(.invalidCallback, "This is a link of ringback doctor, which does not wait for it any more.")
         case .arrived(let link): return ServerResponse(json: ["diagnostic_link": link.json])
         }
     }

@@ -42,7 +42,7 @@ struct DeepLinkResource: Resource {
     func acknowledgeDeepLink(_ call: Call) async throws(Problem) -> ServerResponse {
         let text = call.parameters["id"] ?? ""
         guard let id = UInt64(text), api.deepLinks?.acknowledge(id) == true else {
-            throw Problem(.notFound, "There is no such link. One that nobody acknowledges is kept for a minute.")
+            throw Problem(.notFound, "There is no such link. A link that is not acknowledged is kept for one minute.")
         }
         return ServerResponse(json: ["id": .string(String(id)), "acknowledged": true])
     }

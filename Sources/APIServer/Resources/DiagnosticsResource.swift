@@ -67,7 +67,7 @@ struct DiagnosticsResource: Resource {
 
     func diagnoseAccount(_ call: Call) async throws(Problem) -> ServerResponse {
         guard let text = try call.text("account"), let name = AccountName(text) else {
-            throw call.invalid("account", "it is a name: small letters, digits, “.”, “_” and “-”, at most 64")
+            throw call.invalid("account", "must be a name: small letters, digits, “.”, “_” and “-”, at most 64")
         }
         guard let configuration = try call.text("configuration") else {
             throw call.invalid("configuration", "it is required")
@@ -87,7 +87,7 @@ struct DiagnosticsResource: Resource {
         ])
     }
 
-    /// All providers are asked at once, so that one that hangs does not delay the others.
+    /// All providers are checked at the same time, so that one that hangs does not delay the others.
     private func findings(of names: [AccountName]) async -> [(AccountName, [Finding])] {
         var found: [AccountName: [Finding]] = [:]
         await withTaskGroup(of: (AccountName, [Finding]).self) { group in
@@ -125,13 +125,13 @@ struct DiagnosticsResource: Resource {
             "expose", .warning, "\(closed.name) is not exposed. \(closed.detail)", .notExposed)
     }
 
-    /// Nothing that a person could mend: an older kernel is no mistake.
+    /// An older kernel is not a mistake of the user, so this is no error.
     private static var peers: Finding {
         guard PeerProcess.isSupported else {
             return Finding(
                 "peers", .ok,
-                "This kernel does not prove which process is at the other end of a socket (SO_PEERPIDFD, Linux 6.5): the "
-                    + "audit log's executables are what /proc said of a process's number, and are not verified.",
+                "This kernel does not prove which process is at the other end of a socket (SO_PEERPIDFD, Linux 6.5). "
+                    + "The executables in the audit log come from /proc by process number, and are not verified.",
                 .peersUnproved)
         }
         return Finding("peers", .ok, "The kernel proves which process is at the other end of a socket.")
@@ -152,7 +152,7 @@ struct DiagnosticsResource: Resource {
                 Finding(
                     "vault", .warning,
                     "Sessions are in memory only, and lost when the daemon ends. "
-                        + (status.reason ?? "Set key_source = \"key-file\" below [vault], and start the daemon anew."),
+                        + (status.reason ?? "Set key_source = \"key-file\" below [vault], and restart the daemon."),
                     .vaultInMemory, setting: "vault.key_source")
             ]
         }
@@ -181,7 +181,7 @@ struct DiagnosticsResource: Resource {
         // If the daemon does not accept the scheme's links, a test link that comes back would mislead.
         if let why = await api.deepLinks?.whyForeign("\(scheme):x") { throw Problem(.stateConflict, why) }
         guard let link = api.diagnosticLinks.make(scheme) else {
-            throw Problem(.stateConflict, "Too many links are under way. Try again in two minutes.")
+            throw Problem(.stateConflict, "Too many links are being tested. Try again in two minutes.")
         }
         return ServerResponse(status: 201, json: link.json)
     }
@@ -189,7 +189,7 @@ struct DiagnosticsResource: Resource {
     func getDiagnosticLink(_ call: Call) async throws(Problem) -> ServerResponse {
         let wait = try call.seconds("wait") ?? 0
         guard let link = api.diagnosticLinks[call.parameters["link"] ?? ""] else {
-            throw Problem(.notFound, "There is no such link. One is waited for two minutes.")
+            throw Problem(.notFound, "There is no such link. A test link is valid for two minutes.")
         }
         _ = await link.arrival.wait(atMost: .seconds(wait))
         return ServerResponse(json: link.json)

@@ -75,7 +75,7 @@ struct ExposedSocketResource: Resource {
     private func order(of call: Call) async throws(Problem) -> ExposedSocket.Order {
         // If null meant that a member is left out, a limit could be lost by mistake.
         for name in call.wholeBody.names where call.wholeBody[name] == .null {
-            throw call.invalid(name, "it is null; leave it out where no bound is meant")
+            throw call.invalid(name, "must not be null; leave it out for no limit")
         }
         guard let name = try call.text("name") else { throw call.invalid("name", "it is required") }
         var words = try call.list("accounts") { $0.string }
@@ -99,7 +99,7 @@ struct ExposedSocketResource: Resource {
         return order
     }
 
-    /// The tokens of a Supabase project have no scopes: a ceiling would let none through.
+    /// The tokens of a Supabase project have no scopes: with a ceiling no token would be served.
     private func refuseCeilingless(_ order: ExposedSocket.Order, _ call: Call) async throws(Problem) {
         guard order.ceiling != nil else { return }
         for account in order.accounts {
@@ -108,7 +108,7 @@ struct ExposedSocketResource: Resource {
             guard !isProject else {
                 throw call.invalid(
                     "scope",
-                    "\(account) is at a Supabase project, whose tokens cannot be downscoped; leave the scope out")
+                    "\(account) is at a Supabase project, which has no downscoped tokens; leave the scope out")
             }
         }
     }
@@ -142,7 +142,7 @@ struct ExposedSocketResource: Resource {
 }
 
 extension ExposedSocketResource {
-    /// A socket that is closed, though somebody may look for it.
+    /// A socket that is closed although the user may expect it to be open.
     private func closed(_ closed: ClosedSocket) -> JSON {
         [
             "name": .string(closed.name), "source": .string(ExposedSocketResource.source(of: closed.exposedSocket)),

@@ -41,7 +41,7 @@ struct FactorResource: Resource {
         return ServerResponse(json: ["factors": user["factors"] ?? .array([])])
     }
 
-    /// The response holds the secret for an authenticator app: whoever sees it can make the codes.
+    /// The response has the secret for an authenticator app: anyone who sees it can make the codes.
     func enrollFactor(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
         let kind: NewFactor.Kind
@@ -55,7 +55,7 @@ struct FactorResource: Resource {
                 throw call.invalid("phone", error.reason)
             }
         case "webauthn": kind = .webAuthn
-        default: throw call.invalid("factor_type", "it is totp, phone or webauthn")
+        default: throw call.invalid("factor_type", "must be totp, phone or webauthn")
         }
         let factor = NewFactor(kind, name: try call.text("friendly_name"))
         let enrolment = try await call.ask { () throws(BrokerError) in try await broker.supabase.enroll(name, factor) }
@@ -81,7 +81,7 @@ struct FactorResource: Resource {
         var channel: MessageChannel?
         if let text = try call.text("channel") {
             guard let known = MessageChannel(rawValue: text) else {
-                throw call.invalid("channel", "it is sms or whatsapp")
+                throw call.invalid("channel", "must be sms or whatsapp")
             }
             channel = known
         }
@@ -106,7 +106,7 @@ struct FactorResource: Resource {
         if let credential = try call.object("credential") {
             return try await verifyFactor(id, of: name, known, credential, call)
         }
-        guard let code = try call.secret("code") else { throw call.invalid("code", "it, or credential, is required") }
+        guard let code = try call.secret("code") else { throw call.invalid("code", "code or credential is required") }
         if known == nil { try await refuseUnasked(id, of: name, call) }
         let view = try await call.ask { () throws(BrokerError) in
             let challenge: String
@@ -124,7 +124,7 @@ struct FactorResource: Resource {
     private func verifyFactor(
         _ id: String, of name: AccountName, _ challenge: String?, _ credential: JSONObject, _ call: Call
     ) async throws(Problem) -> ServerResponse {
-        guard !call.has("code") else { throw call.invalid("code", "it and credential exclude each other") }
+        guard !call.has("code") else { throw call.invalid("code", "code and credential exclude each other") }
         guard let challenge else { throw call.invalid("challenge_id", "it is required with a credential") }
         let party = try call.party()
         let view = try await call.ask { () throws(BrokerError) in
@@ -157,7 +157,7 @@ struct FactorResource: Resource {
 }
 
 extension Call {
-    /// Whom the credential is for; nil where nobody is named.
+    /// The relying party of the credential; nil if the request names none.
     fileprivate func party() throws(Problem) -> RelyingParty? {
         guard has("rp_id") || has("rp_origins") else { return nil }
         let id = try text("rp_id") ?? ""

@@ -55,7 +55,7 @@ extension FlowView {
 }
 
 extension OpenAddress {
-    /// What happened to an address that a program was asked to open.
+    /// The status of a URL that a program was asked to open.
     fileprivate var json: JSON {
         var object = JSONObject([.init("url", .string(url))])
         switch visit {
@@ -97,7 +97,7 @@ extension Component {
             .optional("error", .component(.problem)), .optional("user_message", .string),
         ])
 
-    /// An address that a program was asked to open, and what happened to it.
+    /// A URL that a program was asked to open, and its status.
     private static let openAddress: Schema = .object([
         .required("url", .string), .required("status", .words(["unused", "fetched", "foreign"])),
         .optional("uid", .integer),

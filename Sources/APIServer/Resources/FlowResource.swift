@@ -53,7 +53,7 @@ struct FlowResource: Resource {
         return ServerResponse(json: view.json(in: call.language))
     }
 
-    /// A wrong code leaves the flow as it is.
+    /// A wrong code does not end the flow.
     func verifyFlow(_ call: Call) async throws(Problem) -> ServerResponse {
         let id = call.parameters["flow"] ?? ""
         if let credential = try call.object("credential") {
@@ -78,7 +78,7 @@ struct FlowResource: Resource {
     /// Redeems an authenticator's response, in place of a code.
     private func verify(_ id: String, credential: JSONObject, _ call: Call) async throws(Problem) -> ServerResponse {
         for other in ["code", "token_hash", "email", "phone", "type"] where call.has(other) {
-            throw call.invalid(other, "it does not go with a credential")
+            throw call.invalid(other, "it cannot be combined with credential")
         }
         let view = try await call.ask { () throws(BrokerError) in try await broker.verify(id, credential: credential) }
         return ServerResponse(json: view.json(in: call.language))

@@ -56,7 +56,7 @@ struct RegistrationResource: Resource {
 
     private func registrationOrder(_ call: Call) async throws(Problem) -> RegistrationOrder {
         guard let text = try call.text("account"), let name = AccountName(text) else {
-            throw call.invalid("account", "it is a name: small letters, digits, “.”, “_” and “-”, at most 64")
+            throw call.invalid("account", "must be a name: small letters, digits, “.”, “_” and “-”, at most 64")
         }
         guard let issuer = try call.text("issuer"), !issuer.isEmpty else {
             throw call.invalid("issuer", "it is required")
@@ -67,12 +67,12 @@ struct RegistrationResource: Resource {
         order.authentication = try call.text("token_endpoint_auth_method")
         if let way = order.authentication, !RegistrationOrder.authentications.contains(way) {
             let words = RegistrationOrder.authentications.joined(separator: ", ")
-            throw call.invalid("token_endpoint_auth_method", "it is one of: \(words)")
+            throw call.invalid("token_endpoint_auth_method", "must be one of: \(words)")
         }
         order.initialAccessToken = try call.secret("initial_access_token")
         // It is sent in a header field.
         if let token = order.initialAccessToken, !token.revealed().utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) {
-            throw call.invalid("initial_access_token", "it has characters that no such token has")
+            throw call.invalid("initial_access_token", "it has characters that are not allowed in a token")
         }
         order.trust = try await trust(call, try call.text("ca_file"))
         return order

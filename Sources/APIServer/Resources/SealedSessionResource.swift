@@ -33,7 +33,7 @@ struct SealedSessionResource: Resource {
 }
 
 extension SealedSession {
-    /// The session for callers: whose it is, and nothing that is secret.
+    /// The session for callers, without secrets.
     var members: JSONObject {
         var object = JSONObject([
             .init("account", .string(account)), .init("provider", .string(provider)),

@@ -85,8 +85,8 @@ struct SessionResource: Resource {
         return ServerResponse(json: .object(object))
     }
 
-    /// Adds what only some accounts have. If an account lacks it, the request is refused: a missing member could be
-    /// misread.
+    /// Adds members that only some accounts have. If the account has none, the request is rejected: a missing member
+    /// could be misread.
     private func include(
         _ extras: Set<Extra>, _ issuedToken: IssuedToken, into object: inout JSONObject, _ call: Call
     ) throws(Problem) {
@@ -124,7 +124,7 @@ struct SessionResource: Resource {
         for word in call.query("include")?.split(separator: ",") ?? [] {
             guard let extra = Extra(rawValue: String(word)) else {
                 let words = Extra.allCases.map(\.rawValue).sorted().joined(separator: ", ")
-                throw call.invalid("include", "it lists any of: \(words)")
+                throw call.invalid("include", "must list any of: \(words)")
             }
             extras.insert(extra)
         }
@@ -147,7 +147,7 @@ struct SessionResource: Resource {
         var rejected: [UInt8]?
         if let text = try call.text("rejected_sha256") {
             guard let digest = SessionResource.bytes(ofHex: text), digest.count == 32 else {
-                throw call.invalid("rejected_sha256", "it is a SHA-256 in 64 hexadecimal digits")
+                throw call.invalid("rejected_sha256", "must be a SHA-256 in 64 hexadecimal digits")
             }
             rejected = digest
         }

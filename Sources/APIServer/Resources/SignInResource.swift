@@ -46,7 +46,7 @@ struct SignInResource: Resource {
         let isProject = try await call.ask { () throws(BrokerError) in try await broker.supabase.isProject(name) }
         var request = SignInRequest()
         request.method = try call.text("method") ?? "browser"
-        // What has an endpoint of its own does not begin here.
+        // Methods with an endpoint of their own are not started here.
         guard isProject ? SupabaseMethods.all.contains(request.method) : true else {
             throw Problem(
                 .methodUnsupported,

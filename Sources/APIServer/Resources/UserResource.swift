@@ -62,7 +62,7 @@ struct UserResource: Resource {
         changes.nonce = try call.secret("nonce")
         changes.data = try call.object("data")
         guard !changes.isEmpty else {
-            throw Problem(.validationFailed, "Nothing is to be changed: name email, phone, password or data.")
+            throw Problem(.validationFailed, "The request changes nothing: send email, phone, password or data.")
         }
         let wanted = changes
         let changed = try await call.ask { () throws(BrokerError) in try await broker.supabase.update(name, wanted) }

@@ -42,7 +42,7 @@ struct VaultResource: Resource {
         guard let word = try call.text("key_source") else { throw call.invalid("key_source", "it is required") }
         guard let choice = KeySourceChoice(rawValue: word) else {
             let words = KeySourceChoice.allCases.map(\.rawValue).joined(separator: ", ")
-            throw call.invalid("key_source", "it is one of: \(words)")
+            throw call.invalid("key_source", "must be one of: \(words)")
         }
         let passphrase = try call.secret("passphrase")
         if choice == .passphrase, passphrase == nil {
@@ -54,7 +54,7 @@ struct VaultResource: Resource {
         return ServerResponse(json: broker.vault.status.json)
     }
 
-    /// A user asks, so a locked keyring may show its prompt.
+    /// A user has requested this, so a locked keyring may show its prompt.
     private func forPerson(
         _ call: Call, _ body: @Sendable () async throws(BrokerError) -> Void
     ) async throws(Problem) {

@@ -3,12 +3,12 @@ internal import LocalHTTP
 internal import RingbackAPI
 internal import StrictJSON
 
-/// One operation of the socket API. Everything about it is stated here: the router, the policy check, the refusal of
+/// One operation of the socket API. Everything about it is stated here: the router, the policy check, the rejection of
 /// unknown members and the OpenAPI document are derived from the list of routes.
 struct Route: Sendable {
     typealias Handler = @Sendable (SocketAPI, Call) async throws(Problem) -> ServerResponse
 
-    /// The members that a request's body may have. Another one is refused.
+    /// The members that a request's body may have. Others are rejected.
     enum Body: Sendable {
         case none
         case members([Member])
@@ -16,7 +16,7 @@ struct Route: Sendable {
         case open
     }
 
-    /// What the response of a success holds.
+    /// The content of a successful response.
     enum Content: Sendable {
         case json(Component)
         /// Text of a media type.
@@ -25,7 +25,7 @@ struct Route: Sendable {
 
     let endpoint: Endpoint
     let summary: String
-    /// The parameters that the query may have. Another one is refused.
+    /// The parameters that the query may have. Others are rejected.
     let query: [Member]
     let body: Body
     /// The statuses of success.

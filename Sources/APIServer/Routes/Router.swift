@@ -2,7 +2,7 @@ internal import RingbackAPI
 
 /// Finds the route of a request. It is made once, from the lists of all resources.
 struct Router: Sendable {
-    /// What a path leads to.
+    /// The result of looking up a path.
     enum Match: Sendable {
         /// The route, and its parameters by name.
         case route(Route, [String: String])

@@ -50,9 +50,9 @@ struct Member: Sendable, Equatable {
     let name: String
     let schema: Schema
     let isRequired: Bool
-    /// A description; nil where the name says it all.
+    /// A description; nil if the name is enough.
     let text: String?
-    /// True for what is sent and never returned.
+    /// True for members that are only sent, never returned.
     let isSecret: Bool
 
     static func required(_ name: String, _ schema: Schema, _ text: String? = nil) -> Member {

@@ -5,21 +5,21 @@ public import Secrets
 internal import SessionVault
 internal import Synchronization
 
-/// A client that somebody wants to have registered (RFC 7591).
+/// A request to register a client at a provider (RFC 7591).
 public struct RegistrationOrder: Sendable {
     /// The account that it is for, which is not configured yet.
     public var account: AccountName
     public var issuer: String
     public var scopes: [String]
-    /// As the account will have it; nil for the default, a free port of 127.0.0.1.
+    /// The redirect URI of the account; nil for the default, a free port of 127.0.0.1.
     public var redirectURI: String?
-    /// One of ``authentications``; nil: chosen by what the provider offers.
+    /// One of ``authentications``; nil: chosen from what the provider offers.
     public var authentication: String?
-    /// For providers that register nobody without one; sent once, kept nowhere.
+    /// For providers that require an initial access token (RFC 7591 section 3). It is sent once and not stored.
     public var initialAccessToken: Secret?
     public var trust: ServerTrust
 
-    /// How a client can be registered to show who it is: without a key of its own.
+    /// The client authentication methods that a client can be registered with: those that need no key of the client.
     public static let authentications = [ClientAuthentication.none, .clientSecretBasic, .clientSecretPost].map(
         \.rawValue)
 
@@ -37,8 +37,9 @@ public struct RegistrationOrder: Sendable {
             trust: trust)
     }
 
-    /// What to ask for: everything, and then only the scopes that the provider lists. Some refuse a client that would
-    /// ever ask for another one; that a scope is not listed does not mean that there is none (RFC 8414 section 2).
+    /// The requests to try in this order: all scopes, then only the scopes that the provider lists. Some providers
+    /// reject a client that asks for a scope they do not list. A provider may support scopes that it does not list (RFC
+    /// 8414 section 2), so the first request has them all.
     func requests(_ metadata: ProviderMetadata) throws(BrokerError) -> [ClientRegistrationRequest] {
         let whole = try request(metadata, scopes)
         guard let supported = metadata.scopesSupported, !Set(scopes).isSubset(of: supported) else { return [whole] }
@@ -64,24 +65,25 @@ public struct RegistrationOrder: Sendable {
     }
 }
 
-/// A registration as callers see it: without its secrets, which stay here.
+/// A registration as callers see it, without its secrets.
 public struct RegistrationView: Sendable {
     public let account: AccountName
     public let issuer: String
     public let clientID: String
-    /// `none`, `client_secret_basic` or `client_secret_post`, as the provider has it.
+    /// `none`, `client_secret_basic` or `client_secret_post`, as the provider registered it.
     public let authentication: String
-    /// The provider gave a client secret, and the vault keeps it.
+    /// The provider issued a client secret, and the vault stores it.
     public let hasSecret: Bool
     /// Unix seconds; nil for a secret that does not expire.
     public let secretExpiresAt: Int?
-    /// What was asked for.
+    /// The redirect URIs that the request asked for.
     public let askedRedirectURIs: [String]
-    /// What the provider says that it registered; what was asked for, if it says nothing.
+    /// The redirect URIs of the provider's response; those of the request if the response has none.
     public let redirectURIs: [String]
-    /// What the client was registered for; less than was asked for, if the provider refused the rest.
+    /// The scopes of the request that succeeded. They are fewer than the account's if the provider rejected all of
+    /// them.
     public let scopes: [String]
-    /// The vault keeps what the registration can be deleted with.
+    /// The vault stores the token and the URL with which the registration can be deleted.
     public let isManaged: Bool
 
     init(_ order: RegistrationOrder, _ request: ClientRegistrationRequest, _ client: RegisteredClient, isManaged: Bool)
@@ -100,22 +102,23 @@ public struct RegistrationView: Sendable {
 }
 
 extension Broker {
-    /// Has a client registered for an account that is to be added. A caller who goes away does not stop it: what the
-    /// provider gives is kept.
+    /// Registers a client for an account that is to be added. If the caller disconnects, the registration goes on, and
+    /// its result is stored.
     public func register(_ order: RegistrationOrder) async throws(BrokerError) -> RegistrationView {
         guard (try? await signInContext.sessions.account(order.account)) == nil else {
             throw .conflict(
-                "The account \(order.account) is there already. Choose another name, or remove it and reload.")
+                "The account \(order.account) exists already. Choose another name, or remove it and reload.")
         }
         try await settled()
         guard vault.status.kind != "memory" else {
             throw .conflict(
-                "The vault is in memory: what the provider gives for the registration would be lost with the daemon. "
+                "The vault is in memory: the registration's secrets would be lost when the daemon stops. "
                     + "Register the client by hand, and add the account with --client-id.")
         }
         let registrar = registrar
         guard let turn = turns.take(order.account) else {
-            throw .conflict("A registration for \(order.account) is under way. Wait for it, or choose another name.")
+            throw .conflict(
+                "A registration for \(order.account) is in progress. Wait until it ends, or choose another name.")
         }
         let registration = tools.work.start { () -> Result<RegistrationView, BrokerError> in
             defer { turn() }
@@ -129,7 +132,8 @@ extension Broker {
         return try result.get()
     }
 
-    /// Deletes a registration that no account uses. True if the provider was told, false if it gave no way to.
+    /// Deletes a registration that no account uses. True if the provider deleted it too, false if the provider gave no
+    /// URL for that.
     ///
     /// - Parameter clientID: nil for a registration that could not be used.
     public func deleteRegistration(
@@ -145,7 +149,7 @@ extension Broker {
         let registrar = registrar
         let slot = RegistrationRecord.slot(name, issuer: issuer, clientID: clientID)
         guard let turn = turns.take(name) else {
-            throw .conflict("A registration for \(name) is under way. Wait for it.")
+            throw .conflict("A registration for \(name) is in progress. Wait until it ends.")
         }
         let deletion = tools.work.start { () -> Result<Bool, BrokerError> in
             defer { turn() }
@@ -159,7 +163,7 @@ extension Broker {
         return try result.get()
     }
 
-    /// A keyring may put its question first; a caller does not wait for that for ever.
+    /// Waits until the vault is open. A keyring may ask the user to unlock it first, so the wait is bounded.
     private func settled() async throws(BrokerError) { try await vaultSettled(atMost: Broker.vaultWait) }
 
     private static let vaultWait: Duration = .seconds(30)
@@ -173,14 +177,14 @@ extension Broker {
     }
 }
 
-/// One registration of an account at a time: what deletes those that cannot be used is read, added to and written again,
-/// and two at once would each forget the other's.
+/// One registration of an account at a time. The record of unusable registrations is read, extended and written back;
+/// if two registrations did that at once, one would overwrite the other's entry.
 final class RegistrationTurns: ProviderMemory {
     private let taken = Mutex<Set<AccountName>>([])
 
     init(http: any HTTPClient, work: Work, clock: BrokerClock) {}
 
-    /// Gives the turn back when it is called; nil while somebody else has it.
+    /// Takes the account's turn. The result gives it back; nil while another registration has it.
     func take(_ name: AccountName) -> (@Sendable () -> Void)? {
         guard taken.withLock({ $0.insert(name).inserted }) else { return nil }
         return { [self] in _ = taken.withLock { $0.remove(name) } }

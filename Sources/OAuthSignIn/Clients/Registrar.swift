@@ -4,9 +4,9 @@ internal import OAuth
 internal import Secrets
 internal import SessionVault
 
-/// Has a client registered at a provider. What a registration is managed with exists nowhere but in the provider's
-/// answer: room for it is made before anything is asked for, it is sealed before the answer is believed, and a
-/// registration that cannot be used is deleted again.
+/// Registers a client at a provider. The token that manages a registration exists only in the provider's response. So
+/// space in the vault is reserved before the request, the token is stored before the rest of the response is checked,
+/// and a registration that cannot be used is deleted.
 struct Registrar: Sendable {
     let vault: any Vault
     let http: any HTTPClient
@@ -16,16 +16,16 @@ struct Registrar: Sendable {
 
     private static let deletionTimeout: Duration = .seconds(10)
 
-    /// The walk of a registration.
+    /// Registers a client: reserve space in the vault, send the request, store the result.
     func register(_ order: RegistrationOrder) async throws(BrokerError) -> RegistrationView {
         let metadata = try await directory.metadata(of: order.sender, issuer: order.issuer)
         guard let endpoint = metadata.registrationEndpoint else {
             throw .misconfigured(
-                "\(order.issuer) names no registration_endpoint: it registers no clients by itself. Register the client "
-                    + "at the provider by hand, and add the account with --client-id.")
+                "\(order.issuer) has no registration_endpoint, so it registers no clients automatically. Register the "
+                    + "client at the provider by hand, and add the account with --client-id.")
         }
         let requests = try order.requests(metadata)
-        // The client's name is not known yet: what cannot be used stays under none.
+        // The client_id is not known yet. Unusable registrations are stored in the slot without a client_id.
         let waiting = RegistrationRecord.slot(order.account, issuer: order.issuer, clientID: nil)
         try await keep { () throws(VaultError) in try await vault.announce(waiting) }
         do throws(BrokerError) {
@@ -34,13 +34,14 @@ struct Registrar: Sendable {
             record(.clientRegistered(order.account, issuer: order.issuer, clientID: view.clientID))
             return view
         } catch {
-            // A text that was stored is not undone by this.
+            // This releases the reserved space only; a record that was stored stays.
             _ = try? await vault.settle(waiting)
             throw error
         }
     }
 
-    /// The first of the requests that the provider does not call wrong: nothing comes of one that it does.
+    /// Sends the requests in order until one is not rejected with `invalid_client_metadata`. A rejected request
+    /// registers no client.
     private func register(
         _ order: RegistrationOrder, _ requests: [ClientRegistrationRequest], _ endpoint: String, _ waiting: VaultSlot
     ) async throws(BrokerError) -> RegistrationView {
@@ -64,7 +65,8 @@ struct Registrar: Sendable {
         do throws(BrokerError) {
             response = try await order.sender.send(message, toProvider: http)
         } catch {
-            // It may have been heard all the same: then there is a client that nobody knows here.
+            // The provider may have received the request. Then it has registered a client whose client_id is not known
+            // here.
             record(.registrationLeft(order.account, error))
             throw error
         }
@@ -81,7 +83,8 @@ struct Registrar: Sendable {
             throw await undo(answer, order, waiting, because: meaning(of: error, response, message.host))
         }
         let slot = RegistrationRecord.slot(order.account, issuer: order.issuer, clientID: client.clientID)
-        // A provider may give one client_id twice: what deletes the earlier registration exists nowhere else.
+        // A provider may issue the same client_id twice. Keep the tokens of the earlier registration: nothing else can
+        // delete it.
         let earlier = (try? await vault.load(slot)).flatMap { $0 }.flatMap { RegistrationRecord(decoding: $0.text) }
         let older = (earlier?.managements ?? []).filter { $0.uri == nil || $0.uri != answer.management?.uri }
         let kept = RegistrationRecord(
@@ -96,39 +99,41 @@ struct Registrar: Sendable {
         return RegistrationView(order, request, client, isManaged: answer.management?.uri != nil)
     }
 
-    /// Of an answer that was cut off, why it was says more than what is missing in it.
+    /// The error of a response. If the response was cut off, the reason for that is more useful than what is missing in
+    /// it.
     private func meaning(of error: OAuthError, _ response: HTTPResponse, _ host: String) -> BrokerError {
         response.truncation.map { BrokerError($0) } ?? BrokerError(error, host: host)
     }
 
     // MARK: Undoing
 
-    /// A registration that is there and cannot be used: it goes, or what it is managed with stays, and either is said.
+    /// Deletes a registration that cannot be used. If that fails, its management token stays in the vault. The error
+    /// says which of the two happened.
     private func undo(
         _ answer: RegistrationResponse, _ order: RegistrationOrder, _ waiting: VaultSlot, because reason: BrokerError
     ) async -> BrokerError {
         let name = answer.clientID.map { "the client \($0)" } ?? "a client"
         guard let management = answer.management else {
-            return reason.adding("The provider may have registered \(name), and gave nothing to delete it with.")
+            return reason.adding("The provider may have registered \(name), but sent no token to delete it.")
         }
         let earlier = (try? await vault.load(waiting)).flatMap { $0 }.flatMap { RegistrationRecord(decoding: $0.text) }
         var kept = RegistrationRecord(
             issuer: order.issuer, clientID: nil, managements: [management] + (earlier?.managements ?? []),
             registeredAt: clock.now())
-        // First: the provider may take long to say no.
+        // Store before deleting: the provider may be slow to respond.
         let isKept = (try? await vault.store(kept.encoded(), in: waiting)) != nil
         guard management.uri != nil else {
             record(.registrationLeft(order.account, reason))
             return reason.adding(
-                "The provider has registered \(name), and where it can be deleted did not arrive. "
-                    + (isKept ? "The token for it is kept in the vault." : ""))
+                "The provider has registered \(name), but sent no URL to delete it. "
+                    + (isKept ? "The token for that is stored in the vault." : ""))
         }
         do throws(BrokerError) {
             _ = try await delete(management, as: order.sender)
         } catch {
             record(.registrationLeft(order.account, error))
-            let rest = isKept ? "What deletes it is kept in the vault; see the manual, ringback(1)." : ""
-            return reason.adding("The provider has registered \(name), which could not be deleted again. \(rest)")
+            let rest = isKept ? "Its deletion token is stored in the vault; see the manual, ringback(1)." : ""
+            return reason.adding("The provider has registered \(name), and deleting it failed. \(rest)")
         }
         kept.managements.removeFirst()
         try? await replace(kept, in: waiting)
@@ -136,7 +141,7 @@ struct Registrar: Sendable {
         return reason.adding("The registration was deleted again.")
     }
 
-    /// Deletes a registration at the provider (RFC 7592 section 2.3). False if nobody knows where.
+    /// Deletes a registration at the provider (RFC 7592 section 2.3). False if its URL is not known.
     func delete(_ management: RegistrationManagement, as sender: Account) async throws(BrokerError) -> Bool {
         guard var request = management.deletion() else { return false }
         request.limits.timeout = Registrar.deletionTimeout
@@ -149,15 +154,15 @@ struct Registrar: Sendable {
         return true
     }
 
-    /// Deletes a kept registration that no account uses, at the provider and then here. Says whether the provider was
-    /// told; throws, and keeps it, if the provider could not be told or said no.
+    /// Deletes a stored registration that no account uses, at the provider and then in the vault. True if the provider
+    /// deleted it. Throws, and keeps the record, if the provider could not be reached or rejected the request.
     func delete(_ slot: VaultSlot, as sender: Account) async throws(BrokerError) -> Bool {
         let entry = try await keep { () throws(VaultError) in try await vault.load(slot) }
         guard let entry else {
             throw .nothingHeld("The vault holds no registration of \(sender.name) for this issuer and client_id.")
         }
         guard var kept = RegistrationRecord(decoding: entry.text) else {
-            throw .vaultFailed("What the vault holds of this registration cannot be read by this version.")
+            throw .vaultFailed("This version cannot read the vault's record of this registration.")
         }
         var isTold = !kept.managements.isEmpty
         while let management = kept.managements.first {
@@ -170,7 +175,7 @@ struct Registrar: Sendable {
         return isTold
     }
 
-    /// What is left to delete, or nothing.
+    /// Stores the record, or removes it if no registration is left to delete.
     private func replace(_ kept: RegistrationRecord, in slot: VaultSlot) async throws(VaultError) {
         guard !kept.managements.isEmpty else { return try await vault.remove(slot) }
         try await vault.store(kept.encoded(), in: slot)
@@ -186,7 +191,7 @@ struct Registrar: Sendable {
 }
 
 extension BrokerError {
-    /// The same with another sentence, where there is a place for one.
+    /// The same error with a sentence appended to its text, if it has one.
     func adding(_ sentence: String) -> BrokerError {
         switch self {
         case .provider(.invalidResponse(let reason)): .provider(.invalidResponse("\(reason) \(sentence)"))

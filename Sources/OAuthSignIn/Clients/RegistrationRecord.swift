@@ -4,18 +4,18 @@ internal import Secrets
 public import SessionVault
 internal import StrictJSON
 
-/// What the vault keeps of a client registration: what is secret in it, and what it is managed with. The rest is in the
+/// The vault's record of a client registration: the client secret and the tokens that manage it. The rest is in the
 /// account's configuration.
 struct RegistrationRecord: Sendable, Equatable {
     static let version = 1
 
     let issuer: String
-    /// Nil for registrations that cannot be used: only what deletes them is kept.
+    /// Nil for registrations that cannot be used: the record only has the tokens that delete them.
     let clientID: String?
     var secret: Secret?
     /// Unix seconds; nil for a secret that does not expire.
     var secretExpiresAt: Int?
-    /// The newest first: of those that cannot be used there may be several.
+    /// Newest first. There may be several registrations that cannot be used.
     var managements: [RegistrationManagement]
     let registeredAt: Int
 
@@ -31,13 +31,13 @@ struct RegistrationRecord: Sendable, Equatable {
         self.registeredAt = registeredAt
     }
 
-    /// Bound as the account's session is: under another issuer or client id it is out of reach.
+    /// Bound to issuer and client id, as the account's session is. Another issuer or client id cannot reach it.
     static func slot(_ account: AccountName, issuer: String, clientID: String?) -> VaultSlot {
         let binding = SessionBinding(provider: issuer, clientID: clientID ?? "")
         return VaultSlot(account: account.rawValue, binding: binding.text, kind: .registration)
     }
 
-    /// JSON, secrets included: for the vault alone.
+    /// JSON with the secrets. Only for the vault.
     func encoded() -> Secret {
         var object = JSONObject([
             .init("version", .integer(RegistrationRecord.version)), .init("issuer", .string(issuer)),
@@ -57,7 +57,7 @@ struct RegistrationRecord: Sendable, Equatable {
         return Secret(bytes: JSON.object(object).serialized())
     }
 
-    /// Nil if the text is no such record, or one of a newer version.
+    /// Nil if the text is not such a record, or is one of a newer version.
     init?(decoding text: Secret) {
         guard let json = try? JSON(parsing: text.revealedBytes()),
             json["version"]?.integer == RegistrationRecord.version,
@@ -76,7 +76,7 @@ struct RegistrationRecord: Sendable, Equatable {
 }
 
 extension Account.SecretSource {
-    /// The secret that the provider gave when the account's client was registered. It is in the vault and nowhere else.
+    /// The secret that the provider issued when the account's client was registered. It is stored only in the vault.
     public static func registered(
         for account: Account, in vault: any Vault, clock: BrokerClock = .system
     ) -> Account.SecretSource {
@@ -93,11 +93,12 @@ extension Account.SecretSource {
             else {
                 throw .unusableSetting(
                     UnusableSetting(
-                        "The vault holds no client secret of \(name) for this issuer and client_id. Register the client "
-                            + "again, or give its secret with client_secret_file.",
+                        "The vault holds no client secret of \(name) for this issuer and client_id. Register the "
+                            + "client again, or set client_secret_file.",
                         setting: "client_secret_registered"))
             }
-            // Said before the provider says “invalid_client”, which could be anything (DCR-05).
+            // Reported before the provider rejects the client with `invalid_client`, which does not say that the secret
+            // expired (DCR-05).
             guard !record.hasExpired(at: clock.now()) else { throw RegistrationRecord.expiry(of: name) }
             return secret
         }
@@ -115,8 +116,8 @@ extension RegistrationRecord {
 
     static func expiry(of name: AccountName) -> BrokerError {
         var setting = UnusableSetting(
-            "The client secret that the provider gave \(name) has expired, and the provider gave no other one. Register the "
-                + "client again.", setting: "client_secret_registered")
+            "The client secret that the provider issued for \(name) has expired, and the provider issued no new one. "
+                + "Register the client again.", setting: "client_secret_registered")
         setting.hasExpired = true
         return .unusableSetting(setting)
     }

@@ -2,13 +2,13 @@ public import BrokerCore
 internal import OAuth
 internal import SessionVault
 
-/// Accounts for sessions in the vault whose account is gone with its settings: what is left is what the session is bound
-/// to, and what the vault keeps of a registration.
+/// Makes accounts for sessions in the vault whose account is not configured any more. It has only the session's binding
+/// and the vault's record of a registration.
 private struct OAuthRestoring: AccountRestoring {
     let tools: ProviderTools
 
-    /// Endpoints by hand are bound to an origin, and other kinds of sessions have attachments; only an issuer leads to a
-    /// revocation endpoint.
+    /// Only an issuer leads to a revocation endpoint. Sessions with configured endpoints are bound to an origin, and
+    /// other kinds of sessions have attachments: both are excluded.
     func canRestore(_ session: Session, of binding: SessionBinding) -> Bool {
         session.attachments.isEmpty && session.issuer == binding.provider
             && (try? ProviderMetadata.discoveryRequests(issuer: binding.provider)) != nil
@@ -33,9 +33,9 @@ extension Broker {
         await sealedSessions(restoring: OAuthRestoring(tools: signInContext.tools))
     }
 
-    /// Removes these sessions of an account from the vault, and has their providers revoke them where that is possible.
+    /// Removes these sessions of an account from the vault, and revokes them at their providers where that is possible.
     ///
-    /// - Parameter revokes: false removes them without telling the provider.
+    /// - Parameter revokes: false removes them without a revocation request.
     /// - Throws: ``BrokerError/nothingHeld(_:)`` if there are none.
     public func removeSealedSessions(of name: AccountName, revokes: Bool) async throws(BrokerError) -> [RemovedSession]
     {

@@ -4,21 +4,22 @@ internal import OAuth
 internal import Secrets
 internal import SessionVault
 
-/// Another client secret in place of one that has expired (DCR-05), with what the registration is managed with.
+/// Replaces an expired client secret (DCR-05) with the registration's management token.
 extension Registrar {
     private static let renewalTimeout: Duration = .seconds(10)
 
-    /// Reads the registration (RFC 7592 section 2.1): the provider may have a newer secret already. If it has not, the
-    /// registration is updated as it is (section 2.2), whereupon providers issue one. Each is asked once.
+    /// Reads the registration (RFC 7592 section 2.1): the provider may have a newer secret already. If it has not, an
+    /// update without changes is sent (section 2.2), after which some providers issue a new secret. Each request is
+    /// sent once.
     ///
     /// - Parameter sender: the account, as far as requests to the provider need it.
-    /// - Throws: ``RegistrationRecord/expiry(of:)`` where the provider gives none.
+    /// - Throws: ``RegistrationRecord/expiry(of:)`` if the provider issues none.
     func renewSecret(_ slot: VaultSlot, as sender: Account) async throws(BrokerError) -> Secret {
         let entry = try await keep { () throws(VaultError) in try await vault.load(slot) }
         guard var kept = entry.flatMap({ RegistrationRecord(decoding: $0.text) }), let clientID = kept.clientID else {
             throw RegistrationRecord.expiry(of: sender.name)
         }
-        // Somebody else had it renewed meanwhile.
+        // Another caller has renewed it meanwhile.
         if let secret = kept.secret, !kept.hasExpired(at: clock.now()) { return secret }
         guard let read = kept.managements.first?.reading() else { throw RegistrationRecord.expiry(of: sender.name) }
         let found = try await send(read, &kept, in: slot, as: sender)
@@ -33,8 +34,8 @@ extension Registrar {
         return secret
     }
 
-    /// Sends a request about the registration. A newer token to manage it with is kept before anything else in the
-    /// answer is looked at.
+    /// Sends a request about the registration. A new management token is stored before the rest of the response is
+    /// read.
     private func send(
         _ request: HTTPRequest, _ kept: inout RegistrationRecord, in slot: VaultSlot, as sender: Account
     ) async throws(BrokerError) -> RegistrationResponse {
@@ -66,7 +67,7 @@ extension Registrar {
         return answer
     }
 
-    /// The secret of an answer, if it has one that is good; it is kept.
+    /// Stores and returns the response's client secret, if it has one that has not expired.
     private func take(
         _ answer: RegistrationResponse, _ clientID: String, _ kept: inout RegistrationRecord, in slot: VaultSlot,
         host: String
@@ -78,7 +79,7 @@ extension Registrar {
             throw BrokerError(error, host: host)
         }
         guard client.clientID == clientID else {
-            throw .provider(.invalidResponse("The registration answer of \(host) is about another client."))
+            throw .provider(.invalidResponse("The registration response of \(host) is about another client."))
         }
         guard let secret = client.secret, client.secretExpiresAt.map({ $0 > clock.now() }) ?? true else { return nil }
         kept.secret = secret
@@ -90,7 +91,8 @@ extension Registrar {
 }
 
 extension Account.SecretSource {
-    /// The secret. One that the provider gave and that has expired is renewed, if the registration can be managed.
+    /// The secret. An expired secret that the provider issued is renewed if the vault has the registration's management
+    /// token.
     func current(for name: AccountName, _ directory: ProviderDirectory) async throws(BrokerError) -> Secret {
         do throws(BrokerError) {
             return try await fetch()

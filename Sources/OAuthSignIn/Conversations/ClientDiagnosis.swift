@@ -4,14 +4,14 @@ internal import HTTPMessages
 internal import OAuth
 internal import Secrets
 
-/// Asks the token endpoint whether it knows the client: to redeem a code that nobody was given. A server looks at the
-/// client first (RFC 6749 section 3.2.1), so `invalid_grant` means that id and secret are right.
+/// Checks whether the token endpoint accepts the client: it sends a random authorization code. A server authenticates
+/// the client first (RFC 6749 section 3.2.1), so `invalid_grant` means that id and secret are right.
 struct ClientDiagnosis: Sendable {
     let provider: Provider
 
     private static let timeout: Duration = .seconds(6)
 
-    /// What was found; nil if the provider says nothing that tells.
+    /// The finding; nil if the response tells nothing about the client.
     func finding() async -> Finding? {
         let account = provider.account
         let check = "client"
@@ -34,12 +34,12 @@ struct ClientDiagnosis: Sendable {
                 let secret =
                     registration.authentication == .none ? "" : ", client_authentication and the client's secret"
                 return Finding(
-                    check, .wrong, "\(host) does not accept this client: look at client_id\(secret) of the account.",
+                    check, .wrong, "\(host) rejects this client. Look at client_id\(secret) of the account.",
                     .clientRefused, setting: "client_id", url: endpoint)
             }
             if response.status == 404 {
                 return Finding(
-                    check, .wrong, "\(host) has no token endpoint at this address (HTTP 404).", .badResponse,
+                    check, .wrong, "\(host) has no token endpoint at this URL (HTTP 404).", .badResponse,
                     setting: account.provider == "oauth2" ? "endpoints.token" : nil, url: endpoint)
             }
             do throws(OAuthError) {
@@ -52,7 +52,7 @@ struct ClientDiagnosis: Sendable {
             }
             return nil
         } catch {
-            // What concerns the provider itself has been told by others.
+            // Other findings report errors of the provider itself.
             switch error {
             case .misconfigured(let reason): return Finding(check, .wrong, reason, .configuration)
             case .unusableSetting(let setting):

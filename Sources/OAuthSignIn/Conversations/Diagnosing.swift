@@ -2,7 +2,8 @@ internal import BrokerCore
 internal import HTTPMessages
 internal import OAuth
 
-/// What a sign-in would meet first: the provider's metadata, or its token endpoint, and then whether it knows the client.
+/// Checks what a sign-in needs first: the provider's metadata or its token endpoint, then whether it accepts the
+/// client.
 struct ProviderDiagnosis: Sendable {
     let provider: Provider
 
@@ -21,7 +22,7 @@ struct ProviderDiagnosis: Sendable {
     }
 
     /// - Parameters:
-    ///   - isOfService: no user comes back, and no code is redeemed.
+    ///   - isOfService: the account awaits no callback and redeems no code.
     ///   - isCandidate: the account is not configured yet, and its secret is not used.
     func diagnosis(isOfService: Bool, isCandidate: Bool) async -> Diagnosis {
         var findings: [Finding]
@@ -42,25 +43,25 @@ struct ProviderDiagnosis: Sendable {
         return Diagnosis(findings)
     }
 
-    /// A GET is no token request: whatever is answered, somebody is there.
+    /// Sends a GET, which is not a token request. Every response below status 500 shows that the endpoint exists.
     private func atEndpoints(_ metadata: ProviderMetadata) async -> [Finding] {
         let token = await lookout.look(HTTPRequest(url: metadata.tokenEndpoint), as: "provider") { response in
             response.status < 500
-                ? .success("answers at its token endpoint") : .failure(ProviderLook.status(response))
+                ? .success("responds at its token endpoint") : .failure(ProviderLook.status(response))
         }
         guard let page = try? WebURL(parsing: metadata.authorizationEndpoint),
             page.origin != (try? WebURL(parsing: metadata.tokenEndpoint))?.origin
         else { return token }
-        // The same of the page that browsers are sent to; without its query, which may be a sign-in's.
+        // The same for the authorization endpoint, without its query.
         let place = page.origin + page.path
         return token
             + (await lookout.look(HTTPRequest(url: place), as: "page", setting: "endpoints.authorization") {
                 $0.status < 500
-                    ? .success("answers at its authorization endpoint") : .failure(ProviderLook.status($0))
+                    ? .success("responds at its authorization endpoint") : .failure(ProviderLook.status($0))
             }.filter { $0.check == "page" || $0.level == .wrong })
     }
 
-    /// Both places of metadata are asked for, as a sign-in would.
+    /// Requests the metadata at both places, as a sign-in does.
     private func atIssuer(_ issuer: String) async -> [Finding] {
         guard let requests = try? ProviderMetadata.discoveryRequests(issuer: issuer) else {
             return [
@@ -79,7 +80,7 @@ struct ProviderDiagnosis: Sendable {
             }
             if found.contains(where: { $0.check == "discovery" && $0.level == .ok }) { return found }
             if first.isEmpty { first = found }
-            // Who cannot be reached at one place cannot be at the other.
+            // If the host cannot be reached at the first URL, the second URL fails too.
             if !found.contains(where: { $0.check == "clock" }) { break }
         }
         return first

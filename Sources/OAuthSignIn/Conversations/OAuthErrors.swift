@@ -3,36 +3,38 @@ internal import HTTPMessages
 internal import OAuth
 
 extension Account {
-    /// Sends a request as this account, to the provider or to who its metadata name.
+    /// Sends a request for this account to the provider or to a host of its metadata.
     func send(_ request: HTTPRequest, toProvider http: any HTTPClient) async throws(BrokerError) -> HTTPResponse {
         try await send(request, isStrange: isStrange(request.url), over: http)
     }
 
-    /// True for a host that only the provider's own metadata name: it is not to lead back to this machine.
+    /// True for a host other than the issuer's that comes from the provider's metadata. Such a host must not resolve to
+    /// this machine: a provider must not be able to send requests to local services.
     func isStrange(_ url: String) -> Bool {
         guard case .issuer(let issuer) = endpoints, let home = try? WebURL(parsing: issuer),
             let host = (try? WebURL(parsing: url))?.host
         else { return false }
-        // A provider on this machine may name this machine; literal addresses have been judged as they were read.
+        // A provider on this machine may name this machine. Literal addresses were checked when the metadata were read.
         return host != home.host && !home.isLoopback && !host.contains(":")
             && !host.utf8.allSatisfy { $0 == 0x2E || (0x30...0x39).contains($0) }
     }
 }
 
 extension BrokerError {
-    /// What a provider's answer means. `host` is for messages.
+    /// Translates an error of the protocol to one of the broker. `host` is for messages.
     init(_ error: OAuthError, host: String) {
         switch error {
         case .invalid(let answer, let reason):
-            self = .provider(.invalidResponse("The \(answer.rawValue) answer of \(host) is not valid: \(reason)."))
+            self = .provider(.invalidResponse("The \(answer.rawValue) response of \(host) is not valid: \(reason)."))
         case .invalidIDToken where error.provesOtherSubject:
             self = .provider(
-                .otherSession("The ID token of \(host) is not valid (sub): it is another user's than before."))
+                .otherSession("The ID token of \(host) is not valid (sub): it is for another user than before."))
         case .invalidIDToken(let claim, let reason):
             self = .provider(.invalidResponse("The ID token of \(host) is not valid (\(claim)): \(reason)."))
         case .refused(let refusal) where refusal.code == "invalid_grant" && error.remedy != .signInAgain:
-            // The word at a status that a token endpoint does not say it with proves nothing (a 404 of a moved server).
-            self = .provider(.invalidResponse("\(host) says “invalid_grant” with HTTP status \(refusal.status)."))
+            // `invalid_grant` with a status that token endpoints do not use does not prove that the grant is invalid:
+            // it may be a moved server's 404.
+            self = .provider(.invalidResponse("\(host) sent “invalid_grant” with HTTP status \(refusal.status)."))
         case .refused(let refusal): self = .provider(.refused(code: refusal.code, message: refusal.message))
         case .unavailable(_, 429, let retryAfter): self = .provider(.rateLimited(retryAfter: retryAfter))
         case .unavailable(_, let status, let retryAfter):
@@ -47,7 +49,7 @@ extension BrokerError {
 }
 
 extension BrokerError {
-    /// An error that came with the callback: the user's no, or the provider's.
+    /// The error of an authorization response: the user declined, or the provider rejected the request.
     init(_ refusal: OAuthError.ErrorResponse, for account: AccountName) {
         switch refusal.code {
         case "access_denied": self = .accessDenied(account)

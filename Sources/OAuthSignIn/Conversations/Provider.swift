@@ -5,14 +5,15 @@ internal import OAuth
 internal import Secrets
 internal import StrictJSON
 
-/// An account's provider as the broker talks to it: each method is one conversation, with a bound. Holds nothing.
+/// The requests to an account's provider. Each method is one exchange with a time limit. The value has no state of its
+/// own.
 struct Provider: Sendable {
     let account: Account
     let http: any HTTPClient
     let directory: ProviderDirectory
     let clock: BrokerClock
 
-    /// Userinfo only adds a name to show: a sign-in does not wait long for it.
+    /// Userinfo only adds claims to display, so a sign-in waits only briefly for it.
     private static let userinfoTimeout: Duration = .seconds(5)
     private static let revocationTimeout: Duration = .seconds(10)
 
@@ -25,9 +26,9 @@ struct Provider: Sendable {
         }
     }
 
-    /// Our registration, with the secret where there is one. If the configuration does not say how the secret is sent, it
-    /// is sent the way that every server must support (RFC 6749 section 2.3.1), unless this one says, or has shown, that
-    /// it does not.
+    /// Our registration, with the client secret if there is one. If the configuration does not set how the secret is
+    /// sent, it is sent by `client_secret_basic`, which every server must support (RFC 6749 section 2.3.1), unless the
+    /// metadata or an earlier response show that this provider does not.
     func registration(_ metadata: ProviderMetadata) async throws(BrokerError) -> ClientRegistration {
         if let source = account.clientKey { return try await signedRegistration(source, metadata) }
         guard let source = account.clientSecret else {
@@ -59,7 +60,7 @@ struct Provider: Sendable {
         }
     }
 
-    /// An empty secret is a mistake here, and would be an `invalid_client` from the provider after the sign-in.
+    /// Rejects an empty secret before the sign-in. Otherwise the provider would respond with `invalid_client` after it.
     private func complete(_ registration: ClientRegistration) throws(BrokerError) -> ClientRegistration {
         guard registration.isComplete else {
             throw .misconfigured(
@@ -69,7 +70,7 @@ struct Provider: Sendable {
         return registration
     }
 
-    /// Asks for new tokens. Throws only what says that there is no answer to look into.
+    /// Requests new tokens. The tokens are not validated yet. Throws if there is no response with tokens.
     func refresh(
         _ refreshToken: Secret, key: TokenKey, metadata: ProviderMetadata, registration: ClientRegistration
     ) async throws(BrokerError) -> TokenResponse {
@@ -96,7 +97,7 @@ struct Provider: Sendable {
         }
     }
 
-    /// The second look at a refresh's response: the session with it, or why none of its tokens may be used.
+    /// Validates a refresh response. Returns the session with its tokens; throws if none of them may be used.
     func validate(
         _ answer: TokenResponse, for session: Session, key: TokenKey, metadata: ProviderMetadata
     ) async throws(BrokerError) -> Session {
@@ -116,7 +117,7 @@ struct Provider: Sendable {
                     authenticationTime: identity.authenticationTime, authorizedParty: identity.authorizedParty,
                     nonce: identity.nonce, issuer: identity.issuer)
             }
-            // Without an earlier ID token the subject is from userinfo: it binds a later ID token all the same.
+            // Without an earlier ID token the subject is from userinfo. A later ID token must have the same subject.
             if expected.previous == nil { expected.subject = session.subject }
             switch try await judge(idToken, metadata, expected) {
             case .success(let verified):
@@ -135,24 +136,26 @@ struct Provider: Sendable {
         return renewed
     }
 
-    /// Tells the provider that the session is over: its newest refresh token, then its access token. False if it has no
-    /// place to hear it.
+    /// Revokes the session at the provider: its refresh tokens, newest first, then its access tokens. False if the
+    /// provider has no revocation endpoint.
     func revoke(_ session: Session) async throws(BrokerError) -> Bool {
         let metadata = try await metadata()
         guard let endpoint = metadata.revocationEndpoint else { return false }
         guard try WebURL.origin(of: metadata.tokenEndpoint) == session.tokenEndpointOrigin,
             try mayReceiveTokens(endpoint, of: session)
         else {
-            throw .conflict("The provider of \(account.name) has moved: its tokens were not sent to the new place.")
+            throw .conflict(
+                "The provider of \(account.name) has moved to another host. Its tokens were not sent there.")
         }
         let registration = try await registration(metadata)
         var tokens: [(Secret, RevocationRequest.Hint)] = session.refreshTokens.map { ($0, .refreshToken) }
-        // Where no refresh token is above them, each access token is told.
+        // A service has no refresh token whose revocation would end the others, so each of its access tokens is
+        // revoked.
         let told = session.tokens.filter { $0.key == .own || session.isOfService }
         tokens += told.values.map { ($0.value, .accessToken) }
         var failure: BrokerError?
         for (token, hint) in tokens {
-            // A token that the provider does not take back is no reason to keep it from the others.
+            // If revoking one token fails, the others are still revoked.
             do throws(BrokerError) {
                 let response = try await send(as: registration, at: metadata) { registration in
                     var request = RevocationRequest.build(
@@ -177,7 +180,8 @@ struct Provider: Sendable {
         }
     }
 
-    /// Discovery's word alone may not lead refresh tokens to a new host: only to the token endpoint's or the issuer's.
+    /// True for a host that may receive the session's tokens: the token endpoint's or the issuer's. Discovered metadata
+    /// alone must not send refresh tokens to a new host.
     func mayReceiveTokens(_ endpoint: String, of session: Session) throws(BrokerError) -> Bool {
         guard case .issuer(let issuer) = account.endpoints else { return true }
         let origin = try WebURL.origin(of: endpoint)
@@ -212,7 +216,7 @@ struct Provider: Sendable {
         }
     }
 
-    /// Judges the ID token of a refresh, see ``IDToken/judge(refreshed:keys:expecting:)``.
+    /// Validates the ID token of a refresh response, see ``IDToken/judge(refreshed:keys:expecting:)``.
     private func judge(
         _ token: Secret, _ metadata: ProviderMetadata, _ expected: IDTokenExpectations
     ) async throws(BrokerError) -> Result<IDToken, OAuthError> {
@@ -233,15 +237,15 @@ struct Provider: Sendable {
         return try await keys(at: address, for: token)
     }
 
-    /// The provider's keys; newer ones than those that are known if the token was signed with none of them.
+    /// The provider's keys. They are fetched again if the token was signed with none of the known ones.
     private func keys(at address: String, for token: Secret) async throws(BrokerError) -> JSONWebKeySet {
         let keys = try await directory.keys(of: account, at: address, isStale: false)
         guard IDToken.isKeyMissing(for: token, in: keys) else { return keys }
         return try await directory.keys(of: account, at: address, isStale: true)
     }
 
-    /// A userinfo that cannot be had is done without; one that speaks of somebody else is a lie (OpenID Connect Core
-    /// section 5.3.2), and so are the tokens that came with it.
+    /// Adds the claims of the userinfo response. Without a usable response nothing is added. A response about another
+    /// subject makes the sign-in fail (OpenID Connect Core section 5.3.2).
     func addUserinfo(
         to session: inout Session, _ metadata: ProviderMetadata, _ token: Secret
     ) async throws(BrokerError) {
@@ -254,14 +258,14 @@ struct Provider: Sendable {
         if let subject = session.subject {
             guard let stated = userinfo.subject else { return }
             guard Session.isSame(stated, subject) else {
-                throw .provider(.invalidResponse("The userinfo of \(request.host) is about another person."))
+                throw .provider(.invalidResponse("The userinfo of \(request.host) is about another user."))
             }
         }
         session.subject = userinfo.subject
         session.user = Session.user(from: session.user ?? JSONObject(), userinfo.claims)
     }
 
-    /// What the answer says, whoever it is about: plain, or in a token that the provider's keys must have signed for us.
+    /// Reads the userinfo response, plain or signed. The caller compares the subject.
     private func userinfo(
         in response: HTTPResponse, of session: Session, _ metadata: ProviderMetadata
     ) async throws -> Userinfo {
@@ -269,7 +273,7 @@ struct Provider: Sendable {
             return try Userinfo(parsing: response, subject: nil, dialect: metadata.userinfoDialect)
         }
         guard let address = metadata.jwksURI, let issuer = session.identity?.issuer ?? metadata.idTokenIssuer else {
-            throw OAuthError.invalid(.userinfo, reason: "a signed answer of a provider without keys or issuer")
+            throw OAuthError.invalid(.userinfo, reason: "a signed response of a provider without keys or issuer")
         }
         return try Userinfo(
             verifying: token, keys: try await keys(at: address, for: token),

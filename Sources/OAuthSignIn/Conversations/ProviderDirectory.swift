@@ -3,38 +3,38 @@ internal import HTTPMessages
 internal import OAuth
 internal import Secrets
 
-/// What providers say about themselves: metadata and keys, fetched once for all who wait and kept for a while.
+/// The providers' metadata and keys. Concurrent callers share one fetch; the result is cached.
 actor ProviderDirectory: ProviderMemory {
     private struct Entry {
         var value: ProviderMetadata?
         var fetchedAt = 0
-        /// When it was asked for last, with whatever result.
+        /// When the last fetch ended, successful or not (seconds since boot).
         var askedAt: Int?
         var fetch: Promise<Result<ProviderMetadata, BrokerError>>?
-        /// Which of the places where it may be is the one.
+        /// The index of the discovery URL that has the metadata.
         var place: Int?
     }
     private var metadata: [DocumentPlace: Entry] = [:]
     private let keys: KeptDocuments<JSONWebKeySet>
     private var habits: [ProviderHabits.Key: ProviderHabits] = [:]
-    /// Client secrets that are asked for, or were refused, by account; with the second in which that began.
+    /// Renewals of client secrets by account, pending or failed, with their start in seconds since boot.
     private var secrets: [AccountName: (began: Int, result: Promise<Result<Secret, BrokerError>>)] = [:]
     private let http: any HTTPClient
     private let work: Work
     private let clock: BrokerClock
 
-    /// An hour: endpoints change rarely, and a day with wrong ones is long.
+    /// One hour, in seconds. Endpoints change rarely; a longer time would keep outdated ones too long.
     private static let metadataLifetime = 3_600
 
-    /// How long an answer is waited for that only confirms what is known.
+    /// The timeout of a request that only confirms known metadata.
     private static let confirmationTimeout: Duration = .seconds(5)
-    /// A provider that did not confirm its metadata is believed this long before it is asked again (seconds).
+    /// If the provider does not respond, its known metadata stay valid for this long (seconds).
     private static let confirmationPause = 900
 
-    /// Metadata whose endpoints fail are asked for again, but not more often than this (seconds).
+    /// If an endpoint fails, the metadata are fetched again, but not more often than this (seconds).
     private static let doubtInterval = 60
-    /// The same for refreshes, which nobody watches: with the requests that ``Backoff`` allows in an hour, and two
-    /// documents each time, the provider gets no more than it can bear.
+    /// The same for refreshes (seconds). They repeat without a user, so the interval is longer to limit the load at the
+    /// provider.
     private static let refreshDoubtInterval = 1_800
 
     init(http: any HTTPClient, work: Work, clock: BrokerClock) {
@@ -70,24 +70,24 @@ actor ProviderDirectory: ProviderMemory {
         do {
             return try result.get()
         } catch {
-            // A known provider that does not answer now has not changed.
+            // If the provider does not respond now, use its known metadata.
             if error.isTransient, let value = metadata[key]?.value { return value }
             throw error
         }
     }
 
-    /// Asks for everything again before its next use. What is known still counts while a provider does not answer.
+    /// Fetches all metadata again before their next use. The known ones are used while a provider does not respond.
     func configurationChanged() {
         for key in metadata.keys { metadata[key]?.fetchedAt = clock.uptime - ProviderDirectory.metadataLifetime }
         habits = [:]
         secrets = [:]
     }
 
-    /// A provider that gave no other secret is not asked again for so long (seconds).
+    /// After a failed renewal of a client secret, the next attempt is this much later (seconds).
     private static let secretPause = 3_600
 
-    /// Has a client secret renewed, once for all who wait (DCR-05). What the provider refused is not asked for again
-    /// until the pause is over or the configuration is read again.
+    /// Renews a client secret (DCR-05). Concurrent callers share one request. After an error response the next request
+    /// is sent when the pause has passed or the configuration was reloaded.
     func renewedSecret(
         of name: AccountName,
         _ renew: @escaping @Sendable (any HTTPClient, ProviderDirectory) async throws(BrokerError) -> Secret
@@ -117,8 +117,8 @@ actor ProviderDirectory: ProviderMemory {
         secrets[name] = nil
     }
 
-    /// An endpoint of the issuer's metadata has failed, in a refresh or for a person: they are asked for again before
-    /// their next use.
+    /// Called when an endpoint of the issuer's metadata has failed. The metadata are fetched again before their next
+    /// use.
     func doubt(_ account: Account, issuer: String, isRefresh: Bool) {
         let key = DocumentPlace(issuer, account.trust)
         let interval = isRefresh ? ProviderDirectory.refreshDoubtInterval : ProviderDirectory.doubtInterval
@@ -165,10 +165,10 @@ actor ProviderDirectory: ProviderMemory {
             } catch let error as BrokerError {
                 return (.failure(error), nil)
             } catch let error as OAuthError {
-                // The first place's complaint is the one to show, unless only the second place exists.
+                // Report the error of the first URL, unless only the second one is used.
                 if place == known ?? 0 {
                     failure = BrokerError(error, host: request.host)
-                    // Of a preset, the issuer is not the account's to choose.
+                    // The issuer of a preset cannot be changed in the account.
                     if account.provider == "oidc", case .invalid = error {
                         failure = failure.adding("Look at issuer of the account.")
                     }
@@ -181,8 +181,8 @@ actor ProviderDirectory: ProviderMemory {
         return (.failure(failure), nil)
     }
 
-    /// The metadata with what only the document at the second place says. One that cannot be had or used is done
-    /// without; while it cannot be had, what it said before still holds.
+    /// The metadata completed with members that only the document at the second URL has. If that document cannot be
+    /// fetched now, the members that it had before are used. If it is not valid, it is ignored.
     private static func complete(
         _ first: ProviderMetadata, _ account: Account, _ issuer: String, _ http: any HTTPClient,
         known: ProviderMetadata?
@@ -198,7 +198,7 @@ actor ProviderDirectory: ProviderMemory {
         return known.map { first.completed(by: $0) } ?? first
     }
 
-    /// The provider's keys. `isStale` asks for newer ones than those that did not fit.
+    /// The provider's keys. `isStale`: no cached key fits the token, so fetch them again.
     func keys(of account: Account, at address: String, isStale: Bool) async throws(BrokerError) -> JSONWebKeySet {
         try await keys.value(at: DocumentPlace(address, account.trust), isStale: isStale) {
             [http] () throws(BrokerError) in

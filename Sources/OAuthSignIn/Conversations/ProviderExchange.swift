@@ -3,12 +3,12 @@ internal import HTTPMessages
 internal import OAuth
 internal import Secrets
 
-/// A code becomes tokens (RFC 6749 section 4.1.3).
+/// Exchanges a code for tokens (RFC 6749 section 4.1.3).
 extension Provider {
-    /// A code usually lives for a minute. If the first request failed within this time, a second one, which may take
-    /// 20 s, still comes in time.
+    /// A code is usually valid for one minute. If the first request failed within this time, a second one, which may
+    /// take 20 s, is still in time.
     private static let firstTry: Duration = .seconds(15)
-    /// Seconds until the second request where the provider names no time: a restart takes about that long.
+    /// Seconds until the second request if the provider sends no Retry-After: about the time of a restart.
     private static let usualPause = 1
     /// The longest that a provider may ask to wait (seconds).
     private static let longestPause = 15
@@ -16,14 +16,14 @@ extension Provider {
     /// Why a code was not redeemed.
     private struct Failure: Error {
         let error: BrokerError
-        /// Seconds until the same request may be sent again; nil if that would not help.
+        /// Seconds until the same request may be sent again; nil if it must not be sent again.
         let pause: Int?
     }
 
-    /// Exchanges a flow's code and checks everything that comes back. The result is a session that nobody holds yet.
+    /// Exchanges a flow's code and validates the response. The result is a session that is not stored yet.
     ///
-    /// If the provider cannot be reached, fails (5xx) or breaks off its response, the same request is sent once more:
-    /// there are no tokens yet that a second use of the code could cost.
+    /// If the provider cannot be reached, fails (5xx) or cuts off its response, the same request is sent once more. A
+    /// provider may revoke tokens when a code is used twice (RFC 6749 section 4.1.2), but no tokens have arrived yet.
     func exchange(_ code: Secret, of flow: AuthorizationFlow) async throws(BrokerError) -> Session {
         let registration = try await registration(flow.metadata)
         let tokens = try await redeem(code, of: flow, registration)
@@ -51,7 +51,8 @@ extension Provider {
         do throws(Failure) {
             return try await redeemOnce(code, of: flow, registration)
         } catch {
-            // The first request may have used the code up: then the first failure is the one to tell.
+            // The first request may have used the code. Then the second one fails with `invalid_grant`, and the first
+            // error is the cause.
             throw error.error.provesDeadGrant ? first : error.error
         }
     }
@@ -92,11 +93,11 @@ extension Provider {
     }
 }
 
-/// What is found out about a provider by asking it, since its metadata do not say.
+/// What earlier responses show about a provider, if its metadata do not say it.
 extension Provider {
-    /// Sends a request with the client's authentication. Where neither the configuration nor the metadata name a method,
-    /// `client_secret_basic` comes first, and after a refusal of the client `client_secret_post` once (RFC 6749
-    /// section 2.3.1); what worked is remembered.
+    /// Sends a request with the client's authentication. Where neither the configuration nor the metadata name a
+    /// method, `client_secret_basic` is tried first. If the provider rejects the client, `client_secret_post` is tried
+    /// once (RFC 6749 section 2.3.1). If that works, it is remembered.
     func send(
         as registration: ClientRegistration, at metadata: ProviderMetadata,
         _ build: (ClientRegistration) -> HTTPRequest
@@ -111,7 +112,8 @@ extension Provider {
         return second
     }
 
-    /// The registration as earlier requests have shown that it works, with the secret that it has already.
+    /// The registration with the authentication method that worked in earlier requests, without fetching the secret
+    /// again.
     func adapted(_ registration: ClientRegistration, to metadata: ProviderMetadata) async -> ClientRegistration {
         guard let inForm = withSecretInForm(registration, metadata), await habits(metadata).takesSecretInForm else {
             return registration
@@ -119,7 +121,7 @@ extension Provider {
         return inForm
     }
 
-    /// The other way to send the secret; nil where the way is certain.
+    /// The registration with `client_secret_post`; nil if the configuration or the metadata name the method.
     private func withSecretInForm(
         _ registration: ClientRegistration, _ metadata: ProviderMetadata
     ) -> ClientRegistration? {
@@ -138,8 +140,8 @@ extension Provider {
         ProviderHabits.Key(tokenEndpoint: metadata.tokenEndpoint, clientID: account.clientID)
     }
 
-    /// After a failure at an endpoint that stored metadata name, the metadata are asked for again before the next use:
-    /// the endpoint may have moved.
+    /// After a failure at an endpoint of cached metadata, the metadata are fetched again before the next use: the
+    /// endpoint may have moved.
     func doubt(_ error: BrokerError, isRefresh: Bool = false) async {
         guard case .issuer(let issuer) = account.endpoints else { return }
         switch error {
@@ -150,15 +152,15 @@ extension Provider {
     }
 }
 
-/// What a provider has shown of itself.
+/// What earlier responses have shown about a provider.
 struct ProviderHabits: Sendable {
     struct Key: Hashable, Sendable {
         let tokenEndpoint: String
         let clientID: String
     }
 
-    /// It takes the client's secret in the form only, though its metadata do not say so.
+    /// It accepts the client's secret only in the request body, though its metadata do not say so.
     var takesSecretInForm = false
-    /// It offers pushed requests, but they do not work.
+    /// Its metadata have an endpoint for pushed requests, but such a request has failed.
     var refusesPushes = false
 }

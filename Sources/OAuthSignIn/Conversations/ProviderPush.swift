@@ -3,12 +3,12 @@ internal import HTTPMessages
 internal import OAuth
 internal import Secrets
 
-/// Authorization requests that go to the provider before the browser does (RFC 9126).
+/// Pushed authorization requests (RFC 9126).
 extension Provider {
-    /// Pushes the request where the provider offers it or asks for it; nil where the request goes through the browser.
+    /// Pushes the request if the provider supports or requires it; nil if the parameters are sent through the browser.
     ///
-    /// Where pushing is optional and fails for another reason than the client itself, the request goes through the
-    /// browser, and later ones do so at once.
+    /// If pushing is optional and fails for another reason than a rejected client, this request and later ones are sent
+    /// through the browser.
     func push(
         _ authorization: AuthorizationRequest, _ metadata: ProviderMetadata, _ registration: ClientRegistration
     ) async throws(BrokerError) -> PushedAuthorization? {
@@ -17,8 +17,8 @@ extension Provider {
         guard let endpoint = metadata.pushedAuthorizationRequestEndpoint else {
             guard !isRequired else {
                 throw .misconfigured(
-                    "The sign-in of \(account.name) takes pushed requests only, but the provider's metadata name no "
-                        + "endpoint for them.")
+                    "The sign-in of \(account.name) requires pushed authorization requests, but the provider's "
+                        + "metadata have no endpoint for them.")
             }
             return nil
         }
@@ -44,16 +44,16 @@ extension Provider {
         }
     }
 
-    /// Some providers answer a wrong client id, secret and redirect URI alike, without a word.
+    /// Some providers respond to a wrong client id, secret or redirect URI with an empty 403.
     private func unexplainedError(by host: String) -> BrokerError {
         .unusableSetting(
             UnusableSetting(
-                "\(host) refused the pushed authorization request of \(account.name) without a reason (HTTP status 403). "
+                "\(host) rejected the pushed authorization request of \(account.name) without a reason (HTTP 403). "
                     + "Compare client_id, the client's secret and redirect_uri with what is registered there.",
                 setting: "client_id"))
     }
 
-    /// Pushes a flow's request once more, as it is.
+    /// Pushes a flow's request again, unchanged.
     func pushAgain(_ flow: AuthorizationFlow) async -> Result<PushedAuthorization?, BrokerError> {
         do throws(BrokerError) {
             let registration = try await registration(flow.metadata)
@@ -64,9 +64,9 @@ extension Provider {
     }
 }
 
-/// What can only fail after the person has signed in is said before.
+/// Checks before the sign-in that its response can be validated.
 extension Provider {
-    /// Throws if what is asked for could not be checked when it comes.
+    /// Throws if the ID token that the scopes request could not be validated.
     func check(_ metadata: ProviderMetadata, for scopes: [String]) throws(BrokerError) {
         guard scopes.contains("openid") else { return }
         guard metadata.issuer != nil, metadata.jwksURI != nil else {

@@ -3,18 +3,18 @@ internal import HTTPMessages
 internal import OAuth
 internal import Secrets
 
-/// What a sign-in's ID token must fit, as far as the way in says.
+/// What a sign-in's ID token is validated against, depending on the method of the sign-in.
 struct SignInEvidence: Sendable {
-    /// Without an ID token there is no sign-in: what was asked for can only be checked by one.
+    /// The response must have an ID token: the nonce and other requested values can only be validated in it.
     var needsIDToken = false
     var nonce: Secret?
     var code: Secret?
     var maxAge: Int?
 }
 
-/// A sign-in's token answer becomes a session in one place, whichever way it came: a session that nobody holds yet.
+/// Makes a session of a token response, for every method of sign-in. The session is not stored yet.
 extension Provider {
-    /// Checks everything that came.
+    /// Validates the tokens and returns the session.
     func session(
         of tokens: TokenSet, at metadata: ProviderMetadata, askedFor scopes: [String], evidence: SignInEvidence
     ) async throws(BrokerError) -> Session {
@@ -39,7 +39,7 @@ extension Provider {
         guard let idToken = tokens.idToken else {
             guard evidence.needsIDToken else { return }
             let host = HTTPRequest(url: metadata.tokenEndpoint).host
-            throw .provider(.invalidResponse("The token answer of \(host) has no ID token."))
+            throw .provider(.invalidResponse("The token response of \(host) has no ID token."))
         }
         var expected = expectations(metadata)
         expected.nonce = evidence.nonce

@@ -1,17 +1,17 @@
 internal import BrokerCore
 internal import Secrets
 
-/// What a request for a downscoped token may cost. RFC 6749 section 6 says that a new refresh token has the scope of
-/// the one that was presented; some providers give one of the downscoped token's scope instead. Such a refresh token is
-/// kept beside its predecessor and presented for the whole scope at once.
+/// Restores the scope of a session after a request for a downscoped token. RFC 6749 section 6 says that a new refresh
+/// token has the scope of the one that was sent. Some providers issue one with the scope of the downscoped token
+/// instead. Such a refresh token is stored beside the previous one and sent at once with the whole scope.
 struct ScopeRestoration: Sendable {
     /// The session's scopes.
     let whole: [String]
-    /// The scope that is left if the provider does not say.
+    /// The remaining scope if the provider's response does not state it.
     let rest: String
 
-    /// Sends a refresh, with the whole scope if there is something to restore. If the provider refuses that, the request
-    /// is sent without a scope: then the session goes on with what is left.
+    /// Sends a refresh, with the whole scope if there is something to restore. If the provider rejects that, the
+    /// request is sent without a scope, and the session continues with the remaining scopes.
     static func attempt<Response>(
         _ restoration: ScopeRestoration?, _ key: TokenKey,
         send: (TokenKey) async throws(BrokerError) -> Response
@@ -34,13 +34,13 @@ extension Session {
         return ScopeRestoration(whole: scopes.map(String.init).sorted(), rest: downscopedTo)
     }
 
-    /// After a refresh: what is known of the scopes.
+    /// Notes the session's scopes after a refresh.
     mutating func noteScopes(of key: TokenKey, after held: Session, _ restoration: ScopeRestoration?, isRefused: Bool) {
         if let restoration { noteRestoration(restoration, isRefused: isRefused) }
         noteDownscoping(key, of: held)
     }
 
-    /// After a refresh for a downscoped token: what the refresh token that came with it may be good for.
+    /// After a refresh for a downscoped token: notes the scope that the new refresh token may be limited to.
     private mutating func noteDownscoping(_ key: TokenKey, of held: Session) {
         guard key != .own, let token = tokens[key] else { return downscopedTo = nil }
         let granted = Set((token.scope ?? "").split(separator: " "))
@@ -48,20 +48,20 @@ extension Session {
         downscopedTo = isWhole || held.unvalidatedRefreshToken == nil ? nil : token.scope ?? ""
     }
 
-    /// After a refresh for the whole scope: what is left of it.
+    /// After a refresh for the whole scope: notes which scopes are lost.
     private mutating func noteRestoration(_ restoration: ScopeRestoration, isRefused: Bool) {
         if isRefused, tokens[.own]?.isScopeStated != true {
             scope = restoration.rest
             tokens[.own]?.scope = restoration.rest
         }
-        // Some providers do not count it among the scopes of a token.
+        // Some providers do not list offline_access among the scopes of a token.
         let lost = Set(restoration.whole).subtracting(scopes.map(String.init)).subtracting(["offline_access"])
         guard !lost.isEmpty else { return }
         lostScopes = lost.union(lostScopes).sorted()
         refusesDownscoping = true
     }
 
-    /// Lost scopes that a refresh brought back are not lost.
+    /// Removes scopes from the lost ones that a refresh has restored.
     mutating func noteScope() {
         let held = scopes
         lostScopes.removeAll { held.contains(Substring($0)) }

@@ -3,9 +3,9 @@ internal import OAuth
 internal import Secrets
 internal import StrictJSON
 
-/// What an ID token and userinfo tell about a person, as far as a session keeps it.
+/// The claims of ID tokens and userinfo that a session keeps.
 extension Session {
-    /// The claims that describe a person to a person, and `sub`.
+    /// The claims that are shown to users, and `sub`.
     private static let shownClaims = [
         "sub", "email", "email_verified", "name", "preferred_username", "given_name", "family_name", "nickname",
         "picture", "locale", "phone_number", "phone_number_verified",

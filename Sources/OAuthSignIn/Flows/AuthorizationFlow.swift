@@ -4,22 +4,22 @@ internal import HTTPMessages
 internal import OAuth
 internal import Secrets
 
-/// What a flow by authorization code knows: the request as it was sent, and the secrets that its answer must fit.
+/// A flow with an authorization code: the request as it was sent, and the secrets that its response is checked against.
 struct AuthorizationFlow: Sendable {
     let metadata: ProviderMetadata
     let redirectURI: String
     let authorization: AuthorizationRequest
     let pkce: PKCE
-    /// What the nonce is the SHA-256 of, in hexadecimal: whoever is shown the ID token later may ask for it.
+    /// The value whose SHA-256, in hexadecimal, is the nonce. A server that receives the ID token later may require it.
     let nonceSource: Secret?
     /// The request at the provider, if it was pushed there (RFC 9126).
     var pushed: PushedAuthorization?
-    /// When it was, in seconds since boot.
+    /// When it was pushed, in seconds since boot.
     var pushedAt = 0
 
     var nonce: Secret? { authorization.nonce }
     var scopes: [String] { authorization.scopes }
-    /// How the state is stored and looked for: a look-up by hash takes no time that tells about the state.
+    /// The digest by which the flow is found. The time that a look-up by digest takes reveals nothing about the state.
     var key: [UInt8] { AuthorizationResponse.key(forState: authorization.state) }
     /// What the browser opens.
     var authorizationURL: String { pushed.map(authorization.url(of:)) ?? authorization.url() }
@@ -56,7 +56,8 @@ extension AuthorizationFlow: AwaitedSignIn {
     var proofs: Set<Proof.Kind> { [.callback] }
     var pageLife: PageLife? { pushed.map { PageLife(since: pushedAt, seconds: $0.expiresIn) } }
 
-    /// The state is only known to who was shown the page. `iss` tells whose response it is (RFC 9207).
+    /// Only the provider and the browser of the sign-in know the state. `iss` names the provider that sent the response
+    /// (RFC 9207).
     func recognize(_ arrival: Arrival, of standing: FlowStanding) -> Recognition {
         let response: AuthorizationResponse
         do throws(AuthorizationResponse.Failure) {
@@ -80,17 +81,16 @@ extension AuthorizationFlow: AwaitedSignIn {
             "The sign-in of \(flow.account.name) was not finished within \(flow.duration) seconds. "
             + "Waited for a callback to \(redirectURI)."
         if let pushed {
-            text += " Its page's address could be opened for \(pushed.expiresIn) seconds, and once; whoever asks for "
-            text += "the sign-in again gets another one."
+            text += " The URL of its sign-in page was valid for \(pushed.expiresIn) seconds and for one use. Start "
+            text += "the sign-in again for a new one."
         }
         return text
     }
 }
 
 extension Account {
-    /// What an authorization request has beside the parameters of the standard. A refresh token is given for consent
-    /// (OpenID Connect Core section 11): `offline_access` without `prompt=consent` is ignored by some providers and
-    /// refused by others.
+    /// The additional parameters of an authorization request. OpenID Connect Core section 11 requires consent for
+    /// `offline_access`: without `prompt=consent` some providers ignore this scope, and others reject the request.
     func parameters(of request: SignInRequest, for scopes: [String]) -> [(String, String)] {
         let parameters = authorizationParameters + request.parameters
         guard asksConsentForOfflineAccess, scopes.contains("openid"), scopes.contains("offline_access"),
@@ -101,15 +101,15 @@ extension Account {
 }
 
 extension ProviderMetadata {
-    /// The scopes without `offline_access` if the provider lists its scopes and that one is not among them: some refuse
-    /// the whole request for it, on a page of their own.
+    /// The scopes without `offline_access` if the provider lists its scopes and this one is not among them: some
+    /// providers then reject the whole request and show an error page.
     func requestable(_ scopes: [String]) -> [String] {
         guard let scopesSupported, !scopesSupported.contains("offline_access") else { return scopes }
         return scopes.filter { $0 != "offline_access" }
     }
 
-    /// Metadata that list no response modes offer `query` and `fragment` (RFC 8414 section 2). Endpoints by hand say
-    /// nothing about modes: there the configuration's word counts.
+    /// Metadata that list no response modes offer `query` and `fragment` (RFC 8414 section 2). Configured endpoints
+    /// have no list of modes: there any configured mode is accepted.
     fileprivate func check(responseMode mode: String?, of account: AccountName) throws(BrokerError) {
         guard let mode, issuer != nil || responseModes != nil else { return }
         let offered = responseModes ?? ["query", "fragment"]

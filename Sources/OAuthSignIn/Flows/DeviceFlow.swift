@@ -4,22 +4,22 @@ internal import OAuth
 internal import Secrets
 internal import Synchronization
 
-/// What a sign-in on another device knows (RFC 8628). It ends by the provider's answer to our own questions: nothing
-/// arrives here, so nobody else can end it.
+/// A sign-in on another device (RFC 8628). It ends with the provider's response to our polling requests. There is no
+/// callback, so no other program can end it.
 struct DeviceFlow: Sendable {
     let metadata: ProviderMetadata
     let scopes: [String]
-    /// As the codes were asked for; a signed proof is made anew for each question.
+    /// The registration with which the codes were requested. A client assertion is made anew for each request.
     let registration: ClientRegistration
     let authorization: DeviceAuthorization
-    /// When the codes came, in milliseconds since boot.
+    /// When the codes were received, in milliseconds since boot.
     let answeredAt: Int
-    /// When the next question is due. Questions and the loop that waits for them share it.
+    /// When the next polling request is due. The requests and the loop that waits share it.
     let pace: DevicePaceKeeper
-    /// No callback has it: it is never sent.
+    /// Random and never sent, so no callback can have it.
     let key = RandomToken.bytes(32)
 
-    /// What the person is shown.
+    /// What the user is shown.
     var shown: DeviceCode {
         DeviceCode(
             userCode: authorization.userCode, verificationURI: authorization.verificationURI,
@@ -62,7 +62,7 @@ extension DeviceFlow: AwaitedSignIn {
     }
 }
 
-/// A device flow's schedule, shared by its questions.
+/// A device flow's schedule, shared by its polling requests.
 final class DevicePaceKeeper: Sendable {
     private let schedule: Mutex<DeviceSchedule>
 

@@ -1,11 +1,11 @@
 internal import BrokerCore
 internal import OAuth
 
-/// Asks the provider, never too early and never after the end, whether the user has approved on the other device.
+/// Polls the token endpoint (RFC 8628 section 3.4) at the allowed interval until the codes expire.
 extension OAuthProvider {
-    /// Questions until the flow ends; where only time can end it, by its own deadline. While a question is on its way the
-    /// flow's claim is held, since an approval that comes then came in time. A response is worked on even while the daemon
-    /// shuts down: the provider says it once.
+    /// Polls until the flow ends. When the codes have expired, polling stops, and the flow ends at its own deadline.
+    /// While a request is in progress, it holds the flow's claim: an approval that arrives then is in time. A response
+    /// is processed even while the daemon shuts down, because the provider sends the tokens only once.
     func poll(_ flow: Flow, _ device: DeviceFlow, in context: SignInContext) async {
         while await context.isPending(flow.id) {
             switch device.pace.step(at: provider.clock.boot()) {
@@ -17,9 +17,9 @@ extension OAuthProvider {
         }
     }
 
-    /// One question.
+    /// Sends one polling request.
     func ask(_ device: DeviceFlow, of flow: Flow, in context: SignInContext) async throws(BrokerError) -> Redemption {
-        // An approval that could not be kept is not asked for: a locked vault may be opened before the code expires.
+        // Do not request tokens that could not be stored. A locked vault may be unlocked before the code expires.
         guard await canBeKept(in: context) else {
             device.pace.answered(.pending, at: provider.clock.boot())
             return .waiting(nil)

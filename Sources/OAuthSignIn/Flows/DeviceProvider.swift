@@ -3,9 +3,9 @@ internal import HTTPMessages
 internal import OAuth
 internal import Secrets
 
-/// Sign-ins on another device as conversations with the provider: the codes, and the questions after them.
+/// The requests of a sign-in on another device (RFC 8628): for the codes, then for the tokens.
 extension Provider {
-    /// Asks for codes.
+    /// Requests the device code and the user code.
     ///
     /// - Throws: `methodUnsupported` for a provider that offers none.
     func authorizeDevice(_ request: SignInRequest) async throws(BrokerError) -> DeviceFlow {
@@ -21,7 +21,7 @@ extension Provider {
             DeviceAuthorization.request(
                 scopes: scopes, additionalParameters: parameters, registration: registration, endpoint: endpoint)
         }
-        // The first request may have shown how the client's secret is to be sent.
+        // The first request may have shown which authentication method the provider accepts.
         let registration = await adapted(fetched, to: metadata)
         do throws(OAuthError) {
             return DeviceFlow(
@@ -35,7 +35,7 @@ extension Provider {
     private static func noDevices(of account: Account) -> String {
         let byHand =
             if case .fixed = account.endpoints {
-                " If it has an address for that, write it into the account's endpoints as device_authorization."
+                " If it has an endpoint for that, add it to the account's endpoints as device_authorization."
             } else {
                 ""
             }
@@ -44,10 +44,10 @@ extension Provider {
             + "or ringback login \(account.name) --no-browser where there is none."
     }
 
-    /// Asks once whether the person has said yes.
+    /// Asks once whether the user has approved.
     ///
-    /// - Throws: the provider's or the person's no, and whatever else ends the questions. What says nothing (no
-    ///   connection, no answer, "later") is an event.
+    /// - Throws: an error that ends the polling, such as one by which the user declined. No connection, no response and
+    ///   "later" are returned as events.
     func ask(_ flow: DeviceFlow) async throws(BrokerError) -> DeviceTokenResponse {
         var registration = flow.registration
         if registration.authentication == .privateKeyJWT {
@@ -72,7 +72,7 @@ extension Provider {
         }
     }
 
-    /// What is no answer at all, as an event; everything else is thrown again.
+    /// An event for errors without a usable response; other errors are thrown again.
     private static func silence(_ error: BrokerError) throws(BrokerError) -> DevicePace.Event {
         switch error {
         case .provider(.unreachable), .provider(.untrusted): return .unanswered(retryAfter: nil)
@@ -83,8 +83,8 @@ extension Provider {
         }
     }
 
-    /// The session of a yes. It is this program's own question that is answered, so there is no nonce to look for; an
-    /// ID token, where there is one, must be good all the same.
+    /// The session after the user's approval. The response belongs to our own request, so no nonce is needed. An ID
+    /// token, if there is one, is validated.
     func session(of answer: TokenResponse, _ flow: DeviceFlow) async throws(BrokerError) -> Session {
         let tokens: TokenSet
         do throws(OAuthError) {
@@ -98,18 +98,18 @@ extension Provider {
 }
 
 extension BrokerError {
-    /// RFC 8628 section 3.5 has two words of its own for the end.
+    /// RFC 8628 section 3.5 has two error codes of its own that end a flow.
     init(_ error: OAuthError, deviceCodeOf account: AccountName, host: String) {
         guard case .refused(let refusal) = error else {
             self.init(error, host: host)
             return
         }
         switch refusal.code {
-        // The second is Microsoft's.
+        // The second code is used by Microsoft.
         case "access_denied", "authorization_declined": self = .accessDenied(account)
         case "expired_token":
             self = .flowExpired(
-                "The sign-in of \(account) was not finished in time: \(host) says that its code has expired.")
+                "The sign-in of \(account) was not finished in time: \(host) reports that its code has expired.")
         default: self.init(error, host: host)
         }
     }

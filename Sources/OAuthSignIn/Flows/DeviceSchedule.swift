@@ -1,30 +1,30 @@
 internal import BrokerCore
 internal import OAuth
 
-/// When a device flow's questions are asked: a value without a clock, which is told the time. All instants are
-/// milliseconds since boot, suspended time included, so no clock that is set moves them, and who wakes up late has one
-/// question to ask, not many.
+/// When a device flow sends its polling requests. A value without a clock; callers pass the time. All instants are
+/// milliseconds since boot, including suspended time: setting the clock does not change them, and after a suspension
+/// one request is due, not many.
 struct DeviceSchedule: Sendable, Equatable {
-    /// What is to be done now.
+    /// What to do now.
     enum Step: Sendable, Equatable {
-        /// Sleep at most so many milliseconds, and look again.
+        /// Sleep for at most this many milliseconds, then call `step` again.
         case sleep(Int)
         case ask
-        /// Nothing will be asked any more.
+        /// No more requests are sent.
         case over
     }
 
     private var pace: DevicePace
     private(set) var due: Int
-    /// When the codes end.
+    /// When the codes expire.
     let end: Int
 
-    /// Nobody sleeps longer toward an instant: machines are suspended, and timers do not notice (milliseconds).
+    /// The longest sleep, in milliseconds. Timers do not count the time that the machine is suspended.
     private static let longestSleep = 30_000
 
     /// - Parameters:
-    ///   - answeredAt: when the codes came.
-    ///   - life: theirs, in seconds.
+    ///   - answeredAt: when the codes were received.
+    ///   - life: their lifetime, in seconds.
     init(interval: Int, life: Int, answeredAt: Int) {
         pace = DevicePace(interval: interval)
         due = answeredAt + pace.pause
@@ -33,11 +33,11 @@ struct DeviceSchedule: Sendable, Equatable {
 
     func step(at now: Int) -> Step {
         if max(due, now) > end { return .over }
-        // By one more: the clock has cut something off.
+        // Sleep one millisecond more: the clock rounds down.
         return now > due ? .ask : .sleep(min(due - now + 1, DeviceSchedule.longestSleep))
     }
 
-    /// The provider has answered, or not.
+    /// Notes the result of a polling request and schedules the next.
     mutating func answered(_ event: DevicePace.Event, at now: Int) {
         pace.note(event)
         due = now + pace.pause

@@ -19,9 +19,9 @@ public struct ServiceGrant: Sendable {
     }
 
     public let kind: Kind
-    /// Nil for client credentials, which need none.
+    /// Nil for client credentials.
     public let assertion: AssertionSource?
-    /// Names the source of the assertion. An account with another source is another service.
+    /// Names the source of the assertion. An account with another source counts as another service.
     public let assertionPlace: String?
     /// The audience of the account's own token; callers may name others.
     public let audience: String?
@@ -39,7 +39,7 @@ public struct ServiceGrant: Sendable {
         self.resource = resource
     }
 
-    /// The grant's name in the configuration.
+    /// The name of the grant in the configuration.
     public var word: String {
         switch kind {
         case .clientCredentials: "client_credentials"

@@ -3,8 +3,7 @@ internal import HTTPMessages
 internal import OAuth
 internal import Secrets
 
-/// A service's provider, as the broker knows it: each refresh is one request for one token, which needs no
-/// refresh token.
+/// The provider of a service account. Each refresh is one request for one token, without a refresh token.
 struct ServiceProvider: SignInProvider {
     let provider: Provider
     let grant: ServiceGrant
@@ -23,7 +22,7 @@ struct ServiceProvider: SignInProvider {
                     return session
                 }
             },
-            // What one app asks for beyond its limits is no matter of the others.
+            // An error about one caller's requested scope or audience says nothing about the account.
             meaning: { key != .own && $0.concernsRequestAlone ? .requestOnly(isUnchanged: true) : .unknown })
     }
 
@@ -41,8 +40,8 @@ struct ServiceProvider: SignInProvider {
 
     // MARK: Sign-ins
 
-    /// The configuration has signed the service in. Ways in that need a user (a code, a password) are refused, and so is
-    /// what would be asked of a provider's page: it would be taken in silence.
+    /// A service is signed in by its configuration. Methods that need a user (a code, a password) are rejected, and so
+    /// are options of an authorization request: they would have no effect.
     func check(_ request: SignInRequest) throws(BrokerError) -> SignInRequest {
         let account = provider.account
         if case .unsupported(let reason) = account.endpoints { throw .methodUnsupported(reason) }
@@ -69,24 +68,23 @@ struct ServiceProvider: SignInProvider {
     func redeem(
         _ proof: Proof, of flow: Flow, in context: SignInContext
     ) async throws(RedemptionFailure) -> Redemption {
-        throw RedemptionFailure(.conflict("\(provider.account.name) is a service: nobody signs in to it."))
+        throw RedemptionFailure(.conflict("\(provider.account.name) is a service, which has no sign-in."))
     }
 }
 
-/// A service's conversation with its provider: one request, one token.
+/// The token request of a service.
 extension ServiceProvider {
-    /// What the provider gave.
+    /// The issued token.
     struct ServiceToken: Sendable {
         let token: AccessToken
         let issuer: String
-        /// The token endpoint's: where a revocation may go.
+        /// The origin of the token endpoint, to which a revocation may be sent.
         let origin: String
     }
 
-    /// Fetches a token. What the key does not narrow is as configured.
+    /// Fetches a token. Scopes, audience and resource that the key does not set are as configured.
     ///
-    /// A refresh token that comes all the same is not kept (RFC 6749 section 4.4.3): the same request gives the next
-    /// token, and there is one secret less to lose.
+    /// A refresh token in the response is not stored (RFC 6749 section 4.4.3): the same request gives the next token.
     func fetch(_ key: TokenKey) async throws(BrokerError) -> ServiceToken {
         let metadata = try await provider.metadata()
         let registration = try await provider.registration(metadata)
@@ -131,13 +129,13 @@ extension ServiceProvider {
 }
 
 extension BrokerError {
-    /// A provider's no to a service: there is no person to ask, so that somebody has to mend the configuration.
+    /// A provider's error response to a service. No user can sign in again; the configuration must be changed.
     fileprivate func ofService(_ account: Account) -> BrokerError {
         guard case .provider(.refused(let code, let message)) = self else { return self }
         return .serviceRefused(account.name, code: code, message: message)
     }
 
-    /// What a provider refuses in a narrowed request for the sake of what it asks for: it says nothing about the
+    /// True for an error about the scope, audience or resource of a downscoped request. It says nothing about the
     /// account (RFC 6749 section 5.2, RFC 8693 section 2.2.2).
     var concernsRequestAlone: Bool {
         guard case .serviceRefused(_, let code, _) = self else { return false }

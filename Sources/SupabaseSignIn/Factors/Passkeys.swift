@@ -4,15 +4,16 @@ internal import Secrets
 public import StrictJSON
 public import SupabaseAuth
 
-/// Sign-ins by a passkey: the project asks a question that an app's authenticator answers. The question is answered
-/// once; a wrong answer ends the flow, since the project has forgotten the question by then.
+/// Sign-ins by passkey: an app's authenticator signs the project's challenge. Each challenge is used once, so a wrong
+/// credential ends the flow.
 extension FlowStart {
     func passkey() async throws(BrokerError) -> Beginning {
         let challenge = try await provider.ask(
             project.passkeySignIn(captcha: fields.captcha), on: .signIn, SupabaseProvider.readChallenge)
         var awaited = try await redirected(isNeeded: false, message: nil)
         awaited.passkey = challenge
-        // The project's clock is not ours: a challenge that seems to have ended already gets its usual time.
+        // The project's clock may differ from ours. A challenge that seems to have expired already gets the usual
+        // lifetime.
         let stated = challenge.expiresAt.map { $0 - provider.clock.now() } ?? 0
         let lifetime = stated > 0 ? min(stated, SupabaseFlow.passkeyTimeout) : SupabaseFlow.passkeyTimeout
         return .flow(awaited, atMost: lifetime)
@@ -20,13 +21,13 @@ extension FlowStart {
 }
 
 extension SupabaseFlow {
-    /// Seconds: the server forgets a challenge then.
+    /// Seconds. The server deletes a challenge after this time.
     static let passkeyTimeout = 300
 }
 
 /// The passkeys of the user who is signed in.
 extension SupabaseOperations {
-    /// The passkeys of the person who is signed in.
+    /// Lists the passkeys of the signed-in user.
     public func passkeys(_ name: AccountName) async throws(BrokerError) -> [Passkey] {
         let response = try await sessions.change(
             name,
@@ -39,7 +40,8 @@ extension SupabaseOperations {
         }
     }
 
-    /// Asks what an authenticator needs to make a passkey. The project takes one answer, within five minutes.
+    /// Requests the options with which an authenticator makes a passkey. The project accepts one credential for them,
+    /// within five minutes.
     public func passkeyRegistration(_ name: AccountName) async throws(BrokerError) -> PasskeyChallenge {
         let response = try await sessions.change(
             name,
@@ -49,7 +51,7 @@ extension SupabaseOperations {
         return try SupabaseProvider.reading(response, SupabaseProvider.readChallenge)
     }
 
-    /// Adds the passkey that an authenticator has made.
+    /// Registers the passkey that an authenticator has made.
     public func registerPasskey(
         _ name: AccountName, challenge: String, credential: JSONObject
     ) async throws(BrokerError) -> Passkey {
@@ -65,7 +67,7 @@ extension SupabaseOperations {
         return passkey
     }
 
-    /// Names a passkey.
+    /// Renames a passkey.
     public func renamePasskey(
         _ name: AccountName, _ id: String, to title: String
     ) async throws(BrokerError) -> Passkey {
@@ -87,7 +89,7 @@ extension SupabaseOperations {
         }
     }
 
-    /// Removes a passkey: nobody signs in by it any more. Sessions stay.
+    /// Removes a passkey. It cannot be used for sign-ins any more. Sessions stay.
     public func removePasskey(_ name: AccountName, _ id: String) async throws(BrokerError) {
         _ = try await sessions.change(
             name,

@@ -4,11 +4,12 @@ internal import Secrets
 internal import StrictJSON
 internal import SupabaseAuth
 
-/// How a change of an address or a number is confirmed. Where both addresses of a person must agree, the first code
-/// yields nothing but the server's word for it, the second one a session: another one of the same person, which takes
-/// the place of the one that is held. A wrong code leaves everything as it is.
+/// Confirms a change of an e-mail address or a phone number. If both addresses of a user must confirm, the response to
+/// the first code has no session. The response to the second code has a new session of the same user, which replaces
+/// the current one. A wrong code changes nothing.
 extension Redeeming {
-    /// A request that may redeem a code, and where that code would have come from; nil where a link's hash hides it.
+    /// A request that may redeem a code, and the address or number that the code would be from; nil for the hash of a
+    /// link, which does not say it.
     struct Attempt: Sendable {
         let request: HTTPRequest
         let place: ContactChange.Place?
@@ -33,8 +34,7 @@ extension Redeeming {
         }
     }
 
-    /// A code of a change of the user. Nobody says from which of two addresses it was copied: the server tells, one after
-    /// the other.
+    /// Redeems a code of a change of the user. If it may be from either of two addresses, both are tried in order.
     func code(_ typed: TypedCode, of change: ContactChange) async throws(RedemptionFailure) -> Redemption {
         let attempts = try await RedemptionFailure.mapping(endsFlow: false) { () throws(BrokerError) in
             let attempts = try SupabaseProvider.building { () throws(FieldError) in
@@ -53,7 +53,7 @@ extension Redeeming {
                 guard error.isWrongCode else { break }
                 continue
             }
-            // The code is spent: what goes wrong from here on ends the flow.
+            // The code has been used. An error from here on ends the flow.
             return try await RedemptionFailure.mapping { () throws(BrokerError) in
                 if try provider.isHalf(answer) { return .waiting(SupabaseFlow.confirmed(attempt.place)) }
                 return try await changed(
@@ -69,7 +69,7 @@ extension SupabaseProvider {
         _ flow: Flow, captcha: Secret?, in context: SignInContext
     ) async throws(BrokerError) -> AwaitedChange? {
         guard let awaited = flow.awaited as? SupabaseFlow, let message = awaited.message else {
-            throw .conflict("This sign-in waits for no code.")
+            throw .conflict("This sign-in does not wait for a code.")
         }
         if case .change(let change) = message { return try await resend(change, awaited, captcha, in: context) }
         let request = try SupabaseProvider.building { () throws(FieldError) in
@@ -79,8 +79,8 @@ extension SupabaseProvider {
         return nil
     }
 
-    /// Sends the messages of a change again. The request for that knows users by their present address; who has none yet
-    /// asks for the change once more.
+    /// Sends the messages of a change again. The resend request needs the user's current address. For a user without
+    /// one, the change itself is requested again.
     private func resend(
         _ change: ContactChange, _ awaited: SupabaseFlow, _ captcha: Secret?, in context: SignInContext
     ) async throws(BrokerError) -> AwaitedChange? {
@@ -104,7 +104,7 @@ extension SupabaseProvider {
                 _ = try await users.put(again, of: account.name, link: .none)
             }
         }
-        // Both addresses are asked anew.
+        // Both addresses must confirm again.
         return change.email == nil ? nil : SupabaseFlow.change { $0.confirmed = [] }
     }
 
@@ -119,13 +119,13 @@ extension SupabaseProvider {
 }
 
 extension SupabaseFlow {
-    /// One of two addresses has agreed.
+    /// Notes that one of two addresses has confirmed.
     static func confirmed(_ place: ContactChange.Place?) -> AwaitedChange? {
         guard case .email(let address)? = place?.contact else { return nil }
         return change { $0.confirmed.insert(address) }
     }
 
-    /// Changes what is to be confirmed. Nothing is left to wait for once all of it is.
+    /// Edits the awaited change. Nil if nothing is left to confirm.
     static func change(_ edit: @escaping @Sendable (inout ContactChange) -> Void) -> AwaitedChange {
         { awaited in
             guard let flow = awaited as? SupabaseFlow, case .change(var change)? = flow.message else { return awaited }
@@ -136,7 +136,7 @@ extension SupabaseFlow {
 }
 
 extension SupabaseProvider {
-    /// True for the server's word that a confirmation was taken and another one is awaited.
+    /// True if the response says that this confirmation was accepted and another one is needed.
     fileprivate func isHalf(_ answer: SessionResponse) throws(BrokerError) -> Bool {
         do throws(SupabaseError) {
             if case .accepted = try answer.outcome() { return true }

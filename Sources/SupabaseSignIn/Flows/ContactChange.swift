@@ -5,30 +5,29 @@ internal import Secrets
 internal import StrictJSON
 internal import SupabaseAuth
 
-/// Addresses and numbers that wait to take the place of others: a flow of the person who is signed in, which the codes
-/// or the links of the messages end. What is asked for already stands in the server's user; only what it shows as
-/// waiting is waited for.
+/// A change of the signed-in user's e-mail address or phone number that is not confirmed yet. The codes or links of the
+/// messages confirm it. Only values that the server's user object shows as pending are awaited.
 struct ContactChange: Sendable, Equatable {
-    /// Nil where none is awaited, or none any more.
+    /// The new address; nil if none is awaited (any more).
     var email: EmailAddress?
     var phone: PhoneNumber?
-    /// The ones that are to be replaced, where there are any: an address may have to agree to it.
+    /// The current ones, which are to be replaced. The current address may have to confirm too.
     var currentEmail: EmailAddress?
     var currentPhone: PhoneNumber?
     var channel: MessageChannel?
-    /// Addresses of the e-mail change that have been confirmed while another is awaited.
+    /// Addresses that have confirmed the e-mail change while the other one is awaited.
     var confirmed: Set<EmailAddress> = []
 
     var isDone: Bool { email == nil && phone == nil }
 
-    /// Somewhere that a code was sent to, or may have been.
+    /// An address or a number to which a code was, or may have been, sent.
     struct Place: Sendable, Equatable {
         let purpose: SupabaseProject.Purpose
         let contact: Contact
     }
 
-    /// Where codes may come from, the likeliest first: whether the present address is asked too is the project's rule,
-    /// which no answer tells.
+    /// Where codes may come from, the likeliest first. Whether the current address must confirm too is a setting of the
+    /// project that no response states.
     var places: [Place] {
         let addresses = email.map { [$0, currentEmail].compactMap { $0 } } ?? []
         let waiting = addresses.filter { !confirmed.contains($0) }
@@ -36,7 +35,7 @@ struct ContactChange: Sendable, Equatable {
             + (phone.map { [Place(purpose: .phoneChange, contact: .phone($0))] } ?? [])
     }
 
-    /// One of the two changes is through.
+    /// Notes that one of the two changes is complete.
     mutating func finish(_ purpose: SupabaseProject.Purpose) {
         if purpose == .phoneChange {
             phone = nil
@@ -46,7 +45,7 @@ struct ContactChange: Sendable, Equatable {
         }
     }
 
-    /// What the answer to a change of the user leaves to be confirmed: what it shows as waiting.
+    /// The part of a change that the response's user object shows as pending.
     init(of changes: UserChanges, in user: SupabaseUser) {
         if let email = changes.email, user.newEmail?.lowercased() == email.text { self.email = email }
         if let phone = changes.phone, user.newPhone == phone.text { self.phone = phone }
@@ -55,7 +54,7 @@ struct ContactChange: Sendable, Equatable {
         channel = changes.channel
     }
 
-    /// The changes as the server was asked for them: asked again, it sends its messages again.
+    /// The changes as they were requested. If they are requested again, the server sends its messages again.
     var asked: UserChanges {
         var changes = UserChanges()
         changes.email = email
@@ -66,8 +65,8 @@ struct ContactChange: Sendable, Equatable {
 }
 
 extension FlowStart {
-    /// A change of the person's address or number. The link of the mail leads back here, where its code is worth
-    /// something.
+    /// A change of the user's address or number. The link of the mail leads to our redirect URI; its code can be
+    /// redeemed only with this flow's verifier.
     func change() async throws(BrokerError) -> Beginning {
         let changes = try SupabaseProvider.building { () throws(FieldError) in
             try FlowStart.required(fields.changes, "data")
@@ -88,7 +87,7 @@ extension FlowStart {
 }
 
 extension SupabaseFlow {
-    /// The same with what the messages are to confirm. Where no mail was sent, no callback is awaited.
+    /// The same flow with the change that the messages confirm.
     func awaiting(_ change: ContactChange) -> SupabaseFlow {
         var flow = self
         flow.message = .change(change)
@@ -112,7 +111,7 @@ extension CodeOrigin {
         return kind == nil ? nil : "type"
     }
 
-    /// The places that fit it. Throws for the field that fits none.
+    /// The places that match it. Throws, with the field, if none matches.
     func choose(among places: [ContactChange.Place]) throws(FieldError) -> [ContactChange.Place] {
         var chosen = places
         if let kind { chosen = chosen.filter { $0.purpose.rawValue == kind } }

@@ -2,8 +2,8 @@ internal import BrokerCore
 internal import HTTPMessages
 internal import SupabaseAuth
 
-/// Callbacks of Supabase projects are found by the key in them, since the server gives no state back. The key is no
-/// secret; that the code is this flow's is proved by PKCE alone, and a wrong code costs the flow nothing.
+/// The flow of a Supabase callback is found by the key in its URL, since the server returns no state. The key is not a
+/// secret. Only PKCE proves that the code belongs to this flow, so a wrong code does not end the flow.
 extension SupabaseFlow {
     func recognize(_ arrival: Arrival, of standing: FlowStanding) -> Recognition {
         guard arrival.form == nil, let redirect else { return .foreign }
@@ -22,24 +22,24 @@ extension SupabaseFlow {
             return .ignored("Too many callbacks of this sign-in had a code of another one. Start it again.")
         }
         if isKeyless, case .refusal = callback.outcome {
-            return .ignored("An error without a flow's key could be anybody's: nothing was changed.")
+            return .ignored("This error has no flow key, so it may belong to another sign-in. Nothing was changed.")
         }
         if case .message(let text) = callback.outcome {
-            return purpose == .change && standing.isPending ? .noted : .ignored("It is not the last word: \(text)")
+            return purpose == .change && standing.isPending ? .noted : .ignored("Another step is needed: \(text)")
         }
         if standing.isPending, standing.hasOlderMessage || hasTwoMails, callback.isOfSpentLink { return .outdated }
         return .likely
     }
 
-    /// A server that does not have a flow's address in its list sends the user to the project's Site URL, without a word:
-    /// a callback from there says so, whoever pasted it. Nil for what may be anybody's.
+    /// If the redirect URI is not in the project's list, the server sends the browser to the project's Site URL without
+    /// an error. If a user pastes that URL, the hint names the cause. Nil if the URL may have another origin.
     func hint(for url: WebURL, of account: AccountName) -> String? {
         guard !url.isLoopback, (try? SupabaseCallback(parsing: url)) != nil, let redirect,
             let listed = redirect.allowListEntry, let asked = try? WebURL(parsing: redirect.url),
             asked.scheme != url.scheme || asked.host != url.host
         else { return nil }
         return
-            "It ended at \(url.origin), and the sign-in of \(account) asked for \(redirect.url): "
-            + "the project does not know that address. Add this to its redirect URLs, then sign in again: \(listed)"
+            "It ended at \(url.origin), but the sign-in of \(account) asked for \(redirect.url). "
+            + "The project does not know that URL. Add this to its redirect URLs, then sign in again: \(listed)"
     }
 }

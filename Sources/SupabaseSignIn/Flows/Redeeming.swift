@@ -5,8 +5,8 @@ internal import Secrets
 internal import StrictJSON
 internal import SupabaseAuth
 
-/// How flows at a Supabase project end: by a callback, by a code that somebody types, by what an authenticator answers,
-/// or by another account's ID token.
+/// Redeems what ends a flow at a Supabase project: a callback, a typed code, an authenticator's credential or another
+/// account's ID token.
 struct Redeeming: Sendable {
     let provider: SupabaseProvider
     let flow: Flow
@@ -29,7 +29,7 @@ struct Redeeming: Sendable {
             case .refusal(let refusal): throw BrokerError(.refused(refusal), on: .callback, of: flow.account.name)
             case .message(let text): return .notGenuine(text)
             }
-            guard let pkce = awaited.pkce else { throw .conflict("This sign-in waits for something else.") }
+            guard let pkce = awaited.pkce else { throw .conflict("This sign-in waits for another kind of response.") }
             try await context.admitSession(flow.account.name)
             let answer: SessionResponse
             do throws(BrokerError) {
@@ -39,22 +39,23 @@ struct Redeeming: Sendable {
             } catch {
                 let failure = error.unquoting(code, pkce.verifier)
                 guard failure.isOfAnotherFlow else { throw failure }
-                // Whoever knows the key can send a code; only PKCE tells whose it is. The genuine one may still come.
-                return .notGenuine("Its code is not of this sign-in, or was used before.")
+                // Any program that knows the key can send a code. Only PKCE shows that a code belongs to this flow, so
+                // the flow goes on: the genuine code may still arrive.
+                return .notGenuine("Its code belongs to another sign-in or was used before.")
             }
             return try await redemption(try provider.inner(answer, on: .callback))
         }
     }
 
-    /// A wrong code leaves the flow as it is. Once the code is spent, nothing else can come of the flow.
+    /// A wrong code leaves the flow as it is. After a code was accepted, any error ends the flow.
     func code(_ typed: TypedCode) async throws(RedemptionFailure) -> Redemption {
         guard let message = awaited.message else {
-            throw RedemptionFailure(.conflict("This sign-in waits for no code."), endsFlow: false)
+            throw RedemptionFailure(.conflict("This sign-in does not wait for a code."), endsFlow: false)
         }
         if case .change(let change) = message { return try await code(typed, of: change) }
         let answer = try await RedemptionFailure.mapping(endsFlow: false) { () throws(BrokerError) in
             if let field = typed.origin.field {
-                throw .invalid(field: field, reason: "this flow sent one message only")
+                throw .invalid(field: field, reason: "this flow sent only one message")
             }
             let request = try SupabaseProvider.building { () throws(FieldError) in
                 switch (typed.code, typed.linkHash) {
@@ -76,10 +77,11 @@ struct Redeeming: Sendable {
         return try await adopt(answer)
     }
 
-    /// The server's refusal costs it the challenge; what never reached it may be sent again.
+    /// If the server rejects the credential, the challenge is used up and the flow ends. A request that did not reach
+    /// the server may be sent again.
     func credential(_ credential: JSONObject) async throws(RedemptionFailure) -> Redemption {
         guard let challenge = awaited.passkey else {
-            throw RedemptionFailure(.conflict("This sign-in waits for no passkey."), endsFlow: false)
+            throw RedemptionFailure(.conflict("This sign-in does not wait for a passkey."), endsFlow: false)
         }
         let answer: SessionResponse
         do throws(BrokerError) {
@@ -95,16 +97,16 @@ struct Redeeming: Sendable {
         return try await adopt(answer)
     }
 
-    /// The other account is signed in: its ID token is shown to the project.
+    /// The other account is signed in. Sends its ID token to the project.
     func upstream() async throws(RedemptionFailure) -> Redemption {
         do throws(BrokerError) {
             guard let upstream = awaited.upstream, let name = awaited.upstreamProvider else {
-                throw .conflict("This sign-in waits for something else.")
+                throw .conflict("This sign-in waits for another kind of response.")
             }
             try await context.admitSession(flow.account.name)
             guard let grant = try await provider.idTokenGrant(of: upstream.account, name, in: context) else {
                 throw .provider(
-                    .invalidResponse("\(upstream.account) has no ID token that can be shown to the project."))
+                    .invalidResponse("\(upstream.account) has no ID token that the project can check."))
             }
             let answer = try await provider.ask(grant, on: .signIn, SupabaseProvider.readSession)
             return try await redemption(try provider.inner(answer, on: .signIn))
@@ -113,7 +115,7 @@ struct Redeeming: Sendable {
         }
     }
 
-    // MARK: What it was good for
+    // MARK: Results
 
     private func adopt(_ answer: SessionResponse) async throws(RedemptionFailure) -> Redemption {
         try await RedemptionFailure.mapping { () throws(BrokerError) in
@@ -126,7 +128,7 @@ struct Redeeming: Sendable {
         var session = try await provider.session(
             fresh, keepingProviderToken: awaited.keepsProviderToken,
             isEphemeral: flow.request.project?.isPersistent == false)
-        // What the mail was sent for is known here, whatever the token says of it.
+        // The flow knows that the mail was a recovery mail, even if the token's claims do not say it.
         if awaited.purpose == .recovery, !session.isRecovery { session.project?.methods.append("recovery") }
         guard awaited.purpose == .link else { return .session(session, provider.opening(session, flow.request)) }
         let linked = session
@@ -135,7 +137,7 @@ struct Redeeming: Sendable {
         }
     }
 
-    /// One of the changes of a user is through; the last one ends the flow.
+    /// One of the changes of a user is complete; the last one ends the flow.
     func changed(
         _ fresh: SupabaseSession, _ purpose: SupabaseProject.Purpose
     ) async throws(BrokerError) -> Redemption {

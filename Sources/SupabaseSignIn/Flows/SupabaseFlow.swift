@@ -6,20 +6,21 @@ internal import Secrets
 internal import StrictJSON
 internal import SupabaseAuth
 
-/// What a flow at a Supabase project knows. It ends by a callback with its key, or by a code that somebody types.
+/// A flow at a Supabase project. It ends with a callback that has its key, a typed code, a passkey or another account's
+/// sign-in.
 struct SupabaseFlow: AwaitedSignIn {
-    /// What the session will be.
+    /// What the flow is for.
     enum Purpose: Sendable, Equatable {
         case signIn
-        /// Of a person who forgot the password: a new one is asked for next.
+        /// The user forgot the password and chooses a new one next.
         case recovery
-        /// Of the person who is signed in, with one more identity.
+        /// Links one more identity to the signed-in user.
         case link
-        /// Of the person who is signed in, with another address or number.
+        /// Changes the signed-in user's address or number.
         case change
     }
 
-    /// What was sent to the person, so that it can be sent again.
+    /// The message that was sent to the user. It can be sent again.
     enum Message: Sendable {
         case code(Contact, createsUser: Bool, data: JSONObject?, channel: MessageChannel?)
         case signUp(Contact)
@@ -34,7 +35,7 @@ struct SupabaseFlow: AwaitedSignIn {
             }
         }
 
-        /// What a typed code is redeemed as.
+        /// The verification type with which a typed code is redeemed.
         var purpose: SupabaseProject.Purpose {
             switch (self, contact) {
             case (.recovery, _): .recovery
@@ -46,19 +47,19 @@ struct SupabaseFlow: AwaitedSignIn {
     }
 
     let purpose: Purpose
-    /// 128 bits. The server, the provider and mails see it: no secret.
+    /// 128 random bits. Not a secret: the server, the provider and mails see it.
     let flowKey: String
-    /// Nil where no callback is awaited.
+    /// Nil if no callback is awaited.
     let redirect: SupabaseRedirect?
     let pkce: PKCE?
-    /// Nil where there is nothing to open.
+    /// The URL for the browser; nil if there is none to open.
     let page: String?
     var message: Message?
     let keepsProviderToken: Bool
-    /// Another account's sign-in that is waited for, and what the project calls its provider.
+    /// The sign-in of another account that this flow waits for, and the project's name of its provider.
     var upstream: UpstreamFlow?
     var upstreamProvider: String?
-    /// What an authenticator is asked.
+    /// The challenge for an authenticator.
     var passkey: PasskeyChallenge?
 
     var key: [UInt8] { Arrival.digest(of: flowKey) }
@@ -99,22 +100,24 @@ struct SupabaseFlow: AwaitedSignIn {
         }
     }
 
-    /// Both addresses of a person are asked: one of two links may be followed again while the other one is awaited.
+    /// True if both addresses of a user must confirm. Then a link that was used already may be opened again while the
+    /// other one is awaited.
     var hasTwoMails: Bool {
         guard case .change(let change)? = message else { return false }
         return change.email != nil && change.currentEmail != nil
     }
 
-    /// The link of a mail leads back here, and only here is its code worth something.
+    /// The redirect URI and the code challenge for the link of a mail. Its code can be redeemed only with this flow's
+    /// verifier.
     var link: MailLink {
         guard let redirect, let pkce else { return .none }
         return MailLink(redirectTo: redirect.url, challenge: pkce.challenge)
     }
 
-    /// What is said when nobody came in time. The server refuses an address that is not in its list without a word: only
-    /// this tells.
+    /// The message when the flow expires. The server reports no error for a redirect URI that is not in its list, so
+    /// this message names that cause.
     func expiry(of flow: Flow) -> String {
-        let what = purpose == .change ? "The change of the person of" : "The sign-in of"
+        let what = purpose == .change ? "The change of the user of" : "The sign-in of"
         let start = "\(what) \(flow.account.name) was not finished within \(flow.duration) seconds. "
         if let upstream { return start + "Waited for the sign-in of \(upstream.account)." }
         if passkey != nil { return start + "Waited for the answer of a passkey." }
@@ -128,11 +131,12 @@ struct SupabaseFlow: AwaitedSignIn {
 
     static func newKey() -> String { RandomToken.base64URL(bits: 128).revealed() }
 
-    /// A mail's code lives an hour on the hosted service; its link five minutes, and says so itself.
+    /// Seconds. On the hosted service a mail's code is valid for one hour. Its link is valid for five minutes; an
+    /// expired link leads to a callback with an error.
     static let messageTimeout = 3_600
-    /// Seconds between two messages to one person, which the server enforces (reference: per-user frequency).
+    /// Seconds between two messages to one user, which the server enforces.
     static let resendInterval = 60
-    /// Wrong callbacks without a key that are worked on.
+    /// The number of wrong callbacks without a key that are redeemed.
     static let maxAttempts = 3
 }
 
@@ -151,7 +155,7 @@ extension SupabaseProject {
             case .phone: return try resend(.sms, to: contact, captcha: captcha)
             }
         case .recovery(let address): return sendRecovery(to: address, link: link, captcha: captcha)
-        // Asked for by another route, with a session: see ``SupabaseProvider/resend(_:captcha:in:)``.
+        // Sent by another request, which needs a session: see ``SupabaseProvider/resend(_:captcha:in:)``.
         case .change: throw FieldError(field: "type", reason: "a change is sent again by another request")
         }
     }

@@ -6,12 +6,12 @@ internal import Secrets
 internal import StrictJSON
 internal import SupabaseAuth
 
-/// An ID token that can be shown, and the nonce that belongs to it.
+/// An ID token for a project, and the source of its nonce.
 struct ShownIDToken: Sendable {
     let token: Secret
     let nonce: Secret?
 
-    /// Nil if the token's nonce is one whose source nobody has: one of an older version of ours.
+    /// Nil if the token has a nonce whose source is not known, because an older version requested the token.
     init?(_ identity: Session.Identity) {
         token = identity.token
         guard let claimed = ShownIDToken.nonce(of: identity.token) else {
@@ -24,7 +24,7 @@ struct ShownIDToken: Sendable {
         nonce = source
     }
 
-    /// The claim as it stands; the token was verified when it came.
+    /// The nonce claim. The token's signature was verified when it was received.
     private static func nonce(of token: Secret) -> String? {
         let parts = token.revealedBytes().split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 3, let payload = Base64URL.decode(parts[1]) else { return nil }
@@ -32,24 +32,25 @@ struct ShownIDToken: Sendable {
     }
 }
 
-/// A sign-in at a project with the ID token of another account of ours: the person signs in at the provider with our own
-/// flow, and the project is shown what came of it.
+/// A sign-in at a project with the ID token of another account: the user signs in at the provider with that account's
+/// flow, and its ID token is sent to the project.
 ///
-/// The project compares the SHA-256 of a nonce that it is shown with the token's claim. So our own flows send a digest as
-/// their nonce and keep what it was made of: see ``Session/Identity/nonceSource``. A token that a refresh brought has no
-/// nonce mostly; then none is shown. It came to us straight from its provider, so it is nobody else's sign-in.
+/// The project compares the SHA-256 of the nonce in our request with the token's claim. So our own flows send a digest
+/// as their nonce and keep its source: see ``Session/Identity/nonceSource``. A token of a refresh usually has no nonce;
+/// then none is sent. That is safe: such a token came directly from the provider's token endpoint, so it cannot be from
+/// an injected sign-in.
 extension FlowStart {
-    /// The other account whose ID token this sign-in is by; nil if the token was handed in.
+    /// The other account whose ID token this sign-in uses; nil if the request has a token.
     var upstreamAccount: String? { fields.fromAccount ?? (fields.idToken == nil ? rules.idTokenAccount : nil) }
 
-    /// With the token that the other account holds; without one, its own sign-in comes first, and this one is a flow
-    /// that waits for it.
+    /// Uses the ID token of the other account. If that account has none, its sign-in is started, and this sign-in is a
+    /// flow that waits for it.
     func idToken(from text: String) async throws(BrokerError) -> Beginning {
         guard fields.idToken == nil, fields.nonce == nil, fields.accessToken == nil else {
-            throw .invalid(field: "from_account", reason: "an account's ID token, or one that is handed in, not both")
+            throw .invalid(field: "from_account", reason: "send either from_account or id_token, not both")
         }
         guard fields.data == nil, fields.appleUser == nil else {
-            throw .invalid(field: "data", reason: "a name goes with an ID token that is handed in")
+            throw .invalid(field: "data", reason: "a name is only accepted together with id_token")
         }
         let (name, provider) = try await upstream(text)
         if let grant = try await self.provider.idTokenGrant(of: name, provider, in: context) {
@@ -66,7 +67,7 @@ extension FlowStart {
         return made(flow)
     }
 
-    /// The other account, and what the project calls its provider.
+    /// The other account, and the project's name of its provider.
     private func upstream(_ text: String) async throws(BrokerError) -> (AccountName, String) {
         guard let name = AccountName(text), name != account.name else {
             throw .invalid(field: "from_account", reason: "not the name of another account")
@@ -84,12 +85,12 @@ extension FlowStart {
         )
     }
 
-    /// What projects call the providers that we have presets of.
+    /// The projects' names of the providers for which there are presets.
     private static let words = ["google": "google", "microsoft": "azure"]
 }
 
 extension SupabaseProvider {
-    /// The grant with the ID token that an account holds; nil if somebody has to sign in for one.
+    /// The grant with an account's ID token; nil if a user must sign in to that account first.
     func idTokenGrant(
         of name: AccountName, _ provider: String, in context: SignInContext
     ) async throws(BrokerError) -> HTTPRequest? {
@@ -111,11 +112,11 @@ extension SupabaseProvider {
         }
     }
 
-    /// Seconds of life that a token has which is shown to somebody.
+    /// An ID token is sent only if it is valid for at least this many seconds.
     private static let idTokenMargin = 30
 
-    /// A flow that waits for another account's. It goes on with what came of that one; however it ends, its interest in
-    /// that one ends with it.
+    /// Waits for the flow of another account, and redeems its result. When this flow ends for any reason, it cancels
+    /// its share in the other one.
     func follow(_ flow: Flow, _ upstream: UpstreamFlow, in context: SignInContext) async {
         context.tools.work.startTimer { await wait(for: upstream, flow, in: context) }
         while await context.isPending(flow.id) {
@@ -138,6 +139,6 @@ extension SupabaseProvider {
         }
     }
 
-    /// No wait lasts longer without a look at what it is for.
+    /// The longest wait before the status is checked again.
     private static let watchInterval: Duration = .seconds(30)
 }

@@ -6,7 +6,7 @@ internal import Secrets
 internal import StrictJSON
 internal import SupabaseAuth
 
-/// One sign-in at a project on its way to a flow or a session: some are done at once, the others become flows.
+/// Starts a sign-in at a project. Some methods return a session at once; the others start a flow.
 struct FlowStart: Sendable {
     let provider: SupabaseProvider
     let context: SignInContext
@@ -24,7 +24,7 @@ struct FlowStart: Sendable {
     var rules: SupabaseAccount { provider.rules }
     var project: SupabaseProject { provider.project }
 
-    // MARK: Done at once
+    // MARK: Methods without a flow
 
     func password() async throws(BrokerError) -> Beginning {
         let grant = try SupabaseProvider.building { () throws(FieldError) in
@@ -45,7 +45,7 @@ struct FlowStart: Sendable {
         guard fields.idToken != nil else {
             throw .invalid(
                 field: "id_token",
-                reason: "missing, and \(account.name) has no id_token_account; hand a token in "
+                reason: "missing, and \(account.name) has no id_token_account; pass a token "
                     + "(ringback login \(account.name) --method id_token --with PROVIDER) or name an account (--from ACCOUNT)"
             )
         }
@@ -61,7 +61,8 @@ struct FlowStart: Sendable {
         return done
     }
 
-    /// A session that another program made: refreshed at once, and kept only if it is the one that it says to be.
+    /// Takes over a session that another program made. It is refreshed at once, and stored only if both tokens belong
+    /// to the same session.
     func handedIn() async throws(BrokerError) -> Beginning {
         let (token, refreshToken) = try SupabaseProvider.building { () throws(FieldError) in
             (
@@ -73,7 +74,7 @@ struct FlowStart: Sendable {
         let (claims, isExpired) = try await provider.whose(token)
         try await context.open(of: account, isEphemeral: !fields.isPersistent) { () throws(BrokerError) in
             let fresh = try await refreshed(refreshToken, claims)
-            // Of a token that had expired, its own word was all there was.
+            // An expired access token was not verified, so the new one must be.
             let session = try await provider.session(
                 fresh, keepingProviderToken: fields.keepsProviderToken, isEphemeral: !fields.isPersistent,
                 wasProved: !isExpired)
@@ -82,7 +83,7 @@ struct FlowStart: Sendable {
         return .done
     }
 
-    /// The first refresh of a session that was handed in. In the turn of the account's lane.
+    /// The first refresh of a session from another program. It runs in the account's lane.
     private func refreshed(
         _ refreshToken: Secret, _ claims: AccessTokenClaims
     ) async throws(BrokerError) -> SupabaseSession {
@@ -96,7 +97,8 @@ struct FlowStart: Sendable {
         let fresh = try provider.inner(answer, on: .signIn)
         guard fresh.claims.isSameSession(as: claims) else {
             throw .invalid(
-                field: "refresh_token", reason: "it is of another session than the access token; nothing was kept")
+                field: "refresh_token",
+                reason: "it belongs to another session than the access token; nothing was stored")
         }
         return fresh
     }
@@ -149,7 +151,7 @@ struct FlowStart: Sendable {
         do throws(BrokerError) {
             try await context.open(session, of: account, provider.opening(session, request))
         } catch {
-            // The server has made the session for us, and would keep it for nobody.
+            // The server has created a session that nobody can use, so end it there.
             context.endUnheld(session, of: account)
             throw error
         }
@@ -158,7 +160,7 @@ struct FlowStart: Sendable {
 
     // MARK: Flows
 
-    /// A code by message; with a link, the mail leads back here.
+    /// Sends a code by message; with `hasLink` the mail has a link that leads to our redirect URI.
     func message(hasLink: Bool) async throws(BrokerError) -> Beginning {
         let message = try SupabaseProvider.building { () throws(FieldError) in
             SupabaseFlow.Message.code(

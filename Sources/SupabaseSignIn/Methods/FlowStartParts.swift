@@ -3,9 +3,9 @@ internal import HTTPMessages
 internal import OAuth
 internal import SupabaseAuth
 
-/// What the ways in share.
+/// Parts that several methods use.
 extension FlowStart {
-    /// A flow that somebody listens for, where a callback is awaited.
+    /// Makes a flow. If a callback is needed, its redirect URI is opened first.
     func redirected(
         isNeeded: Bool, message: SupabaseFlow.Message?, purpose: SupabaseFlow.Purpose = .signIn
     ) async throws(BrokerError) -> SupabaseFlow {
@@ -21,7 +21,7 @@ extension FlowStart {
             keepsProviderToken: fields.keepsProviderToken)
     }
 
-    /// On loopback the key is the last part of the path, so that the listener takes no other path for this flow.
+    /// On loopback the key is the last part of the path. The listener accepts no other path for this flow.
     private func redirect(_ key: String) async throws(BrokerError) -> SupabaseRedirect {
         let template = account.redirectURI ?? "http://127.0.0.1:{port}/callback/\(account.name)"
         guard template.hasPrefix("http://") else {
@@ -50,12 +50,12 @@ extension FlowStart {
         guard fields.nonce != nil || rules.allowsMissingNonce else {
             throw .invalid(
                 field: "nonce",
-                reason: "an ID token without a nonce could be another sign-in's; send the raw nonce, or set "
+                reason: "an ID token without a nonce may be from another sign-in; send the raw nonce, or set "
                     + "allow_missing_nonce for the account")
         }
     }
 
-    /// The name that an ID token does not have, where somebody brings it along.
+    /// The user's name, which Apple's ID tokens do not have, if the request has it.
     func personName() throws(BrokerError) -> AppleName? {
         if let user = fields.appleUser {
             guard fields.data == nil else { throw .invalid(field: "data", reason: "data or user, not both") }
@@ -83,7 +83,7 @@ extension FlowStart {
 extension SupabaseProvider {
     /// How a session of a sign-in is opened.
     func opening(_ session: Session, _ request: SignInRequest) -> SessionOpening {
-        // Signed in, but the first token waits until it is proved: the account says so from the start.
+        // The session is open, but its first access token could not be verified yet. The account shows this notice.
         let waits = session.project?.isProved == false && session.tokens[.own] == nil
         return SessionOpening(
             switchesSubject: request.switchesSubject, event: session.isRecovery ? .passwordRecovery : .signedIn,
@@ -96,7 +96,7 @@ extension Contact {
 }
 
 extension SupabaseFlow {
-    /// The same with a page for the browser.
+    /// The same flow with a page for the browser.
     func opening(_ url: String) -> SupabaseFlow {
         SupabaseFlow(
             purpose: purpose, flowKey: flowKey, redirect: redirect, pkce: pkce, page: url,

@@ -4,8 +4,8 @@ internal import OAuth
 internal import Secrets
 internal import SupabaseAuth
 
-/// One more identity for the person who is signed in. The server makes another session of the same user for it; the one
-/// before would live on beside it, held by nobody.
+/// Links one more identity to the signed-in user. The server makes a new session of the same user for it, which
+/// replaces the current one. The current one is ended at the server; otherwise it would stay valid without being used.
 extension FlowStart {
     func link() async throws(BrokerError) -> Beginning {
         if fields.idToken != nil { return try await linkIDToken() }
@@ -51,20 +51,20 @@ extension FlowStart {
 }
 
 extension SupabaseProvider {
-    /// Puts a session in the place of another one of the same user, and ends that one at the server.
+    /// Replaces the account's session by another one of the same user, and ends the former one at the server.
     func succeed(_ session: Session, in context: SignInContext) async throws(BrokerError) {
         guard let former = try await context.sessions.readable(account.name) else {
-            // Signed out meanwhile: what the server has made for it is nobody's.
+            // The account was signed out meanwhile, so end the new session at the server.
             context.endUnheld(session, of: account)
             throw .signInRequired(account.name)
         }
         if let assurance = former.project?.assurance, assurance > session.project?.assurance ?? .aal1 {
-            // Another factor was proved in the one that is held: it stays, and is told what has changed.
+            // The current session has a higher assurance level. Keep it, end the new one, and reload the user.
             context.endUnheld(session, of: account)
             do throws(BrokerError) {
                 try await LaneRequests(sessions: context.sessions).look(account.name, changesIdentities: true)
             } catch {
-                // It is done; the next refresh will say so.
+                // The link exists. The next refresh will show it.
                 guard error.isTransient else { throw error }
             }
             return

@@ -3,13 +3,13 @@ internal import HTTPMessages
 internal import OAuth
 internal import SupabaseAuth
 
-/// Sign-ins at a page: a provider's, or an organization's.
+/// Sign-ins at the page of a provider or of an organization's single sign-on.
 extension FlowStart {
-    /// A provider's page, or an organization's. The server is asked for it by us: its no is then an error that can be
-    /// told, and no page of JSON in front of the person.
+    /// Starts a sign-in in the browser. The daemon requests the page's URL from the server itself. So an error response
+    /// becomes an error of the API; a browser would show it as JSON.
     func browser() async throws(BrokerError) -> Beginning { made(try await page()) }
 
-    /// A page with a key and a verifier of its own.
+    /// A page with its own flow key and verifier.
     func page() async throws(BrokerError) -> SupabaseFlow {
         let isLink = request.method == "link"
         let flow = try await redirected(isNeeded: true, message: nil, purpose: isLink ? .link : .signIn)
@@ -26,7 +26,7 @@ extension FlowStart {
         guard fields.oauthProvider ?? rules.oauthProvider != nil else {
             throw .invalid(
                 field: "oauth_provider",
-                reason: "say how: ringback login \(account.name) --with PROVIDER, "
+                reason: "choose a method: ringback login \(account.name) --with PROVIDER, "
                     + "or --method password --email ADDRESS; or set oauth_provider for the account")
         }
         let asked = try SupabaseProvider.building { () throws(FieldError) in

@@ -3,9 +3,9 @@ public import Secrets
 public import StrictJSON
 internal import SupabaseAuth
 
-/// What a sign-in at a Supabase project takes beside its method; as somebody typed it, unchecked.
+/// The fields of a sign-in at a Supabase project, unchecked.
 public struct SupabaseSignInFields: SignInDetails, Equatable {
-    /// The provider's name, for a browser and for an ID token.
+    /// The provider's name, for the methods `browser`, `link` and `id_token`.
     public var oauthProvider: String?
     public var email: String?
     public var phone: String?
@@ -16,23 +16,23 @@ public struct SupabaseSignInFields: SignInDetails, Equatable {
     public var channel: String?
     public var captcha: Secret?
     public var idToken: Secret?
-    /// Another account, whose ID token it is.
+    /// Another account whose ID token is used.
     public var fromAccount: String?
-    /// What Apple posted beside its code, once: the person's name.
+    /// The `user` value that Apple sends once with the first authorization response: the user's name.
     public var appleUser: JSONObject?
-    /// The raw one: the ID token has its SHA-256.
+    /// The raw nonce. The ID token has its SHA-256.
     public var nonce: Secret?
     public var accessToken: Secret?
     public var refreshToken: Secret?
     public var domain: String?
     public var providerID: String?
-    /// False: an unknown address is no reason to make a user.
+    /// False: no user is created for an unknown address.
     public var createsUser = true
-    /// False keeps the session out of the vault's files: it ends with the daemon.
+    /// False: the session is not stored in the vault's files. It ends when the daemon stops.
     public var isPersistent = true
-    /// The upstream provider's token is kept, to be handed out.
+    /// True: the upstream provider's token is stored, and callers may request it.
     public var keepsProviderToken = false
-    /// What a change of the user asks for, which is no sign-in but a flow like one.
+    /// The requested change of the user. It uses a flow as a sign-in does.
     var changes: UserChanges?
 
     public init() {}
@@ -50,7 +50,7 @@ public struct SupabaseSignInFields: SignInDetails, Equatable {
 }
 
 extension SignInRequest {
-    /// What only sign-ins at a Supabase project have.
+    /// The fields that only sign-ins at a Supabase project have.
     public var project: SupabaseSignInFields? {
         get { details as? SupabaseSignInFields }
         set { details = newValue }
@@ -58,7 +58,7 @@ extension SignInRequest {
 
     static let userUpdate = "update_user"
 
-    /// The request with what this kind of provider finds in it.
+    /// The request with the values that are derived for this kind of provider.
     func read(for account: Account, _ rules: SupabaseAccount) -> SignInRequest {
         var request = self
         var fields = project ?? SupabaseSignInFields()
@@ -80,7 +80,7 @@ extension SignInRequest {
     }
 }
 
-/// The ways in that a Supabase project has.
+/// The sign-in methods of a Supabase project.
 public enum SupabaseMethods {
     public static let all = SupabaseProvider.methods
 }

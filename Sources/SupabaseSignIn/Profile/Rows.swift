@@ -5,21 +5,21 @@ public import StrictJSON
 internal import SupabaseAuth
 internal import Synchronization
 
-/// The app's own row about the person (`profile = { table = …, key = … }`).
+/// The app's own row about the user (`profile = { table = …, key = … }`).
 public enum SupabaseProfile: Sendable, Equatable {
-    /// The row; not active if it says so itself (`is_active`).
+    /// The row; not active if its column `is_active` is false.
     case row(JSONObject, isActive: Bool)
-    /// There is none that the person may see.
+    /// There is no row that the user may read.
     case missing
 }
 
-/// The rows of the people who are signed in. Fetched after a sign-in, after a start and after a change of the user; held
-/// in memory alone, since they are the app's.
+/// The rows of the signed-in users. They are fetched after a sign-in, after the start and after a change of the user.
+/// They are kept only in memory.
 final class SupabaseProfiles: ProviderMemory {
     private typealias Look = Promise<Result<SupabaseProfile, BrokerError>>
     private struct State {
         var rows: [AccountName: SupabaseProfile] = [:]
-        /// The rows that are on their way.
+        /// The fetches in progress.
         var looks: [AccountName: Look] = [:]
     }
     private let state = Mutex(State())
@@ -35,7 +35,7 @@ final class SupabaseProfiles: ProviderMemory {
         var awaited = look ?? start(account, sessions)
         while true {
             guard let found = await awaited.wait() else { throw .cancelled }
-            // What was changed meanwhile is fetched anew: the row of before is not told any more.
+            // If a later fetch was started meanwhile, wait for that one: this row may be outdated.
             guard let later = state.withLock({ $0.looks[account.name] }), later !== awaited else {
                 return try found.get()
             }
@@ -43,7 +43,7 @@ final class SupabaseProfiles: ProviderMemory {
         }
     }
 
-    /// What was fetched may be another person's, or of before a change.
+    /// Fetches the row again: the cached one may be another user's or outdated.
     func renew(_ account: Account, in sessions: SessionAccess) {
         forget(account.name)
         if account.project?.profile != nil { _ = start(account, sessions) }
@@ -58,7 +58,7 @@ final class SupabaseProfiles: ProviderMemory {
 
     func isAwaited(_ name: AccountName) -> Bool { state.withLock { $0.looks[name] != nil } }
 
-    /// One look for all who ask. A later one counts more: what an earlier one finds then is not kept.
+    /// Concurrent callers share one fetch. If a later one is started, the result of the earlier one is not cached.
     private func start(_ account: Account, _ sessions: SessionAccess) -> Look {
         let look = Look()
         state.withLock { $0.looks[account.name] = look }
@@ -74,7 +74,7 @@ final class SupabaseProfiles: ProviderMemory {
         return look
     }
 
-    /// The row, and whether the same person is still signed in.
+    /// The row, and whether the same user is still signed in.
     private func fetch(
         _ account: Account, _ sessions: SessionAccess
     ) async -> (Result<SupabaseProfile, BrokerError>, isStill: Bool) {
@@ -92,7 +92,7 @@ final class SupabaseProfiles: ProviderMemory {
     ) async throws(BrokerError) -> SupabaseProfile {
         let found = try await row(account, subject, sessions)
         guard found == .missing, let function = account.project?.profileFunction else { return found }
-        // A function that returns nothing may have made it all the same.
+        // A function that returns nothing may still have created the row.
         if let made = try await makeRow(account, by: function, sessions) { return made }
         return try await row(account, subject, sessions)
     }
@@ -117,7 +117,7 @@ final class SupabaseProfiles: ProviderMemory {
         }
     }
 
-    /// Nil if the function's result is no row.
+    /// Nil if the function's result is not a row.
     private func makeRow(
         _ account: Account, by function: String, _ sessions: SessionAccess
     ) async throws(BrokerError) -> SupabaseProfile? {

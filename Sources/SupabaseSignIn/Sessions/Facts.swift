@@ -5,19 +5,19 @@ internal import StrictJSON
 public import SupabaseAuth
 
 extension Session {
-    /// What a session at a Supabase project has beside what every session has.
+    /// The additional facts of a session at a Supabase project.
     public struct SupabaseFacts: Sendable, Equatable {
-        /// The server's name of it, the same for all its tokens.
+        /// The server's identifier of the session, the same in all its tokens.
         public var sessionID: String?
-        /// How surely the person was recognized.
+        /// The authenticator assurance level.
         public var assurance: AssuranceLevel?
-        /// The ways in which the person was recognized, the newest first.
+        /// The methods by which the user was authenticated, newest first.
         public var methods: [String]
-        /// The upstream provider's access token, where the sign-in asked for it: a refresh brings no other one.
+        /// The upstream provider's access token, if the sign-in asked for it. A refresh does not renew it.
         public var providerToken: Secret?
-        /// What the app called this person before, until it says that it has moved their data.
+        /// The app's former identifier of this user, until the app reports that it has moved the user's data.
         public var migratesFrom: String?
-        /// One of its tokens was checked, by the project's keys or by its server.
+        /// One of its access tokens was verified, by the project's keys or by its server.
         public var isProved = false
 
         init(_ claims: AccessTokenClaims) {
@@ -31,14 +31,14 @@ extension Session {
             sessionID = facts["session_id"]?.string
             assurance = facts["aal"]?.string.flatMap(AssuranceLevel.init(rawValue:))
             methods = facts["methods"]?.array?.compactMap(\.string) ?? []
-            // Older versions kept it among the facts.
+            // Older versions stored it among the facts.
             providerToken =
                 attachment.secrets["provider_token"] ?? facts["provider_token"]?.string.map { Secret($0) }
             migratesFrom = facts["migrates_from"]?.string
             isProved = facts["proved"]?.bool ?? false
         }
 
-        /// As the broker carries it.
+        /// The facts as the broker stores them.
         var attachment: SessionAttachment {
             var facts = JSONObject([.init("methods", .array(methods.map { .string($0) }))])
             facts["session_id"] = sessionID.map { .string($0) }
@@ -49,7 +49,7 @@ extension Session {
         }
     }
 
-    /// What is sealed for this kind of account; nil for a session of another kind.
+    /// The facts of this kind of account; nil for a session of another kind.
     public var project: SupabaseFacts? {
         get { (attachments[Session.attachment] ?? attachments[Session.formerAttachment]).map(SupabaseFacts.init) }
         set {
@@ -59,28 +59,28 @@ extension Session {
     }
 
     private static let attachment = "supabase"
-    /// As older versions called it.
+    /// The attachment's name in older versions.
     private static let formerAttachment = "project"
 
-    /// Its person had forgotten the password and is to choose another one.
+    /// The session of a user who forgot the password and must choose a new one.
     var isRecovery: Bool { project?.methods.contains("recovery") == true }
 
-    /// The level that the user's factors ask for: a session below it does not look complete.
+    /// The assurance level that the user's factors require. A session below it needs a second factor.
     public var nextAssurance: AssuranceLevel? {
         guard project != nil else { return nil }
         return user.flatMap(SupabaseUser.init(reading:))?.nextAssurance ?? .aal1
     }
 }
 
-/// What callers may see of a session at a Supabase project.
+/// The facts of a session at a Supabase project that callers may see.
 public struct SupabaseMembers: Sendable {
-    /// `aal1`, `aal2`: how surely the user was recognized.
+    /// The authenticator assurance level, `aal1` or `aal2`.
     public let assurance: String?
-    /// What the user's factors ask for.
+    /// The assurance level that the user's factors require.
     public let nextAssurance: String?
-    /// What the app called this user before, until it has moved their data.
+    /// The app's former identifier of this user, until the app has moved the user's data.
     public let migratesFrom: String?
-    /// The upstream provider's access token; a caller needs a permission of its own for it.
+    /// The upstream provider's access token. A caller needs a separate permission for it.
     public let providerToken: Secret?
 
     init(_ facts: Session.SupabaseFacts, _ next: AssuranceLevel?) {
@@ -107,16 +107,16 @@ public struct SupabaseMembers: Sendable {
 }
 
 extension IssuedToken {
-    /// Nil at any other provider.
+    /// Nil for other kinds of accounts.
     public var supabase: SupabaseMembers? { shown.map { SupabaseMembers($0) } }
 }
 
 extension AccountView {
-    /// `aal1`, `aal2`: how surely the user was recognized, where the provider says so.
+    /// The authenticator assurance level, `aal1` or `aal2`; nil for other kinds of accounts.
     public var assurance: String? { supabase?.assurance }
-    /// What the user's second factors ask for.
+    /// The assurance level that the user's factors require.
     public var nextAssurance: String? { supabase?.nextAssurance }
-    /// What the app called this user before, until it has moved their data.
+    /// The app's former identifier of this user, until the app has moved the user's data.
     public var migratesFrom: String? { supabase?.migratesFrom }
 
     private var supabase: SupabaseMembers? { shown.map { SupabaseMembers($0) } }

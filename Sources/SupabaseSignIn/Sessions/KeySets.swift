@@ -3,7 +3,7 @@ internal import HTTPMessages
 internal import OAuth
 internal import SupabaseAuth
 
-/// The keys that projects publish, fetched once for all who wait and kept for a while.
+/// The keys that projects publish. Concurrent callers share one fetch; the result is cached.
 final class SupabaseKeySets: ProviderMemory {
     private let documents: KeptDocuments<JSONWebKeySet>
     private let http: any HTTPClient
@@ -13,11 +13,11 @@ final class SupabaseKeySets: ProviderMemory {
         documents = KeptDocuments(work: work, clock: clock)
     }
 
-    /// The project's keys. `isStale` asks for newer ones than those that did not fit.
+    /// The project's keys. `isStale`: no cached key fits the token, so fetch them again.
     func keys(
         of account: Account, _ project: SupabaseProject, isStale: Bool
     ) async throws(BrokerError) -> JSONWebKeySet {
-        // The gateway may want the project's API key for them, too.
+        // The gateway may require the project's API key for this request too.
         var request = project.keys()
         request.limits = HTTPLimits(maxBody: JSONWebKeySet.maxLength)
         let asked = request

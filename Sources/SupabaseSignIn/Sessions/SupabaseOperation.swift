@@ -4,27 +4,27 @@ internal import Secrets
 internal import StrictJSON
 internal import SupabaseAuth
 
-/// Something that is asked of a project with a session's access token, and what its answer does to the session.
+/// A request to a project with a session's access token, and the effect of its response on the session.
 struct SupabaseOperation: Sendable {
-    /// Builds the request, with the access token that is good when its turn comes.
+    /// Builds the request with the access token that is valid when the request is sent.
     let request: @Sendable (SupabaseProject, Secret) throws(FieldError) -> HTTPRequest
     var occasion = SupabaseProblem.Occasion.account
-    /// The answer is a session with another refresh token, which replaces the one that is held.
+    /// The response is a session with a new refresh token, which replaces the current one.
     var rotates = false
-    /// It changes nothing of the session: the lane is not held for it.
+    /// The operation does not change the session, so it does not hold the lane.
     var borrowsToken = false
-    /// What it does to the user's identities was asked for.
+    /// A caller requested the operation's change of the user's identities.
     var changesIdentities = false
-    /// What is told when it is done.
+    /// The event that is posted after it succeeded.
     var event: BrokerEvent.Kind?
-    /// What the answer does to the session; only where it does not rotate.
+    /// The response's effect on the session; used only if `rotates` is false.
     var apply: @Sendable (HTTPResponse, inout Session) throws(SupabaseError) -> Void = { response, _ in
         _ = try RemovalResponse(reading: response)
     }
 }
 
 extension SupabaseOperation {
-    /// Answers a challenge of a second factor.
+    /// Verifies the challenge of a second factor.
     static func verification(
         factor: String, _ challenge: String, _ proof: FactorProof, on occasion: SupabaseProblem.Occasion = .account
     ) -> SupabaseOperation {
@@ -34,7 +34,7 @@ extension SupabaseOperation {
             }, occasion: occasion, rotates: true, event: .mfaChallengeVerified)
     }
 
-    /// The operation, as the session manager runs it.
+    /// The operation for the session manager.
     fileprivate var ready: SessionOperation {
         SessionOperation(
             rotates: rotates, changesIdentities: changesIdentities, event: event,
@@ -73,7 +73,7 @@ extension SupabaseOperation {
             return .renewal(
                 provider.renewed(by: try SupabaseProvider.read(response, on: occasion, SupabaseProvider.readSession)))
         } catch {
-            // Of a response that was cut off, why it was says more than what is missing in it.
+            // If the response was cut off, the reason for that is more useful than what is missing in it.
             if let truncation = response.truncation { throw BrokerError(truncation) }
             throw error
         }
@@ -81,7 +81,7 @@ extension SupabaseOperation {
 }
 
 extension SessionAccess {
-    /// An operation at a Supabase project: in its turn, or with a borrowed token.
+    /// Runs an operation at a Supabase project, in the account's lane or with a borrowed token.
     func change(_ name: AccountName, _ operation: SupabaseOperation) async throws(BrokerError) -> HTTPResponse {
         guard try await account(name).project != nil else {
             throw .methodUnsupported("\(name) is not at a Supabase project.")

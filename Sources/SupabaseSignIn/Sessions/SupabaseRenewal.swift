@@ -4,7 +4,7 @@ internal import OAuth
 internal import Secrets
 internal import SupabaseAuth
 
-/// A Supabase project's sessions, as the session manager renews and ends them.
+/// Renewal and revocation of a Supabase project's sessions.
 extension SupabaseProvider {
     func renewal(of session: Session, for key: TokenKey) async throws(BrokerError) -> Renewal {
         try session.refuseMove(of: account, to: project.authURL)
@@ -16,7 +16,7 @@ extension SupabaseProvider {
             }, meaning: SupabaseProvider.meaning)
     }
 
-    /// A response with another refresh token: to a refresh, or to an operation that rotates it.
+    /// The renewal from a response to a refresh or to an operation that rotates the refresh token.
     func renewed(by response: SessionResponse) -> RenewalResponse {
         RenewalResponse(refreshToken: response.refreshToken) { session throws(BrokerError) in
             try await validate(response, for: session)
@@ -27,14 +27,15 @@ extension SupabaseProvider {
         if error.provesDeadGrant { return .dead(code: error.wordOfEnd) }
         if error.provesUnchanged { return .unchanged }
         if case .provider(.otherSession) = error { return .otherSession }
-        // How long it takes the older token, a project may count in seconds.
+        // The request may have rotated the refresh token. A project may accept the former one for only a few seconds
+        // more.
         return error.isTransient && error != .cancelled ? .maybeRotated : .unknown
     }
 
     func family(of session: Session) -> String? { session.project?.sessionID }
 
-    /// Tells the server that the session is over. An access token that has expired cannot say so: another one is asked
-    /// for first.
+    /// Ends the session at the server. This needs a valid access token; if the current one has expired, the session is
+    /// refreshed first.
     func revoke(_ session: Session) async throws(BrokerError) -> Bool {
         let scope: SignOutScope = session.endsAll ? .global : .local
         var failure: BrokerError?
@@ -52,7 +53,7 @@ extension SupabaseProvider {
                 _ = try await signOut(scope, bearer: fresh.accessToken)
                 return true
             } catch {
-                // What is dead has nothing left to end.
+                // The session of this refresh token has already ended.
                 guard !error.provesDeadGrant else { continue }
                 throw error
             }
@@ -61,7 +62,7 @@ extension SupabaseProvider {
         return true
     }
 
-    /// Ends sessions with the word of one of them.
+    /// Ends sessions, authorized by the access token of one of them.
     func signOut(_ scope: SignOutScope, bearer: Secret) async throws(BrokerError) -> SignOutResponse {
         try await ask(project.signOut(scope, bearer: bearer), on: .account, SupabaseProvider.readSignOut)
     }

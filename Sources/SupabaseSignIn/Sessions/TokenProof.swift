@@ -4,15 +4,15 @@ internal import OAuth
 internal import Secrets
 internal import SupabaseAuth
 
-/// Whose an access token is.
+/// Verification of access tokens.
 extension SupabaseProvider {
-    /// What the project's published keys say of an access token; `isPublished` is nil where they cannot be had now.
+    /// Checks an access token with the project's published keys. `isPublished` is nil if they cannot be fetched now.
     private func judge(
         _ token: Secret
     ) async throws(BrokerError) -> (verdict: AccessTokenCheck, isPublished: Bool?) {
         var verdict = AccessTokenCheck(token, keys: .empty, project: project, now: nil)
         var isPublished: Bool?
-        // An unknown key may be a new one: the set is fetched again, once.
+        // An unknown key may be new, so the key set is fetched again, once.
         for isStale in [false, true] {
             if isStale { guard case .keyMissing = verdict else { break } }
             do throws(BrokerError) {
@@ -21,21 +21,21 @@ extension SupabaseProvider {
                 isPublished = !keys.keys.isEmpty
             } catch {
                 guard error != .cancelled else { throw error }
-                // A project that is known to publish keys is asked about each token that none of them has signed.
+                // The project publishes keys, and none of them has signed this token: ask the server about it.
                 return isPublished == true ? (.askServer, true) : (verdict, nil)
             }
         }
         return (verdict, isPublished)
     }
 
-    /// Checks an access token that came from the token endpoint, before anybody is served it.
+    /// Verifies an access token from the token endpoint before it is issued to callers.
     ///
-    /// Where the project publishes keys, one of them must have signed it; a token that is signed with a secret there (a
-    /// project on its way from one to the other) is shown to the server each time. Where it publishes none, or they
-    /// cannot be had, the server says whose the token is, once per session.
+    /// If the project publishes keys, one of them must have signed the token. If such a project signed it with a shared
+    /// secret (during a migration to keys), the server is asked about every token. If it publishes no keys, or they
+    /// cannot be fetched, the server is asked once per session.
     ///
-    /// - Parameter wasProved: an earlier token of the same session was checked.
-    /// - Throws: `.provider(.unproved)` if nobody could be asked: the token must wait.
+    /// - Parameter wasProved: an earlier token of the same session was verified.
+    /// - Throws: `.provider(.unproved)` if neither keys nor the server are reachable. The token must not be issued yet.
     func prove(_ token: Secret, wasProved: Bool) async throws(BrokerError) {
         let (verdict, isPublished) = try await judge(token)
         switch verdict {
@@ -54,7 +54,7 @@ extension SupabaseProvider {
             case .problem(let problem) where problem.isTrouble || problem.isRateLimit:
                 throw .provider(.unproved(host: host))
             case .problem(let problem):
-                throw refusal("token", "its own server says “\(problem.providerCode ?? "no")” of it", token)
+                throw refusal("token", "its server rejects it with “\(problem.providerCode ?? "no code")”", token)
             default: throw error
             }
         }
@@ -64,13 +64,13 @@ extension SupabaseProvider {
         var text = "The access token of \(host) is not valid (\(claim)): \(reason)."
         if claim == "iss", let issuer = AccessTokenClaims(unverified: token)?.foreignIssuer(to: project) {
             text =
-                "The access token of \(host) names the issuer \(issuer), and \(account.name) expects \(project.issuer). "
-                + "If that is how this project calls itself, set token_issuer = \"\(issuer)\" for the account."
+                "The access token of \(host) has the issuer \(issuer), but \(account.name) expects \(project.issuer). "
+                + "If this issuer is right, set token_issuer = \"\(issuer)\" for the account."
         }
         return .provider(.invalidResponse(text))
     }
 
-    /// Checks an access token that another program hands in, by the project's keys or by asking the server.
+    /// Verifies an access token from another program, by the project's keys or by asking the server.
     private func verify(_ token: Secret) async throws(BrokerError) -> AccessTokenClaims {
         switch try await judge(token).verdict {
         case .verified(let claims): return claims
@@ -79,19 +79,19 @@ extension SupabaseProvider {
         }
     }
 
-    /// Whose a token is that another program hands in. One that has expired, and that only the server could check, is
-    /// taken at its word for now: its session is refreshed first, and the new token is checked.
+    /// The claims of an access token from another program. If it has expired and only the server could verify it, its
+    /// claims are returned unverified: the session is refreshed next, and the new token is verified.
     func whose(_ token: Secret) async throws(BrokerError) -> (claims: AccessTokenClaims, isExpired: Bool) {
         guard let stated = AccessTokenClaims(unverified: token) else {
-            throw .invalid(field: "access_token", reason: "it is no access token of this project")
+            throw .invalid(field: "access_token", reason: "it is not an access token of this project")
         }
-        // What another project made is shown to nobody here.
+        // A token of another project must not be sent to this one.
         if let issuer = stated.foreignIssuer(to: project) {
             throw .invalid(
                 field: "access_token",
-                reason: "it is of another project: its issuer is \(issuer), and \(account.name) expects "
-                    + "\(project.issuer). Nothing was sent or kept. If that is how this project calls itself, set "
-                    + "token_issuer for the account")
+                reason: "it belongs to another project: its issuer is \(issuer), but \(account.name) expects "
+                    + "\(project.issuer). Nothing was sent or stored. If this issuer is right, set token_issuer for "
+                    + "the account")
         }
         do throws(BrokerError) {
             return (try await verify(token), false)
@@ -102,11 +102,11 @@ extension SupabaseProvider {
         }
     }
 
-    /// Asks the server whose a token is.
+    /// Asks the server for the user of a token.
     private func recognize(_ token: Secret) async throws(BrokerError) -> AccessTokenClaims {
         let user = try await user(bearer: token)
         guard let claims = AccessTokenClaims(unverified: token), claims.subject == user.id else {
-            throw .provider(.invalidResponse("The access token is another user's than \(host) says."))
+            throw .provider(.invalidResponse("The user of the access token is not the user that \(host) reports."))
         }
         return claims
     }

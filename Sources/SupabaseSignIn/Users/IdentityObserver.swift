@@ -2,15 +2,14 @@ internal import BrokerCore
 internal import SessionVault
 internal import SupabaseAuth
 
-/// Every link and unlink is recorded, those that the server does in silence too: only a comparison shows them, with what
-/// was held a moment ago or, at a sign-in, with what the person had when they were last seen here. What was told and not
-/// remembered (the disk was full, the daemon was killed) is told again: twice is better than never.
+/// Records every link and unlink of an identity. The server reports some of them only by a changed list of identities,
+/// so the list is compared with the former session's or, at a sign-in, with the one of the user's last session here. If
+/// a change was recorded but could not be stored (the disk was full, the daemon was killed), it is recorded again.
 struct IdentityObserver: Sendable {
     let vault: any Vault
     let record: @Sendable (BrokerFact) -> Void
 
-    /// A session of somebody has been opened, in the place of `former` if there was one. `isAsked` where a link was what
-    /// it was opened for.
+    /// A session was opened; it replaces `former` if there was one. `isAsked`: a requested link opened it.
     func opened(_ session: Session, over former: Session?, of account: Account, isAsked: Bool) async {
         guard session.project != nil, let user = session.person, let identities = user.knownIdentities else { return }
         let people = await knownPeople(account)
@@ -26,7 +25,7 @@ struct IdentityObserver: Sendable {
         await remember(identities, of: user, session, among: people, account)
     }
 
-    /// What a session knows of its person has changed.
+    /// The user object of a session has changed.
     func changed(_ former: Session, to session: Session, of account: Account, isAsked: Bool) async {
         guard session.project != nil, let before = former.person, let after = session.person else { return }
         let change = IdentityChange(from: before, to: after)
@@ -35,7 +34,7 @@ struct IdentityObserver: Sendable {
         await leaving(session, of: account)
     }
 
-    /// The session leaves: what its person has is known at the next sign-in.
+    /// The session is removed. The user's identities are stored for the comparison at the next sign-in.
     func leaving(_ session: Session, of account: Account) async {
         guard session.project != nil, let user = session.person, let identities = user.knownIdentities else { return }
         await remember(identities, of: user, session, among: await knownPeople(account), account)
@@ -50,7 +49,7 @@ struct IdentityObserver: Sendable {
         }
     }
 
-    /// Made on the way to this very sign-in, by the server's clock, or earlier and elsewhere.
+    /// Whether the identity was made during this sign-in (by the server's clock), or earlier and elsewhere.
     private static func firstSight(of identity: Identity, _ user: SupabaseUser) -> BrokerFact.IdentitySight {
         guard let made = identity.createdAtSeconds, let last = user.lastSignInAt, last - made > signInSpan else {
             return .inferred
@@ -58,9 +57,9 @@ struct IdentityObserver: Sendable {
         return .former(at: made)
     }
 
-    // MARK: What is remembered
+    // MARK: Stored identities
 
-    /// What cannot be read is nothing: a sign-in does not fail for it.
+    /// A record that cannot be read counts as empty: a sign-in must not fail for it.
     private func knownPeople(_ account: Account) async -> KnownUsers {
         let entry = (try? await vault.load(account.peopleSlot)) ?? nil
         return entry.flatMap { KnownUsers(decoding: $0.text) } ?? KnownUsers()
@@ -70,14 +69,14 @@ struct IdentityObserver: Sendable {
         _ identities: [KnownIdentity], of user: SupabaseUser, _ session: Session, among people: KnownUsers,
         _ account: Account
     ) async {
-        // Of who is not to leave a trace, none is left.
+        // Nothing is stored about users of ephemeral sessions.
         guard !session.isEphemeral, people.identities(of: user.id) != identities else { return }
         var people = people
         people.remember(identities, of: user.id)
         try? await vault.store(people.text, in: account.peopleSlot)
     }
 
-    /// Seconds that a person needs for a sign-in at most: what was made that long before it is of before it.
+    /// The longest duration of a sign-in in seconds. An identity that is older than this was not made by it.
     private static let signInSpan = 600
 }
 

@@ -3,24 +3,23 @@ internal import Secrets
 internal import StrictJSON
 internal import SupabaseAuth
 
-/// What an account has seen of the people who signed in to it: which accounts at providers belonged to whom. It outlives
-/// the sessions, so that what was linked while nobody was signed in here is seen at the next sign-in. No token and no
-/// address is in it.
+/// The users who have signed in to an account, with their linked identities. The record is kept after a session ends,
+/// so that the next sign-in shows which identities were linked meanwhile. It has no tokens and no addresses.
 struct KnownUsers: Equatable {
     private struct Person: Equatable {
         let subject: String
         let identities: [KnownIdentity]
     }
 
-    /// Who was seen last comes first.
+    /// The user who was seen last comes first.
     private var people: [Person] = []
-    /// People that an account remembers; the one not seen for longest is forgotten first.
+    /// The largest number of users per account. The user who was seen longest ago is removed first.
     static let most = 64
     private static let version = 1
 
     init() {}
 
-    /// What the person had when they were last seen; nil for a stranger.
+    /// The user's identities when last seen; nil for an unknown user.
     func identities(of subject: String) -> [KnownIdentity]? { people.first { $0.subject == subject }?.identities }
 
     mutating func remember(_ identities: [KnownIdentity], of subject: String) {
@@ -31,7 +30,7 @@ struct KnownUsers: Equatable {
 
     // MARK: As text for the vault
 
-    /// Nil for what no version so far has written.
+    /// Nil for text of an unknown version.
     init?(decoding text: Secret) {
         guard let json = try? JSON(parsing: text.revealedBytes()), json["version"]?.integer == KnownUsers.version
         else {

@@ -5,11 +5,12 @@ internal import Secrets
 internal import StrictJSON
 internal import SupabaseAuth
 
-/// Requests about the user who is signed in, each in the account's lane with the token that is good then.
+/// Requests about the signed-in user. Each runs in the account's lane with the access token that is valid then.
 struct LaneRequests: Sendable {
     let sessions: SessionAccess
 
-    /// Takes over what the server says of the user now; `changesIdentities` where a link or an unlink went before.
+    /// Fetches the user object and stores it in the session. `changesIdentities`: a link or an unlink was requested
+    /// before.
     func look(
         _ name: AccountName, event: BrokerEvent.Kind? = .userUpdated, changesIdentities: Bool = false
     ) async throws(BrokerError) {
@@ -19,7 +20,7 @@ struct LaneRequests: Sendable {
         _ = try await sessions.change(name, change)
     }
 
-    /// The request itself, in the account's lane.
+    /// Sends the change of the user, in the account's lane.
     func put(
         _ changes: UserChanges, of name: AccountName, link: MailLink
     ) async throws(BrokerError) -> SupabaseUser {
@@ -37,8 +38,8 @@ struct LaneRequests: Sendable {
         }
     }
 
-    /// Writes the name that a provider tells only once, unless the user has one. The sign-in it came with is done,
-    /// whatever becomes of it: the account shows why it could not be written.
+    /// Writes the name that Apple sends only once, unless the user has one. If this fails, the sign-in still succeeds,
+    /// and the account shows the error.
     func write(_ person: AppleName, to name: AccountName) async {
         do throws(BrokerError) {
             let held = try await sessions.readable(name)?.user.flatMap(SupabaseUser.init(reading:))

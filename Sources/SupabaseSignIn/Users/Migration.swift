@@ -1,11 +1,11 @@
 public import BrokerCore
 internal import SupabaseAuth
 
-/// An app that had users of its own before it had a project: what it called this person, shown with the session until
-/// the app says that it has moved the person's data.
+/// For an app that had its own users before it used the project: the user's former identifier is shown with the session
+/// until the app reports that it has moved the user's data.
 extension SupabaseOperations {
-    /// Notes the person's former identifier. The same again changes nothing; another one has to wait until the first is
-    /// acknowledged (`.conflict`).
+    /// Stores the user's former identifier. Storing the same one again changes nothing. Another one is rejected until
+    /// the first is acknowledged (`.conflict`).
     public func migrate(_ name: AccountName, from identifier: String) async throws(BrokerError) -> AccountView {
         guard (1...255).contains(identifier.utf8.count), identifier.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
             throw .invalid(field: "from", reason: "an identifier of 1 to 255 bytes without control characters")
@@ -14,7 +14,7 @@ extension SupabaseOperations {
         return try await broker.account(name)
     }
 
-    /// The app has moved the person's data. Idempotent.
+    /// The app has moved the user's data. Idempotent.
     public func acknowledgeMigration(_ name: AccountName) async throws(BrokerError) -> AccountView {
         try await sessions.setMigration(name, nil)
         return try await broker.account(name)
@@ -27,7 +27,7 @@ extension SessionAccess {
             throw .methodUnsupported("\(name) is not at a Supabase project.")
         }
         try await edit(name) { session throws(BrokerError) in
-            // What waits for the app must not be lost by another identifier that it names.
+            // Another identifier must not overwrite one whose data the app has not moved yet.
             if let identifier, let former = session.project?.migratesFrom, former != identifier {
                 throw .conflict(
                     "The data of \(former) waits to be moved already. When that is done: "

@@ -5,8 +5,8 @@ public import Secrets
 public import StrictJSON
 public import SupabaseAuth
 
-/// What a person does about themselves at a Supabase project: each is asked in the account's lane, with the token that
-/// is good then.
+/// Operations of the signed-in user at a Supabase project. Each request runs in the account's lane with the access
+/// token that is valid then.
 public struct SupabaseOperations: Sendable {
     let broker: Broker
 
@@ -19,14 +19,14 @@ public struct SupabaseOperations: Sendable {
         try await sessions.account(name).project != nil
     }
 
-    /// The user, as the server has it now.
+    /// The user object, fetched now.
     public func user(_ name: AccountName) async throws(BrokerError) -> JSONObject {
         try await users.look(name, event: nil)
         return try await heldUser(name)
     }
 
-    /// Changes the user. An address waits for its confirmations, a number for its code: then there is a flow, which
-    /// they end. The same change again joins it.
+    /// Changes the user. A new e-mail address or phone number needs a confirmation; then the result has a flow that
+    /// waits for it. The same change again joins that flow.
     @discardableResult
     public func update(
         _ name: AccountName, _ changes: UserChanges
@@ -42,7 +42,7 @@ public struct SupabaseOperations: Sendable {
         request.project = SupabaseSignInFields()
         request.project?.changes = changes
         let (flow, isNew) = try await broker.begin(name, request)
-        // Whoever began it may not have asked for the rest.
+        // The caller that started the flow may not have requested the other changes.
         if !isNew, !changes.withoutContacts.isEmpty {
             _ = try await users.put(changes.withoutContacts, of: name, link: .none)
         }
@@ -54,7 +54,7 @@ public struct SupabaseOperations: Sendable {
         return user
     }
 
-    /// Sends the code that a change of the password may need.
+    /// Sends the code that a change of the password may require.
     public func reauthenticate(_ name: AccountName) async throws(BrokerError) {
         let change = SupabaseOperation(
             request: { project, token throws(FieldError) in project.reauthentication(bearer: token) },
@@ -62,7 +62,7 @@ public struct SupabaseOperations: Sendable {
         _ = try await sessions.change(name, change)
     }
 
-    /// Sends a mail to a person who forgot the password. The flow ends with a session that may choose another one.
+    /// Sends a recovery mail. The flow ends with a session in which the user can choose a new password.
     public func resetPassword(
         _ name: AccountName, email: String, captcha: Secret? = nil
     ) async throws(BrokerError) -> (flow: FlowView?, isNew: Bool) {
@@ -83,7 +83,7 @@ public struct SupabaseOperations: Sendable {
 
     // MARK: Second factors
 
-    /// Adds a factor, which counts once it is verified. The answer holds what an authenticator needs: a secret.
+    /// Adds a factor, which is active once it is verified. The response has the secret for an authenticator app.
     public func enroll(_ name: AccountName, _ factor: NewFactor) async throws(BrokerError) -> FactorEnrolment {
         let response = try await sessions.change(
             name,
@@ -97,7 +97,8 @@ public struct SupabaseOperations: Sendable {
         return enrolment
     }
 
-    /// Asks for a challenge; a phone gets a message, and an authenticator is asked with the options in the response.
+    /// Requests a challenge. For a phone, the server sends a message; for an authenticator, the response has the
+    /// options.
     public func challenge(
         _ name: AccountName, factor: String, channel: MessageChannel? = nil, party: RelyingParty? = nil
     ) async throws(BrokerError) -> FactorChallenge {
@@ -113,7 +114,7 @@ public struct SupabaseOperations: Sendable {
         }
     }
 
-    /// Answers a challenge: the session goes on with a higher level and other tokens.
+    /// Verifies a challenge. The session gets a higher assurance level and new tokens.
     public func verifyFactor(
         _ name: AccountName, factor: String, challenge: String, code: Secret
     ) async throws(BrokerError) -> AccountView {
@@ -122,7 +123,7 @@ public struct SupabaseOperations: Sendable {
         return try await broker.account(name)
     }
 
-    /// The same with an authenticator's response, `PublicKeyCredential.toJSON()`. The party is the challenge's.
+    /// The same with an authenticator's response, `PublicKeyCredential.toJSON()`. `party` must be the challenge's.
     public func verifyFactor(
         _ name: AccountName, factor: String, challenge: String, credential: JSONObject, party: RelyingParty? = nil
     ) async throws(BrokerError) -> AccountView {
@@ -134,7 +135,7 @@ public struct SupabaseOperations: Sendable {
         return try await broker.account(name)
     }
 
-    /// Removes a factor. The session falls back to the first level, which its next token says.
+    /// Removes a factor. The next access token of the session has the first assurance level.
     public func removeFactor(_ name: AccountName, factor: String) async throws(BrokerError) -> AccountView {
         _ = try await sessions.change(
             name,
@@ -144,7 +145,7 @@ public struct SupabaseOperations: Sendable {
         do throws(BrokerError) {
             return try await broker.refresh(name, isForced: true)
         } catch {
-            // It is removed; the next refresh will say so.
+            // The factor is removed. The next refresh will show it.
             guard error.isTransient else { throw error }
             return try await broker.account(name)
         }
@@ -152,7 +153,7 @@ public struct SupabaseOperations: Sendable {
 
     // MARK: Identities
 
-    /// Takes a provider's account from the user.
+    /// Unlinks an identity from the user.
     public func unlink(_ name: AccountName, identity: String) async throws(BrokerError) -> JSONObject {
         _ = try await sessions.change(
             name,
@@ -177,7 +178,7 @@ public struct SupabaseOperations: Sendable {
             throw .invalid(
                 field: "function",
                 reason: "it is not among the functions of \(name) "
-                    + "(rpc = [\(rules.functions.joined(separator: ", "))]); the configuration lists those that may be called"
+                    + "(rpc = [\(rules.functions.joined(separator: ", "))]); only functions in this list can be called"
             )
         }
         let change = SupabaseOperation(
@@ -189,11 +190,11 @@ public struct SupabaseOperations: Sendable {
         do throws(BrokerError) {
             response = try await sessions.change(name, change)
         } catch {
-            // It may have been done although its answer was lost.
+            // The function may have run although its response was lost.
             if let account = try? await sessions.account(name) { profiles.renew(account, in: sessions) }
             throw error
         }
-        // What such functions are mostly for: another name, an account that is not active any more.
+        // Such functions often change the user's row, so fetch it again.
         profiles.renew(try await sessions.account(name), in: sessions)
         return try SupabaseProvider.reading(response) { response throws(SupabaseError) in
             try FunctionResponse(reading: response).value
@@ -204,7 +205,7 @@ public struct SupabaseOperations: Sendable {
 
     private var profiles: SupabaseProfiles { context.tools.memory() }
 
-    /// The user's row: the one that was fetched after the sign-in, or fetched now. Nil where the account has none.
+    /// The user's row: the cached one, or fetched now. Nil if the account has no `profile`.
     public func profile(_ name: AccountName) async throws(BrokerError) -> SupabaseProfile? {
         let account = try await sessions.account(name)
         guard account.project?.profile != nil else { return nil }
@@ -213,6 +214,6 @@ public struct SupabaseOperations: Sendable {
 }
 
 extension Broker {
-    /// What can only be asked at a Supabase project.
+    /// Operations that only accounts at a Supabase project have.
     public var supabase: SupabaseOperations { SupabaseOperations(broker: self) }
 }

@@ -1,6 +1,6 @@
 internal import BrokerCore
 
-/// What is kept of sessions at Supabase projects besides the sessions: whose identities were linked, and the apps' rows.
+/// Records the linked identities of users at Supabase projects, and caches the apps' rows.
 struct SupabaseObserver: SessionObserver {
     let identities: IdentityObserver
     let profiles: SupabaseProfiles

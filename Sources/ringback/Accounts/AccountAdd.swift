@@ -8,8 +8,8 @@ struct AccountAdd: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Write a checked account beside the configuration.",
         discussion: """
-            Prints what to register at the provider, and lets a running daemon read the account. Nothing is written \
-            if the daemon's own check finds a mistake, or if the provider, which the daemon asks, is not as described.
+            Prints what to register at the provider, and lets a running daemon read the account. The daemon checks the \
+            file and contacts the provider. Nothing is written if it finds a mistake.
             """)
 
     @Argument(help: "The account's name.")
@@ -39,7 +39,7 @@ struct AccountAdd: ParsableCommand {
         try description.check()
         try registration.check(description)
         guard !(offline && registration.register) else {
-            throw ValidationError("--register asks the provider: leave it or --offline out.")
+            throw ValidationError("--register contacts the provider: leave out --register or --offline.")
         }
     }
 
@@ -70,7 +70,7 @@ struct AccountAdd: ParsableCommand {
     ) throws(RingbackError) -> JSON {
         let checked = try check(file, registered)
         do throws(RingbackError) {
-            // The provider of a client that it has just registered has been asked.
+            // A provider that has just registered the client was contacted already.
             if !offline, registered == nil {
                 provider = try ProviderCheck.run(name, description.text(for: name), daemon.calls()).checks
             }

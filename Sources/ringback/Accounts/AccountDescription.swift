@@ -39,7 +39,7 @@ struct AccountDescription: ParsableArguments {
     @Option(name: .customLong("redirect-uri"), help: "Where callbacks go, if not to a free port on loopback.")
     var redirectURI: String?
 
-    @Option(help: "How the browser brings the response: query or form_post.")
+    @Option(help: "How the browser delivers the response: query or form_post.")
     var responseMode: String?
 
     @Option(
@@ -65,7 +65,7 @@ struct AccountDescription: ParsableArguments {
         let kinds = [issuer != nil, provider != nil, authorizationEndpoint != nil || tokenEndpoint != nil]
         guard kinds.filter({ $0 }).count == 1 else {
             throw ValidationError(
-                "Say who the provider is: --issuer URL, or --provider PRESET, "
+                "Name the provider: --issuer URL, or --provider PRESET, "
                     + "or --authorization-endpoint URL with --token-endpoint URL.")
         }
         guard (authorizationEndpoint == nil) == (tokenEndpoint == nil) else {

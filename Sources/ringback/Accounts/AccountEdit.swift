@@ -33,7 +33,7 @@ struct AccountEdit: ParsableCommand {
                 guard Console.Stream.input.isTerminal, Prompt.confirm("Edit it again?") else {
                     throw RingbackError(
                         .invalidConfiguration,
-                        "\(draft.original) was not changed: what you wrote has the mistakes above.")
+                        "\(draft.original) was not changed: your text has the mistakes above.")
                 }
             }
             try draft.replaceOriginal()

@@ -6,9 +6,9 @@ struct AccountFile {
     let directory: String
     let name: String
 
-    /// Beside the configuration file, wherever that is.
+    /// The account's file beside the configuration file.
     ///
-    /// - Throws: if neither an option nor the environment says where.
+    /// - Throws: if neither an option nor the environment names the configuration file.
     init(name: String, configuration stated: String?) throws(RingbackError) {
         let variable = SocketPlace.variable
         var file = stated ?? variable("RINGBACK_CONFIG") ?? ""
@@ -28,7 +28,7 @@ struct AccountFile {
     }
 
     var path: String { "\(directory)/\(name).toml" }
-    /// What is checked before it counts.
+    /// The file that is checked before it takes effect.
     var candidate: CandidateFile { CandidateFile(for: path) }
 
     /// Writes the text where the check can read it, with no access for other users. Missing directories are made.

@@ -4,7 +4,7 @@ import RingbackClient
 import StrictJSON
 import Terminal
 
-/// What a registration yielded, without the secrets, which stay in the daemon.
+/// The result of a registration, without the secrets, which stay in the daemon.
 struct RegisteredAccount {
     let clientID: String
     let authentication: String
@@ -36,8 +36,8 @@ struct AccountRegistration: ParsableArguments {
     @Option(
         name: .customLong("initial-access-token-fd"),
         help: ArgumentHelp(
-            "The descriptor from which the token is read that some providers want before they register a client; "
-                + "0 is standard input. It is never an argument.", valueName: "fd"))
+            "The descriptor from which to read the initial access token that some providers require; 0 is standard "
+                + "input. The token is never an argument.", valueName: "fd"))
     var tokenDescriptor: Int32?
 
     func check(_ description: AccountDescription) throws {
@@ -103,7 +103,8 @@ struct AccountRegistration: ParsableArguments {
         } catch {
             let target = (try? RequestTarget.of(.deleteRegistration, [name], query: query)) ?? ""
             return "The client \(client) stays registered at \(issuer): it could not be deleted "
-                + "(\(Sanitizer.line(error.detail, limit: 400)))\nThe vault keeps what deletes it: DELETE \(target)"
+                + "(\(Sanitizer.line(error.detail, limit: 400)))\n"
+                + "Its deletion token is in the vault. To use it: DELETE \(target)"
         }
     }
 
@@ -112,11 +113,11 @@ struct AccountRegistration: ParsableArguments {
         var error = error
         let steps = [
             "invalid_redirect_uri":
-                "If it wants a redirect URI with a port, choose one: --redirect-uri "
+                "If it requires a redirect URI with a port, choose one: --redirect-uri "
                 + "http://127.0.0.1:8400/callback/\(name)",
             "invalid_client_metadata":
-                "If it wants a client with a secret: --client-authentication client_secret_basic",
-            "invalid_token": "If it wants an initial access token: --initial-access-token-fd 0",
+                "If it requires a client with a secret: --client-authentication client_secret_basic",
+            "invalid_token": "If it requires an initial access token: --initial-access-token-fd 0",
             "access_denied": "It may register clients only by hand; then add the account with --client-id.",
         ]
         if let code = error.problem?.extensions["provider_code"]?.string, let step = steps[code] {
@@ -133,7 +134,7 @@ struct AccountRegistration: ParsableArguments {
         for uri in registered.redirectURIs { Output.line("  " + Sanitizer.line(uri, limit: 2_000)) }
         let missing = registered.requestedRedirectURIs.filter { !registered.redirectURIs.contains($0) }
         for uri in missing {
-            Output.note("The provider did not register \(Sanitizer.line(uri, limit: 2_000)): sign-ins may be refused.")
+            Output.note("The provider did not register \(Sanitizer.line(uri, limit: 2_000)): it may reject sign-ins.")
         }
         let left = description.usualScopes.filter { !registered.scopes.contains($0) }
         if !left.isEmpty {
@@ -142,7 +143,7 @@ struct AccountRegistration: ParsableArguments {
         }
         if description.redirectURI?.contains("{port}") ?? true {
             Output.note(
-                "(Sign-ins use it with a free port, as RFC 8252 section 7.3 wants it. If the provider refuses that, "
+                "(Sign-ins use it with a free port, see RFC 8252 section 7.3. If the provider rejects that, "
                     + "register again with a fixed one: --redirect-uri.)")
         }
         if let end = registered.document["client_secret_expires_at"]?.integer {
@@ -150,7 +151,7 @@ struct AccountRegistration: ParsableArguments {
                 "The client's secret expires \(TimeText.dateAndTime(end)); then the client has to be registered again.")
         }
         if registered.document["managed"]?.bool == false {
-            Output.note("The provider gave nothing to delete the registration with.")
+            Output.note("The provider sent no token to delete the registration with.")
         }
     }
 }

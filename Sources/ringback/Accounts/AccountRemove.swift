@@ -18,7 +18,7 @@ struct AccountRemove: ParsableCommand {
     @Argument(help: "The account's name.")
     var name: String
 
-    @Flag(help: "Do not sign out: the sealed session stays in the vault and is back when the account is.")
+    @Flag(help: "Do not sign out. The session stays sealed in the vault, and is used if the account is added again.")
     var keepSession = false
 
     @Flag(help: "Remove the sessions of an account that is not configured any more without telling the provider.")
@@ -109,7 +109,7 @@ struct AccountRemove: ParsableCommand {
             Output.note("The vault holds the session of \(session.text); no configured account has it.")
             if !noRevoke, !session.isRevocable {
                 Output.note(
-                    "It cannot be revoked any more, since the settings for that went with the account. To have it "
+                    "It cannot be revoked, because the account's settings for that were removed. To have it "
                         + "revoked, add the account again as it was, then: ringback account remove \(name)")
             }
         }
@@ -127,7 +127,7 @@ struct AccountRemove: ParsableCommand {
         guard Console.Stream.input.isTerminal, Console.Stream.errors.isTerminal else {
             throw RingbackError(
                 .cancelled,
-                "Without a terminal nothing is removed unless you say so: ringback account remove \(name) --yes")
+                "Without a terminal nothing is removed unless you confirm it: ringback account remove \(name) --yes")
         }
         guard Prompt.confirm(question) else {
             throw RingbackError(.cancelled, "Nothing was removed.")

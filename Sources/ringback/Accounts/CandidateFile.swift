@@ -14,7 +14,7 @@ struct CandidateFile {
         path = "\(folder)/.\(name).\(getpid())"
     }
 
-    /// Makes the file, closed to others.
+    /// Creates the file. Other users have no access to it.
     func write(_ bytes: [UInt8]) throws(RingbackError) {
         let file = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { throw CandidateFile.failure("write", path) }
@@ -29,7 +29,7 @@ struct CandidateFile {
     /// Gives the file the name of the original, durably.
     ///
     /// - Parameter replaces: a file of that name may be there already, and is replaced.
-    /// - Parameter mode: what it gets; as it was written without.
+    /// - Parameter mode: the file's new mode; nil keeps the mode with which it was written.
     func keep(replacing replaces: Bool, mode: mode_t? = nil) throws(RingbackError) {
         let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { throw CandidateFile.failure("read", path) }
@@ -45,7 +45,7 @@ struct CandidateFile {
 
     func discard() { unsafe unlink(path) }
 
-    /// Makes what was written, renamed or removed in the file's folder durable.
+    /// Syncs the file's directory, so that a rename or a removal is durable.
     static func syncFolder(of path: String) {
         let folder = parts(of: path).folder
         let descriptor = unsafe open(folder.isEmpty ? "/" : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -54,7 +54,7 @@ struct CandidateFile {
         close(descriptor)
     }
 
-    /// What the last call said of a file, from `errno`.
+    /// The error of the last system call on a file, from `errno`.
     static func failure(_ verb: String, _ what: String) -> RingbackError {
         let reason = unsafe String(cString: strerror(errno))
         return RingbackError(.systemError, "Cannot \(verb) \(Sanitizer.line(what, limit: 600)): \(reason).")

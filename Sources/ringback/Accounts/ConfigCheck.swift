@@ -10,7 +10,7 @@ struct ConfigVerbs: ParsableCommand {
 struct ConfigCheck: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check", abstract: "Check the configuration; needs no running daemon.",
-        discussion: "Exit status 0: it is good; 78: its mistakes are listed.")
+        discussion: "Exit status 0: it is valid; 78: it has mistakes, which are listed.")
 
     @Option(help: ArgumentHelp("The configuration file, if not the usual one.", valueName: "path"))
     var config: String?

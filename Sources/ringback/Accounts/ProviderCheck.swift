@@ -20,7 +20,7 @@ struct ProviderCheck {
             setting = document["setting"]?.string
         }
 
-        /// A clock that is wrong, say, is no mistake of the account.
+        /// False for problems that are not the account's, such as a wrong clock.
         var isOfAccount: Bool {
             ["unreachable", "untrusted", "bad_response", "configuration", "client_refused"].contains(cause)
         }
@@ -44,7 +44,7 @@ struct ProviderCheck {
         var advice: String {
             guard let option else { return "" }
             if cause == "bad_response", setting == "issuer" {
-                return "Look at \(option): it is what stands before /.well-known/openid-configuration. "
+                return "Look at \(option): it is the URL before /.well-known/openid-configuration. "
             }
             return "Look at \(option). "
         }
@@ -56,9 +56,9 @@ struct ProviderCheck {
     /// Longer than the daemon's own bounds on what it asks the provider.
     private static let timeout: Duration = .seconds(45)
 
-    /// Has the daemon ask the provider. Without a daemon the provider is not asked, and that is said.
+    /// Lets the daemon check the provider. Without a daemon the provider is not checked, and a note says so.
     ///
-    /// - Parameter text: what the account's file will be.
+    /// - Parameter text: the text of the account's file.
     /// - Throws: what is wrong with the account, and where.
     static func run(_ name: String, _ text: String, _ calls: BrokerCalls) throws(RingbackError) -> ProviderCheck {
         let answer: JSON
@@ -87,7 +87,7 @@ struct ProviderCheck {
         throw error
     }
 
-    /// A provider that is away is another matter than a setting that is wrong.
+    /// An unreachable provider is another error than a wrong setting.
     private static func kind(of finding: Finding) -> RingbackError.Kind {
         switch finding.cause {
         case "unreachable", "untrusted": .providerUnreachable

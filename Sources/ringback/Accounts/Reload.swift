@@ -7,7 +7,7 @@ import Terminal
 struct Reload: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Let the daemon read its configuration again.",
-        discussion: "A bad one changes nothing: its mistakes are listed, and the exit status is 78.")
+        discussion: "If it has mistakes, nothing changes: they are listed, and the exit status is 78.")
 
     @OptionGroup var json: JSONOption
     @OptionGroup var daemon: DaemonOptions

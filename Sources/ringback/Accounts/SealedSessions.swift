@@ -13,7 +13,7 @@ struct SealedSession {
 
     init(reading document: JSON) {
         account = document["account"]?.string ?? ""
-        person = document["display_name"]?.string ?? "an unnamed person"
+        person = document["display_name"]?.string ?? "an unnamed user"
         provider = document["provider"]?.string ?? "its provider"
         isRevocable = document["revocable"]?.bool == true
     }
@@ -21,17 +21,17 @@ struct SealedSession {
     /// `mira@example.org at https://id.example.org`.
     var text: String { "\(Sanitizer.line(person)) at \(Sanitizer.line(provider, limit: 600))" }
 
-    /// Those that the status lists.
+    /// The sessions that the status lists.
     static func all(in status: JSON) -> [SealedSession] {
         (status["sealed_sessions"]?.array ?? []).map(SealedSession.init(reading:))
     }
 
-    /// What removes those of an account.
+    /// The command that removes an account's sessions.
     static func command(_ account: String, isConfigured: Bool) -> String {
         isConfigured ? "ringback logout \(account) --sealed" : "ringback account remove \(account)"
     }
 
-    /// Removes those of an account and says what became of each. Throws where a provider could not be told.
+    /// Removes an account's sessions and prints the result for each. Throws if a provider could not be reached.
     static func remove(
         of account: String, revokes: Bool, _ calls: BrokerCalls, asJSON: Bool
     ) throws(RingbackError) {
@@ -49,23 +49,23 @@ struct SealedSession {
             RingbackError(reading: waiting["error"])
             ?? RingbackError(.providerUnreachable, "The provider cannot be reached.", recovery: .retry)
         error.advice =
-            "No program gets the session any more, but the provider has not revoked it. Try again: ringback account "
-            + "remove \(account), or give that up: ringback account remove \(account) --no-revoke"
+            "No program can use the session any more, but the provider has not revoked it. Try again: ringback account "
+            + "remove \(account), or remove it without revocation: ringback account remove \(account) --no-revoke"
         throw error
     }
 
     private static func show(_ document: JSON) {
         guard let word = document["revocation"]?.string, word != "waiting" else { return }
         Output.line("Removed the session of \(SealedSession(reading: document).text) from the vault.")
-        let rest = "Its tokens are good until they expire, unless you end the session at the provider."
+        let rest = "Its tokens stay valid until they expire, unless you end the session at the provider."
         switch word {
         case "revoked": Output.note("The provider has revoked it.")
-        case "not_asked": Output.note("The provider was not told. \(rest)")
+        case "not_asked": Output.note("The provider was not asked to revoke it. \(rest)")
         case "not_offered": Output.note("The provider offers no revocation. \(rest)")
         case "settings_gone":
-            Output.note("It could not be revoked, since the settings for that went with the account. \(rest)")
+            Output.note("It could not be revoked, because the account's settings were removed. \(rest)")
         default:
-            let reason = RingbackError(reading: document["error"])?.detail ?? "The provider refused."
+            let reason = RingbackError(reading: document["error"])?.detail ?? "The provider rejected the request."
             Output.note("It was not revoked: \(Sanitizer.line(reason, limit: 600)) \(rest)")
         }
     }

@@ -8,7 +8,7 @@ struct ShowAccounts: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "accounts", abstract: "List the accounts and their state.")
 
-    @Argument(help: "One account alone.")
+    @Argument(help: "Only this account.")
     var account: String?
 
     @OptionGroup var json: JSONOption

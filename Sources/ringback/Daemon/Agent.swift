@@ -4,11 +4,11 @@ import RingbackClient
 
 struct Agent: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Run a command with a daemon of its own.",
+        abstract: "Run a command with a private daemon.",
         discussion: """
             Starts a private daemon, runs the command with RINGBACK_SOCK set to that daemon's socket, and ends both \
-            with the command, whose exit status is this one's. Without a command, $SHELL is run. Sessions are in memory \
-            alone. Needs neither XDG_RUNTIME_DIR nor HOME: for build jobs, batch systems and containers.
+            with the command, whose exit status is this one's. Without a command, $SHELL is run. Sessions are only in \
+            memory. Needs neither XDG_RUNTIME_DIR nor HOME: for build jobs, batch systems and containers.
             """)
 
     @Option(help: ArgumentHelp("The configuration, if not the usual one.", valueName: "file"))
@@ -17,7 +17,7 @@ struct Agent: ParsableCommand {
     @Option(
         name: .customLong("credential-fd"),
         help: ArgumentHelp(
-            "A secret for the daemon alone, on an open descriptor: what client_secret_credential names.",
+            "A secret for the daemon, on an open descriptor; client_secret_credential names it.",
             valueName: "name=n"))
     var credentials: [String] = []
 

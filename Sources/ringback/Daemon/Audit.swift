@@ -6,19 +6,19 @@ import Terminal
 
 struct Audit: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Show which program got which token, and what became of sessions and keys.",
-        discussion: "The newest 1000 entries at most; all that are kept are in audit.jsonl in the state directory.")
+        abstract: "Show which program got which token, and what happened to sessions and keys.",
+        discussion: "Shows at most the newest 1000 entries; audit.jsonl in the state directory may have more.")
 
     @Option(help: ArgumentHelp("Since a time ago (90s, 15m, 24h, 7d) or an instant (RFC 3339).", valueName: "when"))
     var since: String?
 
-    @Option(help: "Entries about this account alone.")
+    @Option(help: "Only entries about this account.")
     var account: String?
 
     @Option(help: ArgumentHelp("Entries at most, 1 to 1000.", valueName: "number"))
     var limit: Int?
 
-    @Flag(name: .customLong("json"), help: "Print a JSON object a line.")
+    @Flag(name: .customLong("json"), help: "Print one JSON object per line.")
     var isJSON = false
 
     @OptionGroup var daemon: DaemonOptions

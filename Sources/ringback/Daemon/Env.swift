@@ -5,14 +5,14 @@ import StrictJSON
 
 struct Env: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Print the line that tells a shell, and what it starts, where the daemon is.",
+        abstract: "Print the shell command that sets RINGBACK_SOCK to the daemon's socket.",
         discussion: """
             sh, bash, zsh: eval "$(ringback env)"
             fish:          ringback env --shell fish | source
             csh:           eval "`ringback env --shell csh`"
             """)
 
-    @Option(help: ArgumentHelp("Whose language: sh, bash, zsh, fish or csh.", valueName: "name"))
+    @Option(help: ArgumentHelp("The shell: sh, bash, zsh, fish or csh.", valueName: "name"))
     var shell = Shell.sh
 
     @OptionGroup var json: JSONOption
@@ -34,7 +34,8 @@ struct Env: ParsableCommand {
     private static func absolute(_ path: String) throws(RingbackError) -> String {
         if path.hasPrefix("/") { return path }
         guard let here = unsafe getcwd(nil, 0) else {
-            throw RingbackError(.systemError, "The working directory has gone. Name the socket by its whole path.")
+            throw RingbackError(
+                .systemError, "The working directory was deleted. Name the socket by an absolute path.")
         }
         defer { unsafe free(here) }
         return unsafe String(cString: here) + "/" + path

@@ -5,16 +5,16 @@ import Terminal
 
 struct Events: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Print what happens, a line an event, until Ctrl-C.",
+        abstract: "Print events, one per line, until Ctrl-C.",
         discussion: "Begins with an initial_session for each account. Exit status 2: the daemon ended.")
 
-    @Argument(help: "One account alone.")
+    @Argument(help: "Only this account.")
     var account: String?
 
-    @Flag(name: .customLong("json"), help: "Print a JSON object a line.")
+    @Flag(name: .customLong("json"), help: "Print one JSON object per line.")
     var isJSON = false
 
-    @Flag(help: "Print telemetry events instead, as JSON: how users sign in, and how it ends.")
+    @Flag(help: "Print telemetry events instead, as JSON: how users sign in, and with what result.")
     var telemetry = false
 
     @OptionGroup var daemon: DaemonOptions

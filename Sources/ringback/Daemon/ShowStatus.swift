@@ -38,8 +38,7 @@ struct ShowStatus: ParsableCommand {
         }
     }
 
-    /// Shows what the user may want to know: sessions that cannot be refreshed now, sign-outs not yet told to the
-    /// provider.
+    /// Shows what is pending: sessions that cannot be refreshed now, and sessions whose revocation was not sent yet.
     private func showWhatWaits(_ status: DaemonStatus, _ answer: JSON, _ calls: BrokerCalls) throws(RingbackError) {
         var stale: [String] = []
         var configured: Set<String> = []

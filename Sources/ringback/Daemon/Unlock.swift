@@ -8,8 +8,8 @@ struct Unlock: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Unlock the vault: its sessions can be used again.",
         discussion: """
-            Where the key needs a passphrase, it is asked for on the terminal, without echo; if standard input is no \
-            terminal, it is its first line. It is never an argument. A first one, that is being chosen, is asked for twice.
+            If the key needs a passphrase, it is asked for on the terminal, without echo; if standard input is not a \
+            terminal, it is its first line. It is never an argument. A new passphrase is asked for twice.
             """)
 
     @OptionGroup var json: JSONOption

@@ -27,7 +27,7 @@ struct VaultRekey: ParsableCommand {
     @Argument(help: "The new place of the key.")
     var place: Source?
 
-    @Option(help: "The same.")
+    @Option(help: "The new place of the key, as an option.")
     var keySource: Source?
 
     @OptionGroup var json: JSONOption

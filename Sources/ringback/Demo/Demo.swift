@@ -6,7 +6,7 @@ import Terminal
 
 struct Demo: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Show a whole sign-in, with a daemon and a provider of its own.",
+        abstract: "Show a whole sign-in, with a private daemon and provider.",
         discussion: """
             Everything is in a private temporary directory and on loopback: no configuration of yours is read, no \
             browser is opened, nothing is left. Exit status 0 only if every step succeeded.

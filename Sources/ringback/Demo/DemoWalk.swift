@@ -86,9 +86,9 @@ final class DemoWalk {
     private func deliver(_ callback: LoopbackURL, _ flow: Flow) throws(RingbackError) {
         step("The callback comes back")
         let answer = try browser.load(callback)
-        try check(answer.status == 303, "the daemon takes it, exchanges the code and answers 303")
+        try check(answer.status == 303, "the daemon accepts it, exchanges the code and responds with 303")
         let done = try require(answer.destination, "to a page of its own")
-        try check(done.target == "/done", "which is /done: the code is out of the address line")
+        try check(done.target == "/done", "which is /done: its URL has no code")
         let page = try browser.load(done)
         let policy = page.head.field("content-security-policy") ?? ""
         try check(page.status == 200 && policy.contains("default-src 'none'"), "the page may load and run nothing")
@@ -101,7 +101,7 @@ final class DemoWalk {
     }
 
     private func showSession() throws(RingbackError) -> Session {
-        step("Any app of yours gets a session")
+        step("Your apps get a session")
         let answer = try calls.session(SessionRequest(account: DemoWalk.account))
         let session = try Session(reading: answer)
         try check(answer["refresh_token"] == nil, "there is no refresh token in it: that stays in the daemon")
@@ -118,7 +118,7 @@ final class DemoWalk {
         let place = try require(metadata["userinfo_endpoint"]?.string, "the provider names its userinfo endpoint")
         let userinfo = try fetchJSON(place, token: session.accessToken)
         try check(
-            userinfo["sub"]?.string == session.subject, "the provider knows it, and says whose it is: the same subject")
+            userinfo["sub"]?.string == session.subject, "the provider accepts it and returns the same subject")
     }
 
     private func refresh(_ session: Session) throws(RingbackError) {
@@ -135,7 +135,7 @@ final class DemoWalk {
         do throws(RingbackError) {
             _ = try calls.session(SessionRequest(account: DemoWalk.account))
         } catch {
-            return try check(error.kind == .signInRequired, "nobody gets a token any more")
+            return try check(error.kind == .signInRequired, "no token is issued any more")
         }
         throw DemoSetup.failure("The session is still served after the sign-out.")
     }

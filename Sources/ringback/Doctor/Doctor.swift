@@ -6,7 +6,7 @@ import StrictJSON
 
 struct Doctor: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Look for what keeps sign-ins from working, and say how to fix it.",
+        abstract: "Find what prevents sign-ins, and say how to fix it.",
         discussion: """
             Asks the daemon, the accounts' providers, systemd and the desktop, each within a bound; changes nothing. Each \
             scheme is tried by a link that the desktop really opens. Exit status 0: nothing is wrong; 1: something is.
@@ -171,7 +171,7 @@ struct DoctorExamination {
             report.add("configuration", .ok, DoctorExamination.count(names))
         } else {
             report.add(
-                "configuration", .warning, "The daemon has other accounts than the files: it was not told of a change.",
+                "configuration", .warning, "The daemon's accounts differ from the files: it has not read a change yet.",
                 command: "ringback reload")
         }
     }

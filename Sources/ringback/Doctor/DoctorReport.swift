@@ -54,7 +54,7 @@ struct DoctorReport {
                 }))
     }
 
-    /// What a person types to mend what the daemon found, or to look closer.
+    /// The command that corrects what the daemon found, or shows more about it.
     private static func command(for cause: String, _ account: String?, url: String?) -> String? {
         let account = account.flatMap { RequestTarget.isAccountName($0) ? $0 : nil } ?? "ACCOUNT"
         return switch cause {

@@ -24,7 +24,7 @@ extension DoctorExamination {
         for name in shown where account.map({ $0 == name }) ?? true {
             report.add(DoctorExamination.line(name, known.first { $0["name"]?.string == name }))
         }
-        report.add("elsewhere", .ok, "For all else: \(Elsewhere.place) ringback doctor")
+        report.add("elsewhere", .ok, "For everything else: \(Elsewhere.place) ringback doctor")
     }
 
     private static func line(_ name: String, _ account: JSON?) -> DoctorReport.Line {

@@ -65,11 +65,11 @@ struct SchemeTrips {
             return line(scheme, level, "Its links go to \(handler.name), not to ringback.", command: register)
         }
         guard Tool.isInstalled(file.program) else {
-            return line(scheme, .wrong, "Its links go to \(file.program), which is not there.", command: register)
+            return line(scheme, .wrong, "Its links go to \(file.program), which does not exist.", command: register)
         }
         guard use.isUsed else {
             return line(
-                scheme, .warning, "Its links come to ringback, but no account uses it: they are refused.",
+                scheme, .warning, "Its links come to ringback, but no account uses it: they are rejected.",
                 command: "ringback scheme unregister \(scheme)")
         }
         return nil
@@ -164,8 +164,8 @@ struct SchemeTrips {
         let desktop = SocketPlace.variable("XDG_CURRENT_DESKTOP") ?? ""
         return SchemeTrips.line(
             trip.scheme, .wrong,
-            "Its links are lost: xdg-open said that it had opened one, and nothing came to ringback."
-                + (desktop.isEmpty ? "" : " The desktop says to be \(desktop), whose own opener may be missing."),
+            "Its links are lost: xdg-open reported success, but no link reached ringback."
+                + (desktop.isEmpty ? "" : " The desktop is \(desktop); its own opener may be missing."),
             command: SchemeTrips.command(trip.scheme))
     }
 

@@ -94,7 +94,7 @@ extension DoctorReport {
                 return add("browser", .ok, "BROWSER names \(found).")
             }
             return add(
-                "browser", .warning, "BROWSER names no program that is there: \(stated)", command: "unset BROWSER")
+                "browser", .warning, "BROWSER names a program that does not exist: \(stated)", command: "unset BROWSER")
         }
         guard Tool.isInstalled("xdg-open") else {
             return add(

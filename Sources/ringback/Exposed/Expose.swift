@@ -9,8 +9,8 @@ struct ExposeVerbs: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "expose", abstract: "Show accounts through a restricted socket: to a container, or over SSH.",
         discussion: """
-            ringback expose NAME makes a socket that serves the access tokens of the named accounts, at most as \
-            wide as --scope says, and who is signed in to them: nothing else. Prints where it is.
+            ringback expose NAME makes a socket that serves only the access tokens of the named accounts, limited to \
+            --scope, and who is signed in to them. Prints where it is.
             """,
         subcommands: [ExposeCreate.self, ExposeList.self, ExposeRevoke.self], defaultSubcommand: ExposeCreate.self)
 }
@@ -29,16 +29,16 @@ struct ExposeCreate: ParsableCommand {
     @Option(help: ArgumentHelp("An account to show; may be repeated.", valueName: "name"))
     var account: [String] = []
 
-    @Option(help: ArgumentHelp("The most that a token may be good for, space-separated.", valueName: "scopes"))
+    @Option(help: ArgumentHelp("The scopes that a token may have at most, space-separated.", valueName: "scopes"))
     var scope: String?
 
-    @Option(help: ArgumentHelp("Ends after so long: 90s, 15m, 8h, 7d. Without it, by revoke alone.", valueName: "span"))
+    @Option(help: ArgumentHelp("Its lifetime: 90s, 15m, 8h, 7d. Without it, until revoke.", valueName: "span"))
     var ttl: String?
 
     @Option(help: ArgumentHelp("Another user who may connect; may be repeated.", valueName: "uid"))
     var allowUid: [UInt32] = []
 
-    @Option(help: ArgumentHelp("Put it where this Flatpak app sees it, too.", valueName: "app-id"))
+    @Option(help: ArgumentHelp("Also make it in the directory of this Flatpak app.", valueName: "app-id"))
     var flatpak: String?
 
     @OptionGroup var json: JSONOption

@@ -1,9 +1,9 @@
 import Glibc
 import RingbackClient
 
-/// Files in a home directory. A file is written under another name and renamed, so that nobody reads half of it.
+/// Files in a home directory. A file is written under another name and renamed, so that no program reads a part of it.
 enum HomeFile {
-    /// The size and time of the plain file at a path; nil if there is none.
+    /// The size and time of the regular file at a path; nil if there is none.
     static func state(of path: String) -> InstalledList.File? {
         var status = stat()
         guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
@@ -24,7 +24,7 @@ enum HomeFile {
         return one.st_dev == other.st_dev && one.st_ino == other.st_ino
     }
 
-    /// The bytes of a plain file; nil if there is none.
+    /// The bytes of a regular file; nil if there is none.
     static func contents(of path: String) throws(RingbackError) -> [UInt8]? {
         let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else {
@@ -34,7 +34,7 @@ enum HomeFile {
         defer { close(file) }
         var status = stat()
         guard unsafe fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            throw RingbackError("install_failed", "\(path) is no plain file.")
+            throw RingbackError("install_failed", "\(path) is not a regular file.")
         }
         var bytes: [UInt8] = []
         bytes.reserveCapacity(Int(status.st_size))

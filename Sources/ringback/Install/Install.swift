@@ -8,15 +8,15 @@ struct Install: ParsableCommand {
         discussion: """
             Copies the programs that are beside this one to ~/.local/bin, with manual pages and completions, and the \
             units to ~/.config/systemd/user, and lets systemd listen at the socket: the daemon starts with the first \
-            request. No file is replaced that ringback install did not put there. Nothing else is registered, and \
-            --undo ends the daemon and takes away exactly that; accounts and sessions stay, and it says where. With \
-            --purge sessions and their keys are removed too, after a question.
+            request. Files that ringback install did not write are not replaced. --undo ends the daemon and removes \
+            exactly what was installed; accounts and sessions stay, and it says where. With --purge sessions and their \
+            keys are removed too, after a question.
             """)
 
-    @Option(help: ArgumentHelp("Below which directory, instead of ~/.local.", valueName: "directory"))
+    @Option(help: ArgumentHelp("Install below this directory instead of ~/.local.", valueName: "directory"))
     var prefix: String?
 
-    @Flag(help: "Take away what was installed.")
+    @Flag(help: "Remove what was installed.")
     var undo = false
 
     @Flag(help: "With --undo: remove sessions and keys too, after a question.")
@@ -24,7 +24,7 @@ struct Install: ParsableCommand {
 
     func validate() throws {
         guard undo || !purge else { throw ValidationError("--purge belongs to --undo.") }
-        if undo, prefix != nil { throw ValidationError("--undo knows where it was: leave --prefix out.") }
+        if undo, prefix != nil { throw ValidationError("--undo knows the prefix: leave --prefix out.") }
         if prefix?.isEmpty == true { throw ValidationError("--prefix needs a directory.") }
     }
 

@@ -16,7 +16,7 @@ struct InstallPlaces {
 
     init(prefix stated: String?) throws(RingbackError) {
         guard let home = InstallPlaces.directory("HOME") else {
-            throw RingbackError("no_place", "HOME does not name a directory by its whole path: there is no place.")
+            throw RingbackError("no_place", "HOME is not the absolute path of a directory.")
         }
         try InstallPlaces.refuseForeign(home)
         if let stated {
@@ -64,7 +64,8 @@ struct InstallPlaces {
         var path = path
         if !path.hasPrefix("/") {
             guard let here = unsafe getcwd(nil, 0) else {
-                throw RingbackError(.systemError, "The working directory has gone. Name the prefix by its whole path.")
+                throw RingbackError(
+                    .systemError, "The working directory was deleted. Name the prefix by its absolute path.")
             }
             defer { unsafe free(here) }
             path = unsafe String(cString: here) + "/" + path

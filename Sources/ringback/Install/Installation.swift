@@ -135,7 +135,7 @@ struct Installation {
         case .text(let text): bytes = Array(text.utf8)
         case .copy(let source):
             guard let found = try HomeFile.contents(of: source) else {
-                throw RingbackError("install_failed", "\(source) has gone.")
+                throw RingbackError("install_failed", "\(source) does not exist any more.")
             }
             bytes = found
         }
@@ -165,7 +165,7 @@ struct Installation {
         guard UserManager.isThere else {
             Output.note(
                 """
-                No systemd of yours answers (systemctl --user), so nothing was enabled. Start the daemon by hand:
+                Your systemd manager does not respond (systemctl --user), so nothing was enabled. To start the daemon:
                   \(Sanitizer.line(places.programs, limit: 4_000))/ringbackd &
                 or later, where systemd runs:
                   systemctl --user daemon-reload && systemctl --user enable --now ringback.socket
@@ -188,6 +188,6 @@ struct Installation {
         if !path.split(separator: ":").contains(Substring(places.programs)) {
             Output.note("\(Sanitizer.line(places.programs, limit: 4_000)) is not in your PATH: add it there.")
         }
-        Output.note("To take all of it away again: ringback install --undo")
+        Output.note("To remove everything again: ringback install --undo")
     }
 }

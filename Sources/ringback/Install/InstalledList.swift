@@ -25,7 +25,7 @@ struct InstalledList {
         guard let bytes = try HomeFile.contents(of: path) else { return }
         let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
         guard lines.first.map(String.init) == InstalledList.head, lines.dropFirst().allSatisfy({ read($0) }) else {
-            throw RingbackError("install_failed", "\(path) is not a note of ringback install. Move it away.")
+            throw RingbackError("install_failed", "\(path) is not a list of ringback install. Move it away.")
         }
     }
 

@@ -15,7 +15,7 @@ struct Removal {
     func run() throws(RingbackError) {
         let list = try InstalledList(path: places.list)
         if list.isEmpty {
-            Output.note("Nothing of ringback install is noted in \(shown(places.list)): there is nothing to undo.")
+            Output.note("\(shown(places.list)) lists nothing of ringback install: there is nothing to undo.")
         } else {
             try undo(list)
         }
@@ -43,15 +43,15 @@ struct Removal {
     /// Removes sessions and keys. They cannot be restored.
     private func purge() throws(RingbackError) {
         let places = [places.state, places.keys].filter { HomeFile.exists($0) }
-        guard !places.isEmpty else { return Output.note("No sessions and no keys are there to be removed.") }
+        guard !places.isEmpty else { return Output.note("There are no sessions and no keys to remove.") }
         if let daemon = RunningDaemon.find() {
             throw RingbackError(
                 "install_failed", "Sessions and keys were left: a daemon still runs. End it (kill \(daemon.pid)) first."
             )
         }
         let question =
-            "Remove \(places.map(shown).joined(separator: " and "))? The sessions in there are lost, and no provider is "
-            + "told of their end (ringback logout --all would tell them)."
+            "Remove \(places.map(shown).joined(separator: " and "))? The sessions in there are lost, and they are not "
+            + "revoked at their providers (ringback logout --all revokes them)."
         guard Prompt.confirm(question) else { return Output.note("Sessions and keys were left.") }
         for place in places {
             FileTree.remove(place)

@@ -5,16 +5,16 @@ import Terminal
 
 struct Links: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Print an app's links as they come, a line a link, until Ctrl-C.",
+        abstract: "Print an app's links, one per line, until Ctrl-C.",
         discussion: """
-            Links of the scheme that end no sign-in; first those that nobody has taken. A link that was printed is \
-            taken. Exit status 2: the daemon ended; 4: another program listens now.
+            Prints links of the scheme that end no sign-in; first those that no app has acknowledged. Printing a link \
+            acknowledges it. Exit status 2: the daemon ended; 4: another program listens now.
             """)
 
     @Argument(help: "The scheme, without its colon.")
     var scheme: String
 
-    @Flag(name: .customLong("json"), help: "Print a JSON object a line.")
+    @Flag(name: .customLong("json"), help: "Print one JSON object per line.")
     var isJSON = false
 
     @OptionGroup var daemon: DaemonOptions

@@ -8,8 +8,8 @@ import Terminal
 struct SchemeList: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
-        abstract: "Show the schemes of the configuration, and who the desktop would start for them.",
-        discussion: "A link that really is sent shows more: ringback doctor.")
+        abstract: "Show the schemes of the configuration, and which program the desktop would start for them.",
+        discussion: "ringback doctor tests each scheme with a real link.")
 
     @OptionGroup var json: JSONOption
 

@@ -9,13 +9,13 @@ struct SchemeRegister: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "register", abstract: "Make ringback the handler of a scheme's links.",
         discussion: """
-            Writes a .desktop file below $XDG_DATA_HOME/applications and makes it the first one that the desktop asks. \
-            Who was asked before is told, and is asked again after ringback scheme unregister.
+            Writes a .desktop file below $XDG_DATA_HOME/applications and makes it the first choice of the desktop. The \
+            former handler is printed; ringback scheme unregister restores it.
             """)
 
     @OptionGroup var argument: SchemeArgument
 
-    @Option(help: ArgumentHelp("The account whose sign-ins come back by it.", valueName: "name"))
+    @Option(help: ArgumentHelp("The account whose redirect URI has the scheme.", valueName: "name"))
     var account: String?
 
     @Flag(help: "Replace a file of the same name that ringback did not write.")
@@ -30,7 +30,7 @@ struct SchemeRegister: ParsableCommand {
             let desktop = try SchemeDesktop()
             // If the program's file was replaced while it ran, /proc names a file that does not exist.
             guard let program = Programs.own, Tool.isInstalled(program) else {
-                throw RingbackError(.systemError, "Where ringback itself is cannot be told. Start it again.")
+                throw RingbackError(.systemError, "The path of ringback itself is not known. Start it again.")
             }
             let former = desktop.handler(of: scheme)?.name
             let done: SchemeRegistry.Registration

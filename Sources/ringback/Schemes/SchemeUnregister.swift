@@ -7,7 +7,7 @@ import Terminal
 
 struct SchemeUnregister: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "unregister", abstract: "Give a scheme's links back to the program that had them before.")
+        commandName: "unregister", abstract: "Give a scheme's links back to its former handler.")
 
     @OptionGroup var argument: SchemeArgument
     @OptionGroup var json: JSONOption

@@ -11,7 +11,7 @@ enum Callback {
 
     /// Why a text cannot be a callback; nil if it can.
     static func mistake(_ url: String) -> String? {
-        if url.isEmpty { return "There is no URL. It is what the browser's address line shows in the end." }
+        if url.isEmpty { return "There is no URL. Copy it from the browser's address bar after the sign-in." }
         if url.utf8.count > maxLength { return "The URL is longer than \(maxLength) bytes." }
         if url.hasPrefix("-") { return "A URL does not begin with “-”." }
         if url.unicodeScalars.contains(where: { !Sanitizer.isVisible($0) || $0 == " " }) {
@@ -46,7 +46,7 @@ enum Callback {
         guard let document = answer["flow"] else {
             if !isJSON {
                 let isKept = answer["deep_link"]?["heard"]?.bool == false
-                let handed = isKept ? "Kept a minute for the app: none listens now." : "Handed over to the app."
+                let handed = isKept ? "No app listens now; the link is kept for one minute." : "Sent to the app."
                 Output.line(answer["diagnostic_link"] == nil ? handed : "ringback doctor has its link back.")
             }
             return

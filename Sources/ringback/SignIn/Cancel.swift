@@ -5,8 +5,8 @@ import Terminal
 
 struct Cancel: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Cancel a pending sign-in, for everybody who waits for it.",
-        discussion: "The session that is held stays. To end that one: ringback logout ACCOUNT")
+        abstract: "Cancel a pending sign-in, for all callers that wait for it.",
+        discussion: "The account's current session stays. To end it: ringback logout ACCOUNT")
 
     @Argument(help: ArgumentHelp("The account, or the flow's identifier.", valueName: "account"))
     var name: String

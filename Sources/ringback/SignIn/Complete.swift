@@ -7,7 +7,7 @@ struct Complete: ParsableCommand {
         abstract: "Finish a pending sign-in with a pasted callback URL.",
         discussion: "Without an argument the URL is read from standard input; on a terminal it is not shown.")
 
-    @Argument(help: "The callback URL, as the browser's address line shows it.")
+    @Argument(help: "The callback URL, from the browser's address bar.")
     var url: String?
 
     @OptionGroup var json: JSONOption

@@ -15,7 +15,7 @@ enum DeviceDisplay {
             """
         }
         // RFC 8628 section 5.4: an attacker may send the user a code of the attacker's own flow.
-        let warning = "Enter no code that somebody else sent you: it would sign them in to your account."
+        let warning = "Enter no code that another person sent you: it would sign them in to your account."
         Output.note(introduction(Style.bold.apply(code, on: .errors)))
         if hasQR {
             QRDisplay.show(

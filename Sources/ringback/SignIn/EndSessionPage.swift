@@ -24,7 +24,7 @@ struct EndSessionPage {
             }
             Output.note(
                 "The provider \(reason ?? "has no page to sign out in the browser"). A browser that is signed in there "
-                    + "stays so.")
+                    + "stays signed in.")
             return
         }
         if isJSON { return }

@@ -6,20 +6,20 @@ import Terminal
 
 struct Login: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Sign in: open the browser, wait, say who is signed in.",
+        abstract: "Sign in: open the browser, wait, and print who is signed in.",
         discussion: """
-            Where there is neither a display nor BROWSER, and the provider offers it, by a code that is entered on another \
-            device (--method device). With --no-browser the callback URL may be pasted here. Over SSH the line that \
-            forwards the callback's port is shown.
+            If there is neither a display nor BROWSER, and the provider supports it, the sign-in uses a code that is \
+            entered on another device (--method device). With --no-browser the callback URL can be pasted here. Over \
+            SSH the command that forwards the callback's port is shown.
 
-            At a Supabase project also by password, by a code or a link in a message, and more: see --method. What must \
-            not be seen is asked for on the terminal, without echo; else it is a line of standard input, or of the \
-            descriptor that is named. Several are lines in the order in which --help names them; it is never an argument. \
-            Where no code can be read, this ends at once with status 4, and ringback verify finishes the sign-in; \
-            with --wait it waits.
+            At a Supabase project the user can also sign in by password, by a code or a link in a message, and more: \
+            see --method. Secrets are asked for on the terminal, without echo; otherwise each is a line of standard \
+            input, or of the named descriptor, in the order in which --help names them. A secret is never an argument. \
+            If no code can be read, this ends at once with status 4, and ringback verify finishes the sign-in; with \
+            --wait it waits.
 
-            By a passkey (--method passkey) what the authenticator is asked is printed first, as JSON on one line, for an app \
-            or a web page; what it answers is read as JSON.
+            For a passkey (--method passkey) the authenticator's options are printed first, as JSON on one line, for an \
+            app or a web page; its response is read as JSON.
 
             Ctrl-C cancels. Exit status 4: denied or cancelled; 6: not finished in time.
             """)
@@ -27,7 +27,7 @@ struct Login: ParsableCommand {
     @Argument(help: "The account.")
     var account: String
 
-    @Flag(help: "Print the page's address on the first line instead of opening a browser.")
+    @Flag(help: "Print the page's URL on the first line instead of opening a browser.")
     var noBrowser = false
 
     @Flag(help: "Draw no QR code.")
@@ -35,7 +35,7 @@ struct Login: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The port that the browser comes back to, such as one that is forwarded; else any that is free.",
+            "The port of the callback, such as a forwarded one; without it, any free port.",
             valueName: "port"))
     var callbackPort: Int?
 
@@ -47,7 +47,7 @@ struct Login: ParsableCommand {
     @Flag(help: "Replace another pending sign-in of the account.")
     var replace = false
 
-    @Option(help: ArgumentHelp("Seconds until the sign-in is given up, 1 to 3600.", valueName: "seconds"))
+    @Option(help: ArgumentHelp("Seconds until the sign-in expires, 1 to 3600.", valueName: "seconds"))
     var timeout: Int?
 
     @OptionGroup var json: JSONOption

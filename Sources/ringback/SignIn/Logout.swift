@@ -22,10 +22,10 @@ struct Logout: ParsableCommand {
     @Flag(help: "End the session in the browser too: open the provider's page for that.")
     var browser = false
 
-    @Flag(help: "Print that page's address instead of opening it.")
+    @Flag(help: "Print that page's URL instead of opening it.")
     var noBrowser = false
 
-    @Flag(help: "Put the ID token into that address, so that the page need not ask who signs out.")
+    @Flag(help: "Put the ID token into that URL, so that the page need not ask who signs out.")
     var hint = false
 
     @Flag(help: "Remove the account's sessions in the vault that belong to no configured account.")
@@ -35,7 +35,7 @@ struct Logout: ParsableCommand {
     @OptionGroup var daemon: DaemonOptions
 
     func validate() throws {
-        guard !sealed || (!all && !wantsPage) else { throw ValidationError("--sealed is for one account alone.") }
+        guard !sealed || (!all && !wantsPage) else { throw ValidationError("--sealed is for one account only.") }
         guard (account == nil) == all else { throw ValidationError("Name an account, or say --all.") }
         guard !(all && wantsPage) else { throw ValidationError("--browser and --no-browser are for one account.") }
         guard !hint || wantsPage else { throw ValidationError("--hint belongs to --browser or --no-browser.") }
@@ -81,7 +81,8 @@ struct Logout: ParsableCommand {
 
     private var wantsPage: Bool { browser || noBrowser }
 
-    /// The account is not configured any more, and the vault holds a session of it. A restricted socket tells of none.
+    /// True if the account is not configured any more and the vault holds a session of it. A restricted socket does not
+    /// show such sessions.
     private func isSealedOnly(_ account: String) -> Bool {
         guard let calls = try? daemon.calls(), let status = try? calls.call(.getStatus),
             SealedSession.all(in: status).contains(where: { $0.account == account }),

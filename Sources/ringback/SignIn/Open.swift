@@ -7,10 +7,10 @@ import Terminal
 
 struct Open: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Hand over a callback URL: the handler of custom schemes.",
+        abstract: "Pass a callback URL to the daemon: the handler of custom schemes.",
         discussion: """
             ringback scheme register makes the desktop run this. A daemon that does not run is started by its socket \
-            unit. A notification says what came of it; without one, standard error does.
+            unit. A notification shows the result; if there is none, standard error does.
             """)
 
     @Argument(help: "The callback URL.")

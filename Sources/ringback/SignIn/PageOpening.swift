@@ -18,7 +18,7 @@ enum PageOpening {
             return "No browser has fetched the sign-in page within \(patience.components.seconds) seconds."
         case .foreign:
             let who = opened.uid.map { "uid \($0)" } ?? "a program that is not known to be yours"
-            return "The sign-in page was asked for by \(who), not by you (uid \(getuid())), and was not given. "
+            return "The sign-in page was requested by \(who), not by you (uid \(getuid())), and was not sent. "
                 + "If that is your browser in a container, name its uid in callback_peer_uids."
         default: return nil
         }

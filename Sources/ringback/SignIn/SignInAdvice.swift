@@ -6,7 +6,7 @@ import Terminal
 /// What to say about a sign-in that used another method than the user may expect, or that failed where another method
 /// is possible. Each command can be run as it is printed.
 enum SignInAdvice {
-    static let deviceChosen = "There is no display here and no BROWSER: the sign-in goes by a code, on another device."
+    static let deviceChosen = "There is no display here and no BROWSER: the sign-in uses a code on another device."
 
     /// True if the provider gives no device codes to this client, for whatever reason. Other methods may be possible.
     static func refusesDevice(_ error: RingbackError) -> Bool {

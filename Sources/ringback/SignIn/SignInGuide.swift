@@ -23,7 +23,7 @@ enum SignInGuide {
         case "http":
             let forwarding = SSHForwarding.line(for: redirectURI).map { line in
                 """
-                The browser comes back to this machine. To let one elsewhere in, run there first:
+                The callback goes to this machine. For a browser on another machine, first run there:
                   \(line)
                 """
             }
@@ -38,7 +38,7 @@ enum SignInGuide {
             ]
         default:
             return [
-                "A browser on this machine hands the callback over by itself, if the desktop knows \(scheme): "
+                "A browser on this machine delivers the callback itself, if the desktop knows \(scheme): "
                     + "links (ringback scheme register \(scheme)).",
                 handOver(
                     "One elsewhere cannot open that link, which is the callback URL: Firefox shows it in the address "
@@ -48,6 +48,6 @@ enum SignInGuide {
     }
 
     private static func handOver(_ way: String, _ takesPaste: Bool) -> String {
-        "\(way) " + (takesPaste ? "Paste it here, or give it to: " : "Give it to: ") + "ringback complete"
+        "\(way) " + (takesPaste ? "Paste it here, or pass it to: " : "Pass it to: ") + "ringback complete"
     }
 }

@@ -7,7 +7,7 @@ struct SignInOptions: ParsableArguments {
     @Option(
         name: .customLong("method"),
         help: ArgumentHelp(
-            "How to sign in: browser, or device, by a code that is entered elsewhere; the others are a project's.",
+            "How to sign in: browser, or device with a code; the others are for Supabase projects.",
             valueName: "method"))
     var stated: SignInMethod?
 
@@ -26,19 +26,19 @@ struct SignInOptions: ParsableArguments {
             valueName: "account"))
     var fromAccount: String?
 
-    @Option(help: "Who signs in, or whom the message goes to.")
+    @Option(help: "The e-mail address of the user who signs in or gets the message.")
     var email: String?
 
-    @Option(help: ArgumentHelp("The same by phone: a number with its country code.", valueName: "number"))
+    @Option(help: ArgumentHelp("The user's phone number with its country code.", valueName: "number"))
     var phone: String?
 
-    @Option(help: "How a code comes to the phone.")
+    @Option(help: "How a code is sent to the phone.")
     var channel: Channel?
 
     @Option(help: "sso: the domain of the organization's addresses.")
     var domain: String?
 
-    @Option(name: .customLong("provider-id"), help: ArgumentHelp("sso: what the project calls it.", valueName: "id"))
+    @Option(name: .customLong("provider-id"), help: ArgumentHelp("sso: its id.", valueName: "id"))
     var providerID: String?
 
     @Option(
@@ -48,7 +48,7 @@ struct SignInOptions: ParsableArguments {
     var data: String?
 
     @Option(
-        help: ArgumentHelp("Ask for these instead of the account's own, separated by spaces.", valueName: "scopes"))
+        help: ArgumentHelp("Request these instead of the account's own, separated by spaces.", valueName: "scopes"))
     var scopes: String?
 
     @Option(
@@ -57,13 +57,13 @@ struct SignInOptions: ParsableArguments {
             "An additional parameter for the provider's page; may be repeated.", valueName: "name=value"))
     var parameters: [String] = []
 
-    @Flag(help: "Keep the session out of the vault's files: it ends with the daemon.")
+    @Flag(help: "Do not store the session in the vault's files: it ends when the daemon stops.")
     var noPersist = false
 
     @Flag(help: "Keep the provider's own access token too, for callers that ask for it.")
     var providerToken = false
 
-    @Flag(help: "otp, magic_link: an unknown address is refused.")
+    @Flag(help: "otp, magic_link: an unknown address is rejected.")
     var noCreateUser = false
 
     @Option(name: .customLong("password-fd"), help: SignInOptions.descriptor("the password"))
@@ -87,7 +87,7 @@ struct SignInOptions: ParsableArguments {
     @Option(name: .customLong("code-fd"), help: SignInOptions.descriptor("the code that was sent"))
     var codeDescriptor: Int32?
 
-    @Flag(help: "Wait though no code can be read here: for the link in the mail, or for ringback verify.")
+    @Flag(help: "Wait even if no code can be read here: for the link in the mail, or for ringback verify.")
     var wait = false
 
     @Option(
@@ -109,17 +109,17 @@ struct SignInOptions: ParsableArguments {
         let contacts = [email, phone].compactMap { $0 }.count
         switch method {
         case .password, .signUp, .otp:
-            guard contacts == 1 else { throw ValidationError("Say who: --email ADDRESS or --phone NUMBER.") }
-        case .magicLink: guard email != nil else { throw ValidationError("Say who: --email ADDRESS.") }
+            guard contacts == 1 else { throw ValidationError("Name the user: --email ADDRESS or --phone NUMBER.") }
+        case .magicLink: guard email != nil else { throw ValidationError("Name the user: --email ADDRESS.") }
         case .idToken:
             guard upstream != nil && fromAccount == nil || descriptors.allSatisfy({ $0 == nil }) && data == nil else {
                 throw ValidationError(
-                    "A token that is read needs --with PROVIDER; with --from ACCOUNT there is none to read, and no name "
-                        + "to write.")
+                    "An ID token from a descriptor needs --with PROVIDER. With --from ACCOUNT neither a token nor a name "
+                        + "is read.")
             }
         case .sso:
             guard (domain == nil) != (providerID == nil) else {
-                throw ValidationError("Say which organization: --domain DOMAIN or --provider-id ID.")
+                throw ValidationError("Name the organization: --domain DOMAIN or --provider-id ID.")
             }
         case .browser, .device, .passkey, .anonymous, .session: break
         }

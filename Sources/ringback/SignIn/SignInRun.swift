@@ -24,7 +24,7 @@ struct SignInRun {
     var codeDescriptor: Int32?
     /// The same for a passkey's response.
     var credentialDescriptor: Int32?
-    /// True to wait on where no code can be read: somebody may open the link, or give the code to `ringback verify`.
+    /// True to wait even if no code can be read: the user may open the link, or pass the code to `ringback verify`.
     var waitsWithoutInput = false
     /// Called with the flow once there is one.
     var began: (Flow, JSON) -> Void = { _, _ in }
@@ -75,8 +75,8 @@ struct SignInRun {
             try? calls.cancel(flow: flow.id)
             throw RingbackError(
                 .timeout,
-                "The sign-in to \(account) was not finished within the \(timeout) s of --timeout. It had been begun "
-                    + "before: others who wait for it may still finish it.")
+                "The sign-in to \(account) was not finished within the \(timeout) s of --timeout. Another caller "
+                    + "started it before, and it still waits for them.")
         }
         if let failure = ended.failure {
             throw projectAdvice.advised(

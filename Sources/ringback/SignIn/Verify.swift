@@ -5,10 +5,10 @@ import Terminal
 
 struct Verify: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Finish a sign-in that waits for a code, begun here or elsewhere.",
+        abstract: "Finish a sign-in that waits for a code, started here or elsewhere.",
         discussion: """
-            The code is asked for on the terminal, without echo, until it is right; else it is a line of standard input, \
-            or of the descriptor that is named. It is never an argument.
+            The code is asked for on the terminal, without echo, until it is right; otherwise it is a line of standard \
+            input, or of the named descriptor. It is never an argument.
             """)
 
     @Argument(help: ArgumentHelp("The account, or the flow's identifier.", valueName: "account"))
@@ -19,7 +19,7 @@ struct Verify: ParsableCommand {
 
     @Option(
         name: .customLong("token-hash-fd"),
-        help: SignInOptions.descriptor("the hash that a mail's link carries, instead of a code,"))
+        help: SignInOptions.descriptor("the token hash of a mail's link, instead of a code,"))
     var hashDescriptor: Int32?
 
     @OptionGroup var json: JSONOption

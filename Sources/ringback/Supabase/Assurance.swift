@@ -17,7 +17,7 @@ enum Assurance {
         guard let level = account["aal"]?.string, let next = account["next_aal"]?.string, level != next else {
             return nil
         }
-        return "A second factor is still to be proved (\(Sanitizer.line(level)), needs \(Sanitizer.line(next))). "
+        return "A second factor must still be verified (\(Sanitizer.line(level)), needs \(Sanitizer.line(next))). "
             + "Run: ringback supabase verify-factor \(Sanitizer.line(name))"
     }
 }

@@ -3,8 +3,8 @@ import RingbackClient
 import StrictJSON
 import Terminal
 
-/// Proves a factor by its code (a phone is sent one first), or by an authenticator's response. A user at a terminal is
-/// asked until the code is right.
+/// Verifies a factor by its code (for a phone, one is sent first) or by an authenticator's response. A user at a
+/// terminal is asked until the code is right.
 struct FactorProof {
     let account: String
     let calls: BrokerCalls
@@ -25,7 +25,7 @@ struct FactorProof {
         guard credentialDescriptor == nil else {
             throw RingbackError(
                 "validation_failed",
-                "--credential-fd is for a security key; this factor is proved by a code (--code-fd).")
+                "--credential-fd is for a security key; this factor is verified by a code (--code-fd).")
         }
         let isPhone = factor.kind == "phone"
         var challenge = isPhone ? try send(factor, channel) : nil
@@ -51,7 +51,7 @@ struct FactorProof {
         guard descriptor == nil else {
             throw RingbackError(
                 "validation_failed",
-                "--code-fd is for a code; this factor is proved by a credential (--credential-fd).")
+                "--code-fd is for a code; this factor is verified by a credential (--credential-fd).")
         }
         let document = try calls.project(.challengeFactor, account, factor.id, body: JSONObject())
         let challenge = try FactorChallenge(reading: document)

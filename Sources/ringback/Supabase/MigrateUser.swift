@@ -6,10 +6,10 @@ import Terminal
 
 struct MigrateUser: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "migrate-user", abstract: "Note what an app called the signed-in user before.",
+        commandName: "migrate-user", abstract: "Note an app's former identifier of the signed-in user.",
         discussion: """
-            The app finds it with the session (migration), moves the user's data, and says so with --done. The same \
-            again changes nothing.
+            The app finds it with the session (migration), moves the user's data, and reports that with --done. Noting \
+            the same identifier again changes nothing.
             """)
 
     @Argument(help: "The account.")

@@ -64,13 +64,13 @@ struct PasskeyEntry {
     private static func introduction(_ ceremony: String) -> String {
         """
         A passkey or security key is used by an app, or by a page in a browser, at an address that the project has \
-        listed: it gives the options above to \(ceremony) and hands its credential over here, as JSON. Who has no such \
-        app or page signs in another way.
+        listed: it passes the options above to \(ceremony) and its credential to this program, as JSON. Without such \
+        an app or page, use another method.
         """
     }
 
     static let nothing = RingbackError(.cancelled, "No credential was read. Nothing was sent.")
     private static let malformed = RingbackError(
-        "validation_failed", "What was read is no JSON object. A credential is what PublicKeyCredential.toJSON() gives."
+        "validation_failed", "The input is not a JSON object. PublicKeyCredential.toJSON() returns the credential."
     )
 }

@@ -4,7 +4,7 @@ import RingbackClient
 import StrictJSON
 import Terminal
 
-/// A verb that removes something of the user's, by the identifier that another verb lists.
+/// A verb that removes a factor, passkey or identity of the user by its id, which another verb lists.
 protocol SupabaseRemoval: ParsableCommand {
     static var endpoint: Endpoint { get }
     /// The command that lists identifiers, without the account.
@@ -36,7 +36,7 @@ extension SupabaseRemoval {
 struct SupabaseRemoveFactor: SupabaseRemoval {
     static let configuration = CommandConfiguration(
         commandName: "remove-factor", abstract: "Remove a second factor.",
-        discussion: "A verified one can be removed by a session of the second level alone.")
+        discussion: "Removing a verified one needs a session of the second level.")
     static let endpoint = Endpoint.removeFactor
     static let list = "ringback supabase factors"
 
@@ -52,8 +52,8 @@ struct SupabaseRemoveFactor: SupabaseRemoval {
 
 struct SupabaseRemovePasskey: SupabaseRemoval {
     static let configuration = CommandConfiguration(
-        commandName: "remove-passkey", abstract: "Remove a passkey: nobody signs in by it any more.",
-        discussion: "Where the person has a second factor, by a session of the second level alone.")
+        commandName: "remove-passkey", abstract: "Remove a passkey: it cannot be used for sign-ins any more.",
+        discussion: "If the user has a second factor, this needs a session of the second level.")
     static let endpoint = Endpoint.removePasskey
     static let list = "ringback supabase passkeys"
 
@@ -69,8 +69,8 @@ struct SupabaseRemovePasskey: SupabaseRemoval {
 
 struct SupabaseUnlink: SupabaseRemoval {
     static let configuration = CommandConfiguration(
-        commandName: "unlink", abstract: "Take a provider's account from the person.",
-        discussion: "The last one stays: the project refuses to leave a person without a way in.")
+        commandName: "unlink", abstract: "Unlink a provider's account from the user.",
+        discussion: "The last one cannot be unlinked: the user could not sign in any more.")
     static let endpoint = Endpoint.unlinkIdentity
     static let list = "ringback supabase identities"
 

@@ -6,7 +6,7 @@ import Terminal
 
 struct SupabaseIdentities: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "identities", abstract: "List the providers' accounts that belong to the user.")
+        commandName: "identities", abstract: "List the user's identities: the linked providers' accounts.")
 
     @Argument(help: "The account.")
     var account: String
@@ -23,7 +23,7 @@ struct SupabaseIdentities: ParsableCommand {
 
     static func show(_ answer: JSON) throws(RingbackError) {
         let list = answer["identities"]?.array ?? []
-        guard !list.isEmpty else { return Output.note("No provider's account belongs to the user.") }
+        guard !list.isEmpty else { return Output.note("The user has no linked provider's account.") }
         var table = Table(columns: ["PROVIDER", "WHO", "LAST SIGN-IN", "ID"])
         for json in list {
             let identity = try Identity(reading: json)

@@ -6,7 +6,7 @@ import Terminal
 
 struct SupabaseLink: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "link", abstract: "Add a provider's account to the user, in the browser or by an ID token.")
+        commandName: "link", abstract: "Link a provider's account to the user, in the browser or by an ID token.")
 
     @Argument(help: "The account.")
     var account: String
@@ -14,7 +14,7 @@ struct SupabaseLink: ParsableCommand {
     @Option(name: .customLong("with"), help: ArgumentHelp("The provider, such as google.", valueName: "provider"))
     var upstream: String
 
-    @Option(help: ArgumentHelp("What the provider is asked for, separated by spaces.", valueName: "scopes"))
+    @Option(help: ArgumentHelp("The scopes to request from the provider, separated by spaces.", valueName: "scopes"))
     var scopes: String?
 
     @Option(
@@ -23,10 +23,10 @@ struct SupabaseLink: ParsableCommand {
             "An additional parameter for the provider's page; may be repeated.", valueName: "name=value"))
     var parameters: [String] = []
 
-    @Flag(help: "Print the page's address on the first line instead of opening a browser.")
+    @Flag(help: "Print the page's URL on the first line instead of opening a browser.")
     var noBrowser = false
 
-    @Option(help: ArgumentHelp("Seconds until it is given up, 1 to 3600.", valueName: "seconds"))
+    @Option(help: ArgumentHelp("Seconds until it expires, 1 to 3600.", valueName: "seconds"))
     var timeout: Int?
 
     @Option(name: .customLong("id-token-fd"), help: SignInOptions.descriptor("an ID token, and open no browser,"))

@@ -5,7 +5,7 @@ import StrictJSON
 
 struct SupabaseRPC: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "rpc", abstract: "Call a function of the project's database, as the user who is signed in.",
+        commandName: "rpc", abstract: "Call a function of the project's database as the signed-in user.",
         discussion: "The functions that may be called are those that the account's configuration lists (rpc).")
 
     @Argument(help: "The account.")

@@ -5,7 +5,7 @@ import StrictJSON
 
 struct SupabaseReauthenticate: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "reauthenticate", abstract: "Have the code sent that another password may need.",
+        commandName: "reauthenticate", abstract: "Send the code that a change of the password may require.",
         discussion:
             "It goes to the address or number that the project knows; “supabase update-user --nonce-fd” takes it.")
 

@@ -6,11 +6,11 @@ import Terminal
 
 struct SupabaseResetPassword: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "reset-password", abstract: "Choose another password where the present one is forgotten.",
+        commandName: "reset-password", abstract: "Choose a new password if the current one is forgotten.",
         discussion: """
-            A mail with a code is sent, to an address that the project knows. The code is read as with login, then the \
-            new password: asked for twice on the terminal, else the next line of standard input, if there is one. \
-            Without it the user is signed in, and “supabase update-user --password” chooses one later.
+            A mail with a code is sent to an address that the project knows. The code is read as with login, then the \
+            new password: asked for twice on the terminal, otherwise the next line of standard input, if there is one. \
+            Without a new password the user is signed in, and “supabase update-user --password” sets one later.
             """)
 
     @Argument(help: "The account.")

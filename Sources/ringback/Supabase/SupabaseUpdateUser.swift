@@ -7,47 +7,47 @@ struct SupabaseUpdateUser: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "update-user", abstract: "Change the user who is signed in.",
         discussion: """
-            A new address or number takes effect once the codes of its messages were typed; the project may \
-            ask the present address too. They are asked for on the terminal; elsewhere they are lines of --code-fd, or \
-            “ringback verify” takes them later. What must not be seen is read as with login: from the terminal where \
-            the descriptor is 0 and one sits there, from a line of it otherwise.
+            A new address or number takes effect once the codes of its messages were entered; the project may require \
+            a code from the current address too. Codes are asked for on the terminal; otherwise they are lines of \
+            --code-fd, or “ringback verify” reads them later. Secrets are read as with login: from the terminal if \
+            the descriptor is 0 and is a terminal, otherwise from a line of it.
             """)
 
     @Argument(help: "The account.")
     var account: String
 
-    @Option(help: "Another e-mail address.")
+    @Option(help: "A new e-mail address.")
     var email: String?
 
-    @Option(help: ArgumentHelp("Another phone number.", valueName: "number"))
+    @Option(help: ArgumentHelp("A new phone number.", valueName: "number"))
     var phone: String?
 
-    @Option(help: "How the number's code comes.")
+    @Option(help: "How the code is sent to the phone.")
     var channel: SignInOptions.Channel?
 
     @Option(help: ArgumentHelp("A JSON object, merged into the metadata.", valueName: "json"))
     var data: String?
 
-    @Flag(help: "Another password: asked for twice on the terminal, else a line of standard input.")
+    @Flag(help: "A new password: asked for twice on the terminal, otherwise a line of standard input.")
     var password = false
 
-    @Option(name: .customLong("password-fd"), help: SignInOptions.descriptor("another password"))
+    @Option(name: .customLong("password-fd"), help: SignInOptions.descriptor("a new password"))
     var passwordDescriptor: Int32?
 
     @Option(
         name: .customLong("nonce-fd"),
-        help: SignInOptions.descriptor("the code of “supabase reauthenticate”, where a password needs one,"))
+        help: SignInOptions.descriptor("the code of “supabase reauthenticate”, if a password needs one,"))
     var nonceDescriptor: Int32?
 
     @Option(
         name: .customLong("current-password-fd"),
-        help: SignInOptions.descriptor("the present password, where another one needs it,"))
+        help: SignInOptions.descriptor("the current password, if a new one needs it,"))
     var currentDescriptor: Int32?
 
     @Option(name: .customLong("code-fd"), help: SignInOptions.descriptor("the codes that were sent, a line each,"))
     var codeDescriptor: Int32?
 
-    @Flag(help: "Do not wait for the codes of another address or number.")
+    @Flag(help: "Do not wait for the codes of a new address or number.")
     var noWait = false
 
     @OptionGroup var json: JSONOption
@@ -57,7 +57,7 @@ struct SupabaseUpdateUser: ParsableCommand {
 
     func validate() throws {
         guard email != nil || phone != nil || data != nil || changesPassword else {
-            throw ValidationError("Say what to change: --email, --phone, --data or --password.")
+            throw ValidationError("Name what to change: --email, --phone, --data or --password.")
         }
         guard channel == nil || phone != nil else { throw ValidationError("--channel belongs to --phone.") }
         guard changesPassword || (nonceDescriptor == nil && currentDescriptor == nil) else {
@@ -119,7 +119,7 @@ struct SupabaseUpdateUser: ParsableCommand {
         body["channel"] = channel.map { .string($0.rawValue) }
         body["data"] = data.flatMap(JSONInput.object).map { .object($0) }
         if let currentDescriptor {
-            body["current_password"] = .string(try input.read("present password", from: currentDescriptor))
+            body["current_password"] = .string(try input.read("current password", from: currentDescriptor))
         }
         if let nonceDescriptor { body["nonce"] = .string(try input.read("code", from: nonceDescriptor)) }
         if changesPassword { body["password"] = .string(try input.readNew("new password", from: passwordDescriptor)) }
@@ -137,7 +137,7 @@ struct SupabaseUpdateUser: ParsableCommand {
             error.recovery = .none
         case "insufficient_aal":
             error.advice =
-                "Run: ringback supabase verify-factor \(account), and then the same again."
+                "Run: ringback supabase verify-factor \(account), then repeat this command."
         default: break
         }
         return error

@@ -6,7 +6,7 @@ import Terminal
 
 struct SupabaseUser: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "user", abstract: "Show the user who is signed in, as the project has them now.")
+        commandName: "user", abstract: "Show the signed-in user, fetched from the project now.")
 
     @Argument(help: "The account.")
     var account: String
@@ -37,7 +37,7 @@ struct SupabaseUser: ParsableCommand {
         }
     }
 
-    /// The address, whether it is confirmed, and the one that waits to take its place.
+    /// The address, whether it is confirmed, and the new one that waits for its confirmation.
     private static func address(_ user: JSON, _ name: String, _ new: String) -> String? {
         var text = user[name]?.string ?? ""
         if !text.isEmpty, user["\(name)_confirmed_at"]?.string == nil { text += " (not confirmed)" }

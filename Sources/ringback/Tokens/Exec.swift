@@ -7,28 +7,28 @@ struct Exec: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run a command with an account's access token.",
         discussion: """
-            The token is on a file descriptor that the command alone has; RINGBACK_TOKEN_FD names its number, and \
-            reading it gives the token without a newline: TOKEN=$(cat <&"$RINGBACK_TOKEN_FD"). With --env it is in \
-            that variable instead, which other programs of yours can read for as long as the command runs.
+            The token is on a file descriptor that only the command has. RINGBACK_TOKEN_FD is its number, and reading \
+            it gives the token without a newline: TOKEN=$(cat <&"$RINGBACK_TOKEN_FD"). With --env the token is in \
+            that variable instead, which your other programs can read while the command runs.
 
-            The command takes the place of ringback: its signals and its exit status are its own. Without a token it \
-            is not started, and the exit status says why; 126 and 127: it cannot be started, or found.
+            The command replaces the ringback process: signals go to it, and its exit status is the result. Without a \
+            token it is not started, and the exit status says why; 126: it cannot be started; 127: it was not found.
             """)
 
     @Argument(help: "The account.")
     var account: String
 
-    @Option(name: .customLong("env"), help: ArgumentHelp("The variable that shall hold the token.", valueName: "name"))
+    @Option(name: .customLong("env"), help: ArgumentHelp("The variable for the token.", valueName: "name"))
     var variable: String?
 
     @Option(
         name: .customLong("fd"),
-        help: ArgumentHelp("The descriptor's number: 0, or 3 and more. Else the first free one.", valueName: "n"))
+        help: ArgumentHelp("The descriptor's number: 0, or 3 and more; otherwise the first free one.", valueName: "n"))
     var descriptor: Int32?
 
     @OptionGroup var choice: SessionOptions
 
-    @Flag(help: "Sign in first, if need be.")
+    @Flag(help: "Sign in first if necessary.")
     var signIn = false
 
     @OptionGroup var daemon: DaemonOptions

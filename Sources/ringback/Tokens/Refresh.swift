@@ -10,7 +10,7 @@ struct Refresh: ParsableCommand {
     @Argument(help: "The account.")
     var account: String
 
-    @Flag(help: "Even if a refresh has just ended.")
+    @Flag(help: "Refresh even if a refresh has just ended.")
     var force = false
 
     @OptionGroup var json: JSONOption

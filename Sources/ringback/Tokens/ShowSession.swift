@@ -15,11 +15,11 @@ struct ShowSession: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "More of it, comma-separated: profile; with --show-token also id_token, provider_token.",
+            "Additional members, comma-separated: profile; with --show-token also id_token, provider_token.",
             valueName: "words"))
     var include: String?
 
-    @Flag(help: "Leave the tokens in the JSON form.")
+    @Flag(help: "Include the tokens in the JSON form.")
     var showToken = false
 
     @OptionGroup var json: JSONOption

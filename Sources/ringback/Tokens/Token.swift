@@ -77,7 +77,7 @@ struct Token: ParsableCommand {
     @Option(help: "raw, header, json-headers, xoauth2, oauthbearer or json.")
     var format: TokenFormat = .raw
 
-    @Flag(help: "Sign in first, if need be.")
+    @Flag(help: "Sign in first if necessary.")
     var signIn = false
 
     @OptionGroup var json: JSONOption

@@ -119,7 +119,7 @@ import Testing
         #expect(quoted["reasons"] == ["characters", "pwned", "policy"] && quoted["provider_message"] == nil)
         #expect(
             quoted["detail"]
-                == "The project responded with “weak_password”: it lacks some of the characters that are asked for, it is known from a leak, policy."
+                == "The project responded with “weak_password”: it lacks some of the required characters, it is known from a leak, policy."
         )
     }
 

@@ -113,7 +113,7 @@ private let pagePaths =
         for words in ["make demo", "make test", "https://www.swift.org/install/linux/", "is not lost"] {
             #expect(screen.contains(words))
         }
-        #expect(screen.contains("any program that runs as your user may ask Ringback for any token"))
+        #expect(screen.contains("any program that runs as your user can get any token from Ringback"))
     }
 
     @Test func `the demo ends well`() async throws {

@@ -237,7 +237,7 @@ import Testing
             // Cut off behind the token, before the place where it is good for something.
             try await stage.sandbox.control(["faults": [fault("truncated", [:])]])
             let cut = try await add(stage)
-            #expect(cut.status == 5 && cut.err.contains("The token for it is kept in the vault."), "\(cut)")
+            #expect(cut.status == 5 && cut.err.contains("The token for that is stored in the vault."), "\(cut)")
             #expect(kept() == 1 && FileTree.names(in: stage.dropIns) == [])
             expectSealed(stage, unread, cut)
         }

@@ -32,7 +32,7 @@ import Testing
             try await enter(code, at: address)
             let ended = try await login.end()
             #expect(ended.status == 0 && ended.out == "Signed in to work as alice@example.org\n", "\(ended)")
-            #expect(ended.err.contains("Enter no code that somebody else sent you"), "\(ended)")
+            #expect(ended.err.contains("Enter no code that another person sent you"), "\(ended)")
             // No code is drawn for a file.
             #expect(!ended.err.contains("▀") && !ended.err.contains("\u{1B}"))
             let counters = try await stage.sandbox.counters()

@@ -68,7 +68,7 @@ import Testing
             #expect(page?.status == 200)
             let ended = try await login.end()
             #expect(ended.status == 4, "\(ended)")
-            #expect(ended.err.contains("refused at the provider"))
+            #expect(ended.err.contains("denied at the provider"))
             try await stage.expectNothingHeld(error: "access_denied")
             #expect(try await stage.sandbox.counters().requests("token") == 0)
         }

@@ -165,7 +165,7 @@ import Testing
                 "supabase", "update-user", "app", "--email", "new@example.org", "--no-wait")
             #expect(
                 refused.status == 1
-                    && refused.err.contains("ringback supabase verify-factor app, and then the same again."),
+                    && refused.err.contains("ringback supabase verify-factor app, then repeat this command."),
                 "\(refused)")
         }
     }

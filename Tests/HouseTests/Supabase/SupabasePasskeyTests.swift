@@ -221,7 +221,7 @@ import Testing
             let nothing = try await stage.ringback("login", "app", "--method", "passkey")
             #expect(nothing.status == 4 && nothing.out.hasPrefix(#"{"challenge":"#), "\(nothing)")
             let garbage = try await stage.ringback("login", "app", "--method", "passkey", stdin: "hello\n")
-            #expect(garbage.status == 64 && garbage.err.contains("is no JSON object"), "\(garbage)")
+            #expect(garbage.status == 64 && garbage.err.contains("is not a JSON object"), "\(garbage)")
             let empty = try await stage.ringback("login", "app", "--method", "passkey", stdin: "{}\n")
             #expect(empty.status == 64 && empty.err.contains("not a credential"), "\(empty)")
             // Whoever gave up left nothing behind.
@@ -265,10 +265,10 @@ import Testing
         try await Stage.playProject(Self.on) { stage in
             let login = try stage.terminal("login", "app", "--method", "passkey")
             try await login.shows(#"{"challenge":"#)
-            try await login.shows("signs in another way.")
+            try await login.shows("use another method.")
             try await login.shows("Credential (it is not shown; empty gives up): ")
             login.type("a code perhaps")
-            try await login.shows("is no JSON object")
+            try await login.shows("is not a JSON object")
             try await login.shows("empty gives up): ")
             login.type("")
             let ended = try await login.end()

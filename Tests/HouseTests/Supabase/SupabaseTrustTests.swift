@@ -51,7 +51,7 @@ import Testing
             let login = try await password(stage)
             #expect(login.status == 0, "\(login)")
             let early = try await stage.ringback("token", "app")
-            #expect(early.status == 5 && early.err.contains("could not be asked whose it is"), "\(early)")
+            #expect(early.status == 5 && early.err.contains("could not be asked about it"), "\(early)")
             #expect(try await stage.account("app")["error"]?["code"] == "provider_unreachable")
             try await stage.sandbox.control(["clear": true], issuer: "/supabase")
             try await stage.eventually("a token that was proved") {

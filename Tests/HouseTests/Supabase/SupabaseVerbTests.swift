@@ -229,7 +229,7 @@ import Testing
         (["login", "app", "--param", "a=1", "--param", "a=2"], "--param names each parameter once."),
         (["supabase", "link", "app", "--with", "google", "--id-token-fd", "0", "--scopes", "x"], "nothing to open"),
         (["verify", "app", "--code-fd", "0", "--token-hash-fd", "0"], "exclude each other"),
-        (["supabase", "update-user", "app"], "Say what to change"),
+        (["supabase", "update-user", "app"], "Name what to change"),
         (["supabase", "update-user", "app", "--email", "a@b", "--nonce-fd", "0"], "belong to --password"),
         (["supabase", "link", "app"], "--with"),
         (["supabase", "link", "app", "--with", "google", "--nonce-fd", "0"], "belong to --id-token-fd"),

@@ -23,7 +23,7 @@ import Testing
             words: ["127.0.0.1:{port} ", "the configured one has a slash at the end", "Look at --issuer"]),
         Mistake(
             arguments: "--issuer {sandbox}/nowhere --client-id ringback", status: 78,
-            words: ["HTTP 404", "what stands before /.well-known/openid-configuration"]),
+            words: ["HTTP 404", "it is the URL before /.well-known/openid-configuration"]),
         Mistake(
             arguments: "--issuer https://127.0.0.1:{port} --client-id ringback", status: 5,
             words: ["127.0.0.1:{port} ", "the TLS handshake failed", "plain http"]),
@@ -40,7 +40,7 @@ import Testing
             words: ["does not accept the api_key (HTTP 401)", "Look at --api-key."]),
         Mistake(
             arguments: "--provider supabase --url {sandbox}/nowhere --api-key sb_publishable_sandbox", status: 78,
-            words: ["not as a Supabase Auth server (HTTP 404)", "Look at --url."]),
+            words: ["is not a Supabase Auth server (HTTP 404)", "Look at --url."]),
         Mistake(
             arguments: "--authorization-endpoint {sandbox}/authorize --token-endpoint http://127.0.0.1:1/token "
                 + "--client-id ringback", status: 5,
@@ -52,7 +52,7 @@ import Testing
         Mistake(
             arguments: "--authorization-endpoint {sandbox}/authorize --token-endpoint {sandbox}/nowhere "
                 + "--client-id ringback", status: 78,
-            words: ["no token endpoint at this address (HTTP 404)", "Look at --token-endpoint."]),
+            words: ["no token endpoint at this URL (HTTP 404)", "Look at --token-endpoint."]),
     ]
 
     @Test func `and says at once what is wrong and where, and writes nothing`() async throws {

@@ -34,7 +34,7 @@ import Testing
             let first = try stage.start("ringback", ["links", "swisscoin"])
             try await listening(stage, "swisscoin")
             let opened = try await stage.ringback("open", "swisscoin://pay/7?amount=1&to=bob#now")
-            #expect(opened.status == 0 && opened.out == "Handed over to the app.\n", "\(opened)")
+            #expect(opened.status == 0 && opened.out == "Sent to the app.\n", "\(opened)")
             _ = try await first.line("the link") { $0 == "swisscoin://pay/7?amount=1&to=bob#now" }
             // What a page may have and a URL may not is escaped on the way.
             #expect(try await stage.ringback("open", "swisscoin://pay?f=a|b{c}\"é`^\\<>").status == 0)
@@ -99,7 +99,9 @@ import Testing
             try plantApp(stage)
             let hostile = "org.example.notes://open/$(id);x=%22'a'&--flag"
             let opened = try await stage.ringback("open", hostile)
-            #expect(opened.status == 0 && opened.out == "Kept a minute for the app: none listens now.\n", "\(opened)")
+            #expect(
+                opened.status == 0 && opened.out == "No app listens now; the link is kept for one minute.\n",
+                "\(opened)")
             try await stage.eventually("the start") { !starts(stage).isEmpty }
             #expect(try await stage.ringback("open", "org.example.notes://open/2").status == 0)
             // The URL is one argument, as it came.

@@ -176,7 +176,7 @@ import Testing
             }
             try stage.write("/etc/passwd\n", to: "\(stage.directory)/home/.local/share/ringback/installed")
             let foreign = try await stage.run(program, ["install", "--undo"])
-            #expect(foreign.status == 1 && foreign.err.contains("not a note of ringback install"), "\(foreign)")
+            #expect(foreign.status == 1 && foreign.err.contains("not a list of ringback install"), "\(foreign)")
         }
     }
 
@@ -214,7 +214,7 @@ import Testing
                 #expect(FileTree.names(in: state).isEmpty == !isLeft && FileTree.names(in: keys).isEmpty == !isLeft)
             }
             let nothing = try await stage.run(program, ["install", "--undo", "--purge"])
-            #expect(nothing.status == 0 && nothing.err.contains("No sessions and no keys"), "\(nothing)")
+            #expect(nothing.status == 0 && nothing.err.contains("There are no sessions and no keys"), "\(nothing)")
         }
     }
 

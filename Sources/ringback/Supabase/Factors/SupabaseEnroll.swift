@@ -8,31 +8,31 @@ struct SupabaseEnroll: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "enroll", abstract: "Add a second factor: an authenticator app, a phone, or a security key.",
         discussion: """
-            The app's QR code and the secret for typing are shown on standard error: whoever sees them can make the \
-            codes. Then the first code is asked for; the factor counts once it was right. For a security key (WebAuthn) \
-            the options of navigator.credentials.create() are printed as JSON on one line, and the credential that an \
-            app or a web page has made is read, as JSON: this program has no authenticator of its own.
+            The QR code for the app and the secret to type are shown on standard error; anyone who sees them can make \
+            the codes. Then the first code is asked for; the factor is active once it was right. For a security key \
+            (WebAuthn) the options of navigator.credentials.create() are printed as JSON on one line, and the \
+            credential that an app or a web page has made is read as JSON: this program has no authenticator of its own.
             """)
 
     @Argument(help: "The account.")
     var account: String
 
-    @Option(help: ArgumentHelp("A phone, which is sent codes, instead of an app.", valueName: "number"))
+    @Option(help: ArgumentHelp("A phone that gets codes, instead of an app.", valueName: "number"))
     var phone: String?
 
-    @Flag(name: .customLong("webauthn"), help: "A security key or passkey, which an app or a web page asks.")
+    @Flag(name: .customLong("webauthn"), help: "A security key or passkey, used through an app or a web page.")
     var isWebAuthn = false
 
-    @Option(help: "How the codes come to the phone.")
+    @Option(help: "How the codes are sent to the phone.")
     var channel: SignInOptions.Channel?
 
-    @Option(help: "What to call the factor.")
+    @Option(help: "The name of the factor.")
     var name: String?
 
-    @Flag(help: "Show the secret alone, no QR code.")
+    @Flag(help: "Show only the secret, no QR code.")
     var noQr = false
 
-    @Flag(help: "Ask for no code or credential: “supabase verify-factor” takes it later.")
+    @Flag(help: "Ask for no code or credential: “supabase verify-factor” verifies it later.")
     var noVerify = false
 
     @Option(name: .customLong("code-fd"), help: SignInOptions.descriptor("the first code"))
@@ -68,7 +68,7 @@ struct SupabaseEnroll: ParsableCommand {
             let id = Sanitizer.line(enrolment.factor.id)
             // The id comes from the project. It is quoted, since the line is for a shell.
             let later =
-                "The factor counts once it is proved: ringback supabase verify-factor \(account) \(Shell.sh.quoted(id))"
+                "Then verify the factor: ringback supabase verify-factor \(account) \(Shell.sh.quoted(id))"
             guard !noVerify else {
                 if !json.isWanted { Output.line("Added \(id) to \(account)") }
                 return Output.note(later)

@@ -7,10 +7,10 @@ struct SupabaseRegisterPasskey: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "register-passkey", abstract: "Add a passkey that an app or a web page makes.",
         discussion: """
-            Prints what the authenticator is asked, as JSON on one line: the options of navigator.credentials.create(), or \
-            of an app's own interface. What it answers, PublicKeyCredential.toJSON(), is read from standard input or from \
-            the descriptor that is named. The project takes one answer, within five minutes, from the addresses that it \
-            has listed. This program has no authenticator of its own.
+            Prints the authenticator's options as JSON on one line, for navigator.credentials.create() or an app's own \
+            interface. Its response, PublicKeyCredential.toJSON(), is read from standard input or from the named \
+            descriptor. The project accepts one response, within five minutes, from the origins that it lists. This \
+            program has no authenticator of its own.
             """)
 
     @Argument(help: "The account.")

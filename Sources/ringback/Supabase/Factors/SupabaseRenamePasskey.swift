@@ -4,7 +4,7 @@ import StrictJSON
 import Terminal
 
 struct SupabaseRenamePasskey: ParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "rename-passkey", abstract: "Name a passkey.")
+    static let configuration = CommandConfiguration(commandName: "rename-passkey", abstract: "Rename a passkey.")
 
     @Argument(help: "The account.")
     var account: String

@@ -6,18 +6,18 @@ import Terminal
 
 struct SupabaseVerifyFactor: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "verify-factor", abstract: "Prove a second factor: the session goes on at the second level.",
+        commandName: "verify-factor", abstract: "Verify a second factor, for a session of the second level.",
         discussion: """
-            The code is asked for on the terminal, without echo, until it is right; else it is a line of standard input, \
-            or of the descriptor that is named. A phone is sent one first. For a security key the options of \
-            navigator.credentials.get() are printed as JSON on one line, and the credential is read, as JSON: this \
+            The code is asked for on the terminal, without echo, until it is right; otherwise it is a line of standard \
+            input, or of the named descriptor. For a phone, a code is sent first. For a security key the options of \
+            navigator.credentials.get() are printed as JSON on one line, and the credential is read as JSON: this \
             program has no authenticator of its own.
             """)
 
     @Argument(help: "The account.")
     var account: String
 
-    @Argument(help: "The factor, as “supabase factors” shows it; the only one may be left out.")
+    @Argument(help: "The factor's id, as “supabase factors” shows it; may be left out if there is only one.")
     var factor: String?
 
     @Option(name: .customLong("code-fd"), help: SignInOptions.descriptor("the code"))
@@ -26,7 +26,7 @@ struct SupabaseVerifyFactor: ParsableCommand {
     @Option(name: .customLong("credential-fd"), help: SignInOptions.descriptor("the credential, as JSON,"))
     var credentialDescriptor: Int32?
 
-    @Option(help: "How the code comes to a phone.")
+    @Option(help: "How the code is sent to a phone.")
     var channel: SignInOptions.Channel?
 
     @OptionGroup var json: JSONOption
