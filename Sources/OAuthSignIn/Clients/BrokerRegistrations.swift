@@ -33,8 +33,8 @@ public struct RegistrationOrder: Sendable {
     /// The account as far as requests to the provider need it.
     var sender: Account {
         Account(
-            name: account, provider: "oidc", source: "registration", endpoints: .issuer(issuer), clientID: "",
-            trust: trust)
+            name: account, provider: "oidc", source: "registration", kind: OAuthAccount(endpoints: .issuer(issuer)),
+            clientID: "", trust: trust)
     }
 
     /// What to ask for: everything, and then only the scopes that the provider lists. Some refuse a client that would

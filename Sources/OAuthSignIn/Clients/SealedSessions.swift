@@ -16,11 +16,11 @@ private struct OAuthRestoring: AccountRestoring {
 
     func account(_ name: AccountName, for binding: SessionBinding) async -> Account {
         var account = Account(
-            name: name, provider: "oidc", source: "vault", endpoints: .issuer(binding.provider),
+            name: name, provider: "oidc", source: "vault", kind: OAuthAccount(endpoints: .issuer(binding.provider)),
             clientID: binding.clientID)
         let slot = RegistrationRecord.slot(name, issuer: binding.provider, clientID: binding.clientID)
         if let text = try? await tools.vault.load(slot)?.text, RegistrationRecord(decoding: text)?.secret != nil {
-            account.clientSecret = .registered(for: account, in: tools.vault, clock: tools.clock)
+            account.oauth.clientSecret = .registered(for: account, in: tools.vault, clock: tools.clock)
         }
         return account
     }

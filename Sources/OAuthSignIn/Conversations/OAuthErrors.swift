@@ -10,7 +10,7 @@ extension Account {
 
     /// True for a host that only the provider's own metadata name: it is not to lead back to this machine.
     func isStrange(_ url: String) -> Bool {
-        guard case .issuer(let issuer) = endpoints, let home = try? WebURL(parsing: issuer),
+        guard case .issuer(let issuer) = oauth.endpoints, let home = try? WebURL(parsing: issuer),
             let host = (try? WebURL(parsing: url))?.host
         else { return false }
         // A provider on this machine may name this machine; literal addresses have been judged as they were read.

@@ -8,6 +8,7 @@ internal import StrictJSON
 /// An account's provider as the broker talks to it: each method is one conversation, with a bound. Holds nothing.
 struct Provider: Sendable {
     let account: Account
+    let rules: OAuthAccount
     let http: any HTTPClient
     let directory: ProviderDirectory
     let clock: BrokerClock
@@ -18,7 +19,7 @@ struct Provider: Sendable {
 
     /// The provider's endpoints.
     func metadata() async throws(BrokerError) -> ProviderMetadata {
-        switch account.endpoints {
+        switch rules.endpoints {
         case .fixed(let metadata): metadata
         case .issuer(let issuer): try await directory.metadata(of: account, issuer: issuer)
         case .unsupported(let reason): throw .methodUnsupported(reason)
@@ -29,10 +30,10 @@ struct Provider: Sendable {
     /// is sent the way that every server must support (RFC 6749 section 2.3.1), unless this one says, or has shown, that
     /// it does not.
     func registration(_ metadata: ProviderMetadata) async throws(BrokerError) -> ClientRegistration {
-        if let source = account.clientKey { return try await signedRegistration(source, metadata) }
-        guard let source = account.clientSecret else {
+        if let source = rules.clientKey { return try await signedRegistration(source, metadata) }
+        guard let source = rules.clientSecret else {
             return try complete(
-                ClientRegistration(clientID: account.clientID, authentication: account.clientAuthentication ?? .none))
+                ClientRegistration(clientID: account.clientID, authentication: rules.clientAuthentication ?? .none))
         }
         let secret = try await source.current(for: account.name, directory)
         let offered = metadata.tokenEndpointAuthenticationMethods
@@ -43,7 +44,7 @@ struct Provider: Sendable {
             isShown || (!takesBasic && takesPost) ? .clientSecretPost : .clientSecretBasic
         return try complete(
             ClientRegistration(
-                clientID: account.clientID, authentication: account.clientAuthentication ?? automatic, secret: secret))
+                clientID: account.clientID, authentication: rules.clientAuthentication ?? automatic, secret: secret))
     }
 
     private func signedRegistration(
@@ -179,7 +180,7 @@ struct Provider: Sendable {
 
     /// Discovery's word alone may not lead refresh tokens to a new host: only to the token endpoint's or the issuer's.
     func mayReceiveTokens(_ endpoint: String, of session: Session) throws(BrokerError) -> Bool {
-        guard case .issuer(let issuer) = account.endpoints else { return true }
+        guard case .issuer(let issuer) = rules.endpoints else { return true }
         let origin = try WebURL.origin(of: endpoint)
         let home = try WebURL.origin(of: issuer)
         return origin == session.tokenEndpointOrigin || origin == home

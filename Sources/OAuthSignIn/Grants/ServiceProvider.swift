@@ -45,7 +45,7 @@ struct ServiceProvider: SignInProvider {
     /// what would be asked of a provider's page: it would be taken in silence.
     func check(_ request: SignInRequest) throws(BrokerError) -> SignInRequest {
         let account = provider.account
-        if case .unsupported(let reason) = account.endpoints { throw .methodUnsupported(reason) }
+        if case .unsupported(let reason) = provider.rules.endpoints { throw .methodUnsupported(reason) }
         guard request.method == "browser" else {
             throw .methodUnsupported(
                 "\(account.name) is a service (\(grant.word)): it needs no sign-in, and has no method "

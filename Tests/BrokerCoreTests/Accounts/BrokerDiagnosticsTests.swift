@@ -132,10 +132,10 @@ import Testing
     {
         let house = try await House()
         var account = House.account(scopes: [])
-        account.endpoints = .fixed(
+        account.oauth.endpoints = .fixed(
             try ProviderMetadata(
                 authorizationEndpoint: "https://id.example/authorize", tokenEndpoint: "https://id.example/token"))
-        account.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("canary-secret") }
+        account.oauth.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("canary-secret") }
         await house.broker.configure([account])
         house.provider.script(.token, .status(500))
         #expect(try await found(house, "provider")?.level == .wrong)
