@@ -7,16 +7,11 @@ extension SessionManager {
     /// otherwise. Returns the session that it replaces if the provider has to end it, see ``Broker/open(_:for:_:)``.
     func open(
         _ session: Session, for account: Account, _ opening: SessionOpening
-    ) async -> Result<Closed?, BrokerError> {
-        let turn = enqueue(account.name) { sessionManager -> Result<Closed?, BrokerError> in
-            do throws(BrokerError) {
-                let lane = try await sessionManager.laneForOpening(account)
-                return .success(try await sessionManager.openInTurn(session, lane, opening))
-            } catch {
-                return .failure(error)
-            }
+    ) async throws(BrokerError) -> Closed? {
+        try await inTurn(account.name) { sessionManager throws(BrokerError) in
+            let lane = try await sessionManager.laneForOpening(account)
+            return try await sessionManager.openInTurn(session, lane, opening)
         }
-        return await turn.wait() ?? .failure(.cancelled)
     }
 
     /// Takes over a session that is made by presenting a refresh token. The token is presented in the account's lane,
@@ -25,24 +20,18 @@ extension SessionManager {
         for account: Account, isEphemeral: Bool,
         made make: @escaping @Sendable () async throws(BrokerError) -> (Session, SessionOpening)
     ) async throws(BrokerError) -> Closed? {
-        let turn = enqueue(account.name) { sessionManager -> Result<Closed?, BrokerError> in
+        try await inTurn(account.name) { sessionManager throws(BrokerError) in
+            let lane = try await sessionManager.laneForOpening(account)
+            if !isEphemeral { try await sessionManager.makeRoom(account, isNeeded: true) }
+            let (session, opening): (Session, SessionOpening)
             do throws(BrokerError) {
-                let lane = try await sessionManager.laneForOpening(account)
-                if !isEphemeral { try await sessionManager.makeRoom(account, isNeeded: true) }
-                let (session, opening): (Session, SessionOpening)
-                do throws(BrokerError) {
-                    (session, opening) = try await make()
-                } catch {
-                    await sessionManager.settle(lane)
-                    throw error
-                }
-                return .success(try await sessionManager.openInTurn(session, lane, opening))
+                (session, opening) = try await make()
             } catch {
-                return .failure(error)
+                await sessionManager.settle(lane)
+                throw error
             }
+            return try await sessionManager.openInTurn(session, lane, opening)
         }
-        guard let result = await turn.wait() else { throw .cancelled }
-        return try result.get()
     }
 
     /// The account's lane, if a session may be stored there.
@@ -115,29 +104,27 @@ extension SessionManager {
         try await ready(name)
         guard let id = lanes[name]?.id else { throw .accountNotFound(name.rawValue) }
         take(.signOutBegan, id)
-        let closing = enqueue(name) { sessionManager -> Result<Closed?, BrokerError> in
+        return try await inTurn(name) { sessionManager throws(BrokerError) in
             // A lane that replaced this one has a session of another binding, which nobody asked to close.
-            guard let lane = sessionManager.lane(id) else { return .success(nil) }
+            guard let lane = sessionManager.lane(id) else { return nil }
             defer { sessionManager.take(.signOutEnded, id) }
-            if let error = sessionManager.lockError { return .failure(error) }
-            return await sessionManager.closeInTurn(lane, endingAll)
+            if let error = sessionManager.lockError { throw error }
+            return try await sessionManager.closeInTurn(lane, endingAll)
         }
-        guard let result = await closing.wait() else { throw .cancelled }
-        return try result.get()
     }
 
-    private func closeInTurn(_ lane: Lane, _ endsAll: Bool) async -> Result<Closed?, BrokerError> {
+    private func closeInTurn(_ lane: Lane, _ endsAll: Bool) async throws(BrokerError) -> Closed? {
         let account = lane.account
         if let rest = account.kind.configuredSession(of: account, by: clock) {
             // A service drops the tokens that it fetched. Its configuration keeps it signed in.
-            guard let session = lane.state.session, !session.tokens.isEmpty else { return .success(nil) }
+            guard let session = lane.state.session, !session.tokens.isEmpty else { return nil }
             take(.closed(leaving: rest), lane.id)
-            return .success(Closed(account: account, session: session, retirement: nil))
+            return Closed(account: account, session: session, retirement: nil)
         }
         guard var session = lane.state.session else {
             // Removes the record, if there is one, that says that the provider ended the last session.
             if lane.state.obstacle == nil { try? await vault.remove(account.slot) }
-            return .success(nil)
+            return nil
         }
         session.endsAll = endsAll
         var closed = Closed(account: account, session: session, retirement: nil)
@@ -148,11 +135,11 @@ extension SessionManager {
             closed.retirement = try await vault.retire(account.slot)?.id
         } catch {
             // The vault has set a damaged record aside, so that the slot is empty too.
-            guard case .damaged = error else { return .failure(BrokerError(error)) }
+            guard case .damaged = error else { throw BrokerError(error) }
         }
         residue.settle(account.slot)
         take(.closed(leaving: nil), lane.id)
-        return .success(closed)
+        return closed
     }
 
     /// Changes what is stored with a session, in its turn. No request is sent to the provider.
@@ -162,20 +149,15 @@ extension SessionManager {
         try await ready(name)
         guard let id = lanes[name]?.id else { throw .accountNotFound(name.rawValue) }
         guard try readable(name) != nil else { throw absence(of: name) }
-        let turn = enqueue(name) { sessionManager -> Result<Void, BrokerError> in
-            guard let lane = sessionManager.lane(id), let held = lane.state.visible else {
-                return .failure(.signInRequired(name))
-            }
+        try await inTurn(name) { sessionManager throws(BrokerError) in
+            guard let lane = sessionManager.lane(id), let held = lane.state.visible else { throw .signInRequired(name) }
             var session = held
-            do throws(BrokerError) { try edit(&session) } catch { return .failure(error) }
-            guard session != held else { return .success(()) }
+            try edit(&session)
+            guard session != held else { return }
             let (copy, error) = await sessionManager.save(session, lane.account)
-            if let error { return .failure(error) }
-            let isTaken = sessionManager.take(.changed(session, copy, nil, nil), id)
-            return isTaken ? .success(()) : .failure(.signInRequired(name))
+            if let error { throw error }
+            guard sessionManager.take(.changed(session, copy, nil, nil), id) else { throw .signInRequired(name) }
         }
-        guard let result = await turn.wait() else { throw .cancelled }
-        try result.get()
     }
 
     /// Shows a failure that left the session as it was.

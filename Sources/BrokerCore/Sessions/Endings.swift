@@ -22,8 +22,7 @@ extension Broker {
     /// Opens a session. The one that it replaces is ended at the provider by its own token, where the provider tells the
     /// two apart; if it cannot be reached, later.
     func open(_ session: Session, for account: Account, _ opening: SessionOpening) async throws(BrokerError) {
-        let opened = await sessionManager.open(session, for: account, opening)
-        endReplaced(try opened.get())
+        endReplaced(try await sessionManager.open(session, for: account, opening))
     }
 
     /// Has a session that another one replaced ended at its provider.

@@ -76,14 +76,7 @@ extension SessionManager {
             if let error = renewal.backoff.refusal(at: clock.bootInstant) { throw error }
             if let wait = allowance?.take(at: clock.bootInstant) { throw .tooManyAttempts(retryAfter: wait) }
         }
-        try await settled(startRefresh(of: name, key, for: .needed), within: bound)
-    }
-
-    func settled(
-        _ refresh: Promise<Result<Void, BrokerError>>, within bound: Duration
-    ) async throws(BrokerError) {
-        guard let result = await refresh.wait(atMost: bound) else { throw Task.isCancelled ? .cancelled : .timedOut }
-        try result.get()
+        try await startRefresh(of: name, key, for: .needed).get(atMost: bound)
     }
 
     private func isAlive(_ token: AccessToken) -> Bool { token.remaining(at: clock.bootInstant).map { $0 > 0 } ?? true }
@@ -118,14 +111,14 @@ extension SessionManager {
             throw .conflict("The provider gave \(name) no refresh token. Sign in again when the session ends.\(advice)")
         }
         if let running = lanes[name]?.state.renewal.running[.own] {
-            return try await settled(running, within: .seconds(30))
+            return try await running.get(atMost: .seconds(30))
         }
         let now = clock.bootInstant
         if !isForced, let last = lanes[name]?.state.renewal.last, now - last.endedAt < joinWindow {
             return try last.result.get()
         }
         if let error = lanes[name]?.state.renewal.backoff.refusalByProvider(at: now) { throw error }
-        try await settled(startRefresh(of: name, .own, for: .requested), within: .seconds(30))
+        try await startRefresh(of: name, .own, for: .requested).get(atMost: .seconds(30))
     }
 
     func startRefresh(

@@ -66,14 +66,11 @@ extension SessionManager {
         try await ready(name)
         guard let id = lanes[name]?.id else { throw .accountNotFound(name.rawValue) }
         guard try readable(name) != nil else { throw absence(of: name) }
-        let turn = enqueue(name) { sessionManager in
+        return try await inTurn(name) { sessionManager throws(BrokerError) in
             sessionManager.take(.changeBegan, id)
-            let result = await sessionManager.changeInTurn(id, operation)
-            sessionManager.take(.changeEnded, id)
-            return result
+            defer { sessionManager.take(.changeEnded, id) }
+            return try await sessionManager.changeInTurn(id, operation)
         }
-        guard let result = await turn.wait() else { throw .cancelled }
-        return try result.get()
     }
 
     /// The provider said that the session has ended, in response to a request with this token. The session is ended
@@ -92,23 +89,21 @@ extension SessionManager {
 
     private func changeInTurn(
         _ id: LaneID, _ operation: SessionOperation
-    ) async -> Result<HTTPResponse, BrokerError> {
-        if let lockError { return .failure(lockError) }
+    ) async throws(BrokerError) -> HTTPResponse {
+        if let lockError { throw lockError }
         do throws(BrokerError) {
             try await freshen(id)
             do throws(BrokerError) {
-                return .success(try await attempt(id, operation))
+                return try await attempt(id, operation)
             } catch {
                 guard case .tokenRefused = operation.meaning(error) else { throw error }
             }
             // The error is the same for an expired and for a forged token. One refresh shows which it was.
             try await renew(id, .own, for: .change).get()
-            return .success(try await attempt(id, operation))
+            return try await attempt(id, operation)
         } catch {
-            if case .dead(let code) = operation.meaning(error), let lane = lane(id) {
-                return .failure(await end(lane, code))
-            }
-            return .failure(error)
+            if case .dead(let code) = operation.meaning(error), let lane = lane(id) { throw await end(lane, code) }
+            throw error
         }
     }
 

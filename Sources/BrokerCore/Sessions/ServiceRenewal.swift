@@ -17,6 +17,6 @@ extension SessionManager {
         else {
             return
         }
-        guard await turn.wait(atMost: bound) != nil else { throw Task.isCancelled ? .cancelled : .timedOut }
+        guard await turn.wait(atMost: bound) != nil else { throw .endOfWait }
     }
 }

@@ -237,6 +237,22 @@ actor SessionManager {
         }
     }
 
+    /// Runs a change that may fail when its turn in the account's lane comes, and waits for it. A caller that goes away
+    /// does not stop it.
+    func inTurn<Value: Sendable>(
+        _ name: AccountName,
+        _ change: @escaping @Sendable (isolated SessionManager) async throws(BrokerError) -> Value
+    ) async throws(BrokerError) -> Value {
+        let turn = enqueue(name) { manager -> Result<Value, BrokerError> in
+            do throws(BrokerError) {
+                return .success(try await change(manager))
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try await turn.get()
+    }
+
     /// Puts a change at the end of the account's lane. The change reads the lane when its turn comes, not before.
     @discardableResult
     func enqueue<Value: Sendable>(

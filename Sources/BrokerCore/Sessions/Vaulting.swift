@@ -20,18 +20,15 @@ extension SessionManager {
         let end = ContinuousClock.now + bound
         guard lanes[name] != nil else { throw .accountNotFound(name.rawValue) }
         if lanes[name]?.state.isLoaded == true { return }
-        guard await firstOpening.wait(atMost: bound) != nil else { throw Task.isCancelled ? .cancelled : .timedOut }
-        if let lockError { throw lockError }
-        if case .loading(let error?)? = lanes[name]?.state.presence { throw error }
+        guard await firstOpening.wait(atMost: bound) != nil else { throw .endOfWait }
         // A reload may put another lane in this one's place, which loads in its turn.
-        while let lane = lanes[name], !lane.state.isLoaded, lane.loaded.value == nil {
-            guard await lane.loaded.wait(atMost: max(end - .now, .zero)) != nil else {
-                throw Task.isCancelled ? .cancelled : .timedOut
-            }
+        repeat {
             if let lockError { throw lockError }
-            if case .loading(let error?)? = lanes[name]?.state.presence { throw error }
-        }
-        guard lanes[name] != nil else { throw .accountNotFound(name.rawValue) }
+            guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
+            if case .loading(let error?) = lane.state.presence { throw error }
+            guard !lane.state.isLoaded, lane.loaded.value == nil else { return }
+            guard await lane.loaded.wait(atMost: max(end - .now, .zero)) != nil else { throw .endOfWait }
+        } while true
     }
 
     /// Opens the vault and loads every account. An open one stays as it is.

@@ -26,20 +26,9 @@ private struct OAuthRestoring: AccountRestoring {
     }
 }
 
-extension Broker {
-    /// The sessions in the vault that belong to no configured account, by account and time. Nil while the vault is
-    /// locked.
-    public func sealedSessions() async -> [SealedSession]? {
-        await sealedSessions(restoring: OAuthRestoring(tools: signInContext.tools))
-    }
-
-    /// Removes these sessions of an account from the vault, and has their providers revoke them where that is possible.
-    ///
-    /// - Parameter revokes: false removes them without telling the provider.
-    /// - Throws: ``BrokerError/nothingHeld(_:)`` if there are none.
-    public func removeSealedSessions(of name: AccountName, revokes: Bool) async throws(BrokerError) -> [RemovedSession]
-    {
-        try await removeSealedSessions(
-            of: name, revokes: revokes, restoring: OAuthRestoring(tools: signInContext.tools))
+extension SealedSessions {
+    /// The sessions in the vault of a broker. What revokes one is made of the issuer that the session is bound to.
+    public init(of broker: Broker) {
+        self.init(of: broker, restoring: OAuthRestoring(tools: broker.signInContext.tools))
     }
 }

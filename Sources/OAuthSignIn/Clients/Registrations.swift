@@ -99,16 +99,20 @@ public struct RegistrationView: Sendable {
     }
 }
 
-extension Broker {
-    /// Has a client registered for an account that is to be added. A caller who goes away does not stop it: what the
-    /// provider gives is kept.
+/// Registers clients for accounts that are to be added, and deletes registrations that no account uses.
+public struct Registrations: Sendable {
+    private let broker: Broker
+
+    public init(of broker: Broker) { self.broker = broker }
+
+    /// Has a client registered. A caller that goes away does not stop it: what the provider gives is kept.
     public func register(_ order: RegistrationOrder) async throws(BrokerError) -> RegistrationView {
-        guard (try? await signInContext.sessions.account(order.account)) == nil else {
+        guard (try? await account(order.account)) == nil else {
             throw .conflict(
                 "The account \(order.account) is there already. Choose another name, or remove it and reload.")
         }
-        try await settled()
-        guard vault.status.kind != "memory" else {
+        try await broker.vaultSettled(atMost: Registrations.vaultWait)
+        guard tools.vault.status.kind != "memory" else {
             throw .conflict(
                 "The vault is in memory: what the provider gives for the registration would be lost with the daemon. "
                     + "Register the client by hand, and add the account with --client-id.")
@@ -117,54 +121,44 @@ extension Broker {
         guard let turn = turns.take(order.account) else {
             throw .conflict("A registration for \(order.account) is under way. Wait for it, or choose another name.")
         }
-        let registration = tools.work.start { () -> Result<RegistrationView, BrokerError> in
+        return try await tools.work.attempt { () throws(BrokerError) in
             defer { turn() }
-            do throws(BrokerError) {
-                return .success(try await registrar.register(order))
-            } catch {
-                return .failure(error)
-            }
-        }
-        guard let result = await registration.wait() else { throw .cancelled }
-        return try result.get()
+            return try await registrar.register(order)
+        }.get()
     }
 
-    /// Deletes a registration that no account uses. True if the provider was told, false if it gave no way to.
+    /// Deletes a registration. True if the provider was told, false if it gave no way to.
     ///
     /// - Parameter clientID: nil for a registration that could not be used.
-    public func deleteRegistration(
+    public func delete(
         _ name: AccountName, issuer: String, clientID: String?, trust: ServerTrust = .system
     ) async throws(BrokerError) -> Bool {
         let order = RegistrationOrder(account: name, issuer: issuer, trust: trust)
-        if let clientID, let account = try? await signInContext.sessions.account(name),
+        if let clientID, let account = try? await account(name),
             account.binding == SessionBinding(provider: issuer, clientID: clientID)
         {
             throw .conflict("The account \(name) uses this registration. Remove the account and reload first.")
         }
-        try await settled()
+        try await broker.vaultSettled(atMost: Registrations.vaultWait)
         let registrar = registrar
         let slot = RegistrationRecord.slot(name, issuer: issuer, clientID: clientID)
         guard let turn = turns.take(name) else {
             throw .conflict("A registration for \(name) is under way. Wait for it.")
         }
-        let deletion = tools.work.start { () -> Result<Bool, BrokerError> in
+        return try await tools.work.attempt { () throws(BrokerError) in
             defer { turn() }
-            do throws(BrokerError) {
-                return .success(try await registrar.delete(slot, as: order.sender))
-            } catch {
-                return .failure(error)
-            }
-        }
-        guard let result = await deletion.wait() else { throw .cancelled }
-        return try result.get()
+            return try await registrar.delete(slot, as: order.sender)
+        }.get()
     }
 
-    /// A keyring may put its question first; a caller does not wait for that for ever.
-    private func settled() async throws(BrokerError) { try await vaultSettled(atMost: Broker.vaultWait) }
-
+    /// The keyring may prompt the user first. A caller waits at most this long for that.
     private static let vaultWait: Duration = .seconds(30)
 
-    private var tools: ProviderTools { signInContext.tools }
+    private var tools: ProviderTools { broker.signInContext.tools }
+    private func account(_ name: AccountName) async throws(BrokerError) -> Account {
+        try await broker.signInContext.sessions.account(name)
+    }
+
     private var turns: RegistrationTurns { tools.memory() }
 
     private var registrar: Registrar {
