@@ -138,19 +138,12 @@ public struct Broker: Sendable {
     /// Ends the session here, and tells the provider.
     public func signOut(_ name: AccountName, endingAll: Bool = false) async throws(BrokerError) -> AccountView {
         // A caller that goes away while a refresh is waited for must not keep the provider from hearing of it.
-        let closing = work.start { () -> Result<Promise<Void>?, BrokerError> in
-            do throws(BrokerError) {
-                await flowRegistry.endChange(of: name)
-                guard let closed = try await sessionManager.close(name, endingAll: endingAll) else {
-                    return .success(nil)
-                }
-                return .success(work.start { await revocations.deliver(closed) })
-            } catch {
-                return .failure(error)
-            }
+        let closing = work.attempt { () throws(BrokerError) -> Promise<Void>? in
+            await flowRegistry.endChange(of: name)
+            guard let closed = try await sessionManager.close(name, endingAll: endingAll) else { return nil }
+            return work.start { await revocations.deliver(closed) }
         }
-        guard let closed = await closing.wait() else { throw .cancelled }
-        _ = try await closed.get()?.wait(atMost: Broker.revocationWait)
+        _ = try await closing.get()?.wait(atMost: Broker.revocationWait)
         return try await account(name)
     }
 
@@ -186,8 +179,8 @@ public struct Broker: Sendable {
         let account = try await sessionManager.account(name)
         let request = try account.provider(with: tools).check(request)
         _ = try request.atCallbackPort(account)
-        guard account.kind.serviceGrant == nil else {
-            // There is nothing to do: the configuration has signed the service in.
+        guard account.kind.needsSignIn else {
+            // There is nothing to do: the configuration made the session.
             try await sessionManager.admitsSession(name)
             return (nil, false)
         }
@@ -242,7 +235,7 @@ public struct Broker: Sendable {
                 _ = try? await flowRegistry.cancel(flow.id, isForAll: false)
             }
         }
-        throw Task.isCancelled ? .cancelled : .timedOut
+        throw .endOfWait
     }
 
     // MARK: Records

@@ -1,5 +1,5 @@
 public import BrokerCore
-public import HTTPMessages
+internal import HTTPMessages
 public import OAuth
 public import Secrets
 
@@ -26,7 +26,8 @@ public struct OAuthAccount: Sendable {
 
 extension OAuthAccount: AccountKind {
     public func provider(of account: Account, with tools: ProviderTools) -> any SignInProvider {
-        let provider = Provider(account: account, http: tools.http, directory: tools.memory(), clock: tools.clock)
+        let provider = Provider(
+            account: account, rules: self, http: tools.http, directory: tools.memory(), clock: tools.clock)
         if let grant { return ServiceProvider(provider: provider, grant: grant) }
         return OAuthProvider(provider: provider)
     }
@@ -62,7 +63,7 @@ extension OAuthAccount: AccountKind {
         }
     }
 
-    public var serviceGrant: String? { grant?.word }
+    public var needsSignIn: Bool { grant == nil }
 
     public func configuredSession(of account: Account, by clock: BrokerClock) -> Session? {
         grant == nil ? nil : .ofService(account, by: clock)
@@ -131,74 +132,14 @@ extension Account {
     }
 }
 
-/// Access to the settings that only this kind of account has.
 extension Account {
-    public init(
-        name: AccountName, provider: String, source: String, endpoints: Endpoints, clientID: String,
-        clientAuthentication: ClientAuthentication? = nil, clientSecret: SecretSource? = nil,
-        clientKey: KeySource? = nil, scopes: [String] = [], redirectURI: String? = nil,
-        authorizationParameters: [(String, String)] = [],
-        flowTimeout: Int = 600, trust: ServerTrust = .system, headers: [(String, String)] = [],
-        refreshMargin: Int? = nil, sessionWarnings: [Int]? = nil
-    ) {
-        self.init(
-            name: name, provider: provider, source: source, kind: OAuthAccount(endpoints: endpoints),
-            clientID: clientID, scopes: scopes, redirectURI: redirectURI,
-            authorizationParameters: authorizationParameters, flowTimeout: flowTimeout, trust: trust,
-            headers: headers, refreshMargin: refreshMargin, sessionWarnings: sessionWarnings)
-        oauth.clientAuthentication = clientAuthentication
-        oauth.clientSecret = clientSecret
-        oauth.clientKey = clientKey
-    }
-
-    /// The settings of this kind. Setting it makes the account one of this kind.
+    /// The settings of this kind. Reading them from an account of another kind is a programming error that ends the
+    /// process.
     public var oauth: OAuthAccount {
-        get { kind as? OAuthAccount ?? OAuthAccount(endpoints: .unsupported("\(name) is an account of another kind.")) }
+        get {
+            guard let rules = kind as? OAuthAccount else { preconditionFailure("\(name) is no account of this kind") }
+            return rules
+        }
         set { kind = newValue }
-    }
-
-    public var endpoints: Endpoints {
-        get { oauth.endpoints }
-        set { oauth.endpoints = newValue }
-    }
-
-    public var clientAuthentication: ClientAuthentication? {
-        get { oauth.clientAuthentication }
-        set { oauth.clientAuthentication = newValue }
-    }
-
-    public var clientSecret: SecretSource? {
-        get { oauth.clientSecret }
-        set { oauth.clientSecret = newValue }
-    }
-
-    public var clientKey: KeySource? {
-        get { oauth.clientKey }
-        set { oauth.clientKey = newValue }
-    }
-
-    public var responseMode: String? {
-        get { oauth.responseMode }
-        set { oauth.responseMode = newValue }
-    }
-
-    public var requiresIssuerInResponse: Bool {
-        get { oauth.requiresIssuerInResponse }
-        set { oauth.requiresIssuerInResponse = newValue }
-    }
-
-    public var pushedRequests: PushedRequests {
-        get { oauth.pushedRequests }
-        set { oauth.pushedRequests = newValue }
-    }
-
-    public var asksConsentForOfflineAccess: Bool {
-        get { oauth.asksConsentForOfflineAccess }
-        set { oauth.asksConsentForOfflineAccess = newValue }
-    }
-
-    public var grant: ServiceGrant? {
-        get { oauth.grant }
-        set { oauth.grant = newValue }
     }
 }

@@ -15,7 +15,7 @@ struct OAuthProvider: SignInProvider {
     private static let methods = ["browser", "device"]
 
     func check(_ request: SignInRequest) throws(BrokerError) -> SignInRequest {
-        if case .unsupported(let reason) = account.endpoints { throw .methodUnsupported(reason) }
+        if case .unsupported(let reason) = provider.rules.endpoints { throw .methodUnsupported(reason) }
         try request.check(methods: OAuthProvider.methods, of: account)
         try request.checkParameters(reserved: AuthorizationRequest.reservedParameters, of: account)
         return request
@@ -40,7 +40,7 @@ struct OAuthProvider: SignInProvider {
         let redirectURI = try await context.openRedirect(account.redirectURI, of: account.name)
         do throws(BrokerError) {
             var flow = try AuthorizationFlow(
-                account: account, request: request, metadata: metadata, redirectURI: redirectURI)
+                at: provider, request: request, metadata: metadata, redirectURI: redirectURI)
             flow.pushed = try await provider.push(flow.authorization, metadata, registration)
             flow.pushedAt = provider.clock.uptime
             return flow
@@ -101,7 +101,7 @@ struct OAuthProvider: SignInProvider {
     ) async throws(BrokerError) -> (any AwaitedSignIn)? {
         guard let awaited = flow.awaited as? AuthorizationFlow else { return nil }
         var fresh = try AuthorizationFlow(
-            account: account, request: flow.request, metadata: awaited.metadata, redirectURI: awaited.redirectURI)
+            at: provider, request: flow.request, metadata: awaited.metadata, redirectURI: awaited.redirectURI)
         fresh.pushed = try await provider.push(
             fresh.authorization, awaited.metadata, try await provider.registration(awaited.metadata))
         fresh.pushedAt = provider.clock.uptime

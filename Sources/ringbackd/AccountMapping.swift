@@ -26,24 +26,24 @@ extension Account {
             kind = SupabaseAccount(configuration)
             return
         }
-        clientAuthentication = account.clientAuthentication
-        clientSecret = SecretSource(account, helper)
-        clientKey = KeySource(account) ?? KeySource(credentialOf: account, in: credentials)
-        responseMode = account.responseMode
-        requiresIssuerInResponse = account.requiresIssuerInResponse
-        asksConsentForOfflineAccess = account.asksConsentForOfflineAccess
-        pushedRequests =
+        oauth.clientAuthentication = account.clientAuthentication
+        oauth.clientSecret = SecretSource(account, helper)
+        oauth.clientKey = KeySource(account) ?? KeySource(credentialOf: account, in: credentials)
+        oauth.responseMode = account.responseMode
+        oauth.requiresIssuerInResponse = account.requiresIssuerInResponse
+        oauth.asksConsentForOfflineAccess = account.asksConsentForOfflineAccess
+        oauth.pushedRequests =
             switch account.pushedRequests {
             case .automatic: .automatic
             case .never: .never
             case .required: .required
             }
-        grant = ServiceGrant(account)
+        oauth.grant = ServiceGrant(account)
         if let credential = account.clientSecretCredential {
-            clientSecret = SecretSource(credential: credential, of: account, in: credentials)
+            oauth.clientSecret = SecretSource(credential: credential, of: account, in: credentials)
         }
         // A registration is found by what the account is bound to, which is complete only now.
-        if account.clientSecret == .registered { clientSecret = .registered(for: self, in: vault) }
+        if account.clientSecret == .registered { oauth.clientSecret = .registered(for: self, in: vault) }
     }
 }
 

@@ -49,8 +49,8 @@ struct House: Sendable {
             vault: vault, http: http ?? provider, callbackReceiver: callbackReceiver, clock: clock.clock,
             record: records.note)
         var account = try House.account("work")
-        account.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("canary-client-secret") }
-        account.clientAuthentication = .clientSecretPost
+        account.oauth.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("canary-client-secret") }
+        account.oauth.clientAuthentication = .clientSecretPost
         let mistakes = mistakes
         let started = started
         links = DeepLinkRegistry(
@@ -89,7 +89,8 @@ struct House: Sendable {
     static func account(_ name: String) throws -> Account {
         Account(
             name: try #require(AccountName(name)), provider: "oidc", source: "test",
-            endpoints: .issuer(FakeProvider.origin), clientID: "ringback", scopes: ["openid", "email"])
+            kind: OAuthAccount(endpoints: .issuer(FakeProvider.origin)), clientID: "ringback",
+            scopes: ["openid", "email"])
     }
 
     /// An answer of the API.

@@ -47,7 +47,7 @@ final class Desk: Sendable {
             authorizationEndpoint: "https://id.example/authorize", tokenEndpoint: "https://id.example/token")
         let account = Account(
             name: try #require(AccountName(Desk.account)), provider: "oauth2", source: "test",
-            endpoints: .fixed(metadata), clientID: "ringback", redirectURI: redirectURI)
+            kind: OAuthAccount(endpoints: .fixed(metadata)), clientID: "ringback", redirectURI: redirectURI)
         await broker.configure([account])
         await registry.configure(schemes)
     }

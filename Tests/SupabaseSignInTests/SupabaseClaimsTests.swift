@@ -238,7 +238,7 @@ import Testing
         let house = try await SupabaseHouse.withScheme(isKeyless: true)
         let mine = try await house.broker.sessionManager.account(SupabaseHouse.name)
         var other = House.account(House.named("other"), scopes: [])
-        other.endpoints = .fixed(
+        other.oauth.endpoints = .fixed(
             try ProviderMetadata(
                 authorizationEndpoint: "https://id.example/authorize", tokenEndpoint: "https://id.example/token"))
         other.redirectURI = mine.redirectURI

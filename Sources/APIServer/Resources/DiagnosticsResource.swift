@@ -80,7 +80,7 @@ struct DiagnosticsResource: Resource {
                 .invalidConfiguration, "The account has mistakes.",
                 extensions: JSONObject([.init("errors", .array(error.errors))]))
         }
-        let findings = await broker.diagnose(candidate: account)
+        let findings = await Diagnostics(of: broker).findings(ofCandidate: account)
         return ServerResponse(json: [
             "account": .string(name.rawValue),
             "checks": .array(findings.map { DiagnosticsResource.check($0, of: name) }),
@@ -93,7 +93,7 @@ struct DiagnosticsResource: Resource {
         await withTaskGroup(of: (AccountName, [Finding]).self) { group in
             for name in names {
                 group.addTask {
-                    let provider = (try? await broker.diagnose(name)) ?? []
+                    let provider = (try? await Diagnostics(of: broker).findings(of: name)) ?? []
                     return (name, provider + [await sessionFinding(name)].compactMap { $0 })
                 }
             }

@@ -35,7 +35,7 @@ struct RegistrationResource: Resource {
 
     func register(_ call: Call) async throws(Problem) -> ServerResponse {
         let order = try await registrationOrder(call)
-        let view = try await call.ask { () throws(BrokerError) in try await broker.register(order) }
+        let view = try await call.ask { () throws(BrokerError) in try await Registrations(of: broker).register(order) }
         return ServerResponse(status: 201, json: registration(view))
     }
 
@@ -46,7 +46,8 @@ struct RegistrationResource: Resource {
         }
         let trust = try await trust(call, call.query("ca_file"))
         let isTold = try await call.ask { () throws(BrokerError) in
-            try await broker.deleteRegistration(name, issuer: issuer, clientID: call.query("client_id"), trust: trust)
+            try await Registrations(of: broker).delete(
+                name, issuer: issuer, clientID: call.query("client_id"), trust: trust)
         }
         var object = JSONObject([.init("account", .string(name.rawValue)), .init("issuer", .string(issuer))])
         object["client_id"] = call.query("client_id").map { .string($0) }

@@ -20,7 +20,7 @@ struct SealedSessionResource: Resource {
         let name = try call.account()
         let revokes = try !call.flag("skip_revocation")
         let removed = try await call.ask { () throws(BrokerError) in
-            try await broker.removeSealedSessions(of: name, revokes: revokes)
+            try await SealedSessions(of: broker).remove(of: name, revokes: revokes)
         }
         let sessions = removed.map { removed -> JSON in
             var object = removed.session.members

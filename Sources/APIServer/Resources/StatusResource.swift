@@ -41,7 +41,8 @@ struct StatusResource: Resource {
                 .object(
                     JSONObject(pending.sorted { $0.key < $1.key }.map { .init($0.key.rawValue, .integer($0.value)) }))),
         ])
-        object["sealed_sessions"] = await broker.sealedSessions().map { .array($0.map { .object($0.members) }) }
+        let sealed = await SealedSessions(of: broker).list()
+        object["sealed_sessions"] = sealed.map { .array($0.map { .object($0.members) }) }
         return ServerResponse(json: .object(object))
     }
 

@@ -53,50 +53,38 @@ public protocol AccountRestoring: Sendable {
     func account(_ name: AccountName, for binding: SessionBinding) async -> Account
 }
 
-extension Broker {
-    /// The sessions in the vault that belong to no configured account, by account and time. Nil while the vault is
-    /// locked.
-    public func sealedSessions(restoring: any AccountRestoring) async -> [SealedSession]? {
-        try? await SealedSessions(broker: self, restoring: restoring).entries().map(\.shown)
+/// The sessions in the vault that belong to no configured account: no lane holds them.
+public struct SealedSessions: Sendable {
+    private let broker: Broker
+    private let restoring: any AccountRestoring
+
+    public init(of broker: Broker, restoring: any AccountRestoring) {
+        self.broker = broker
+        self.restoring = restoring
     }
 
-    /// Removes these sessions of an account from the vault, and has their providers revoke them where that is possible.
+    /// The sessions, by account and time. Nil while the vault is locked.
+    public func list() async -> [SealedSession]? { try? await entries().map(\.shown) }
+
+    /// Removes those of an account from the vault, and has their providers revoke them where that is possible.
     ///
-    /// - Parameter revokes: false removes them without a word to the provider.
+    /// - Parameter revokes: false removes them without telling the provider.
     /// - Throws: ``BrokerError/nothingHeld(_:)`` if there are none.
-    public func removeSealedSessions(
-        of name: AccountName, revokes: Bool, restoring: any AccountRestoring
-    ) async throws(BrokerError) -> [RemovedSession] {
-        try await SealedSessions(broker: self, restoring: restoring).remove(of: name, revokes: revokes)
-    }
-}
-
-/// The work on sessions that belong to no configured account: no lane holds them.
-private struct SealedSessions: Sendable {
-    let broker: Broker
-    let restoring: any AccountRestoring
-
-    func remove(of name: AccountName, revokes: Bool) async throws(BrokerError) -> [RemovedSession] {
+    public func remove(of name: AccountName, revokes: Bool) async throws(BrokerError) -> [RemovedSession] {
         try await broker.vaultSettled(atMost: .seconds(30))
-        // A caller who goes away does not stop it in the middle.
-        let removal = broker.work.start { () -> Result<[RemovedSession], BrokerError> in
-            do throws(BrokerError) {
-                let found = try await entries().filter { $0.shown.account == name.rawValue }
-                guard !found.isEmpty else {
-                    throw .nothingHeld("The vault holds no session of \(name) that belongs to no configured account.")
-                }
-                var removed: [RemovedSession] = []
-                for entry in found { removed.append(try await remove(entry, of: name, revokes: revokes)) }
-                return .success(removed)
-            } catch {
-                return .failure(error)
+        // A caller that goes away does not stop it in the middle.
+        return try await broker.work.attempt { () throws(BrokerError) in
+            let found = try await entries().filter { $0.shown.account == name.rawValue }
+            guard !found.isEmpty else {
+                throw .nothingHeld("The vault holds no session of \(name) that belongs to no configured account.")
             }
-        }
-        guard let result = await removal.wait() else { throw .cancelled }
-        return try result.get()
+            var removed: [RemovedSession] = []
+            for entry in found { removed.append(try await remove(entry, of: name, revokes: revokes)) }
+            return removed
+        }.get()
     }
 
-    struct Entry: Sendable {
+    private struct Entry: Sendable {
         let slot: VaultSlot
         /// Its name in the vault if it was signed out.
         let retirement: String?
@@ -123,7 +111,7 @@ private struct SealedSessions: Sendable {
         }
     }
 
-    func entries() async throws(BrokerError) -> [Entry] {
+    private func entries() async throws(BrokerError) -> [Entry] {
         if let error = await broker.sessionManager.lockError { throw error }
         let known = Set(await broker.sessionManager.lanes.values.map(\.account.slot))
         var found: [Entry] = []
@@ -149,18 +137,16 @@ private struct SealedSessions: Sendable {
         var retirement = entry.retirement
         if retirement == nil {
             // In its turn: a refresh that was under way when the account went may store its response now.
-            let turn = await broker.sessionManager.enqueue(name) { manager -> Result<String?, BrokerError> in
+            retirement = try await broker.sessionManager.inTurn(name) { manager throws(BrokerError) in
                 guard manager.lanes[name]?.account.slot != entry.slot else {
-                    return .failure(.conflict("\(name) is configured again; its session was not removed."))
+                    throw .conflict("\(name) is configured again; its session was not removed.")
                 }
                 do throws(VaultError) {
-                    return .success(try await manager.vault.retire(entry.slot)?.id)
+                    return try await manager.vault.retire(entry.slot)?.id
                 } catch {
-                    return .failure(BrokerError(error))
+                    throw BrokerError(error)
                 }
             }
-            guard let result = await turn.wait() else { throw .cancelled }
-            retirement = try result.get()
             broker.record(.sessionClosed(name, subject: entry.session.subject))
         }
         let (revocation, error) = revokes ? await revoke(entry, of: name) : (.notAsked, nil)

@@ -129,9 +129,6 @@ public struct CodeOrigin: Sendable {
 
 /// What a flow's recognition of a callback depends on beside what it awaits.
 public struct FlowStanding: Sendable {
-    public let account: Account
-    /// The flow's own, which its other requests share.
-    public let redirectURI: String
     public let isPending: Bool
     /// Callbacks that turned out not to be the genuine one.
     public let attempts: Int

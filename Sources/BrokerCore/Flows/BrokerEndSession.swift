@@ -43,15 +43,10 @@ extension Broker {
     ) async throws(BrokerError) -> EndSessionPage? {
         let provider = ending.account.provider(with: tools)
         let form = EndSessionForm(saysWho: saysWho, maySayIDToken: maySayIDToken)
-        let asking = work.start { () -> Result<EndSessionPage?, BrokerError> in
-            do throws(BrokerError) {
-                return .success(try await provider.endSessionPage(of: ending.session, form))
-            } catch {
-                return .failure(error)
-            }
+        let asking = work.attempt { () throws(BrokerError) in
+            try await provider.endSessionPage(of: ending.session, form)
         }
-        guard let page = await asking.wait(atMost: bound) else { throw Task.isCancelled ? .cancelled : .timedOut }
-        return try page.get()
+        return try await asking.get(atMost: bound)
     }
 }
 

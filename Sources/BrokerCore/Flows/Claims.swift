@@ -45,8 +45,7 @@ extension FlowRegistry {
         _ arrival: Arrival, of entry: Entry, _ awaited: any AwaitedSignIn
     ) async -> Claim? {
         let standing = FlowStanding(
-            account: entry.flow.account, redirectURI: entry.flow.redirectURI, isPending: entry.status == .pending,
-            attempts: entry.attempts, hasOlderMessage: entry.hasOlderMessage)
+            isPending: entry.status == .pending, attempts: entry.attempts, hasOlderMessage: entry.hasOlderMessage)
         let recognition = awaited.recognize(arrival, of: standing)
         switch recognition {
         case .foreign: return nil

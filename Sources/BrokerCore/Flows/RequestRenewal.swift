@@ -85,7 +85,7 @@ extension Broker {
         // What may have been used may not have been.
         if case .failure? = result, await flowRegistry.canBeOpened(view.id) { return view }
         if isInterested { _ = try? await flowRegistry.cancel(view.id, isForAll: false) }
-        guard case .failure(let error)? = result else { throw Task.isCancelled ? .cancelled : .timedOut }
+        guard case .failure(let error)? = result else { throw .endOfWait }
         throw error
     }
 

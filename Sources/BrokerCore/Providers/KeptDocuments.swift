@@ -70,11 +70,12 @@ public actor KeptDocuments<Document: Sendable> {
             entries[place, default: Entry()].fetch = fetching
             if isStale { entries[place]?.refetchedAt = clock.uptime }
         }
-        guard let result = await fetching.wait() else { throw .cancelled }
-        if !isStale, case .failure(let error) = result, error.isTransient, let value = entries[place]?.value {
-            return value
+        do {
+            return try await fetching.get()
+        } catch {
+            if !isStale, error.isTransient, let value = entries[place]?.value { return value }
+            throw error
         }
-        return try result.get()
     }
 
     private func note(_ result: Result<Document, BrokerError>, at place: DocumentPlace) {

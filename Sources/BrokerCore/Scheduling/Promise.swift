@@ -104,3 +104,24 @@ public final class Promise<Value: Sendable>: Sendable {
         waiter?.resume(returning: nil)
     }
 }
+
+extension Promise {
+    /// What the work yielded. Throws what it threw, or `cancelled` if the caller was cancelled first.
+    public func get<Success>() async throws(BrokerError) -> Success where Value == Result<Success, BrokerError> {
+        guard let result = await wait() else { throw .cancelled }
+        return try result.get()
+    }
+
+    /// The same, with a bound on the wait: throws `timedOut` once it has passed.
+    public func get<Success>(
+        atMost bound: Duration
+    ) async throws(BrokerError) -> Success where Value == Result<Success, BrokerError> {
+        guard let result = await wait(atMost: bound) else { throw .endOfWait }
+        return try result.get()
+    }
+}
+
+extension BrokerError {
+    /// Why a wait with a bound ended without a value: its caller was cancelled, or the bound has passed.
+    static var endOfWait: BrokerError { Task.isCancelled ? .cancelled : .timedOut }
+}

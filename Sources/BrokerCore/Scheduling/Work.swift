@@ -20,6 +20,20 @@ public final class Work: Sendable {
         return promise
     }
 
+    /// Starts work that may fail, and promises its result.
+    @discardableResult
+    public func attempt<Success: Sendable>(
+        _ body: @escaping @Sendable () async throws(BrokerError) -> Success
+    ) -> Promise<Result<Success, BrokerError>> {
+        start {
+            do throws(BrokerError) {
+                return .success(try await body())
+            } catch {
+                return .failure(error)
+            }
+        }
+    }
+
     /// Starts a task that mostly waits. It is cancelled at shutdown instead of waited for.
     public func startTimer(_ body: @escaping @Sendable () async -> Void) {
         launch(isTimer: true, body)

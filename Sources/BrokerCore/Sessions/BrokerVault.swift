@@ -8,9 +8,7 @@ extension Broker {
 
     /// The same with a bound, since a keyring may prompt the user first.
     public func vaultSettled(atMost bound: Duration) async throws(BrokerError) {
-        guard await sessionManager.firstOpening.wait(atMost: bound) != nil else {
-            throw Task.isCancelled ? .cancelled : .timedOut
-        }
+        guard await sessionManager.firstOpening.wait(atMost: bound) != nil else { throw .endOfWait }
     }
 
     /// Locks the vault: sessions cannot be read, none is left in memory, and the vault's key is forgotten.

@@ -22,8 +22,7 @@ extension Broker {
     /// Opens a session. The one that it replaces is ended at the provider by its own token, where the provider tells the
     /// two apart; if it cannot be reached, later.
     func open(_ session: Session, for account: Account, _ opening: SessionOpening) async throws(BrokerError) {
-        let opened = await sessionManager.open(session, for: account, opening)
-        endReplaced(try opened.get())
+        endReplaced(try await sessionManager.open(session, for: account, opening))
     }
 
     /// Has a session that another one replaced ended at its provider.
@@ -39,8 +38,8 @@ extension SessionManager {
     /// The daemon goes, and with it the sessions that were to leave nothing behind.
     func endEphemeral() -> [Closed] {
         for lane in lanes.values {
-            // What a service fetched is fetched again, and its apps may still be using it.
-            guard let session = lane.state.session, session.isEphemeral, !session.isOfService else { continue }
+            // The apps of a configured session may still be using its tokens.
+            guard let session = lane.state.session, session.isEphemeral, !session.isConfigured else { continue }
             residue.end(session, of: lane.account)
             take(.dropped, lane.id)
         }
@@ -58,15 +57,5 @@ extension SessionManager {
     /// Shows a failure that nobody waits for any more.
     func show(_ error: BrokerError, _ name: AccountName) {
         if let id = lanes[name]?.id { take(.noticed(error, nil), id) }
-    }
-
-    /// The session that another one takes the place of, and that the provider is to end; nil where nothing is replaced,
-    /// the same session only got other tokens, or the provider does not tell its sessions apart.
-    func replaced(by session: Session, in lane: Lane) -> Closed? {
-        let provider = provider(lane.account)
-        guard let held = lane.state.session, let former = provider.family(of: held),
-            let next = provider.family(of: session), former != next
-        else { return nil }
-        return Closed(account: lane.account, session: held, retirement: nil)
     }
 }

@@ -64,16 +64,12 @@ extension SessionManager {
     /// Runs a change when its turn comes, and returns its response.
     func change(_ name: AccountName, _ operation: SessionOperation) async throws(BrokerError) -> HTTPResponse {
         try await ready(name)
-        guard let id = lanes[name]?.id else { throw .accountNotFound(name.rawValue) }
-        guard try readable(name) != nil else { throw absence(of: name) }
-        let turn = enqueue(name) { sessionManager in
+        let id = try holding(name).lane.id
+        return try await inTurn(name) { sessionManager throws(BrokerError) in
             sessionManager.take(.changeBegan, id)
-            let result = await sessionManager.changeInTurn(id, operation)
-            sessionManager.take(.changeEnded, id)
-            return result
+            defer { sessionManager.take(.changeEnded, id) }
+            return try await sessionManager.changeInTurn(id, operation)
         }
-        guard let result = await turn.wait() else { throw .cancelled }
-        return try result.get()
     }
 
     /// The provider said that the session has ended, in response to a request with this token. The session is ended
@@ -92,23 +88,21 @@ extension SessionManager {
 
     private func changeInTurn(
         _ id: LaneID, _ operation: SessionOperation
-    ) async -> Result<HTTPResponse, BrokerError> {
-        if let lockError { return .failure(lockError) }
+    ) async throws(BrokerError) -> HTTPResponse {
+        if let lockError { throw lockError }
         do throws(BrokerError) {
             try await freshen(id)
             do throws(BrokerError) {
-                return .success(try await attempt(id, operation))
+                return try await attempt(id, operation)
             } catch {
                 guard case .tokenRefused = operation.meaning(error) else { throw error }
             }
             // The error is the same for an expired and for a forged token. One refresh shows which it was.
             try await renew(id, .own, for: .change).get()
-            return .success(try await attempt(id, operation))
+            return try await attempt(id, operation)
         } catch {
-            if case .dead(let code) = operation.meaning(error), let lane = lane(id) {
-                return .failure(await end(lane, code))
-            }
-            return .failure(error)
+            if case .dead(let code) = operation.meaning(error), let lane = lane(id) { throw await end(lane, code) }
+            throw error
         }
     }
 
@@ -135,7 +129,7 @@ extension SessionManager {
             throw .signInRequired(id.account)
         }
         let sending = try operation.prepare(provider(lane.account), token.value)
-        if operation.rotates { try await announce(session, lane.account) }
+        if operation.rotates { try await announce(session, lane) }
         var changed = session
         let response: SessionOperation.Response
         do throws(BrokerError) {
@@ -155,8 +149,10 @@ extension SessionManager {
             throw error
         }
         guard case .held(_, let held, _)? = self.lane(id)?.state.presence else { throw .signInRequired(id.account) }
-        let (copy, error) = changed == session ? (held, nil) : await save(changed, lane.account)
-        guard take(.changed(changed, copy, operation.event, error), id) else { throw .signInRequired(id.account) }
+        let saved = changed == session ? (held, nil, nil) : await save(changed, lane.account)
+        guard take(.changed(changed, saved.copy, operation.event, saved.error), id) else {
+            throw .signInRequired(id.account)
+        }
         await observer(of: lane.account)?.changed(
             session, to: changed, of: lane.account, isAsked: operation.changesIdentities)
         return response.response

@@ -16,30 +16,19 @@ private struct OAuthRestoring: AccountRestoring {
 
     func account(_ name: AccountName, for binding: SessionBinding) async -> Account {
         var account = Account(
-            name: name, provider: "oidc", source: "vault", endpoints: .issuer(binding.provider),
+            name: name, provider: "oidc", source: "vault", kind: OAuthAccount(endpoints: .issuer(binding.provider)),
             clientID: binding.clientID)
         let slot = RegistrationRecord.slot(name, issuer: binding.provider, clientID: binding.clientID)
         if let text = try? await tools.vault.load(slot)?.text, RegistrationRecord(decoding: text)?.secret != nil {
-            account.clientSecret = .registered(for: account, in: tools.vault, clock: tools.clock)
+            account.oauth.clientSecret = .registered(for: account, in: tools.vault, clock: tools.clock)
         }
         return account
     }
 }
 
-extension Broker {
-    /// The sessions in the vault that belong to no configured account, by account and time. Nil while the vault is
-    /// locked.
-    public func sealedSessions() async -> [SealedSession]? {
-        await sealedSessions(restoring: OAuthRestoring(tools: signInContext.tools))
-    }
-
-    /// Removes these sessions of an account from the vault, and revokes them at their providers where that is possible.
-    ///
-    /// - Parameter revokes: false removes them without a revocation request.
-    /// - Throws: ``BrokerError/nothingHeld(_:)`` if there are none.
-    public func removeSealedSessions(of name: AccountName, revokes: Bool) async throws(BrokerError) -> [RemovedSession]
-    {
-        try await removeSealedSessions(
-            of: name, revokes: revokes, restoring: OAuthRestoring(tools: signInContext.tools))
+extension SealedSessions {
+    /// The sessions in the vault of a broker. They are revoked at the issuer to which each session is bound.
+    public init(of broker: Broker) {
+        self.init(of: broker, restoring: OAuthRestoring(tools: broker.signInContext.tools))
     }
 }

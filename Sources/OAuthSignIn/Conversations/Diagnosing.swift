@@ -8,13 +8,14 @@ struct ProviderDiagnosis: Sendable {
     let provider: Provider
 
     private var account: Account { provider.account }
+    private var rules: OAuthAccount { provider.rules }
     private var lookout: ProviderLook {
         ProviderLook(account: account, http: provider.http, clock: provider.clock, place: place)
     }
 
     /// The setting that says where the provider is.
     private var place: String {
-        switch account.endpoints {
+        switch rules.endpoints {
         case .issuer: account.provider == "oidc" ? "issuer" : "provider"
         case .fixed: account.provider == "oauth2" ? "endpoints.token" : "provider"
         case .unsupported: "provider"
@@ -26,7 +27,7 @@ struct ProviderDiagnosis: Sendable {
     ///   - isCandidate: the account is not configured yet, and its secret is not used.
     func diagnosis(isOfService: Bool, isCandidate: Bool) async -> Diagnosis {
         var findings: [Finding]
-        switch account.endpoints {
+        switch rules.endpoints {
         case .issuer(let issuer): findings = await atIssuer(issuer)
         case .fixed(let metadata): findings = await atEndpoints(metadata)
         case .unsupported(let reason):
@@ -34,7 +35,7 @@ struct ProviderDiagnosis: Sendable {
                 [Finding("provider", .wrong, reason, .configuration, setting: "provider")], awaitsCallbacks: false)
         }
         guard !isOfService else { return Diagnosis(findings, awaitsCallbacks: false) }
-        let asksClient = !isCandidate || (account.clientSecret == nil && account.clientKey == nil)
+        let asksClient = !isCandidate || (rules.clientSecret == nil && rules.clientKey == nil)
         if asksClient, !findings.contains(where: { $0.level == .wrong }),
             let client = await ClientDiagnosis(provider: provider).finding()
         {

@@ -11,7 +11,7 @@ extension Account {
     /// True for a host other than the issuer's that comes from the provider's metadata. Such a host must not resolve to
     /// this machine: a provider must not be able to send requests to local services.
     func isStrange(_ url: String) -> Bool {
-        guard case .issuer(let issuer) = endpoints, let home = try? WebURL(parsing: issuer),
+        guard case .issuer(let issuer) = oauth.endpoints, let home = try? WebURL(parsing: issuer),
             let host = (try? WebURL(parsing: url))?.host
         else { return false }
         // A provider on this machine may name this machine. Literal addresses were checked when the metadata were read.

@@ -9,6 +9,7 @@ internal import StrictJSON
 /// own.
 struct Provider: Sendable {
     let account: Account
+    let rules: OAuthAccount
     let http: any HTTPClient
     let directory: ProviderDirectory
     let clock: BrokerClock
@@ -19,7 +20,7 @@ struct Provider: Sendable {
 
     /// The provider's endpoints.
     func metadata() async throws(BrokerError) -> ProviderMetadata {
-        switch account.endpoints {
+        switch rules.endpoints {
         case .fixed(let metadata): metadata
         case .issuer(let issuer): try await directory.metadata(of: account, issuer: issuer)
         case .unsupported(let reason): throw .methodUnsupported(reason)
@@ -30,10 +31,10 @@ struct Provider: Sendable {
     /// sent, it is sent by `client_secret_basic`, which every server must support (RFC 6749 section 2.3.1), unless the
     /// metadata or an earlier response show that this provider does not.
     func registration(_ metadata: ProviderMetadata) async throws(BrokerError) -> ClientRegistration {
-        if let source = account.clientKey { return try await signedRegistration(source, metadata) }
-        guard let source = account.clientSecret else {
+        if let source = rules.clientKey { return try await signedRegistration(source, metadata) }
+        guard let source = rules.clientSecret else {
             return try complete(
-                ClientRegistration(clientID: account.clientID, authentication: account.clientAuthentication ?? .none))
+                ClientRegistration(clientID: account.clientID, authentication: rules.clientAuthentication ?? .none))
         }
         let secret = try await source.current(for: account.name, directory)
         let offered = metadata.tokenEndpointAuthenticationMethods
@@ -44,7 +45,7 @@ struct Provider: Sendable {
             isShown || (!takesBasic && takesPost) ? .clientSecretPost : .clientSecretBasic
         return try complete(
             ClientRegistration(
-                clientID: account.clientID, authentication: account.clientAuthentication ?? automatic, secret: secret))
+                clientID: account.clientID, authentication: rules.clientAuthentication ?? automatic, secret: secret))
     }
 
     private func signedRegistration(
@@ -151,7 +152,7 @@ struct Provider: Sendable {
         var tokens: [(Secret, RevocationRequest.Hint)] = session.refreshTokens.map { ($0, .refreshToken) }
         // A service has no refresh token whose revocation would end the others, so each of its access tokens is
         // revoked.
-        let told = session.tokens.filter { $0.key == .own || session.isOfService }
+        let told = session.tokens.filter { $0.key == .own || session.isConfigured }
         tokens += told.values.map { ($0.value, .accessToken) }
         var failure: BrokerError?
         for (token, hint) in tokens {
@@ -183,7 +184,7 @@ struct Provider: Sendable {
     /// True for a host that may receive the session's tokens: the token endpoint's or the issuer's. Discovered metadata
     /// alone must not send refresh tokens to a new host.
     func mayReceiveTokens(_ endpoint: String, of session: Session) throws(BrokerError) -> Bool {
-        guard case .issuer(let issuer) = account.endpoints else { return true }
+        guard case .issuer(let issuer) = rules.endpoints else { return true }
         let origin = try WebURL.origin(of: endpoint)
         let home = try WebURL.origin(of: issuer)
         return origin == session.tokenEndpointOrigin || origin == home

@@ -66,9 +66,8 @@ actor ProviderDirectory: ProviderMemory {
             }
             metadata[key, default: Entry()].fetch = fetch
         }
-        guard let result = await fetch.wait() else { throw .cancelled }
         do {
-            return try result.get()
+            return try await fetch.get()
         } catch {
             // If the provider does not respond now, use its known metadata.
             if error.isTransient, let value = metadata[key]?.value { return value }
@@ -108,8 +107,7 @@ actor ProviderDirectory: ProviderMemory {
             }
             secrets[name] = (clock.uptime, result)
         }
-        guard let renewed = await result.wait() else { throw .cancelled }
-        return try renewed.get()
+        return try await result.get()
     }
 
     private func noteSecret(_ result: Result<Secret, BrokerError>, of name: AccountName) {

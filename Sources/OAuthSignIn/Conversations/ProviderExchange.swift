@@ -125,7 +125,7 @@ extension Provider {
     private func withSecretInForm(
         _ registration: ClientRegistration, _ metadata: ProviderMetadata
     ) -> ClientRegistration? {
-        guard registration.authentication == .clientSecretBasic, account.clientAuthentication == nil,
+        guard registration.authentication == .clientSecretBasic, rules.clientAuthentication == nil,
             metadata.tokenEndpointAuthenticationMethods == nil
         else { return nil }
         return ClientRegistration(
@@ -143,7 +143,7 @@ extension Provider {
     /// After a failure at an endpoint of cached metadata, the metadata are fetched again before the next use: the
     /// endpoint may have moved.
     func doubt(_ error: BrokerError, isRefresh: Bool = false) async {
-        guard case .issuer(let issuer) = account.endpoints else { return }
+        guard case .issuer(let issuer) = rules.endpoints else { return }
         switch error {
         case .provider(.unreachable), .provider(.invalidResponse), .provider(.unexplained):
             await directory.doubt(account, issuer: issuer, isRefresh: isRefresh)

@@ -12,8 +12,8 @@ extension Provider {
     func push(
         _ authorization: AuthorizationRequest, _ metadata: ProviderMetadata, _ registration: ClientRegistration
     ) async throws(BrokerError) -> PushedAuthorization? {
-        let isRequired = metadata.requiresPushedAuthorization || account.pushedRequests == .required
-        if account.pushedRequests == .never { return nil }
+        let isRequired = metadata.requiresPushedAuthorization || rules.pushedRequests == .required
+        if rules.pushedRequests == .never { return nil }
         guard let endpoint = metadata.pushedAuthorizationRequestEndpoint else {
             guard !isRequired else {
                 throw .misconfigured(

@@ -8,6 +8,8 @@ internal import Secrets
 struct AuthorizationFlow: Sendable {
     let metadata: ProviderMetadata
     let redirectURI: String
+    /// Every response must carry `iss`, whatever the metadata say.
+    let requiresIssuer: Bool
     let authorization: AuthorizationRequest
     let pkce: PKCE
     /// The value whose SHA-256, in hexadecimal, is the nonce. A server that receives the ID token later may require it.
@@ -26,10 +28,11 @@ struct AuthorizationFlow: Sendable {
 
     /// Makes the secrets of a new flow.
     init(
-        account: Account, request: SignInRequest, metadata: ProviderMetadata, redirectURI: String
+        at provider: Provider, request: SignInRequest, metadata: ProviderMetadata, redirectURI: String
     ) throws(BrokerError) {
+        let (account, rules) = (provider.account, provider.rules)
         let pkce = PKCE()
-        try metadata.check(responseMode: account.responseMode, of: account.name)
+        try metadata.check(responseMode: rules.responseMode, of: account.name)
         let scopes = metadata.requestable(request.scopes ?? account.scopes)
         let source = scopes.contains("openid") ? RandomToken.base64URL(bits: 256) : nil
         do throws(OAuthError) {
@@ -37,13 +40,14 @@ struct AuthorizationFlow: Sendable {
                 endpoint: metadata.authorizationEndpoint, clientID: account.clientID, redirectURI: redirectURI,
                 scopes: scopes, state: RandomToken.base64URL(bits: 256),
                 nonce: source.map(AuthorizationFlow.digest),
-                codeChallenge: pkce.challenge, responseMode: account.responseMode,
-                additionalParameters: account.parameters(of: request, for: scopes))
+                codeChallenge: pkce.challenge, responseMode: rules.responseMode,
+                additionalParameters: rules.parameters(of: request, for: scopes, at: account))
         } catch {
             throw BrokerError(error, host: account.name.rawValue)
         }
         self.metadata = metadata
         self.redirectURI = redirectURI
+        requiresIssuer = rules.requiresIssuerInResponse
         self.pkce = pkce
         nonceSource = source
     }
@@ -69,7 +73,7 @@ extension AuthorizationFlow: AwaitedSignIn {
         guard let place = try? WebURL(parsing: arrival.address), let asked = try? WebURL(parsing: redirectURI),
             place.isPlace(of: asked)
         else { return .ignored("It arrived at another address than the one this sign-in asked for.") }
-        let isAnnounced = metadata.supportsIssuerInResponse || standing.account.requiresIssuerInResponse
+        let isAnnounced = metadata.supportsIssuerInResponse || requiresIssuer
         guard response.check(issuer: metadata.idTokenIssuer, isAdvertised: isAnnounced) else {
             return .ignored("Its issuer (iss) is not the provider of this sign-in.")
         }
@@ -88,11 +92,13 @@ extension AuthorizationFlow: AwaitedSignIn {
     }
 }
 
-extension Account {
+extension OAuthAccount {
     /// The additional parameters of an authorization request. OpenID Connect Core section 11 requires consent for
     /// `offline_access`: without `prompt=consent` some providers ignore this scope, and others reject the request.
-    func parameters(of request: SignInRequest, for scopes: [String]) -> [(String, String)] {
-        let parameters = authorizationParameters + request.parameters
+    fileprivate func parameters(
+        of request: SignInRequest, for scopes: [String], at account: Account
+    ) -> [(String, String)] {
+        let parameters = account.authorizationParameters + request.parameters
         guard asksConsentForOfflineAccess, scopes.contains("openid"), scopes.contains("offline_access"),
             !parameters.contains(where: { $0.0 == "prompt" })
         else { return parameters }

@@ -11,7 +11,7 @@ extension Provider {
     func authorizeDevice(_ request: SignInRequest) async throws(BrokerError) -> DeviceFlow {
         let metadata = try await metadata()
         guard let endpoint = metadata.deviceAuthorizationEndpoint else {
-            throw .methodUnsupported(Provider.noDevices(of: account))
+            throw .methodUnsupported(noDevices)
         }
         let scopes = metadata.requestable(request.scopes ?? account.scopes)
         try check(metadata, for: scopes)
@@ -32,9 +32,9 @@ extension Provider {
         }
     }
 
-    private static func noDevices(of account: Account) -> String {
+    private var noDevices: String {
         let byHand =
-            if case .fixed = account.endpoints {
+            if case .fixed = rules.endpoints {
                 " If it has an endpoint for that, add it to the account's endpoints as device_authorization."
             } else {
                 ""

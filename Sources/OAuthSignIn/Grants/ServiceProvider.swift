@@ -44,7 +44,7 @@ struct ServiceProvider: SignInProvider {
     /// are options of an authorization request: they would have no effect.
     func check(_ request: SignInRequest) throws(BrokerError) -> SignInRequest {
         let account = provider.account
-        if case .unsupported(let reason) = account.endpoints { throw .methodUnsupported(reason) }
+        if case .unsupported(let reason) = provider.rules.endpoints { throw .methodUnsupported(reason) }
         guard request.method == "browser" else {
             throw .methodUnsupported(
                 "\(account.name) is a service (\(grant.word)): it needs no sign-in, and has no method "

@@ -135,12 +135,12 @@ import Testing
         let taken = await house.ask("POST", target)
         #expect(taken.status == 409)
         #expect(taken.code == "port_in_use")
-        fixed.clientSecret = Account.SecretSource { () throws(BrokerError) in
+        fixed.oauth.clientSecret = Account.SecretSource { () throws(BrokerError) in
             throw .misconfigured("The command `pass` ended with status 1.")
         }
         try await house.configure([fixed])
         #expect(await house.ask("POST", target).code == "invalid_configuration")
-        fixed.endpoints = .unsupported("Supabase accounts come later.")
+        fixed.oauth.endpoints = .unsupported("Supabase accounts come later.")
         try await house.configure([fixed])
         #expect(await house.ask("POST", target).code == "method_unsupported")
     }

@@ -207,7 +207,7 @@ import Testing
     @Test func `a method that does not exist yet is said so`() async throws {
         let house = try await House()
         var account = House.account(House.named("baas"))
-        account.endpoints = .unsupported("Supabase accounts come later.")
+        account.oauth.endpoints = .unsupported("Supabase accounts come later.")
         await house.broker.configure([House.account(), account])
         for (name, method) in [(House.name, "device"), (account.name, "browser")] {
             guard

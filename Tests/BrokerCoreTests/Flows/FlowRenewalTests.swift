@@ -170,7 +170,7 @@ import Testing
     @Test func `endpoints by hand may have a place to push to`() async throws {
         let house = try await House()
         var account = House.account(scopes: ["email"])
-        account.endpoints = .fixed(
+        account.oauth.endpoints = .fixed(
             try ProviderMetadata(
                 authorizationEndpoint: "https://id.example/authorize", tokenEndpoint: "https://id.example/token",
                 pushedAuthorizationRequestEndpoint: "https://id.example/par"))

@@ -84,8 +84,10 @@ import Testing
         foreign.subject = "mallory"
         // As if the change had got its turn between an unlock and the load that follows it.
         await house.broker.sessionManager.unload(House.name)
-        let result = await house.broker.sessionManager.open(foreign, for: House.account(), SessionOpening())
-        guard case .failure(.conflict) = result else { throw Unexpected() }
+        let refused = await error { () throws(BrokerError) in
+            _ = try await house.broker.sessionManager.open(foreign, for: House.account(), SessionOpening())
+        }
+        guard case .conflict? = refused else { throw Unexpected() }
         #expect(await house.vault.sessions.first?.subject == "alice")
     }
 

@@ -171,7 +171,8 @@ import Testing
             let metadata = try ProviderMetadata(
                 issuer: issuer, authorizationEndpoint: "https://a.example/authorize", tokenEndpoint: token)
             return Account(
-                name: House.name, provider: "oauth2", source: "test", endpoints: .fixed(metadata), clientID: client
+                name: House.name, provider: "oauth2", source: "test", kind: OAuthAccount(endpoints: .fixed(metadata)),
+                clientID: client
             ).binding
         }
         let one = try binding("https://a.example", "https://a.example/token")

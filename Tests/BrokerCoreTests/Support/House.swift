@@ -45,7 +45,8 @@ struct House: Sendable {
         scopes: [String] = ["openid", "email"]
     ) -> Account {
         Account(
-            name: name, provider: "oidc", source: "test", endpoints: .issuer(issuer), clientID: clientID, scopes: scopes
+            name: name, provider: "oidc", source: "test", kind: OAuthAccount(endpoints: .issuer(issuer)),
+            clientID: clientID, scopes: scopes
         )
     }
 

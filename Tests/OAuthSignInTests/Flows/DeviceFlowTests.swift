@@ -40,11 +40,11 @@ import Testing
     @Test func `a client with a secret proves itself in both requests, and is asked for it once`() async throws {
         let fetched = Counter()
         let house = try await DeviceHouse { account in
-            account.clientSecret = Account.SecretSource { () throws(BrokerError) in
+            account.oauth.clientSecret = Account.SecretSource { () throws(BrokerError) in
                 await fetched.add()
                 return Secret("hush")
             }
-            account.clientAuthentication = .clientSecretBasic
+            account.oauth.clientAuthentication = .clientSecretBasic
         }
         house.server.script([.pending, .pending, .yes()])
         let flow = try await house.begin()
@@ -164,7 +164,7 @@ import Testing
                 guard isByHand else { return }
                 let metadata = try? ProviderMetadata(
                     authorizationEndpoint: "https://id.example/authorize", tokenEndpoint: "https://id.example/token")
-                if let metadata { account.endpoints = .fixed(metadata) }
+                if let metadata { account.oauth.endpoints = .fixed(metadata) }
                 account.scopes = []
             }
             let refusal = await error { () throws(BrokerError) in try await house.begin() }
@@ -180,7 +180,7 @@ import Testing
             let metadata = try? ProviderMetadata(
                 authorizationEndpoint: "https://id.example/authorize", tokenEndpoint: "https://id.example/token",
                 deviceAuthorizationEndpoint: "https://id.example/device_authorization")
-            if let metadata { account.endpoints = .fixed(metadata) }
+            if let metadata { account.oauth.endpoints = .fixed(metadata) }
             account.scopes = ["mail"]
         }
         house.server.script([.yes()])

@@ -102,18 +102,20 @@ import Testing
     }
 
     @Test func `pushed_authorization_requests decides where it is said`() async throws {
-        let never = try await house(["pushed_authorization_request_endpoint": endpoint]) { $0.pushedRequests = .never }
+        let never = try await house(["pushed_authorization_request_endpoint": endpoint]) {
+            $0.oauth.pushedRequests = .never
+        }
         try await never.signIn()
         #expect(never.provider.count(.pushed) == 0)
         let required = try await house(["pushed_authorization_request_endpoint": endpoint]) {
-            $0.pushedRequests = .required
+            $0.oauth.pushedRequests = .required
         }
         required.provider.script(.pushed, .status(404))
         let failure = await error { () throws(BrokerError) in
             try await required.broker.signIn(House.name, SignInRequest())
         }
         #expect(failure != nil)
-        let absent = try await house([:]) { $0.pushedRequests = .required }
+        let absent = try await house([:]) { $0.oauth.pushedRequests = .required }
         let missing = await error { () throws(BrokerError) in
             try await absent.broker.signIn(House.name, SignInRequest())
         }
@@ -132,7 +134,7 @@ import Testing
 
     @Test func `FP-01: an answer to a form_post request counts as a form, and in an address`() async throws {
         let house = try await house(["response_modes_supported": ["query", "form_post"]]) {
-            $0.responseMode = "form_post"
+            $0.oauth.responseMode = "form_post"
         }
         let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
         #expect(flow.authorizationURL.contains("response_mode=form_post"))
@@ -148,13 +150,13 @@ import Testing
 
     @Test func `a response mode that the metadata do not list is refused`() async throws {
         let excluding = try await house(["response_modes_supported": ["query", "fragment"]]) {
-            $0.responseMode = "form_post"
+            $0.oauth.responseMode = "form_post"
         }
         let failure = await error { () throws(BrokerError) in
             try await excluding.broker.signIn(House.name, SignInRequest())
         }
         guard case .misconfigured? = failure else { throw Unexpected() }
-        let silent = try await house([:]) { $0.responseMode = "form_post" }
+        let silent = try await house([:]) { $0.oauth.responseMode = "form_post" }
         let unlisted = await error { () throws(BrokerError) in
             try await silent.broker.signIn(House.name, SignInRequest())
         }
@@ -172,7 +174,7 @@ import Testing
                 "y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0","d":"jpsQnnGQmL-YBIffH1136cspYG6-0iY7X1fCE9-E9LI"}
                 """))
         let house = try await house(["pushed_authorization_request_endpoint": endpoint]) {
-            $0.clientKey = Account.KeySource { () throws(BrokerError) in key }
+            $0.oauth.clientKey = Account.KeySource { () throws(BrokerError) in key }
         }
         try await house.signIn()
         house.clock.advance(by: 3_600)
@@ -186,7 +188,7 @@ import Testing
 
     @Test func `a key that cannot be had ends the sign-in before the browser opens`() async throws {
         let house = try await house([:]) {
-            $0.clientKey = Account.KeySource { () throws(BrokerError) in throw .misconfigured("no key") }
+            $0.oauth.clientKey = Account.KeySource { () throws(BrokerError) in throw .misconfigured("no key") }
         }
         let failure = await error { () throws(BrokerError) in
             try await house.broker.signIn(House.name, SignInRequest())

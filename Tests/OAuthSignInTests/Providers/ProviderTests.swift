@@ -81,10 +81,13 @@ import Testing
             house.provider.behave { $0.metadata["token_endpoint_auth_methods_supported"] = .array(offered) }
         }
         var account = House.account()
-        account.clientSecret = secret.map { text in Account.SecretSource { () throws(BrokerError) in Secret(text) } }
-        account.clientAuthentication = authentication
+        account.oauth.clientSecret = secret.map { text in
+            Account.SecretSource { () throws(BrokerError) in Secret(text) }
+        }
+        account.oauth.clientAuthentication = authentication
         let directory = ProviderDirectory(http: house.network, work: house.work, clock: house.clock.clock)
-        let provider = Provider(account: account, http: house.network, directory: directory, clock: house.clock.clock)
+        let provider = Provider(
+            account: account, rules: account.oauth, http: house.network, directory: directory, clock: house.clock.clock)
         do throws(BrokerError) {
             return .success(try await provider.registration(try await provider.metadata()))
         } catch {

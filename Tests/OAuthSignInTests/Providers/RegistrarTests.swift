@@ -103,7 +103,7 @@ import Testing
         // Later somebody deletes them.
         office.server.delete(.init(status: 204, body: ""))
         #expect(
-            try await office.broker.deleteRegistration(
+            try await Registrations(of: office.broker).delete(
                 House.name, issuer: RegistrationServer.issuer, clientID: nil))
         #expect(await office.kept(nil) == nil)
     }
@@ -163,7 +163,7 @@ import Testing
         let order = RegistrationOrder(account: House.name, issuer: RegistrationServer.issuer)
         let office = await Office([House.account()])
         for broker in [memory, office.broker] {
-            let refused = await error { () throws(BrokerError) in try await broker.register(order) }
+            let refused = await error { () throws(BrokerError) in try await Registrations(of: broker).register(order) }
             guard case .conflict? = refused else {
                 Issue.record("\(String(describing: refused))")
                 continue
@@ -206,7 +206,7 @@ import Testing
             .init(status: 401, body: #"{"error":"invalid_token","error_description":"no token initial-token-9"}"#))
         var order = office.order
         order.initialAccessToken = Secret("initial-token-9")
-        let refused = await error { () throws(BrokerError) in try await office.broker.register(order) }
+        let refused = await error { () throws(BrokerError) in try await Registrations(of: office.broker).register(order) }
         #expect(refused == .provider(.refused(code: "invalid_token", message: nil)))
         #expect(office.server.registrations.first?.authorization == Secret("Bearer initial-token-9"))
         #expect(await office.vault.isAnnounced == false)
@@ -219,7 +219,7 @@ import Testing
         office.server.refuses(scope: "offline_access")
         var order = office.order
         order.scopes = ["openid", "offline_access", "email"]
-        #expect(try await office.broker.register(order).scopes == ["openid", "email"])
+        #expect(try await Registrations(of: office.broker).register(order).scopes == ["openid", "email"])
         #expect(office.server.registrations.count == 2)
         // One that is listed, or of a provider that lists none, is no reason to ask again.
         order.account = House.named("play")
@@ -227,7 +227,7 @@ import Testing
             let other = await Office()
             other.server.describe("scopes_supported", listed)
             other.server.refuses(scope: "offline_access")
-            let refused = await error { () throws(BrokerError) in try await other.broker.register(order) }
+            let refused = await error { () throws(BrokerError) in try await Registrations(of: other.broker).register(order) }
             #expect(refused == .provider(.refused(code: "invalid_client_metadata", message: nil)))
             #expect(other.server.registrations.count == 1)
         }
@@ -240,7 +240,7 @@ import Testing
         let name = House.name
         let issuer = RegistrationServer.issuer
         let refused = await error { () throws(BrokerError) in
-            try await office.broker.deleteRegistration(name, issuer: issuer, clientID: "c1")
+            try await Registrations(of: office.broker).delete(name, issuer: issuer, clientID: "c1")
         }
         guard case .conflict? = refused else {
             Issue.record("\(String(describing: refused))")
@@ -250,14 +250,14 @@ import Testing
         office.server.delete(.init(status: 401, body: ""))
         #expect(
             await error { () throws(BrokerError) in
-                try await office.broker.deleteRegistration(name, issuer: issuer, clientID: "c1")
+                try await Registrations(of: office.broker).delete(name, issuer: issuer, clientID: "c1")
             } == .provider(.refused(code: "invalid_token", message: nil)))
         #expect(await office.kept("c1") != nil)
         office.server.delete(.init(status: 204, body: ""))
-        #expect(try await office.broker.deleteRegistration(name, issuer: issuer, clientID: "c1"))
+        #expect(try await Registrations(of: office.broker).delete(name, issuer: issuer, clientID: "c1"))
         #expect(await office.kept("c1") == nil && office.server.deletions.count == 2)
         let gone = await error { () throws(BrokerError) in
-            try await office.broker.deleteRegistration(name, issuer: issuer, clientID: "c1")
+            try await Registrations(of: office.broker).delete(name, issuer: issuer, clientID: "c1")
         }
         guard case .nothingHeld? = gone else {
             Issue.record("\(String(describing: gone))")
@@ -270,7 +270,7 @@ import Testing
         office.server.register(.init(body: #"{"client_id":"c1"}"#))
         #expect(try await !office.register().isManaged)
         #expect(
-            try await !office.broker.deleteRegistration(
+            try await !Registrations(of: office.broker).delete(
                 House.name, issuer: RegistrationServer.issuer, clientID: "c1"))
         #expect(await office.kept("c1") == nil && office.server.deletions.isEmpty)
     }

@@ -32,8 +32,8 @@ extension House {
         _ grant: ServiceGrant = ServiceGrant(kind: .clientCredentials), scopes: [String] = ["deploy"]
     ) -> Account {
         var account = House.account(service, scopes: scopes)
-        account.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("hush-secret") }
-        account.grant = grant
+        account.oauth.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("hush-secret") }
+        account.oauth.grant = grant
         return account
     }
 
@@ -251,8 +251,8 @@ extension House {
         try await house.signIn()
         let log = await house.vault.log
         var service = House.account()
-        service.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("hush-secret") }
-        service.grant = ServiceGrant(kind: .clientCredentials)
+        service.oauth.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("hush-secret") }
+        service.oauth.grant = ServiceGrant(kind: .clientCredentials)
         await house.broker.configure([service])
         #expect(try await house.token().hasPrefix("access-"))
         #expect(house.forms.last?["grant_type"] == "client_credentials")

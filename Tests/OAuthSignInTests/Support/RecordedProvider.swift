@@ -175,11 +175,12 @@ struct PresetHouse: Sendable {
             case .issuer(let issuer): .issuer(issuer)
             case .endpoints(let metadata): .fixed(metadata)
             }
+        var rules = OAuthAccount(endpoints: endpoints)
+        rules.clientAuthentication = preset.clientAuthentication(hasSecret: hasSecret)
+        rules.clientSecret = hasSecret ? Account.SecretSource { () throws(BrokerError) in Secret("hush") } : nil
         await broker.configure([
             Account(
-                name: PresetHouse.name, provider: preset.name, source: "test", endpoints: endpoints,
-                clientID: "ringback", clientAuthentication: preset.clientAuthentication(hasSecret: hasSecret),
-                clientSecret: hasSecret ? Account.SecretSource { () throws(BrokerError) in Secret("hush") } : nil,
+                name: PresetHouse.name, provider: preset.name, source: "test", kind: rules, clientID: "ringback",
                 scopes: scopes, redirectURI: preset.redirectURI,
                 authorizationParameters: parameters ?? preset.authorizationParameters)
         ])

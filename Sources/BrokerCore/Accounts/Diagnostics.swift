@@ -15,27 +15,28 @@ public struct Diagnosis: Sendable {
 
 /// Looks at an account's provider the way that a sign-in would, without one: is it there, is it who it should be, do its
 /// clock and ours agree, can an answer come back. Every step has a bound, and none changes anything.
-extension Broker {
-    /// What was found, in the order in which a sign-in would meet it.
-    public func diagnose(_ name: AccountName) async throws(BrokerError) -> [Finding] {
-        let account = try await sessionManager.account(name)
-        async let diagnosis = account.provider(with: tools).diagnose(isCandidate: false)
-        async let redirect = RedirectLook(broker: self).finding(account)
+public struct Diagnostics: Sendable {
+    private let broker: Broker
+
+    public init(of broker: Broker) { self.broker = broker }
+
+    /// What was found of an account, in the order in which a sign-in would meet it.
+    public func findings(of name: AccountName) async throws(BrokerError) -> [Finding] {
+        let account = try await broker.sessionManager.account(name)
+        async let diagnosis = account.provider(with: broker.tools).diagnose(isCandidate: false)
+        async let redirect = redirect(of: account)
         return await diagnosis.findings + (await diagnosis.awaitsCallbacks ? [redirect] : [])
     }
 
     /// What was found at the provider of an account that is not configured yet. Its secret is not used.
-    public func diagnose(candidate account: Account) async -> [Finding] {
-        await account.provider(with: tools).diagnose(isCandidate: true).findings
+    public func findings(ofCandidate account: Account) async -> [Finding] {
+        await account.provider(with: broker.tools).diagnose(isCandidate: true).findings
     }
-}
 
-/// A look at where an account's callbacks arrive.
-private struct RedirectLook {
-    let broker: Broker
-
+    /// Where an account's callbacks arrive.
+    ///
     /// A fixed port is tried: whether it is free is known to nobody else. One that a sign-in waits behind is ours.
-    func finding(_ account: Account) async -> Finding {
+    private func redirect(of account: Account) async -> Finding {
         let check = "redirect"
         guard let uri = account.redirectURI else {
             return Finding(check, .ok, "The answer comes back to a free port on 127.0.0.1.")

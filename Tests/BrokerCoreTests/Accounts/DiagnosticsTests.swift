@@ -13,7 +13,7 @@ import Testing
         """#
 
     private func found(_ house: House, _ check: String) async throws -> Finding? {
-        try await house.broker.diagnose(House.name).first { $0.check == check }
+        try await Diagnostics(of: house.broker).findings(of: House.name).first { $0.check == check }
     }
 
     /// As `Date` writes the clock's instant, moved by some seconds: only the time of day differs in these tests.
@@ -31,13 +31,13 @@ import Testing
 
     @Test func `a provider that is as it should be has nothing wrong`() async throws {
         let house = try await House()
-        let findings = try await house.broker.diagnose(House.name)
+        let findings = try await Diagnostics(of: house.broker).findings(of: House.name)
         #expect(findings.map(\.check) == ["tls", "discovery", "clock", "client", "redirect"])
         #expect(findings.allSatisfy { $0.level == .ok }, "\(findings)")
         #expect(house.provider.count(.token) == 1)
         guard
             case .accountNotFound = await error({ () throws(BrokerError) in
-                try await house.broker.diagnose(House.named("other"))
+                try await Diagnostics(of: house.broker).findings(of: House.named("other"))
             })
         else { throw Unexpected() }
     }
@@ -70,7 +70,7 @@ import Testing
     @Test func `a certificate that is not believed, and a provider that is away, are told apart`() async throws {
         let house = try await House()
         house.provider.script(.metadata, .fail(.untrusted(host: "id.example", reason: "self-signed certificate")))
-        let tls = try await house.broker.diagnose(House.name)
+        let tls = try await Diagnostics(of: house.broker).findings(of: House.name)
         #expect(tls.first?.check == "tls" && tls.first?.level == .wrong)
         #expect(tls.first?.message.contains("self-signed certificate") == true)
         #expect(tls.first?.cause == .untrusted && tls.first?.host == "id.example")
@@ -132,10 +132,10 @@ import Testing
     {
         let house = try await House()
         var account = House.account(scopes: [])
-        account.endpoints = .fixed(
+        account.oauth.endpoints = .fixed(
             try ProviderMetadata(
                 authorizationEndpoint: "https://id.example/authorize", tokenEndpoint: "https://id.example/token"))
-        account.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("canary-secret") }
+        account.oauth.clientSecret = Account.SecretSource { () throws(BrokerError) in Secret("canary-secret") }
         await house.broker.configure([account])
         house.provider.script(.token, .status(500))
         #expect(try await found(house, "provider")?.level == .wrong)

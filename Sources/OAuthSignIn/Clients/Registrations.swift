@@ -33,8 +33,8 @@ public struct RegistrationOrder: Sendable {
     /// The account as far as requests to the provider need it.
     var sender: Account {
         Account(
-            name: account, provider: "oidc", source: "registration", endpoints: .issuer(issuer), clientID: "",
-            trust: trust)
+            name: account, provider: "oidc", source: "registration", kind: OAuthAccount(endpoints: .issuer(issuer)),
+            clientID: "", trust: trust)
     }
 
     /// The requests to try in this order: all scopes, then only the scopes that the provider lists. Some providers
@@ -101,16 +101,20 @@ public struct RegistrationView: Sendable {
     }
 }
 
-extension Broker {
-    /// Registers a client for an account that is to be added. If the caller disconnects, the registration goes on, and
-    /// its result is stored.
+/// Registers clients for accounts that are to be added, and deletes registrations that no account uses.
+public struct Registrations: Sendable {
+    private let broker: Broker
+
+    public init(of broker: Broker) { self.broker = broker }
+
+    /// Registers a client. If the caller disconnects, the registration goes on, and its result is stored.
     public func register(_ order: RegistrationOrder) async throws(BrokerError) -> RegistrationView {
-        guard (try? await signInContext.sessions.account(order.account)) == nil else {
+        guard (try? await account(order.account)) == nil else {
             throw .conflict(
                 "The account \(order.account) exists already. Choose another name, or remove it and reload.")
         }
-        try await settled()
-        guard vault.status.kind != "memory" else {
+        try await broker.vaultSettled(atMost: Registrations.vaultWait)
+        guard tools.vault.status.kind != "memory" else {
             throw .conflict(
                 "The vault is in memory: the registration's secrets would be lost when the daemon stops. "
                     + "Register the client by hand, and add the account with --client-id.")
@@ -120,55 +124,45 @@ extension Broker {
             throw .conflict(
                 "A registration for \(order.account) is in progress. Wait until it ends, or choose another name.")
         }
-        let registration = tools.work.start { () -> Result<RegistrationView, BrokerError> in
+        return try await tools.work.attempt { () throws(BrokerError) in
             defer { turn() }
-            do throws(BrokerError) {
-                return .success(try await registrar.register(order))
-            } catch {
-                return .failure(error)
-            }
-        }
-        guard let result = await registration.wait() else { throw .cancelled }
-        return try result.get()
+            return try await registrar.register(order)
+        }.get()
     }
 
     /// Deletes a registration that no account uses. True if the provider deleted it too, false if the provider gave no
     /// URL for that.
     ///
     /// - Parameter clientID: nil for a registration that could not be used.
-    public func deleteRegistration(
+    public func delete(
         _ name: AccountName, issuer: String, clientID: String?, trust: ServerTrust = .system
     ) async throws(BrokerError) -> Bool {
         let order = RegistrationOrder(account: name, issuer: issuer, trust: trust)
-        if let clientID, let account = try? await signInContext.sessions.account(name),
+        if let clientID, let account = try? await account(name),
             account.binding == SessionBinding(provider: issuer, clientID: clientID)
         {
             throw .conflict("The account \(name) uses this registration. Remove the account and reload first.")
         }
-        try await settled()
+        try await broker.vaultSettled(atMost: Registrations.vaultWait)
         let registrar = registrar
         let slot = RegistrationRecord.slot(name, issuer: issuer, clientID: clientID)
         guard let turn = turns.take(name) else {
             throw .conflict("A registration for \(name) is in progress. Wait until it ends.")
         }
-        let deletion = tools.work.start { () -> Result<Bool, BrokerError> in
+        return try await tools.work.attempt { () throws(BrokerError) in
             defer { turn() }
-            do throws(BrokerError) {
-                return .success(try await registrar.delete(slot, as: order.sender))
-            } catch {
-                return .failure(error)
-            }
-        }
-        guard let result = await deletion.wait() else { throw .cancelled }
-        return try result.get()
+            return try await registrar.delete(slot, as: order.sender)
+        }.get()
     }
 
     /// Waits until the vault is open. A keyring may ask the user to unlock it first, so the wait is bounded.
-    private func settled() async throws(BrokerError) { try await vaultSettled(atMost: Broker.vaultWait) }
-
     private static let vaultWait: Duration = .seconds(30)
 
-    private var tools: ProviderTools { signInContext.tools }
+    private var tools: ProviderTools { broker.signInContext.tools }
+    private func account(_ name: AccountName) async throws(BrokerError) -> Account {
+        try await broker.signInContext.sessions.account(name)
+    }
+
     private var turns: RegistrationTurns { tools.memory() }
 
     private var registrar: Registrar {
