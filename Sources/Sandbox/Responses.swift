@@ -23,6 +23,11 @@ enum Responses {
         answer(303, "text/plain", [], [("Location", location)])
     }
 
+    /// The same, with parameters after those that the URL has.
+    static func redirect(to location: String, adding pairs: [(String, String)]) -> ServerResponse {
+        redirect(to: location + (location.contains("?") ? "&" : "?") + FormEncoding.encode(pairs))
+    }
+
     static func text(_ text: String, status: Int, fields: [(String, String)] = []) -> ServerResponse {
         answer(status, "text/plain; charset=utf-8", Array((text + "\n").utf8), fields)
     }

@@ -28,10 +28,10 @@ final class SandboxProvider: Sendable {
         guard let endpoint = Endpoint(path: path) else { return Responses.text("There is nothing here.", status: 404) }
         let now = clock()
         let (number, latency, hold, fault) = withState { state in
-            let faults = state.takeFaults(for: request, endpoint)
-            state.counters.requests[endpoint.rawValue, default: 0] += 1
+            let faults = state.faults.take(for: request, endpoint)
+            state.server.issuer.counters.requests[endpoint.rawValue, default: 0] += 1
             let number = state.log.append(request, endpoint, at: now + state.clockOffset)
-            return (number, state.settings.latency[endpoint.rawValue], faults.hold, faults.answer)
+            return (number, state.server.issuer.settings.latency[endpoint.rawValue], faults.hold, faults.answer)
         }
         signal.send()
         if let latency { try? await Task.sleep(for: .milliseconds(latency)) }
@@ -62,7 +62,7 @@ final class SandboxProvider: Sendable {
             return fault.supabaseResponse(to: request, endpoint) ?? fault.answer(insteadOf: honest?.response)
         }
         guard let honest else { return Responses.text("There is no answer.", status: 500) }
-        if honest.hasRotated { withState { $0.counters.rotationsAnswered += 1 } }
+        if honest.hasRotated { withState { $0.server.issuer.counters.rotationsAnswered += 1 } }
         return honest.response
     }
 
@@ -72,9 +72,9 @@ final class SandboxProvider: Sendable {
     ) -> (response: ServerResponse, hasRotated: Bool)? {
         guard fault?.isProcessed ?? true else { return nil }
         return withState { state in
-            let before = state.counters.rotations
+            let before = state.server.issuer.counters.rotations
             let response = state.answer(request, endpoint, at: clock() + state.clockOffset)
-            return (response, state.counters.rotations > before)
+            return (response, state.server.issuer.counters.rotations > before)
         }
     }
 }

@@ -37,6 +37,28 @@ struct SandboxRequest: Sendable {
     /// Everything that was sent, for the log.
     var pairs: [FormEncoding.Pair] { query + (form ?? []) }
 
+    /// The parameters of an endpoint that browsers open: those of the form in a POST, else those of the query.
+    var parameters: Parameters { Parameters(method == "POST" ? form ?? [] : query) }
+
+    /// The parameters of a form that clients send. Credentials and tokens must not be in the URL.
+    func formParameters() throws(ErrorResponse) -> Parameters {
+        guard let form, isWellFormed else {
+            throw ErrorResponse("invalid_request", "the body is not a form in application/x-www-form-urlencoded")
+        }
+        guard query.isEmpty else { throw ErrorResponse("invalid_request", "parameters belong into the body") }
+        let parameters = Parameters(form)
+        if let name = parameters.repeated.min() { throw ErrorResponse("invalid_request", "\(name) is repeated") }
+        return parameters
+    }
+
+    /// The token of the only `Authorization` field, if its scheme is `Bearer` (RFC 6750 section 2.1).
+    var bearer: String? {
+        let lines = fields[all: "Authorization"]
+        let words = (lines.first ?? "").split(separator: " ", omittingEmptySubsequences: true)
+        guard lines.count == 1, words.count == 2, words[0].lowercased() == "bearer" else { return nil }
+        return String(words[1])
+    }
+
     /// The `grant_type`, for faults that apply to one grant.
     var grantType: String? { (form ?? query).first { $0.name == "grant_type" }?.value }
 }
@@ -78,4 +100,7 @@ struct ErrorResponse: Error, Equatable {
         self.status = status
         self.challenge = challenge
     }
+
+    /// An endpoint that is switched off.
+    static let notOffered = ErrorResponse("invalid_request", "not offered", status: 404)
 }

@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test func `trades an assertion of its own making, for whoever brings it`() async throws {
-        let grant = ["grant_type": ProviderState.jwtBearer]
+        let grant = ["grant_type": Issuer.jwtBearer]
         let good = try await assertion()
         #expect(await token(grant.merging(["assertion": good]) { $1 }).status == 200)
         #expect(await token(grant).error == "invalid_request")
@@ -55,7 +55,7 @@ import Testing
         let own = try #require(await token(robot).json["access_token"]?.string)
         for (type, subject) in [("jwt", try await assertion()), ("access_token", own)] {
             let form = [
-                "grant_type": ProviderState.tokenExchange, "subject_token": subject,
+                "grant_type": Issuer.tokenExchange, "subject_token": subject,
                 "subject_token_type": prefix + type,
             ]
             let answer = await token(form)
@@ -63,7 +63,7 @@ import Testing
             let wrong = form.merging(["requested_token_type": prefix + "refresh_token"]) { $1 }
             #expect(await token(wrong).error == "invalid_request")
         }
-        let strange = ["grant_type": ProviderState.tokenExchange, "subject_token": own, "subject_token_type": "urn:x"]
+        let strange = ["grant_type": Issuer.tokenExchange, "subject_token": own, "subject_token_type": "urn:x"]
         #expect(await token(strange).error == "invalid_request")
     }
 
@@ -77,7 +77,7 @@ import Testing
     @Test func `says in its metadata what it gives`() async {
         let metadata = await visitor.get("/.well-known/openid-configuration").json
         let grants = metadata["grant_types_supported"]?.array ?? []
-        for grant in ["client_credentials", ProviderState.jwtBearer, ProviderState.tokenExchange] {
+        for grant in ["client_credentials", Issuer.jwtBearer, Issuer.tokenExchange] {
             #expect(grants.contains(.string(grant)))
         }
     }

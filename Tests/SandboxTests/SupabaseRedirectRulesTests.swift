@@ -75,18 +75,18 @@ import Testing
             ("http://127.0.0.1:1/a?x=ä", "http://127.0.0.1:1/a?code=C"),
         ] as [(String, String)])
     func `has its query sorted and encoded anew`(target: String, location: String) {
-        #expect(SupabaseProject.with(code: "C", target) == location)
+        #expect(SupabaseRedirects.with(code: "C", target) == location)
     }
 
     @Test func `has an error in query and fragment, where it is encoded twice`() {
         let refusal = SupabaseErrorResponse(403, "otp_expired", "a: b")
         #expect(
-            SupabaseProject.refusal(refusal, at: "app.id://cb?flow=x#old", inQuery: true, isCallback: false)
+            SupabaseRedirects.refusal(refusal, at: "app.id://cb?flow=x#old", inQuery: true, isCallback: false)
                 == "app.id://cb?error=access_denied&error_code=otp_expired&error_description=a%3A+b&flow=x"
                 + "#error=access_denied&error_code=otp_expired&error_description=a%253A+b&sb=")
         let other = SupabaseErrorResponse(422, "some_code", "text")
         #expect(
-            SupabaseProject.refusal(other, at: "app.id://cb?b=%20&a", inQuery: false, isCallback: false)
+            SupabaseRedirects.refusal(other, at: "app.id://cb?b=%20&a", inQuery: false, isCallback: false)
                 == "app.id://cb?b=%20&a#error_code=some_code&error_description=text&sb=")
         #expect(other.redirectError(isCallback: true) == "server_error")
     }

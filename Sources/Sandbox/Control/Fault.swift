@@ -102,24 +102,3 @@ struct Fault {
         return spoilt
     }
 }
-
-extension ProviderState {
-    /// Takes the faults of a request: at most one that holds it, and at most one that replaces its response.
-    mutating func takeFaults(for request: SandboxRequest, _ endpoint: Endpoint) -> (hold: Fault?, answer: Fault?) {
-        (take(request, endpoint) { $0.isHold }, take(request, endpoint) { !$0.isHold })
-    }
-
-    private mutating func take(
-        _ request: SandboxRequest, _ endpoint: Endpoint, where isWanted: (Fault) -> Bool
-    ) -> Fault? {
-        guard let index = faults.firstIndex(where: { isWanted($0) && $0.concerns(request, endpoint) }) else {
-            return nil
-        }
-        let fault = faults[index]
-        if let remaining = fault.remaining {
-            faults[index].remaining = remaining - 1
-            if remaining <= 1 { faults.remove(at: index) }
-        }
-        return fault
-    }
-}

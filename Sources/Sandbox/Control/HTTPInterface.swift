@@ -33,7 +33,7 @@ extension SandboxProvider {
         switch (path, request.method) {
         case ("/sandbox/control", "GET"): return Responses.json(overview())
         case ("/sandbox/control", "POST"): return change(request)
-        case ("/sandbox/counters", "GET"): return Responses.json(withState { $0.counters.json })
+        case ("/sandbox/counters", "GET"): return Responses.json(withState { $0.server.issuer.counters.json })
         case ("/sandbox/log", "GET"): return Responses.json(withState { $0.log.json })
         case ("/sandbox/wait", "GET"): return await wait(request)
         case ("/sandbox/mailbox", "GET"): return sentMessages(request, isMail: true)
@@ -62,11 +62,9 @@ extension SandboxProvider {
         do {
             document = try withState { state throws(ControlDocument.Mistake) in
                 let document = try ControlDocument(
-                    parsing: request.body, changing: (state.settings, state.users),
+                    parsing: request.body, changing: (state.server.issuer.settings, state.server.issuer.users),
                     orInitially: (state.options.settings, state.options.users))
-                state.apply(document)
-                try document.supabase?.apply(to: &state.supabase, at: now + state.clockOffset)
-                if let device = document.device { state.decide(device, at: now + state.clockOffset) }
+                try state.apply(document, at: now)
                 return document
             }
         } catch {
@@ -98,7 +96,7 @@ extension SandboxProvider {
     }
 
     private func seen(_ endpoint: Endpoint) -> Int {
-        withState { $0.counters.requests[endpoint.rawValue] ?? 0 }
+        withState { $0.server.issuer.counters.requests[endpoint.rawValue] ?? 0 }
     }
 
     /// The switches as they stand.
@@ -106,63 +104,14 @@ extension SandboxProvider {
         var waiting = JSONObject()
         for endpoint in Endpoint.allCases { waiting[endpoint.rawValue] = .integer(heldRequests.count(endpoint)) }
         return withState { state in
-            [
-                "issuer": .string(state.issuer), "users": .array(state.users.map { .string($0.name) }),
-                "clients": .array(state.clients.map { .string($0.id) }), "settings": state.settings.json,
-                "perturbations": state.perturbations.json, "faults": .integer(state.faults.count),
+            let issuer = state.server.issuer
+            return [
+                "issuer": .string(issuer.name), "users": .array(issuer.users.map { .string($0.name) }),
+                "clients": .array(state.server.clients.all.map { .string($0.id) }), "settings": issuer.settings.json,
+                "perturbations": issuer.perturbations.json, "faults": .integer(state.faults.count),
                 "waiting": .object(waiting), "supabase": state.supabase.settings.json,
             ]
         }
-    }
-}
-
-extension ProviderState {
-    mutating func apply(_ document: ControlDocument) {
-        if document.resets { reset() }
-        if document.clears {
-            faults = []
-            perturbations = Perturbations()
-        }
-        settings = document.settings
-        for user in document.users where self.user(named: user.name) == nil { users.append(user) }
-        for client in document.clients {
-            clients.removeAll { $0.id == client.id }
-            clients.append(client)
-        }
-        for (perturbation, count) in document.perturbations { perturbations.start(perturbation, count: count) }
-        faults += document.faults
-        clockOffset += document.clockAdvance
-        if document.rotatesKeys {
-            keys.rotate(keepsPublished: document.keepsFormerKeys)
-            supabase.keys.rotate(keepsPublished: document.keepsFormerKeys)
-        }
-        switch document.revokedUser {
-        case .everybody:
-            counters.endedSessions += ledger.endAll { _ in true } + supabase.sessions.count
-            supabase.sessions = [:]
-        case .named(let name): counters.endedSessions += ledger.endAll { $0.user.name == name }
-        case nil: break
-        }
-    }
-
-    /// As it was started. The keys are kept: making them takes time, and no test can tell the difference.
-    private mutating func reset() {
-        var fresh = self
-        fresh.users = options.users
-        fresh.clients = options.clients
-        fresh.settings = options.settings
-        fresh.ledger = Ledger()
-        fresh.perturbations = Perturbations()
-        fresh.faults = []
-        fresh.counters = Counters()
-        fresh.log = RequestLog()
-        fresh.interactions = [:]
-        fresh.devices = [:]
-        fresh.supabase = SupabaseProject(url: issuer)
-        fresh.supabase.keys = supabase.keys
-        fresh.registrations = [:]
-        fresh.clockOffset = 0
-        self = fresh
     }
 }
 

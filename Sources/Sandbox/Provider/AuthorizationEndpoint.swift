@@ -1,4 +1,3 @@
-internal import HTTPMessages
 internal import LocalHTTP
 
 /// What an authorization request asked for, kept while its sign-in page is open.
@@ -21,45 +20,52 @@ struct Interaction {
 ///
 /// Nothing is sent to a redirect URI that the client may not use: an error of the URI, or of the client, is shown on a
 /// page. Every other error goes to the client, with `state` and `iss` (RFC 9207 section 2).
-extension ProviderState {
+struct AuthorizationEndpoint {
+    /// Seconds.
     private static let pageLifetime = 600
     private static let maxPages = 1_000
 
-    mutating func authorize(_ request: SandboxRequest, at now: Int) -> ServerResponse {
+    /// Sign-in pages without a decision, by their unguessable name.
+    private var interactions: [String: Interaction] = [:]
+
+    mutating func authorize(
+        _ request: SandboxRequest, _ clients: Clients, _ pushed: inout PushedRequests, _ issuer: inout Issuer,
+        at now: Int
+    ) -> ServerResponse {
         guard request.isWellFormed else { return Pages.error("The request's parameters cannot be read.") }
-        let sent = Parameters(request.method == "POST" ? request.form ?? [] : request.query)
-        guard let parameters = requested(sent, at: now) else {
+        guard let parameters = pushed.requested(request.parameters, issuer.settings, at: now) else {
             return Pages.error("The request was not pushed, or its reference was used already or has expired.")
         }
         guard parameters.repeated.isDisjoint(with: ["client_id", "redirect_uri"]) else {
             return Pages.error("The request names its client or its redirect URI twice.")
         }
-        guard let id = parameters["client_id"], let client = client(id) else {
+        guard let id = parameters["client_id"], let client = clients[id] else {
             return Pages.error("The request names no client that is known here.")
         }
         guard let redirectURI = parameters["redirect_uri"], client.accepts(redirectURI: redirectURI) else {
             return Pages.error("The request's redirect URI is not one that the client \(client.id) may use.")
         }
         let repeatsState = parameters.repeated.contains("state")
-        let destination = Destination(
+        let destination = AuthorizationDestination(
             redirectURI: redirectURI,
             usesFormPost: parameters["response_mode"] == "form_post"
-                && !perturbations.take(.authorizeIgnoresResponseMode),
+                && !issuer.perturbations.take(.authorizeIgnoresResponseMode),
             state: repeatsState ? nil : parameters["state"])
         do throws(ErrorResponse) {
-            let interaction = try check(parameters, client, destination, at: now)
-            if let name = settings.autoApprovedUser, let user = user(named: name) {
-                return approve(interaction, as: user, at: now)
+            let interaction = try check(parameters, client, destination, issuer.settings, at: now)
+            if let name = issuer.settings.autoApprovedUser, let user = issuer.user(named: name) {
+                return issuer.approve(interaction, as: user, at: now)
             }
             guard parameters["prompt"] != "none" else { throw ErrorResponse("login_required", "Nobody is signed in.") }
-            return show(interaction, at: now)
+            return show(interaction, issuer, at: now)
         } catch {
-            return send(error, to: destination)
+            return issuer.send(error, to: destination)
         }
     }
 
     private func check(
-        _ parameters: Parameters, _ client: SandboxClient, _ destination: Destination, at now: Int
+        _ parameters: Parameters, _ client: SandboxClient, _ destination: AuthorizationDestination,
+        _ settings: SandboxSettings, at now: Int
     ) throws(ErrorResponse) -> Interaction {
         if let name = parameters.repeated.min() { throw ErrorResponse("invalid_request", "\(name) is repeated") }
         if parameters["request"] != nil { throw ErrorResponse("request_not_supported", "request objects are not read") }
@@ -79,7 +85,7 @@ extension ProviderState {
         guard let challenge = parameters["code_challenge"], parameters["code_challenge_method"] == "S256" else {
             throw ErrorResponse("invalid_request", "a code_challenge with the method S256 is required")
         }
-        guard challenge.utf8.count == 43, challenge.utf8.allSatisfy(ProviderState.isUnreserved) else {
+        guard challenge.utf8.count == 43, challenge.utf8.allSatisfy(\.isUnreserved) else {
             throw ErrorResponse("invalid_request", "code_challenge is not a SHA-256 in base64url")
         }
         let scopes = (parameters["scope"] ?? "").split(separator: " ").map(String.init)
@@ -96,88 +102,92 @@ extension ProviderState {
             client: client, redirectURI: destination.redirectURI, usesFormPost: destination.usesFormPost,
             state: destination.state, scopes: scopes, challenge: challenge, nonce: parameters["nonce"],
             asksConsent: (parameters["prompt"] ?? "").split(separator: " ").contains("consent"),
-            loginHint: parameters["login_hint"], expiresAt: now + ProviderState.pageLifetime)
+            loginHint: parameters["login_hint"], expiresAt: now + AuthorizationEndpoint.pageLifetime)
     }
 
-    private mutating func show(_ interaction: Interaction, at now: Int) -> ServerResponse {
+    private mutating func show(_ interaction: Interaction, _ issuer: Issuer, at now: Int) -> ServerResponse {
         interactions = interactions.filter { $0.value.expiresAt > now }
-        guard interactions.count < ProviderState.maxPages else {
+        guard interactions.count < AuthorizationEndpoint.maxPages else {
             return Pages.error("Too many sign-in pages are open.", status: 503)
         }
-        let name = newToken("page")
+        let name = Issuer.newToken("page")
         interactions[name] = interaction
-        return Pages.signIn(interaction, named: name, users: users, action: prefix + Endpoint.signIn.path)
+        return Pages.signIn(
+            interaction, named: name, users: issuer.users, action: issuer.prefix + Endpoint.signIn.path)
     }
 
     /// The form of the sign-in page: `interaction`, `user`, and `decision` (`allow` or `deny`).
-    mutating func signIn(_ request: SandboxRequest, at now: Int) -> ServerResponse {
+    mutating func signIn(_ request: SandboxRequest, _ issuer: inout Issuer, at now: Int) -> ServerResponse {
         let parameters = Parameters(request.form ?? [])
         guard let name = parameters["interaction"], let interaction = interactions[name], now < interaction.expiresAt
         else { return Pages.error("This sign-in page was used already, or stood open too long. Start again.") }
         if parameters["decision"] == "deny" {
             interactions[name] = nil
-            counters.denials += 1
+            issuer.counters.denials += 1
             let refusal = ErrorResponse("access_denied", "The user said no.")
-            return send(refusal, to: Destination(interaction))
+            return issuer.send(refusal, to: AuthorizationDestination(interaction))
         }
-        guard parameters["decision"] == "allow", let user = user(named: parameters["user"] ?? "") else {
+        guard parameters["decision"] == "allow", let user = issuer.user(named: parameters["user"] ?? "") else {
             return Pages.signIn(
-                interaction, named: name, users: users, action: prefix + Endpoint.signIn.path,
+                interaction, named: name, users: issuer.users, action: issuer.prefix + Endpoint.signIn.path,
                 problem: "Choose who signs in.")
         }
         interactions[name] = nil
-        return approve(interaction, as: user, at: now)
+        return issuer.approve(interaction, as: user, at: now)
     }
+}
 
-    private mutating func approve(_ interaction: Interaction, as user: SandboxUser, at now: Int) -> ServerResponse {
+/// Where an authorization response goes.
+struct AuthorizationDestination {
+    let redirectURI: String
+    let usesFormPost: Bool
+    let state: String?
+}
+
+extension AuthorizationDestination {
+    init(_ interaction: Interaction) {
+        self.init(
+            redirectURI: interaction.redirectURI, usesFormPost: interaction.usesFormPost, state: interaction.state)
+    }
+}
+
+extension Issuer {
+    fileprivate mutating func approve(_ interaction: Interaction, as user: SandboxUser, at now: Int) -> ServerResponse {
         let family = ledger.open(
             Ledger.Family(
                 clientID: interaction.client.id, user: user, scopes: interaction.scopes, authenticatedAt: now,
-                sessionID: newToken("sid")))
-        let code = newToken("code")
+                sessionID: Issuer.newToken("sid")))
+        let code = Issuer.newToken("code")
         ledger.codes[code] = Ledger.CodeGrant(
             family: family, redirectURI: interaction.redirectURI, challenge: interaction.challenge,
             nonce: interaction.nonce, hasConsent: interaction.asksConsent, expiresAt: now + settings.codeLifetime)
         counters.signIns += 1
         counters.codesIssued += 1
-        return send([("code", code)], to: Destination(interaction))
+        return send([("code", code)], to: AuthorizationDestination(interaction))
     }
 
-    /// Where an authorization response goes.
-    private struct Destination {
-        let redirectURI: String
-        let usesFormPost: Bool
-        let state: String?
-
-        init(redirectURI: String, usesFormPost: Bool, state: String?) {
-            self.redirectURI = redirectURI
-            self.usesFormPost = usesFormPost
-            self.state = state
-        }
-
-        init(_ interaction: Interaction) {
-            self.init(
-                redirectURI: interaction.redirectURI, usesFormPost: interaction.usesFormPost, state: interaction.state)
-        }
-    }
-
-    private mutating func send(_ refusal: ErrorResponse, to destination: Destination) -> ServerResponse {
+    fileprivate mutating func send(
+        _ refusal: ErrorResponse, to destination: AuthorizationDestination
+    ) -> ServerResponse {
         send([("error", refusal.code), ("error_description", refusal.description)], to: destination)
     }
 
-    private mutating func send(_ answer: [(String, String)], to destination: Destination) -> ServerResponse {
+    private mutating func send(
+        _ answer: [(String, String)], to destination: AuthorizationDestination
+    ) -> ServerResponse {
         var pairs = answer
         if let state = destination.state { pairs.append(("state", state)) }
-        pairs.append(("iss", issuer))
-        perturbations.change(callback: &pairs, issuer: issuer)
+        pairs.append(("iss", name))
+        perturbations.change(callback: &pairs, issuer: name)
         if destination.usesFormPost { return Pages.formPost(pairs, to: destination.redirectURI) }
-        let separator = destination.redirectURI.contains("?") ? "&" : "?"
-        return Responses.redirect(to: destination.redirectURI + separator + FormEncoding.encode(pairs))
+        return Responses.redirect(to: destination.redirectURI, adding: pairs)
     }
+}
 
+extension UInt8 {
     /// The alphabet of verifiers and challenges (RFC 7636 section 4.1).
-    static func isUnreserved(_ byte: UInt8) -> Bool {
-        switch byte {
+    var isUnreserved: Bool {
+        switch self {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
             UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"),
             UInt8(ascii: "~"):

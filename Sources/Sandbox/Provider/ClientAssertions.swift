@@ -1,60 +1,52 @@
 internal import Cryptography
-internal import Secrets
 internal import StrictJSON
 
-/// Clients that authenticate with a signed JWT (RFC 7523 section 3, OpenID Connect Core section 9). The audience must
+/// The signed JWTs with which clients authenticated (RFC 7523 section 3, OpenID Connect Core section 9). The audience must
 /// be the issuer, as a single string, and each JWT is accepted once.
-extension ProviderState {
-    private static let assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+struct ClientAssertions {
+    private static let type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
     /// The longest lifetime of such a JWT, and how far clocks may differ; in seconds.
-    private static let longestAssertion = 300
+    private static let maxLifetime = 300
     private static let clockLeeway = 30
 
-    mutating func authenticate(
-        byAssertion text: String, _ parameters: Parameters, at now: Int
+    /// The client and the `jti` of each that was accepted, and when it expires.
+    private var used: [String: Int] = [:]
+
+    /// Uses a request's JWT up. Returns the client that signed it.
+    mutating func client(
+        _ text: String, _ parameters: Parameters, among clients: [SandboxClient], _ issuer: String, at now: Int
     ) throws(ErrorResponse) -> SandboxClient {
         func refusal(_ reason: String) -> ErrorResponse { ErrorResponse("invalid_client", reason, status: 401) }
-        guard parameters["client_assertion_type"] == ProviderState.assertionType else {
+        guard parameters["client_assertion_type"] == ClientAssertions.type else {
             throw refusal("client_assertion_type is not that of a JWT")
         }
         guard parameters["client_secret"] == nil else {
             throw ErrorResponse("invalid_request", "the client authenticates in two ways")
         }
-        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 3, let header = ProviderState.object(parts[0]),
-            let claims = ProviderState.object(parts[1]),
-            let signature = Base64URL.decode(parts[2])
-        else { throw refusal("the assertion is not a JWT") }
-        guard let id = claims["sub"]?.string, claims["iss"]?.string == id, let client = client(id),
-            client.authentications.contains(.privateKey)
-        else { throw refusal("the assertion is not about a client that uses such") }
+        guard let token = JSONWebToken(parsing: text) else { throw refusal("the assertion is not a JWT") }
+        guard let id = token.claims["sub"]?.string, token.claims["iss"]?.string == id,
+            let client = clients.first(where: { $0.id == id && $0.authentications.contains(.privateKey) })
+        else { throw refusal("the assertion is not about a client that authenticates with one") }
         guard parameters["client_id"] ?? id == id else { throw refusal("client_id is another client's") }
-        guard claims["aud"]?.string == issuer else {
+        guard token.claims["aud"]?.string == issuer else {
             throw refusal("the audience is not the issuer as a single string")
         }
-        guard let end = claims["exp"]?.integer, end > now - ProviderState.clockLeeway,
-            end <= now + ProviderState.longestAssertion
-        else { throw refusal("the assertion has expired, or counts too long") }
-        if let issued = claims["iat"]?.integer, issued > now + ProviderState.clockLeeway {
+        guard let end = token.claims["exp"]?.integer, end > now - ClientAssertions.clockLeeway,
+            end <= now + ClientAssertions.maxLifetime
+        else { throw refusal("the assertion has expired, or is valid for too long") }
+        if let issued = token.claims["iat"]?.integer, issued > now + ClientAssertions.clockLeeway {
             throw refusal("the assertion is from the future")
         }
-        guard let algorithm = header["alg"]?.string.flatMap(SignatureAlgorithm.init(rawValue:)),
-            client.keys.contains(where: {
-                $0.verify(signature: signature, message: Array("\(parts[0]).\(parts[1])".utf8), algorithm: algorithm)
-            })
-        else { throw refusal("the assertion's signature is not the client's") }
+        guard let algorithm = token.algorithm, client.keys.contains(where: { token.isSigned(by: $0, algorithm) }) else {
+            throw refusal("the assertion's signature is not the client's")
+        }
         // Only an assertion that the client has signed uses a `jti` up.
-        guard let name = claims["jti"]?.string, !name.isEmpty else { throw refusal("the assertion has no jti") }
-        usedAssertions = usedAssertions.filter { $0.value > now - ProviderState.clockLeeway }
-        guard usedAssertions.updateValue(end, forKey: "\(id) \(name)") == nil else {
+        guard let name = token.claims["jti"]?.string, !name.isEmpty else { throw refusal("the assertion has no jti") }
+        used = used.filter { $0.value > now - ClientAssertions.clockLeeway }
+        guard used.updateValue(end, forKey: "\(id) \(name)") == nil else {
             throw refusal("the assertion was used before")
         }
         return client
-    }
-
-    private static func object(_ part: Substring) -> JSONObject? {
-        guard let bytes = Base64URL.decode(part) else { return nil }
-        return try? JSON(parsing: bytes).object
     }
 }
 

@@ -15,7 +15,7 @@ enum Endpoint: String, CaseIterable, Sendable {
     case registration
     /// RFC 7592.
     case clientConfiguration = "client_configuration"
-    // A Supabase project's, a group of paths each (SupabaseEndpoints).
+    // A Supabase project's, a group of paths each (Supabase/Endpoints.swift).
     case supabaseAuthorize = "supabase_authorize"
     case supabaseCallback = "supabase_callback"
     case supabaseToken = "supabase_token"

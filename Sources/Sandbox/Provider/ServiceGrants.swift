@@ -5,22 +5,10 @@ internal import StrictJSON
 
 /// Tokens for services (RFC 6749 section 4.4, RFC 7523 section 2.1, RFC 8693). The issuer trusts only assertions that
 /// it made itself: `POST /sandbox/assertion` is the platform that gives its workloads a token.
-extension ProviderState {
+extension Issuer {
     static let jwtBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
     static let tokenExchange = "urn:ietf:params:oauth:grant-type:token-exchange"
     private static let tokenType = "urn:ietf:params:oauth:token-type:"
-
-    /// The client. With an assertion it need neither authenticate nor name itself (RFC 7521 section 4.1).
-    mutating func authenticateService(
-        _ request: SandboxRequest, _ parameters: Parameters, at now: Int
-    ) throws(ErrorResponse) -> SandboxClient {
-        let isByAssertion = [ProviderState.jwtBearer, ProviderState.tokenExchange].contains(parameters["grant_type"])
-        let isNamed =
-            request.fields.contains("Authorization") || parameters["client_id"] != nil
-            || parameters["client_assertion"] != nil
-        if isByAssertion, !isNamed { return SandboxClient(id: "") }
-        return try authenticate(request, parameters, at: now)
-    }
 
     mutating func clientCredentials(
         _ parameters: Parameters, _ client: SandboxClient, at now: Int
@@ -47,7 +35,7 @@ extension ProviderState {
             throw ErrorResponse(
                 "invalid_request", "subject_token and subject_token_type belong together, and one is missing")
         }
-        let accessToken = ProviderState.tokenType + "access_token"
+        let accessToken = Issuer.tokenType + "access_token"
         guard [nil, accessToken].contains(parameters["requested_token_type"]) else {
             throw ErrorResponse("invalid_request", "requested_token_type is not that of an access token")
         }
@@ -58,7 +46,7 @@ extension ProviderState {
                 throw ErrorResponse("invalid_request", "subject_token is no access token that is good now")
             }
             subject = grant.user.subject
-        case ProviderState.tokenType + "jwt": subject = try self.subject(of: token, at: now)
+        case Issuer.tokenType + "jwt": subject = try self.subject(of: token, at: now)
         default: throw ErrorResponse("invalid_request", "subject_token_type is not one that is traded here")
         }
         return answer(parameters, client, subject: subject, at: now) {
@@ -68,17 +56,14 @@ extension ProviderState {
 
     /// The subject of an assertion, if this issuer made it and it is valid now.
     private mutating func subject(of assertion: String, at now: Int) throws -> String {
-        let parts = assertion.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 3, let header = ProviderState.member(parts[0]),
-            let claims = ProviderState.member(parts[1]),
-            let signature = Base64URL.decode(parts[2])
-        else { throw ErrorResponse("invalid_grant", "the assertion is not a JWT") }
-        let key = try keys.key(for: .es256).key.publicKey
-        let message = Array("\(parts[0]).\(parts[1])".utf8)
-        guard header["alg"]?.string == "ES256", claims["iss"]?.string == issuer,
-            key.verify(signature: signature, message: message, algorithm: .es256)
+        guard let token = JSONWebToken(parsing: assertion) else {
+            throw ErrorResponse("invalid_grant", "the assertion is not a JWT")
+        }
+        let claims = token.claims
+        guard token.header["alg"]?.string == "ES256", claims["iss"]?.string == name,
+            token.isSigned(by: try keys.key(for: .es256).key.publicKey, .es256)
         else { throw ErrorResponse("invalid_grant", "nobody who is trusted made the assertion") }
-        guard let audience = claims["aud"]?.string, [issuer, url(.token)].contains(audience) else {
+        guard let audience = claims["aud"]?.string, [name, url(.token)].contains(audience) else {
             throw ErrorResponse("invalid_grant", "the assertion is meant for another audience")
         }
         guard let end = claims["exp"]?.integer, end > now else {
@@ -97,16 +82,12 @@ extension ProviderState {
         let key = try keys.key(for: .es256)
         let header: JSON = ["alg": "ES256", "typ": "JWT", "kid": .string(key.id)]
         let claims: JSON = [
-            "iss": .string(issuer), "sub": .string(subject), "aud": .string(audience ?? issuer),
+            "iss": .string(name), "sub": .string(subject), "aud": .string(audience ?? name),
             "iat": .integer(now), "exp": .integer(now + lifetime), "jti": .string(RandomToken.identifier(bits: 128)),
         ]
-        let input = [header, claims].map { Base64URL.encode($0.serialized()) }.joined(separator: ".")
+        let input = JSONWebToken.signingInput(header, claims)
         let signature = try key.key.sign(message: Array(input.utf8), algorithm: .es256)
         return "\(input).\(Base64URL.encode(signature))"
-    }
-
-    private static func member(_ part: Substring) -> JSONObject? {
-        Base64URL.decode(part).flatMap { try? JSON(parsing: $0).object }
     }
 
     /// A token without a refresh token: a client that can get this one can get the next.
@@ -120,7 +101,7 @@ extension ProviderState {
             Ledger.Family(
                 clientID: client.id, user: user, scopes: scopes, authenticatedAt: now,
                 sessionID: RandomToken.identifier(bits: 128)))
-        let token = newToken("at")
+        let token = Issuer.newToken("at")
         ledger.accessTokens[token] = Ledger.AccessGrant(
             family: family, user: user, scopes: scopes, expiresAt: now + settings.accessTokenLifetime)
         counters.tokensIssued += 1
@@ -149,7 +130,7 @@ extension SandboxProvider {
         let now = clock()
         do {
             let assertion = try withState { state in
-                try state.makeAssertion(
+                try state.server.issuer.makeAssertion(
                     subject: subject, audience: object["audience"]?.string,
                     lifetime: object["lifetime"]?.integer ?? 300,
                     at: now + state.clockOffset)

@@ -3,21 +3,19 @@ internal import LocalHTTP
 internal import StrictJSON
 
 /// What can be done with an issued token: read its user's claims, revoke it, end the session.
-extension ProviderState {
+extension Issuer {
     /// OpenID Connect Core section 5.3. The token comes in the header and nowhere else (RFC 6750 section 2,
     /// RFC 9700 section 4.3.2).
     mutating func userinfo(_ request: SandboxRequest, at now: Int) throws(ErrorResponse) -> ServerResponse {
         guard !request.pairs.contains(where: { $0.name == "access_token" }) else {
             throw ErrorResponse("invalid_request", "the token belongs into the header", challenge: "Bearer")
         }
-        let lines = request.fields[all: "Authorization"]
-        let words = (lines.first ?? "").split(separator: " ", omittingEmptySubsequences: true)
-        guard lines.count == 1, words.count == 2, words[0].lowercased() == "bearer" else {
+        guard let token = request.bearer else {
             // Without credentials no error code is given (RFC 6750 section 3.1).
             return Responses.text(
                 "A bearer token is needed.", status: 401, fields: [("WWW-Authenticate", "Bearer realm=\"sandbox\"")])
         }
-        guard let grant = ledger.access(String(words[1]), at: now) else {
+        guard let grant = ledger.access(token, at: now) else {
             throw ErrorResponse("invalid_token", "the token is not valid", status: 401, challenge: "Bearer")
         }
         guard grant.scopes.contains("openid") else {
@@ -37,9 +35,9 @@ extension ProviderState {
     }
 
     /// RFC 7009. A refresh token ends its whole family. An unknown token counts as revoked.
-    mutating func revoke(_ request: SandboxRequest, at now: Int) throws(ErrorResponse) -> ServerResponse {
-        let parameters = try formParameters(request)
-        let client = try authenticate(request, parameters, at: now)
+    mutating func revoke(
+        _ parameters: Parameters, _ client: SandboxClient
+    ) throws(ErrorResponse) -> ServerResponse {
         guard let token = parameters["token"] else { throw ErrorResponse("invalid_request", "token is missing") }
         if let grant = ledger.refreshTokens[token] {
             try require(client, of: grant.family)
@@ -61,8 +59,8 @@ extension ProviderState {
 
     /// OpenID Connect RP-Initiated Logout. Ends the session of the ID token in the hint, unless the session has the
     /// scope `offline_access`, which is for times when the user is away.
-    mutating func endSession(_ request: SandboxRequest) throws(ErrorResponse) -> ServerResponse {
-        let parameters = Parameters(request.method == "POST" ? request.form ?? [] : request.query)
+    mutating func endSession(_ request: SandboxRequest, _ clients: Clients) -> ServerResponse {
+        let parameters = request.parameters
         guard request.isWellFormed, parameters.repeated.isEmpty else {
             return Pages.error("The request's parameters cannot be read, or are repeated.")
         }
@@ -82,11 +80,10 @@ extension ProviderState {
             }
         }
         guard let target = parameters["post_logout_redirect_uri"] else { return Pages.signedOut() }
-        guard let client = clientID.flatMap(client), client.accepts(redirectURI: target) else {
+        guard let client = clientID.flatMap({ clients[$0] }), client.accepts(redirectURI: target) else {
             return Pages.error("The request's redirect URI is not one that the client may use.")
         }
         guard let state = parameters["state"] else { return Responses.redirect(to: target) }
-        let separator = target.contains("?") ? "&" : "?"
-        return Responses.redirect(to: target + separator + FormEncoding.encode([("state", state)]))
+        return Responses.redirect(to: target, adding: [("state", state)])
     }
 }

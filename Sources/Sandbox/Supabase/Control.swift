@@ -27,78 +27,79 @@ struct SupabaseChange {
         for member in members where member.name != "supabase.configuration" {
             let key = String(member.name.dropFirst("supabase.".utf8.count))
             if try project.settings.set(key, to: member) { continue }
-            guard try project.perform(key, member, at: now) else {
+            if try project.tables.set(key, to: member) { continue }
+            guard try project.accounts.perform(key, member, at: now) else {
                 throw Mistake(text: "\(member.name) is not a key of this document")
             }
+            project.runTrigger()
         }
     }
 }
 
-extension SupabaseProject {
+extension SupabaseTables {
+    fileprivate mutating func set(
+        _ key: String, to member: JSONObject.Member
+    ) throws(ControlDocument.Mistake) -> Bool {
+        guard key == "tables" else { return false }
+        for table in try member.object().members {
+            try table.allow(["key", "rows"])
+            let rows = try table.optional("rows")?.each { row throws(ControlDocument.Mistake) in try row.object() }
+            tables[table.name] = Table(key: try table.optional("key")?.string() ?? "id", rows: rows ?? [])
+        }
+        return true
+    }
+}
+
+extension SupabaseAccounts {
     fileprivate mutating func perform(
         _ key: String, _ member: JSONObject.Member, at now: Int
     ) throws(ControlDocument.Mistake) -> Bool {
         switch key {
         case "users":
-            _ = try member.each { item throws(ControlDocument.Mistake) in try addUser(item, at: now) }
+            _ = try member.each { item throws(ControlDocument.Mistake) in try users.add(item, at: now) }
         case "ban":
-            try change(member) { $0.bannedUntil = SupabaseInstant(seconds: now + 3_155_760_000, nanoseconds: 0) }
-        case "unban": try change(member) { $0.bannedUntil = nil }
+            let end = SupabaseInstant(seconds: now + 3_155_760_000, nanoseconds: 0)
+            for id in try users.ids(member) { users.ban(id, until: end) }
+        case "unban":
+            for id in try users.ids(member) { users.ban(id, until: nil) }
         case "delete_users":
-            for id in try ids(member) {
-                users[id] = nil
-                endSessions { $0.userID == id }
+            for id in try users.ids(member) {
+                users.remove(id)
+                sessions.end { $0.userID == id }
             }
         case "end_sessions":
-            for session in try picked(member) { sessions[session.id] = nil }
+            sessions.end(where: try picked(member))
         case "bind_sessions":
-            for session in try picked(member) { sessions[session.id]?.clientID = SupabaseText.uuid() }
-        case "stray_sessions":
-            for session in try picked(member) {
-                for row in session.rows { strayTokens[row.token] = session.userID }
-                sessions[session.id] = nil
-            }
+            sessions.change(where: try picked(member)) { $0.clientID = SupabaseText.uuid() }
+        case "stray_sessions": sessions.stray(where: try picked(member))
         case "not_after":
-            let seconds = try member.integer()
-            for id in sessions.keys { sessions[id]?.endsAt = now + seconds }
+            let end = now + (try member.integer())
+            sessions.change(where: { _ in true }) { $0.endsAt = end }
         case "rewind":
             let count = try member.integer()
-            for id in sessions.keys { sessions[id]?.rewind(by: count) }
-        case "tables":
-            for table in try member.object().members {
-                try table.allow(["key", "rows"])
-                let rows = try table.optional("rows")?.each { row throws(ControlDocument.Mistake) in try row.object() }
-                tables.tables[table.name] = SupabaseTables.Table(
-                    key: try table.optional("key")?.string() ?? "id", rows: rows ?? [])
-            }
+            sessions.change(where: { _ in true }) { $0.rewind(by: count) }
         default: return false
         }
         return true
     }
 
-    /// All sessions, or those of some users.
-    private func picked(_ member: JSONObject.Member) throws(ControlDocument.Mistake) -> [SupabaseSession] {
-        if member.value.bool == true { return Array(sessions.values) }
-        let ids = try ids(member)
-        return sessions.values.filter { ids.contains($0.userID) }
+    /// Picks all sessions, or those of some users.
+    private func picked(
+        _ member: JSONObject.Member
+    ) throws(ControlDocument.Mistake) -> (SupabaseSession) -> Bool {
+        if member.value.bool == true { return { _ in true } }
+        let ids = try users.ids(member)
+        return { ids.contains($0.userID) }
     }
+}
 
-    private func ids(_ member: JSONObject.Member) throws(ControlDocument.Mistake) -> [String] {
+extension SupabaseUsers {
+    fileprivate func ids(_ member: JSONObject.Member) throws(ControlDocument.Mistake) -> [String] {
         let names = try member.each { item throws(ControlDocument.Mistake) in try item.string() }
         return names.compactMap { user(email: $0)?.id ?? user(phone: $0)?.id }
     }
 
-    private mutating func change(
-        _ member: JSONObject.Member, _ change: (inout SupabaseUser) -> Void
-    ) throws(ControlDocument.Mistake) {
-        for id in try ids(member) {
-            guard var user = users[id] else { continue }
-            change(&user)
-            users[id] = user
-        }
-    }
-
-    private mutating func addUser(_ item: JSONObject.Member, at now: Int) throws(ControlDocument.Mistake) {
+    fileprivate mutating func add(_ item: JSONObject.Member, at now: Int) throws(ControlDocument.Mistake) {
         try item.allow(["email", "phone", "password", "data", "confirmed"])
         let data = try item.optional("data")?.object() ?? JSONObject()
         let password = try item.optional("password")?.string()
@@ -107,14 +108,14 @@ extension SupabaseProject {
         if let member = try item.optional("email") {
             guard let email = SupabaseText.email(try member.string()) else { throw member.mistake("an address") }
             guard self.user(email: email) == nil else { return }
-            user = newUser(email: email, password: password, data: data, at: now)
-            if isConfirmed { confirmEmail(of: &user, at: now) }
+            user = SupabaseUser(email: email, password: password, data: data, at: now)
+            if isConfirmed { user.confirmEmail(at: now) }
         } else {
             let member = try item.required("phone")
             guard let phone = SupabaseText.phone(try member.string()) else { throw member.mistake("a number") }
             guard self.user(phone: phone) == nil else { return }
-            user = newUser(phone: phone, password: password, data: data, at: now)
-            if isConfirmed { confirmPhone(of: &user, at: now) }
+            user = SupabaseUser(phone: phone, password: password, data: data, at: now)
+            if isConfirmed { user.confirmPhone(at: now) }
         }
         save(user, at: now)
     }

@@ -1,17 +1,23 @@
+internal import Cryptography
 internal import HTTPMessages
 internal import StrictJSON
 
-/// A request to a project, as its endpoints read it.
+/// A request to a project, as its endpoints read it, with the settings that apply to it.
 struct SupabaseCall {
     let request: SandboxRequest
+    let settings: SupabaseSettings
+    /// The project's URL, without a final slash.
+    let projectURL: String
     let now: Int
     /// The path below `/auth/v1` or `/rest/v1`, decoded.
     let parts: [String]
     /// The query, without what the server cannot read.
     let pairs: [FormEncoding.Pair]
 
-    init(_ request: SandboxRequest, at now: Int) {
+    init(_ request: SandboxRequest, settings: SupabaseSettings, projectURL: String, at now: Int) {
         self.request = request
+        self.settings = settings
+        self.projectURL = projectURL
         self.now = now
         pairs = SupabaseURL.pairs(of: request.rawQuery)
         let below = request.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst(3)
@@ -23,6 +29,10 @@ struct SupabaseCall {
     }
 
     var method: String { request.method }
+
+    var authURL: String { projectURL + "/auth/v1" }
+
+    func instant() -> SupabaseInstant { .next(now) }
 
     /// The first value of a query parameter; nil without one and for an empty one.
     func query(_ name: String) -> String? {
@@ -43,6 +53,15 @@ struct SupabaseCall {
         let words = line.split(separator: " ", omittingEmptySubsequences: false)
         guard words.count == 2, words[0].lowercased() == "bearer", !words[1].isEmpty else { return nil }
         return String(words[1])
+    }
+
+    /// Where the user is redirected in the end.
+    var redirectTarget: String {
+        let rules = settings.redirectRules
+        let asked = field("redirect_to") ?? query("redirect_to") ?? ""
+        if rules.accepts(asked) { return asked }
+        let referrer = field("Referer") ?? ""
+        return rules.accepts(referrer) ? referrer : settings.siteURL
     }
 
     /// The JSON body, which needs no `Content-Type`.
@@ -115,11 +134,15 @@ struct SupabaseChallenge: Equatable {
         guard (43...128).contains(value.utf8.count) else {
             throw .validation("code challenge has to be between 43 and 128 characters")
         }
-        guard value.utf8.allSatisfy(ProviderState.isUnreserved) else {
+        guard value.utf8.allSatisfy(\.isUnreserved) else {
             throw .validation(
                 "code challenge can only contain alphanumeric characters, hyphens, periods, underscores and tildes")
         }
         self.value = value
         isPlain = method.lowercased() == "plain"
+    }
+
+    func isMet(by verifier: String) -> Bool {
+        value == (isPlain ? verifier : Base64URL.encode(Digest.sha256(verifier)))
     }
 }

@@ -1,135 +1,133 @@
-internal import Cryptography
 internal import HTTPMessages
 internal import LocalHTTP
 internal import StrictJSON
 
 /// A Supabase project: the Auth server and the REST endpoint below `/auth/v1` and `/rest/v1` of an issuer, which is
-/// also every external provider of the project. Written from responses of the real server. Each endpoint is an
-/// extension in a file of its own.
+/// also every external provider of the project. Written from responses of the real server. It only joins its parts: here
+/// each request finds its endpoint.
 struct SupabaseProject {
     /// Without a final slash.
-    let url: String
+    private let url: String
     var settings = SupabaseSettings()
-    /// By id.
-    var users: [String: SupabaseUser] = [:]
-    var sessions: [String: SupabaseSession] = [:]
-    /// The session that a refresh token of the first kind belongs to; kept when the session has ended.
-    var rowOwners: [String: String] = [:]
-    /// The users of tokens of the first kind that never had a session: very old servers had no sessions.
-    var strayTokens: [String: String] = [:]
-    /// In the order they began.
-    var flows: [SupabaseFlow] = []
-    /// The mails and messages that were sent, in order.
-    var sentMessages: [SentMessage] = []
-    var challenges: [String: SupabaseFactorChallenge] = [:]
-    var passkeyChallenges: [String: SupabasePasskeyChallenge] = [:]
-    var buckets: [String: SupabaseBucket] = [:]
+    var accounts = SupabaseAccounts()
     var tables = SupabaseTables()
-    var keys = SupabaseKeys()
-    private var ticks = 0
+    private(set) var codes = SupabaseCodes()
+    private var flows = SupabaseFlows()
+    private var factors = SupabaseFactors()
+    private var passkeys = SupabasePasskeys()
+    private var limits = SupabaseLimits()
 
     init(url: String) {
         self.url = url
     }
 
-    var authURL: String { url + "/auth/v1" }
-
-    /// A time that keeps the order of events: within one second, each is later than the last.
-    mutating func instant(_ now: Int) -> SupabaseInstant {
-        ticks += 1
-        return SupabaseInstant(seconds: now, nanoseconds: ticks * 1_013_370 % 1_000_000_000)
+    /// What the trigger on new users does.
+    mutating func runTrigger() {
+        let added = accounts.users.takeAdded()
+        guard settings.profileTrigger else { return }
+        for user in added { tables.addProfile(of: user, at: user.updatedAt) }
     }
 
-    func user(email: String) -> SupabaseUser? {
-        users.values.first { !email.isEmpty && $0.email == email && !$0.isManaged }
-    }
-
-    func user(phone: String) -> SupabaseUser? { users.values.first { !phone.isEmpty && $0.phone == phone } }
-
-    func user(provider: String, subject: String) -> SupabaseUser? {
-        users.values.first { user in
-            user.identities.contains { $0.provider == provider && $0.subject == subject }
+    /// The path of a request: first the gateway, which requires an API key, then the endpoint. Unknown paths and methods
+    /// get the response of the real server's router.
+    mutating func answer(
+        _ request: SandboxRequest, _ endpoint: Endpoint, upstream: inout AuthorizationServer, at now: Int
+    ) -> ServerResponse {
+        let call = SupabaseCall(request, settings: settings, projectURL: url, at: now)
+        if let answer = call.gatewayResponse(endpoint) { return answer }
+        if endpoint == .supabaseREST { return tables.answer(call, accounts) }
+        guard let methods = call.methods else { return SupabaseResponses.unknownPath() }
+        guard methods.contains(call.method) else { return SupabaseResponses.empty(405) }
+        let before = settings.tokenHook == nil ? nil : self
+        defer { runTrigger() }
+        do throws(SupabaseErrorResponse) {
+            try limits.throttle(call)
+            try call.checkCaptcha()
+            return try answer(call, &upstream)
+        } catch {
+            // The hook is asked within a transaction. If it refuses, nothing has happened.
+            if let before, error == before.settings.tokenHook { self = before }
+            return SupabaseResponses.refusal(error, version: call.version)
         }
     }
 
-    /// Stores a user who is new or has changed.
-    mutating func save(_ user: SupabaseUser, at now: Int) {
-        var user = user
-        user.updatedAt = instant(now)
-        let isNew = users[user.id] == nil
-        users[user.id] = user
-        if isNew, settings.profileTrigger { tables.addProfile(of: user, at: user.updatedAt) }
+    private mutating func answer(
+        _ call: SupabaseCall, _ upstream: inout AuthorizationServer
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
+        switch (call.method, call.parts.joined(separator: "/")) {
+        case ("GET", "authorize"): return try flows.authorize(call)
+        case (_, "callback"), (_, "sso/saml/acs"): return flows.callback(call, &accounts, &upstream)
+        case ("POST", "token"): return try grant(call, &upstream)
+        case ("POST", "signup"): return try codes.signUp(call, &accounts, &flows)
+        case ("POST", "otp"): return try codes.sendCode(call, &accounts, &flows)
+        case ("POST", "magiclink"): return try codes.sendLink(call, &accounts, &flows)
+        case ("POST", "recover"): return try codes.recover(call, &accounts, &flows)
+        case ("POST", "resend"): return try codes.resend(call, &accounts, &flows)
+        case ("GET", "verify"): return try codes.followLink(call, &accounts, &flows)
+        case ("POST", "verify"): return try codes.verify(call, &accounts)
+        case ("GET", "user"): return try accounts.showUser(call)
+        case ("PUT", "user"): return try codes.updateUser(call, &accounts, &flows)
+        case ("GET", "reauthenticate"): return try codes.reauthenticate(call, &accounts)
+        case ("POST", "logout"): return try accounts.logOut(call)
+        case ("POST", "sso"): return try flows.signOn(call)
+        case ("GET", "user/identities/authorize"): return try flows.authorizeLinking(call, accounts)
+        case ("POST", "factors"): return try factors.enroll(call, &accounts)
+        case ("GET", "settings"): return settings.shown()
+        case ("GET", "health"):
+            return SupabaseResponses.json([
+                "version": "v2.196.0", "name": "GoTrue",
+                "description": "GoTrue is a user registration and authentication API",
+            ])
+        case ("GET", ".well-known/jwks.json"):
+            return SupabaseResponses.json(
+                accounts.keys.published(for: settings.algorithm),
+                fields: [("Cache-Control", "public, max-age=600")])
+        case ("GET", ".well-known/openid-configuration"): return settings.metadata(call.authURL)
+        case ("GET", ".well-known/oauth-authorization-server"):
+            throw SupabaseErrorResponse(404, "feature_disabled", "OAuth server is disabled")
+        default: return try answerBelow(call)
+        }
     }
 
-    /// The user and the session of a request's bearer token.
-    func authenticate(
-        _ call: SupabaseCall
-    ) throws(SupabaseErrorResponse) -> (user: SupabaseUser, session: SupabaseSession) {
-        guard let token = call.bearer else {
-            throw SupabaseErrorResponse(401, "no_authorization", "This endpoint requires a valid Bearer token")
+    private mutating func answerBelow(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
+        switch (call.method, call.parts.first, call.parts.count) {
+        case ("DELETE", "user", 3): return try accounts.unlink(call)
+        case ("DELETE", "factors", 2): return try factors.remove(call, &accounts)
+        case ("POST", "factors", 3):
+            return call.parts[2] == "challenge"
+                ? try factors.challenge(call, &accounts, &codes.mail) : try factors.verify(call, &accounts)
+        case (_, "passkeys", _): return try passkeys.answer(call, &accounts)
+        case (_, "oauth", _): throw SupabaseErrorResponse(404, "feature_disabled", "OAuth server is disabled")
+        default: return SupabaseResponses.unknownPath()
         }
-        let claims = try keys.claims(of: token, at: call.now)
-        guard let subject = claims["sub"]?.string else {
-            throw SupabaseErrorResponse(403, "bad_jwt", "invalid claim: missing sub claim")
-        }
-        guard let user = users[subject] else {
-            throw SupabaseErrorResponse(403, "user_not_found", "User from sub claim in JWT does not exist")
-        }
-        guard let session = claims["session_id"]?.string.flatMap({ sessions[$0] }) else {
-            throw SupabaseErrorResponse(
-                403, "session_not_found", "Session from session_id claim in JWT does not exist")
-        }
-        if user.isBanned(at: call.now) { throw SupabaseErrorResponse(403, "user_banned", "User is banned") }
-        guard (call.field("X-JWT-AUD") ?? "authenticated") == claims["aud"]?.string else {
-            throw .validation("Token audience doesn't match request audience")
-        }
-        return (user, session)
     }
 
-    /// Ends the sessions that match.
-    mutating func endSessions(where isPicked: (SupabaseSession) -> Bool) {
-        sessions = sessions.filter { !isPicked($0.value) }
+    private mutating func grant(
+        _ call: SupabaseCall, _ upstream: inout AuthorizationServer
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
+        let type = call.query("grant_type") ?? ""
+        upstream.issuer.counters.tokenRequests[type.isEmpty ? "none" : type, default: 0] += 1
+        switch type {
+        case "password": return try accounts.passwordGrant(call)
+        case "refresh_token": return try refresh(call, &upstream.issuer.counters)
+        case "pkce": return try flows.codeGrant(call, &accounts)
+        case "id_token": return try accounts.idTokenGrant(call, &upstream)
+        case "web3": throw SupabaseErrorResponse(422, "web3_provider_disabled", "Web3 provider is disabled")
+        default: throw SupabaseErrorResponse(400, "invalid_credentials", "unsupported_grant_type")
+        }
     }
 
-    /// Where the user is redirected in the end.
-    func redirectTarget(_ call: SupabaseCall) -> String {
-        let rules = settings.redirectRules
-        let asked = call.field("redirect_to") ?? call.query("redirect_to") ?? ""
-        if rules.accepts(asked) { return asked }
-        let referrer = call.field("Referer") ?? ""
-        return rules.accepts(referrer) ? referrer : settings.siteURL
-    }
-}
-
-/// A sign-in that a redirect is to finish: with a browser at a provider, or from a link in a mail.
-struct SupabaseFlow {
-    enum Upstream { case none, oauth, sso }
-
-    /// What the provider gets as `state`.
-    let id = SupabaseText.uuid()
-    /// What the app gets as `code`.
-    let code = SupabaseText.uuid()
-    let provider: String
-    /// The method in the session's proof.
-    let method: String
-    var upstream = Upstream.none
-    /// Nil for the implicit flow.
-    let challenge: SupabaseChallenge?
-    let redirectTo: String
-    let createdAt: Int
-    /// The verifier for the provider's own PKCE.
-    var verifier = ""
-    /// The user to whom an identity is to be linked.
-    var linkTo: String?
-    var userID: String?
-    /// When the link in the mail was opened.
-    var openedAt: Int?
-    var isUsed = false
-    var providerToken: String?
-    var providerRefreshToken: String?
-
-    func hasExpired(at now: Int, lifetime: Int) -> Bool {
-        // The lifetime of a magic link begins when it is opened. All others begin with the flow.
-        now - (method == "magiclink" ? openedAt ?? createdAt : createdAt) > lifetime
+    private mutating func refresh(
+        _ call: SupabaseCall, _ counters: inout Counters
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
+        do throws(SupabaseErrorResponse) {
+            let answer = try accounts.refreshGrant(call)
+            counters.refreshes += 1
+            if answer.fields.contains("sb-auth-refresh-token-rotated") { counters.rotations += 1 }
+            return answer
+        } catch {
+            if error.code == "refresh_token_already_used" { counters.reuseDetections += 1 }
+            throw error
+        }
     }
 }

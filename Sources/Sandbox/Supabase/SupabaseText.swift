@@ -1,4 +1,5 @@
 internal import Cryptography
+internal import Synchronization
 
 /// The forms in which the real server writes names, times and numbers.
 enum SupabaseText {
@@ -60,10 +61,43 @@ enum SupabaseText {
     }
 }
 
+/// The same for requests: what cannot be read refuses them.
+extension SupabaseText {
+    static func address(_ text: String) throws(SupabaseErrorResponse) -> String {
+        guard let email = email(text) else {
+            throw .validation("Unable to validate email address: invalid format")
+        }
+        return email
+    }
+
+    static func number(_ text: String) throws(SupabaseErrorResponse) -> String {
+        guard let phone = phone(text) else { throw .validation("Invalid phone number format (E.164 required)") }
+        return phone
+    }
+
+    /// `sms` unless the request names another channel.
+    static func channel(_ name: String) throws(SupabaseErrorResponse) -> String {
+        guard ["", "sms", "whatsapp"].contains(name) else {
+            throw .validation(
+                "Invalid channel, supported values are 'sms' or 'whatsapp'. 'whatsapp' is only supported if Twilio or"
+                    + " Twilio Verify is used as the provider.")
+        }
+        return name.isEmpty ? "sms" : name
+    }
+}
+
 /// A point in time as Go writes it (RFC 3339, UTC): up to nine fractional digits, without zeros at the end.
 struct SupabaseInstant: Sendable, Equatable {
     let seconds: Int
     let nanoseconds: Int
+
+    private static let ticks = Atomic(0)
+
+    /// A time that keeps the order of events: within one second, each is later than the last.
+    static func next(_ now: Int) -> SupabaseInstant {
+        let tick = ticks.add(1, ordering: .relaxed).newValue
+        return SupabaseInstant(seconds: now, nanoseconds: tick * 1_013_370 % 1_000_000_000)
+    }
 
     var text: String {
         let (days, second) = (seconds / 86_400, seconds % 86_400)

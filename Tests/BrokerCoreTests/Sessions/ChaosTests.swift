@@ -4,6 +4,7 @@ import SessionVault
 import Testing
 
 @testable import BrokerCore
+@testable import BrokerTestSupport
 @testable import OAuthSignIn
 
 /// Everything at once, at random, over a provider that rotates and knows each refresh token once: whatever is lost on

@@ -12,12 +12,12 @@ struct SupabaseRESTError: Error {
 
 /// `/rest/v1/<table>` and `/rest/v1/rpc/<function>`: as much of PostgREST as profiles and functions need. The caller is
 /// the subject of the bearer token, whether or not its session has ended.
-extension SupabaseProject {
-    mutating func rest(_ call: SupabaseCall) -> ServerResponse {
+extension SupabaseTables {
+    mutating func answer(_ call: SupabaseCall, _ accounts: SupabaseAccounts) -> ServerResponse {
         do throws(SupabaseRESTError) {
-            let subject = try subject(call)
-            if call.parts.count == 2, call.parts[0] == "rpc" { return try runFunction(call, subject) }
-            guard call.parts.count == 1, let name = call.parts.first, tables.tables[name] != nil else {
+            let subject = try subject(call, accounts.keys)
+            if call.parts.count == 2, call.parts[0] == "rpc" { return try runFunction(call, subject, accounts.users) }
+            guard call.parts.count == 1, let name = call.parts.first, tables[name] != nil else {
                 throw SupabaseRESTError(
                     status: 404, code: "PGRST205",
                     message:
@@ -41,8 +41,8 @@ extension SupabaseProject {
     }
 
     /// Nil for a caller who is not signed in.
-    private func subject(_ call: SupabaseCall) throws(SupabaseRESTError) -> String? {
-        guard let token = call.bearer, !settings.apiKeys.contains(token) else { return nil }
+    private func subject(_ call: SupabaseCall, _ keys: SupabaseKeys) throws(SupabaseRESTError) -> String? {
+        guard let token = call.bearer, !call.settings.apiKeys.contains(token) else { return nil }
         do throws(SupabaseErrorResponse) {
             return try keys.claims(of: token, at: call.now)["sub"]?.string
         } catch {
@@ -71,7 +71,7 @@ extension SupabaseProject {
         _ name: String, _ call: SupabaseCall, _ subject: String?
     ) throws(SupabaseRESTError) -> ServerResponse {
         let filters = try filters(call)
-        var rows = (tables.rows(of: name, visibleTo: subject) ?? []).filter { row in
+        var rows = (rows(of: name, visibleTo: subject) ?? []).filter { row in
             filters.allSatisfy { $0.accepts(row) }
         }
         if let offset = call.query("offset").flatMap({ Int($0) }) { rows = Array(rows.dropFirst(max(offset, 0))) }
@@ -115,7 +115,7 @@ extension SupabaseProject {
     ) throws(SupabaseRESTError) -> ServerResponse {
         let body = try body(call)
         let fresh = (body.array ?? [body]).compactMap(\.object)
-        guard var table = tables.tables[name] else { return SupabaseResponses.empty(500) }
+        guard var table = tables[name] else { return SupabaseResponses.empty(500) }
         for row in fresh {
             guard let subject, row[table.key]?.string == subject else {
                 throw SupabaseRESTError(
@@ -130,7 +130,7 @@ extension SupabaseProject {
             }
             table.rows.append(row)
         }
-        tables.tables[name] = table
+        tables[name] = table
         return wantsRows(call) ? try show(fresh, call, status: 201) : SupabaseResponses.empty(201)
     }
 
@@ -139,7 +139,7 @@ extension SupabaseProject {
     ) throws(SupabaseRESTError) -> ServerResponse {
         let filters = try filters(call)
         let changes = call.method == "PATCH" ? try body(call).object ?? JSONObject() : nil
-        guard var table = tables.tables[name] else { return SupabaseResponses.empty(500) }
+        guard var table = tables[name] else { return SupabaseResponses.empty(500) }
         var touched: [JSONObject] = []
         var kept: [JSONObject] = []
         for var row in table.rows {
@@ -159,7 +159,7 @@ extension SupabaseProject {
             touched.append(row)
         }
         table.rows = kept
-        tables.tables[name] = table
+        tables[name] = table
         return wantsRows(call) ? try show(touched, call, status: 200) : SupabaseResponses.empty(204)
     }
 }

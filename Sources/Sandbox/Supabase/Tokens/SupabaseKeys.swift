@@ -22,12 +22,12 @@ struct SupabaseKeys {
         _ claims: JSONObject, with algorithm: SupabaseSettings.Algorithm
     ) throws(SupabaseErrorResponse) -> String {
         guard algorithm != .hs256 else {
-            let input = SupabaseKeys.input(["alg": "HS256", "typ": "JWT"], claims)
+            let input = JSONWebToken.signingInput(["alg": "HS256", "typ": "JWT"], .object(claims))
             return input + "." + Base64URL.encode(HMAC.sha256(Array(input.utf8), key: secret))
         }
         guard let key = currentKey(for: algorithm), let kind = algorithm.signature else { throw .failure }
         let header: JSON = ["alg": .string(algorithm.rawValue), "kid": .string(key.id), "typ": "JWT"]
-        let input = SupabaseKeys.input(header, claims)
+        let input = JSONWebToken.signingInput(header, .object(claims))
         guard let signature = try? key.key.sign(message: Array(input.utf8), algorithm: kind) else { throw .failure }
         return input + "." + Base64URL.encode(signature)
     }
@@ -39,13 +39,9 @@ struct SupabaseKeys {
         var keys = SupabaseKeys()
         guard forgery == .nameless else { return try keys.sign(claims, with: forgery == .key ? .es256 : .hs256) }
         guard let key = try? PrivateKey.generate(.p256) else { throw .failure }
-        let input = SupabaseKeys.input(["alg": "ES256", "typ": "JWT"], claims)
+        let input = JSONWebToken.signingInput(["alg": "ES256", "typ": "JWT"], .object(claims))
         guard let signature = try? key.sign(message: Array(input.utf8), algorithm: .es256) else { throw .failure }
         return input + "." + Base64URL.encode(signature)
-    }
-
-    private static func input(_ header: JSON, _ claims: JSONObject) -> String {
-        Base64URL.encode(header.serialized()) + "." + Base64URL.encode(JSON.object(claims).serialized())
     }
 
     /// The present key. If the algorithm has changed, the last key stays published.
@@ -60,37 +56,31 @@ struct SupabaseKeys {
     /// The claims of an access token that is valid now.
     func claims(of token: String, at now: Int) throws(SupabaseErrorResponse) -> JSONObject {
         let prefix = "invalid JWT: unable to parse or verify signature, "
-        let parts = token.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 3 else {
+        guard token.count(where: { $0 == "." }) == 2 else {
             throw SupabaseErrorResponse(
                 403, "bad_jwt", prefix + "token is malformed: token contains an invalid number of segments")
         }
-        guard let header = SupabaseKeys.object(parts[0]), let claims = SupabaseKeys.object(parts[1]),
-            let signature = Base64URL.decode(parts[2])
-        else { throw SupabaseErrorResponse(403, "bad_jwt", prefix + "token is malformed: could not decode its parts") }
-        guard isGood(signature, of: Array("\(parts[0]).\(parts[1])".utf8), header) else {
+        guard let token = JSONWebToken(parsing: token) else {
+            throw SupabaseErrorResponse(403, "bad_jwt", prefix + "token is malformed: could not decode its parts")
+        }
+        guard isSigned(token) else {
             throw SupabaseErrorResponse(403, "bad_jwt", prefix + "token signature is invalid: signature is invalid")
         }
-        guard let expiry = claims["exp"]?.integer, now < expiry else {
+        guard let expiry = token.claims["exp"]?.integer, now < expiry else {
             throw SupabaseErrorResponse(403, "bad_jwt", prefix + "token has invalid claims: token is expired")
         }
-        return claims
+        return token.claims
     }
 
-    private func isGood(_ signature: [UInt8], of message: [UInt8], _ header: JSONObject) -> Bool {
-        if header["alg"] == "HS256" { return signature == HMAC.sha256(message, key: secret) }
+    private func isSigned(_ token: JSONWebToken) -> Bool {
+        let header = token.header
+        if header["alg"] == "HS256" { return token.signature == HMAC.sha256(token.message, key: secret) }
         let keys = ([current].compactMap(\.self) + former).filter {
             $0.id == header["kid"]?.string && $0.algorithm.rawValue == header["alg"]?.string
         }
         return keys.contains { key in
-            key.algorithm.signature.map {
-                key.key.publicKey.verify(signature: signature, message: message, algorithm: $0)
-            } ?? false
+            key.algorithm.signature.map { token.isSigned(by: key.key.publicKey, $0) } ?? false
         }
-    }
-
-    private static func object(_ part: Substring) -> JSONObject? {
-        Base64URL.decode(part).flatMap { try? JSON(parsing: $0) }?.object
     }
 
     /// The key set. A shared secret is not published.

@@ -15,14 +15,16 @@ struct SupabaseFactorChallenge {
 }
 
 /// `/factors`: enrolling, challenging, verifying and removing second factors.
-extension SupabaseProject {
+struct SupabaseFactors {
     private static let challengeLifetime = 300
     private static let maxFactors = 10
 
-    private func authenticateForFactors(
-        _ call: SupabaseCall
+    private var challenges: [String: SupabaseFactorChallenge] = [:]
+
+    private static func authenticate(
+        _ call: SupabaseCall, _ accounts: SupabaseAccounts
     ) throws(SupabaseErrorResponse) -> (user: SupabaseUser, session: SupabaseSession) {
-        let caller = try authenticate(call)
+        let caller = try accounts.authenticate(call)
         guard !caller.user.isAnonymous else {
             throw SupabaseErrorResponse(
                 403, "no_authorization", "Anonymous user not allowed to perform these actions")
@@ -30,22 +32,24 @@ extension SupabaseProject {
         return caller
     }
 
-    mutating func enrollFactor(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
-        var (user, session) = try authenticateForFactors(call)
+    func enroll(
+        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
+        var (user, session) = try SupabaseFactors.authenticate(call, accounts)
         let body = try call.body()
         let name = try body.text("friendly_name")
-        let kind = try factorKind(body.text("factor_type"))
-        let phone = kind == .phone ? try number(body.text("phone")) : ""
+        let kind = try SupabaseFactors.kind(body.text("factor_type"), call.settings)
+        let phone = kind == .phone ? try SupabaseText.number(body.text("phone")) : ""
         user.factors.removeAll {
-            !$0.isVerified && call.now > $0.createdAt.seconds + SupabaseProject.challengeLifetime
+            !$0.isVerified && call.now > $0.createdAt.seconds + SupabaseFactors.challengeLifetime
         }
-        try checkEnrolling(user, session, name: name, phone: phone)
-        let now = instant(call.now)
+        try SupabaseFactors.checkEnrolling(user, session, name: name, phone: phone)
+        let now = call.instant()
         let factor = SupabaseFactor(
             id: SupabaseText.uuid(), kind: kind, name: name, phone: phone,
             secret: kind == .totp ? RandomToken.bytes(20) : [], createdAt: now, updatedAt: now)
         user.factors.append(factor)
-        save(user, at: call.now)
+        accounts.users.save(user, at: call.now)
         var members = JSONObject([.init("id", .string(factor.id)), .init("type", .string(kind.rawValue))])
         members["friendly_name"] = .string(name)
         switch kind {
@@ -53,12 +57,15 @@ extension SupabaseProject {
         case .phone: members["phone"] = .string(phone)
         case .totp:
             let issuer = try body.text("issuer")
-            members["totp"] = totp(factor, issuer.isEmpty ? SupabaseURL(settings.siteURL)?.host ?? "" : issuer, user)
+            members["totp"] = SupabaseFactors.totp(
+                factor, issuer.isEmpty ? SupabaseURL(call.settings.siteURL)?.host ?? "" : issuer, user)
         }
         return SupabaseResponses.json(.object(members))
     }
 
-    private func factorKind(_ type: String) throws(SupabaseErrorResponse) -> SupabaseFactor.Kind {
+    private static func kind(
+        _ type: String, _ settings: SupabaseSettings
+    ) throws(SupabaseErrorResponse) -> SupabaseFactor.Kind {
         guard let kind = SupabaseFactor.Kind(rawValue: type) else {
             throw .validation("factor_type needs to be totp, phone, or webauthn")
         }
@@ -69,7 +76,7 @@ extension SupabaseProject {
         return kind
     }
 
-    private func checkEnrolling(
+    private static func checkEnrolling(
         _ user: SupabaseUser, _ session: SupabaseSession, name: String, phone: String
     ) throws(SupabaseErrorResponse) {
         if !phone.isEmpty, user.factors.contains(where: { $0.isVerified && $0.phone == phone }) {
@@ -82,7 +89,7 @@ extension SupabaseProject {
                 422, "mfa_factor_name_conflict",
                 "A factor with the friendly name \"\(name)\" for this user already exists")
         }
-        guard user.factors.count < SupabaseProject.maxFactors else {
+        guard user.factors.count < SupabaseFactors.maxFactors else {
             throw SupabaseErrorResponse(
                 422, "too_many_enrolled_mfa_factors",
                 "Maximum number of verified factors reached, unenroll to continue")
@@ -92,7 +99,7 @@ extension SupabaseProject {
         }
     }
 
-    private func totp(_ factor: SupabaseFactor, _ issuer: String, _ user: SupabaseUser) -> JSON {
+    private static func totp(_ factor: SupabaseFactor, _ issuer: String, _ user: SupabaseUser) -> JSON {
         let secret = SupabaseTOTP.base32(factor.secret)
         let account = user.email.isEmpty ? user.phone : user.email
         let uri =
@@ -103,7 +110,7 @@ extension SupabaseProject {
         ]
     }
 
-    private func factor(_ id: String, of user: SupabaseUser) throws(SupabaseErrorResponse) -> Int {
+    private static func index(_ id: String, of user: SupabaseUser) throws(SupabaseErrorResponse) -> Int {
         guard SupabaseText.isUUID(id) else { throw .validation("factor_id must be an UUID", status: 404) }
         guard let index = user.factors.firstIndex(where: { $0.id == id }) else {
             throw SupabaseErrorResponse(404, "mfa_factor_not_found", "Factor not found")
@@ -112,7 +119,9 @@ extension SupabaseProject {
     }
 
     /// Factors of a kind that was disabled stay, but cannot be used.
-    private func checkUsable(_ factor: SupabaseFactor) throws(SupabaseErrorResponse) {
+    private static func checkUsable(
+        _ factor: SupabaseFactor, _ settings: SupabaseSettings
+    ) throws(SupabaseErrorResponse) {
         let type = factor.kind.rawValue
         guard settings.factors.contains(type) else {
             throw SupabaseErrorResponse(
@@ -120,49 +129,46 @@ extension SupabaseProject {
         }
     }
 
-    mutating func challengeFactor(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
-        var user = try authenticateForFactors(call).user
-        let index = try factor(call.parts[1], of: user)
+    mutating func challenge(
+        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts, _ mail: inout SupabaseMail
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
+        var user = try SupabaseFactors.authenticate(call, accounts).user
+        let index = try SupabaseFactors.index(call.parts[1], of: user)
         let kind = user.factors[index].kind
-        try checkUsable(user.factors[index])
+        try SupabaseFactors.checkUsable(user.factors[index], call.settings)
         var code: String?
         if kind == .phone {
-            let channel = try channel(call.body().text("channel"))
-            try checkInterval(
-                since: user.factors[index].lastChallengedAt, settings.smsInterval, "over_sms_send_rate_limit",
-                at: call.now)
-            let sent = newCode()
-            code = sent
-            deliver(
-                SentMessage(
-                    number: nextMessageNumber, at: call.now, to: user.factors[index].phone, channel: channel,
-                    type: "mfa", code: sent))
+            let channel = try SupabaseText.channel(call.body().text("channel"))
+            code = try mail.sendFactorCode(
+                to: user.factors[index].phone, by: channel, since: user.factors[index].lastChallengedAt, call)
         }
         var webAuthn: WebAuthnQuestion?
         if kind == .webAuthn {
             // Its contents are ignored; the server wants a body all the same.
             _ = try call.body()
-            webAuthn = WebAuthnQuestion(user.factors[index], of: user, by: settings.relyingParty)
+            webAuthn = WebAuthnQuestion(user.factors[index], of: user, by: call.settings.relyingParty)
         }
-        user.factors[index].lastChallengedAt = instant(call.now)
-        save(user, at: call.now)
+        user.factors[index].lastChallengedAt = call.instant()
+        accounts.users.save(user, at: call.now)
         let id = SupabaseText.uuid()
-        challenges = challenges.filter { $0.value.expiresAt + SupabaseProject.challengeLifetime > call.now }
+        challenges = challenges.filter { $0.value.expiresAt + SupabaseFactors.challengeLifetime > call.now }
         challenges[id] = SupabaseFactorChallenge(
             factorID: call.parts[1], address: call.address,
-            expiresAt: call.now + SupabaseProject.challengeLifetime, code: code, webAuthn: webAuthn)
+            expiresAt: call.now + SupabaseFactors.challengeLifetime, code: code, webAuthn: webAuthn)
         var members = JSONObject([
             .init("id", .string(id)), .init("type", .string(kind.rawValue)),
-            .init("expires_at", .integer(call.now + SupabaseProject.challengeLifetime)),
+            .init("expires_at", .integer(call.now + SupabaseFactors.challengeLifetime)),
         ])
         members["webauthn"] = webAuthn?.json
         return SupabaseResponses.json(.object(members))
     }
 
-    mutating func verifyFactor(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
-        var (user, session) = try authenticateForFactors(call)
-        let index = try factor(call.parts[1], of: user)
-        try checkUsable(user.factors[index])
+    mutating func verify(
+        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
+        var (user, session) = try SupabaseFactors.authenticate(call, accounts)
+        let index = try SupabaseFactors.index(call.parts[1], of: user)
+        try SupabaseFactors.checkUsable(user.factors[index], call.settings)
         let body = try call.body()
         let (challengeID, code) = (try body.text("challenge_id"), try body.text("code"))
         guard SupabaseText.isUUID(challengeID) else { throw .validation("challenge_id must be an UUID") }
@@ -199,44 +205,27 @@ extension SupabaseProject {
         }
         if !factor.isVerified {
             user.factors[index].isVerified = true
-            user.factors[index].updatedAt = instant(call.now)
+            user.factors[index].updatedAt = call.instant()
         }
         user.factors.removeAll { !$0.isVerified && $0.kind == factor.kind }
-        save(user, at: call.now)
-        raise(&session, by: factor, at: call.now)
-        endSessions { $0.userID == user.id && $0.id != session.id && $0.level == "aal1" }
-        return try tokenResponse(session.id, at: call.now)
+        accounts.users.save(user, at: call.now)
+        accounts.sessions.raise(session.id, by: factor, call.settings.refreshTokens, at: call.now)
+        accounts.sessions.end { $0.userID == user.id && $0.id != session.id && $0.level == "aal1" }
+        return try accounts.tokenResponse(session.id, call)
     }
 
-    /// The session has two proofs now, and another refresh token. The counter moves by two, so that the old token is
-    /// not taken for one whose response was lost.
-    private mutating func raise(_ session: inout SupabaseSession, by factor: SupabaseFactor, at now: Int) {
-        let method = factor.kind == .totp ? "totp" : "mfa/\(factor.kind.rawValue)"
-        session.proofs.removeAll { $0.method == method }
-        session.proofs.insert(.init(method: method, at: now), at: 0)
-        session.factorID = factor.id
-        if session.isCounted {
-            session.counter += 2
-        } else {
-            session.swap(session.activeRow?.token, at: now, kind: settings.refreshTokens)
-            rowOwners[session.currentToken] = session.id
-        }
-        sessions[session.id] = session
-    }
-
-    mutating func removeFactor(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
-        var (user, session) = try authenticateForFactors(call)
-        let index = try factor(call.parts[1], of: user)
+    func remove(
+        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
+        var (user, session) = try SupabaseFactors.authenticate(call, accounts)
+        let index = try SupabaseFactors.index(call.parts[1], of: user)
         let factor = user.factors[index]
         if factor.isVerified, session.level != "aal2" {
             throw SupabaseErrorResponse(422, "insufficient_aal", "AAL2 required to unenroll verified factor")
         }
         user.factors.remove(at: index)
-        save(user, at: call.now)
-        for (id, other) in sessions where other.factorID == factor.id {
-            sessions[id]?.proofs.removeAll { $0.isSecondFactor }
-            sessions[id]?.factorID = nil
-        }
+        accounts.users.save(user, at: call.now)
+        accounts.sessions.lower(factor.id)
         return SupabaseResponses.json(["id": .string(factor.id)])
     }
 }

@@ -8,7 +8,7 @@ extension SandboxProvider {
     func sentMessages(_ request: SandboxRequest, isMail: Bool) -> ServerResponse {
         let wanted = Parameters(request.query)
         let sentMessages = withState { state in
-            state.supabase.sentMessages.filter { message in
+            state.supabase.codes.mail.messages.filter { message in
                 (message.channel == "email") == isMail && (wanted["to"] ?? message.to) == message.to
                     && (wanted["type"] ?? message.type) == message.type
             }

@@ -43,48 +43,74 @@ struct SentMessage {
     }
 }
 
-/// How many requests a client may still send.
-struct SupabaseBucket {
-    var tokens: Double
-    var at: Int
-}
-
-extension SupabaseProject {
+/// What the project sends to its users.
+struct SupabaseMail {
     private static let maxMessages = 10_000
 
-    mutating func deliver(_ message: SentMessage) {
-        if sentMessages.count >= Self.maxMessages { sentMessages.removeFirst(Self.maxMessages / 10) }
-        sentMessages.append(message)
+    /// In the order in which they were sent.
+    private(set) var messages: [SentMessage] = []
+    private var limits = SupabaseLimits()
+
+    private mutating func deliver(
+        _ code: String, _ type: String, to receiver: String, by channel: String, hash: String? = nil,
+        link: String? = nil, at now: Int
+    ) {
+        if messages.count >= Self.maxMessages { messages.removeFirst(Self.maxMessages / 10) }
+        messages.append(
+            SentMessage(
+                number: (messages.last?.number ?? 0) + 1, at: now, to: receiver, channel: channel, type: type,
+                code: code, tokenHash: hash, link: link))
     }
 
-    var nextMessageNumber: Int { (sentMessages.last?.number ?? 0) + 1 }
+    private func newCode(_ call: SupabaseCall) -> String {
+        SupabaseText.random(call.settings.otpLength, from: "0123456789")
+    }
 
-    func newCode() -> String { SupabaseText.random(settings.otpLength, from: "0123456789") }
+    /// Sends a code for a second factor. Returns it.
+    mutating func sendFactorCode(
+        to phone: String, by channel: String, since last: SupabaseInstant?, _ call: SupabaseCall
+    ) throws(SupabaseErrorResponse) -> String {
+        try checkInterval(since: last, call.settings.smsInterval, "over_sms_send_rate_limit", at: call.now)
+        let code = newCode(call)
+        deliver(code, "mfa", to: phone, by: channel, at: call.now)
+        return code
+    }
 
     /// Mails a code and a link. The link leads to this server, which redirects to where the request wants to go.
     mutating func mail(
         _ kind: SentCode.Kind, type: String, to address: String, about user: inout SupabaseUser,
         isPKCE: Bool, _ call: SupabaseCall
     ) throws(SupabaseErrorResponse) {
-        try checkInterval(since: user.sentAt[kind], settings.mailInterval, "over_email_send_rate_limit", at: call.now)
-        if let limit = settings.mailLimit, !settings.autoconfirm {
-            guard take("mails", limit: limit, seconds: 3_600, at: call.now) else {
+        try checkInterval(
+            since: user.sentAt[kind], call.settings.mailInterval, "over_email_send_rate_limit", at: call.now)
+        if let limit = call.settings.mailLimit, !call.settings.autoconfirm {
+            guard limits.take("mails", limit: limit, seconds: 3_600, at: call.now) else {
                 throw SupabaseErrorResponse(429, "over_email_send_rate_limit", "email rate limit exceeded")
             }
         }
-        let code = newCode()
+        let code = newCode(call)
         // SHA-224 on the real server. Here only the length is the same.
         let digest = Digest.hex(Digest.sha256(address + code + SupabaseText.uuid()).prefix(28))
         let hash = (isPKCE ? "pkce_" : "") + digest
         user.sentCodes[kind] = SentCode(code: code, hash: hash, sentAt: call.now)
-        user.sentAt[kind] = instant(call.now)
-        let target = redirectTarget(call)
+        user.sentAt[kind] = call.instant()
+        let target = call.redirectTarget
         let written = target.contains { "&=#".contains($0) } ? FormEncoding.escape(target, spaceAsPlus: true) : target
-        let link = authURL + "/verify?token=\(hash)&type=\(type)&redirect_to=\(written)"
+        let link = call.authURL + "/verify?token=\(hash)&type=\(type)&redirect_to=\(written)"
+        let hasLink = type != "reauthentication"
         deliver(
-            SentMessage(
-                number: nextMessageNumber, at: call.now, to: address, channel: "email", type: type, code: code,
-                tokenHash: type == "reauthentication" ? nil : hash, link: type == "reauthentication" ? nil : link))
+            code, type, to: address, by: "email", hash: hasLink ? hash : nil, link: hasLink ? link : nil, at: call.now)
+    }
+
+    /// Sends mail to both addresses, if the project requires that and there are two.
+    mutating func mailChange(
+        of user: inout SupabaseUser, isPKCE: Bool, _ call: SupabaseCall
+    ) throws(SupabaseErrorResponse) {
+        user.emailChangeConfirmations = 0
+        if call.settings.securesEmailChange, !user.email.isEmpty {
+            try mail(.emailChangeCurrent, type: "email_change", to: user.email, about: &user, isPKCE: isPKCE, call)
+        }
+        try mail(.emailChangeNew, type: "email_change", to: user.newEmail, about: &user, isPKCE: isPKCE, call)
     }
 
     /// Sends a code by `sms` or `whatsapp`.
@@ -92,58 +118,19 @@ extension SupabaseProject {
         _ kind: SentCode.Kind, type: String, to phone: String, by channel: String,
         about user: inout SupabaseUser, _ call: SupabaseCall
     ) throws(SupabaseErrorResponse) {
-        try checkInterval(since: user.sentAt[kind], settings.smsInterval, "over_sms_send_rate_limit", at: call.now)
-        let code = newCode()
+        try checkInterval(since: user.sentAt[kind], call.settings.smsInterval, "over_sms_send_rate_limit", at: call.now)
+        let code = newCode(call)
         user.sentCodes[kind] = SentCode(code: code, hash: SupabaseText.uuid(), sentAt: call.now)
-        user.sentAt[kind] = instant(call.now)
-        deliver(
-            SentMessage(
-                number: nextMessageNumber, at: call.now, to: phone, channel: channel, type: type, code: code))
+        user.sentAt[kind] = call.instant()
+        deliver(code, type, to: phone, by: channel, at: call.now)
     }
 
-    func checkInterval(
+    private func checkInterval(
         since last: SupabaseInstant?, _ interval: Int, _ code: String, at now: Int
     ) throws(SupabaseErrorResponse) {
         guard let last, now < last.seconds + interval else { return }
         let seconds = last.seconds + interval - now
         throw SupabaseErrorResponse(
             429, code, "For security purposes, you can only request this after \(seconds) seconds.")
-    }
-
-    /// Takes a token from a bucket that is filled up within so many seconds; false if there is none.
-    mutating func take(_ name: String, limit: Int, seconds: Int, at now: Int) -> Bool {
-        var bucket = buckets[name] ?? SupabaseBucket(tokens: Double(limit), at: now)
-        let gained = Double(now - bucket.at) * Double(limit) / Double(seconds)
-        bucket.tokens = min(Double(limit), bucket.tokens + gained)
-        bucket.at = now
-        defer { buckets[name] = bucket }
-        guard bucket.tokens >= 1 else { return false }
-        bucket.tokens -= 1
-        return true
-    }
-
-    /// Stores a challenge until the mail's link is opened.
-    mutating func begin(_ method: String, for userID: String, _ challenge: SupabaseChallenge?, _ call: SupabaseCall) {
-        guard let challenge else { return }
-        var flow = SupabaseFlow(
-            provider: "email", method: method, challenge: challenge, redirectTo: redirectTarget(call),
-            createdAt: call.now)
-        flow.userID = userID
-        add(flow)
-    }
-
-    mutating func add(_ flow: SupabaseFlow) {
-        if flows.count >= 10_000 { flows.removeFirst(1_000) }
-        flows.append(flow)
-    }
-
-    /// `sms` unless the request names another channel.
-    func channel(_ name: String) throws(SupabaseErrorResponse) -> String {
-        guard ["", "sms", "whatsapp"].contains(name) else {
-            throw .validation(
-                "Invalid channel, supported values are 'sms' or 'whatsapp'. 'whatsapp' is only supported if Twilio or"
-                    + " Twilio Verify is used as the provider.")
-        }
-        return name.isEmpty ? "sms" : name
     }
 }

@@ -28,30 +28,34 @@ struct SupabasePasskeyChallenge {
 }
 
 /// `/passkeys`: signing in with one; adding, listing, naming and removing them.
-extension SupabaseProject {
+struct SupabasePasskeys {
     private static let challengeLifetime = 300
     /// Bytes.
     private static let maxName = 120
 
-    mutating func passkeys(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
-        guard settings.allowsPasskeys else {
+    private var challenges: [String: SupabasePasskeyChallenge] = [:]
+
+    mutating func answer(
+        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
+        guard call.settings.allowsPasskeys else {
             throw SupabaseErrorResponse(404, "passkey_disabled", "Passkeys are disabled")
         }
         switch (call.method, call.parts.dropFirst().joined(separator: "/")) {
-        case ("POST", "authentication/options"): return askForPasskey(call)
-        case ("POST", "authentication/verify"): return try signInByPasskey(call)
-        case ("POST", "registration/options"): return try askForNewPasskey(call)
-        case ("POST", "registration/verify"): return try addPasskey(call)
+        case ("POST", "authentication/options"): return ask(call)
+        case ("POST", "authentication/verify"): return try signIn(call, &accounts)
+        case ("POST", "registration/options"): return try askForNew(call, accounts)
+        case ("POST", "registration/verify"): return try add(call, &accounts)
         case ("GET", ""):
-            return SupabaseResponses.json(.array(try authenticate(call).user.passkeys.map(\.json)))
-        case ("PATCH", _): return try renamePasskey(call)
-        case ("DELETE", _): return try removePasskey(call)
+            return SupabaseResponses.json(.array(try accounts.authenticate(call).user.passkeys.map(\.json)))
+        case ("PATCH", _): return try rename(call, &accounts)
+        case ("DELETE", _): return try remove(call, &accounts)
         default: return SupabaseResponses.empty(405)
         }
     }
 
-    private func ceremony(_ challenge: SupabasePasskeyChallenge) -> PasskeyCeremony {
-        PasskeyCeremony(party: settings.relyingParty, challenge: challenge.bytes)
+    private static func ceremony(_ challenge: SupabasePasskeyChallenge, _ call: SupabaseCall) -> PasskeyCeremony {
+        PasskeyCeremony(party: call.settings.relyingParty, challenge: challenge.bytes)
     }
 
     // MARK: Challenges
@@ -59,12 +63,12 @@ extension SupabaseProject {
     private mutating func newChallenge(
         for userID: String?, _ call: SupabaseCall
     ) -> (id: String, challenge: SupabasePasskeyChallenge) {
-        let limit = call.now - SupabaseProject.challengeLifetime
-        passkeyChallenges = passkeyChallenges.filter { $0.value.expiresAt > limit }
+        let limit = call.now - SupabasePasskeys.challengeLifetime
+        challenges = challenges.filter { $0.value.expiresAt > limit }
         let challenge = SupabasePasskeyChallenge(
-            userID: userID, expiresAt: call.now + SupabaseProject.challengeLifetime)
+            userID: userID, expiresAt: call.now + SupabasePasskeys.challengeLifetime)
         let id = SupabaseText.uuid()
-        passkeyChallenges[id] = challenge
+        challenges[id] = challenge
         return (id, challenge)
     }
 
@@ -77,10 +81,10 @@ extension SupabaseProject {
         guard !id.isEmpty else { throw .validation("challenge_id is required") }
         guard let credential = try body.object("credential") else { throw .validation("credential is required") }
         guard SupabaseText.isUUID(id) else { throw .validation("challenge_id must be a valid UUID") }
-        guard let challenge = passkeyChallenges[id], challenge.userID == userID else {
+        guard let challenge = challenges[id], challenge.userID == userID else {
             throw SupabaseErrorResponse(400, "webauthn_challenge_not_found", "Challenge not found or already used")
         }
-        passkeyChallenges[id] = nil
+        challenges[id] = nil
         guard call.now <= challenge.expiresAt else {
             throw SupabaseErrorResponse(400, "webauthn_challenge_expired", "Challenge has expired")
         }
@@ -98,17 +102,20 @@ extension SupabaseProject {
 
     // MARK: Signing in
 
-    private mutating func askForPasskey(_ call: SupabaseCall) -> ServerResponse {
+    private mutating func ask(_ call: SupabaseCall) -> ServerResponse {
         let (id, challenge) = newChallenge(for: nil, call)
-        return SupabaseProject.answer(id, ceremony(challenge).requestOptions(), challenge)
+        return SupabasePasskeys.answer(id, SupabasePasskeys.ceremony(challenge, call).requestOptions(), challenge)
     }
 
-    private mutating func signInByPasskey(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
+    private mutating func signIn(
+        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
         let (challenge, credential) = try consume(of: nil, call)
-        guard let claim = PasskeyCeremony.claim(credential), var user = users[claim.handle],
+        guard let claim = PasskeyCeremony.claim(credential), var user = accounts.users[claim.handle],
             let index = user.passkeys.firstIndex(where: { $0.credential.id == claim.credentialID }),
-            let count = ceremony(challenge).assertion(credential, by: user.passkeys[index].credential)
-        else { throw SupabaseProject.unverified }
+            let count = SupabasePasskeys.ceremony(challenge, call).assertion(
+                credential, by: user.passkeys[index].credential)
+        else { throw SupabasePasskeys.unverified }
         if !user.email.isEmpty, user.emailConfirmedAt == nil {
             throw SupabaseErrorResponse(403, "email_not_confirmed", "Email not confirmed")
         }
@@ -117,20 +124,22 @@ extension SupabaseProject {
         }
         if user.isBanned(at: call.now) { throw SupabaseErrorResponse(403, "user_banned", "User is banned") }
         user.passkeys[index].credential.signCount = count
-        user.passkeys[index].lastUsedAt = instant(call.now)
-        save(user, at: call.now)
-        return try tokenResponse(open(user.id, by: "passkey", at: call.now), at: call.now)
+        user.passkeys[index].lastUsedAt = call.instant()
+        accounts.users.save(user, at: call.now)
+        return try accounts.signIn(user.id, by: "passkey", call)
     }
 
     // MARK: Adding
 
-    private func authenticateForAdding(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> SupabaseUser {
-        let (user, session) = try authenticate(call)
+    private static func authenticateForAdding(
+        _ call: SupabaseCall, _ accounts: SupabaseAccounts
+    ) throws(SupabaseErrorResponse) -> SupabaseUser {
+        let (user, session) = try accounts.authenticate(call)
         guard !user.isAnonymous else {
             throw SupabaseErrorResponse(403, "no_authorization", "Anonymous user not allowed to perform these actions")
         }
         guard !user.isManaged else { throw .validation("SSO users cannot register passkeys", status: 422) }
-        try SupabaseProject.checkLevel(user, session)
+        try SupabasePasskeys.checkLevel(user, session)
         return user
     }
 
@@ -140,59 +149,69 @@ extension SupabaseProject {
         }
     }
 
-    private mutating func askForNewPasskey(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
-        let user = try authenticateForAdding(call)
-        guard user.passkeys.count < settings.maxPasskeys else {
+    private mutating func askForNew(
+        _ call: SupabaseCall, _ accounts: SupabaseAccounts
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
+        let user = try SupabasePasskeys.authenticateForAdding(call, accounts)
+        guard user.passkeys.count < call.settings.maxPasskeys else {
             throw SupabaseErrorResponse(422, "too_many_passkeys", "Maximum number of passkeys reached")
         }
         let (id, challenge) = newChallenge(for: user.id, call)
-        let options = ceremony(challenge).creationOptions(
+        let options = SupabasePasskeys.ceremony(challenge, call).creationOptions(
             for: user, except: user.passkeys.map(\.credential), isResident: true)
-        return SupabaseProject.answer(id, options, challenge)
+        return SupabasePasskeys.answer(id, options, challenge)
     }
 
-    private mutating func addPasskey(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
-        var user = try authenticateForAdding(call)
+    private mutating func add(
+        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
+        var user = try SupabasePasskeys.authenticateForAdding(call, accounts)
         let (challenge, credential) = try consume(of: user.id, call)
-        guard let creation = ceremony(challenge).creation(credential) else { throw SupabaseProject.unverified }
-        let isKnown = users.values.contains { user in user.passkeys.contains { $0.credential.id == creation.id } }
+        guard let creation = SupabasePasskeys.ceremony(challenge, call).creation(credential) else {
+            throw SupabasePasskeys.unverified
+        }
+        let isKnown = accounts.users.all.contains { user in user.passkeys.contains { $0.credential.id == creation.id } }
         guard !isKnown else {
             throw SupabaseErrorResponse(422, "webauthn_credential_exists", "This credential is already registered")
         }
         let passkey = SupabasePasskey(
-            id: SupabaseText.uuid(), credential: creation, createdAt: instant(call.now))
+            id: SupabaseText.uuid(), credential: creation, createdAt: call.instant())
         user.passkeys.append(passkey)
-        save(user, at: call.now)
+        accounts.users.save(user, at: call.now)
         return SupabaseResponses.json(passkey.json)
     }
 
     // MARK: Managing
 
-    private func passkey(_ id: String, of user: SupabaseUser) throws(SupabaseErrorResponse) -> Int {
+    private static func index(_ id: String, of user: SupabaseUser) throws(SupabaseErrorResponse) -> Int {
         guard SupabaseText.isUUID(id), let index = user.passkeys.firstIndex(where: { $0.id == id.lowercased() }) else {
             throw .validation("Passkey not found", status: 404)
         }
         return index
     }
 
-    private mutating func renamePasskey(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
-        var user = try authenticate(call).user
+    private func rename(
+        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
+        var user = try accounts.authenticate(call).user
         let name = try call.body().text("friendly_name")
         guard !name.isEmpty else { throw .validation("friendly_name is required") }
-        guard name.utf8.count <= SupabaseProject.maxName else {
+        guard name.utf8.count <= SupabasePasskeys.maxName else {
             throw .validation("friendly_name must be 120 characters or less")
         }
-        let index = try passkey(call.parts[1], of: user)
+        let index = try SupabasePasskeys.index(call.parts[1], of: user)
         user.passkeys[index].name = name
-        save(user, at: call.now)
+        accounts.users.save(user, at: call.now)
         return SupabaseResponses.json(user.passkeys[index].json)
     }
 
-    private mutating func removePasskey(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
-        var (user, session) = try authenticate(call)
-        try SupabaseProject.checkLevel(user, session)
-        user.passkeys.remove(at: try passkey(call.parts[1], of: user))
-        save(user, at: call.now)
+    private func remove(
+        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
+        var (user, session) = try accounts.authenticate(call)
+        try SupabasePasskeys.checkLevel(user, session)
+        user.passkeys.remove(at: try SupabasePasskeys.index(call.parts[1], of: user))
+        accounts.users.save(user, at: call.now)
         return SupabaseResponses.empty(204)
     }
 }

@@ -1,42 +1,6 @@
 internal import LocalHTTP
 
-/// The page where a user enters the code of another device (RFC 8628 section 3.3).
-///
-/// If the address contains the code, the page shows it all the same and asks whether the device shows the same one: a
-/// link that an attacker sent looks the same (section 5.4).
-extension ProviderState {
-    mutating func devicePage(_ request: SandboxRequest, at now: Int) -> ServerResponse {
-        guard settings.offersDevices else { return Pages.error("Devices are not signed in here.", status: 404) }
-        let parameters = Parameters(request.method == "POST" ? request.form ?? [] : request.query)
-        guard let typed = parameters["user_code"] else {
-            return Pages.deviceCode(action: prefix + Endpoint.device.path)
-        }
-        guard let code = deviceCode(forUserCode: typed, at: now), let grant = devices[code] else {
-            return Pages.deviceCode(
-                action: prefix + Endpoint.device.path,
-                problem: "No device waits with this code. It may be mistyped, used or expired.")
-        }
-        if request.method == "GET", let name = settings.autoApprovedUser, let user = user(named: name) {
-            decide(device: code, as: user)
-            return Pages.deviceDone(isAllowed: true)
-        }
-        guard request.method == "POST" else { return confirmation(of: grant) }
-        if parameters["decision"] == "deny" {
-            decide(device: code, as: nil)
-            return Pages.deviceDone(isAllowed: false)
-        }
-        guard parameters["decision"] == "allow", let user = user(named: parameters["user"] ?? "") else {
-            return confirmation(of: grant, problem: "Choose who signs in.")
-        }
-        decide(device: code, as: user)
-        return Pages.deviceDone(isAllowed: true)
-    }
-
-    private func confirmation(of grant: DeviceGrant, problem: String? = nil) -> ServerResponse {
-        Pages.deviceConfirmation(grant, users: users, action: prefix + Endpoint.device.path, problem: problem)
-    }
-}
-
+/// The pages where a user enters the code of another device (RFC 8628 section 3.3).
 extension Pages {
     /// Asks for the code.
     static func deviceCode(action: String, problem: String? = nil) -> ServerResponse {
@@ -54,7 +18,7 @@ extension Pages {
 
     /// Shows which client requests what, and the code for the user to compare.
     static func deviceConfirmation(
-        _ grant: DeviceGrant, users: [SandboxUser], action: String, problem: String?
+        _ grant: DeviceGrant, users: [SandboxUser], action: String, problem: String? = nil
     ) -> ServerResponse {
         let body = """
             <h1>Sign in to \(escape(grant.clientID)) on a device</h1>

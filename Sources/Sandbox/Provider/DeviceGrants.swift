@@ -23,36 +23,39 @@ struct DeviceGrant {
     var state = State.pending
 }
 
-/// The device authorization endpoint and its grant (RFC 8628 sections 3.1 to 3.5).
+/// The device authorization endpoint, its grant and its page (RFC 8628 sections 3.1 to 3.5).
 ///
 /// A client that asks too early is told to slow down, every time, and has to. The sandbox tests whether clients do.
-extension ProviderState {
-    static let deviceGrantType = "urn:ietf:params:oauth:grant-type:device_code"
+struct DeviceGrants {
+    static let grantType = "urn:ietf:params:oauth:grant-type:device_code"
     /// RFC 8628 section 3.5.
     private static let slowing = 5
     /// RFC 8628 section 6.1: consonants alone form no words, and none looks like a digit.
     private static let letters = Array("BCDFGHJKLMNPQRSTVWXZ")
     private static let maxDevices = 1_000
 
-    mutating func authorizeDevice(_ request: SandboxRequest, at now: Int) throws(ErrorResponse) -> ServerResponse {
-        guard settings.offersDevices else { throw ErrorResponse("invalid_request", "not offered", status: 404) }
-        let parameters = try formParameters(request)
-        let client = try authenticate(request, parameters, at: now)
+    /// Pending devices, by the code that only their clients know.
+    private var devices: [String: DeviceGrant] = [:]
+
+    mutating func authorize(
+        _ parameters: Parameters, _ client: SandboxClient, _ issuer: inout Issuer, at now: Int
+    ) throws(ErrorResponse) -> ServerResponse {
+        let settings = issuer.settings
         devices = devices.filter { now < $0.value.expiresAt + settings.deviceCodeLifetime }
-        guard devices.count < ProviderState.maxDevices else {
+        guard devices.count < DeviceGrants.maxDevices else {
             throw ErrorResponse("temporarily_unavailable", "too many devices wait", status: 503)
         }
-        let deviceCode = newToken("device")
+        let deviceCode = Issuer.newToken("device")
         let grant = DeviceGrant(
-            clientID: client.id, userCode: newUserCode(),
+            clientID: client.id, userCode: DeviceGrants.newUserCode(),
             scopes: (parameters["scope"] ?? "").split(separator: " ").map(String.init),
             expiresAt: now + settings.deviceCodeLifetime, interval: settings.deviceInterval, answeredAt: now)
         devices[deviceCode] = grant
-        counters.deviceCodesIssued += 1
+        issuer.counters.deviceCodesIssued += 1
         var answer = JSONObject([
             .init("device_code", .string(deviceCode)), .init("user_code", .string(grant.userCode)),
-            .init("verification_uri", .string(url(.device))),
-            .init("verification_uri_complete", .string("\(url(.device))?user_code=\(grant.userCode)")),
+            .init("verification_uri", .string(issuer.url(.device))),
+            .init("verification_uri_complete", .string("\(issuer.url(.device))?user_code=\(grant.userCode)")),
             .init("expires_in", .integer(settings.deviceCodeLifetime)),
             .init("interval", .integer(settings.deviceInterval)),
         ])
@@ -65,10 +68,10 @@ extension ProviderState {
     }
 
     /// RFC 8628 section 3.4: one token request, and its response.
-    mutating func deviceToken(
-        _ parameters: Parameters, _ client: SandboxClient, at now: Int
+    mutating func token(
+        _ parameters: Parameters, _ client: SandboxClient, _ issuer: inout Issuer, at now: Int
     ) throws -> ServerResponse {
-        guard settings.offersDevices else {
+        guard issuer.settings.offersDevices else {
             throw ErrorResponse("unsupported_grant_type", "this grant type is not supported")
         }
         guard let code = parameters["device_code"] else {
@@ -80,8 +83,8 @@ extension ProviderState {
         let isEarly = now - grant.answeredAt < grant.interval
         grant.answeredAt = now
         if isEarly {
-            grant.interval += ProviderState.slowing
-            counters.earlyDeviceQuestions += 1
+            grant.interval += DeviceGrants.slowing
+            issuer.counters.earlyDeviceQuestions += 1
         }
         devices[code] = grant
         guard now < grant.expiresAt else { throw ErrorResponse("expired_token", "the device code has expired") }
@@ -93,17 +96,94 @@ extension ProviderState {
         case .pending: throw ErrorResponse("authorization_pending", "nobody has entered the code yet")
         case .allowed(let user):
             devices[code]?.state = .used
-            return try grantDevice(grant, user, client, at: now)
+            return try issuer.answer(grant, user, client, at: now)
         }
     }
 
-    private mutating func grantDevice(
+    // MARK: The user
+
+    /// The page where a user enters the code of another device (section 3.3).
+    ///
+    /// If the address contains the code, the page shows it all the same and asks whether the device shows the same one: a
+    /// link that an attacker sent looks the same (section 5.4).
+    mutating func page(_ request: SandboxRequest, _ issuer: inout Issuer, at now: Int) -> ServerResponse {
+        guard issuer.settings.offersDevices else { return Pages.error("Devices are not signed in here.", status: 404) }
+        let parameters = request.parameters
+        let action = issuer.prefix + Endpoint.device.path
+        guard let typed = parameters["user_code"] else { return Pages.deviceCode(action: action) }
+        guard let code = self.code(forUserCode: typed, at: now), let grant = devices[code] else {
+            return Pages.deviceCode(
+                action: action,
+                problem: "No device waits with this code. It may be mistyped, used or expired.")
+        }
+        if request.method == "GET", let name = issuer.settings.autoApprovedUser, let user = issuer.user(named: name) {
+            decide(device: code, as: user, &issuer)
+            return Pages.deviceDone(isAllowed: true)
+        }
+        guard request.method == "POST" else {
+            return Pages.deviceConfirmation(grant, users: issuer.users, action: action)
+        }
+        if parameters["decision"] == "deny" {
+            decide(device: code, as: nil, &issuer)
+            return Pages.deviceDone(isAllowed: false)
+        }
+        guard parameters["decision"] == "allow", let user = issuer.user(named: parameters["user"] ?? "") else {
+            return Pages.deviceConfirmation(
+                grant, users: issuer.users, action: action, problem: "Choose who signs in.")
+        }
+        decide(device: code, as: user, &issuer)
+        return Pages.deviceDone(isAllowed: true)
+    }
+
+    /// The code as it may be typed: in lower case, with or without the hyphen.
+    private func code(forUserCode typed: String, at now: Int) -> String? {
+        let letters = DeviceGrants.plain(typed)
+        return devices.first { _, grant in
+            guard case .pending = grant.state, now < grant.expiresAt else { return false }
+            return DeviceGrants.plain(grant.userCode) == letters
+        }?.key
+    }
+
+    /// Allows the device for a user, or denies it (nil).
+    mutating func decide(device code: String, as user: SandboxUser?, _ issuer: inout Issuer) {
+        if let user {
+            devices[code]?.state = .allowed(user)
+            issuer.counters.signIns += 1
+        } else {
+            devices[code]?.state = .denied
+            issuer.counters.denials += 1
+        }
+    }
+
+    /// The same for one code, or for all that are pending.
+    mutating func decide(_ decision: DeviceDecision, _ issuer: inout Issuer, at now: Int) {
+        for (code, grant) in devices {
+            guard case .pending = grant.state, now < grant.expiresAt else { continue }
+            if let wanted = decision.userCode, DeviceGrants.plain(wanted) != DeviceGrants.plain(grant.userCode) {
+                continue
+            }
+            decide(device: code, as: decision.user.flatMap { issuer.user(named: $0) }, &issuer)
+        }
+    }
+
+    private static func plain(_ code: String) -> String {
+        String(code.uppercased().filter { letters.contains($0) })
+    }
+
+    private static func newUserCode() -> String {
+        let picked = RandomToken.bytes(8).map { DeviceGrants.letters[Int($0) % DeviceGrants.letters.count] }
+        return String(picked[..<4]) + "-" + String(picked[4...])
+    }
+}
+
+extension Issuer {
+    fileprivate mutating func answer(
         _ grant: DeviceGrant, _ user: SandboxUser, _ client: SandboxClient, at now: Int
     ) throws -> ServerResponse {
         let family = ledger.open(
             Ledger.Family(
                 clientID: client.id, user: user, scopes: grant.scopes, authenticatedAt: now,
-                sessionID: newToken("sid")))
+                sessionID: Issuer.newToken("sid")))
         let issuesRefreshToken =
             switch settings.refreshTokens {
             case .always: true
@@ -115,48 +195,6 @@ extension ProviderState {
         return try answer(
             client, family: family, scopes: grant.scopes, refreshToken: refreshToken, held: nil, nonce: nil,
             hasIDToken: true, at: now)
-    }
-
-    // MARK: The user
-
-    /// The code as it may be typed: in lower case, with or without the hyphen.
-    func deviceCode(forUserCode typed: String, at now: Int) -> String? {
-        let letters = ProviderState.plain(typed)
-        return devices.first { _, grant in
-            guard case .pending = grant.state, now < grant.expiresAt else { return false }
-            return ProviderState.plain(grant.userCode) == letters
-        }?.key
-    }
-
-    /// Allows the device for a user, or denies it (nil).
-    mutating func decide(device code: String, as user: SandboxUser?) {
-        if let user {
-            devices[code]?.state = .allowed(user)
-            counters.signIns += 1
-        } else {
-            devices[code]?.state = .denied
-            counters.denials += 1
-        }
-    }
-
-    /// The same for one code, or for all that are pending.
-    mutating func decide(_ decision: DeviceDecision, at now: Int) {
-        for (code, grant) in devices {
-            guard case .pending = grant.state, now < grant.expiresAt else { continue }
-            if let wanted = decision.userCode, ProviderState.plain(wanted) != ProviderState.plain(grant.userCode) {
-                continue
-            }
-            decide(device: code, as: decision.user.flatMap { user(named: $0) })
-        }
-    }
-
-    private static func plain(_ code: String) -> String {
-        String(code.uppercased().filter { letters.contains($0) })
-    }
-
-    private func newUserCode() -> String {
-        let picked = RandomToken.bytes(8).map { ProviderState.letters[Int($0) % ProviderState.letters.count] }
-        return String(picked[..<4]) + "-" + String(picked[4...])
     }
 }
 

@@ -5,26 +5,22 @@ internal import StrictJSON
 
 /// How a sign-in with an external provider begins. Every provider, also one of an organization, is the issuer of which
 /// the project is a part: its page asks who signs in, unless `auto_approve` is set.
-extension SupabaseProject {
+extension SupabaseFlows {
     private static let known = [
         "apple", "azure", "bitbucket", "discord", "facebook", "figma", "fly", "github", "gitlab", "google", "kakao",
         "keycloak", "linkedin", "linkedin_oidc", "notion", "slack", "slack_oidc", "snapchat", "spotify", "twitch",
         "twitter", "vercel_marketplace", "workos", "x", "zoom",
     ]
 
-    /// The client that the project is at the issuer.
-    static let upstreamClient = SandboxClient(id: "supabase")
-
-    var callbackURL: String { authURL + "/callback" }
-    var assertionURL: String { authURL + "/sso/saml/acs" }
-
     mutating func authorize(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
         SupabaseResponses.redirect(to: try beginExternal(call, linkTo: nil), status: 302)
     }
 
-    mutating func authorizeLinking(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
-        let user = try authenticate(call).user
-        try checkLinking()
+    mutating func authorizeLinking(
+        _ call: SupabaseCall, _ accounts: SupabaseAccounts
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
+        let user = try accounts.authenticate(call).user
+        try call.checkLinking()
         let location = try beginExternal(call, linkTo: user.id)
         guard call.query("skip_http_redirect") == "true" else {
             return SupabaseResponses.redirect(to: location, status: 302)
@@ -34,10 +30,10 @@ extension SupabaseProject {
 
     private mutating func beginExternal(_ call: SupabaseCall, linkTo: String?) throws(SupabaseErrorResponse) -> String {
         let provider = (call.query("provider") ?? "").lowercased()
-        guard SupabaseProject.known.contains(provider) else {
+        guard SupabaseFlows.known.contains(provider) else {
             throw .validation("Unsupported provider: Provider \(provider) could not be found")
         }
-        guard settings.providers.contains(provider) else {
+        guard call.settings.providers.contains(provider) else {
             throw .validation("Unsupported provider: provider is not enabled")
         }
         let challenge = try SupabaseChallenge(
@@ -47,24 +43,24 @@ extension SupabaseProject {
             throw SupabaseErrorResponse(404, "user_not_found", "User identified by token not found")
         }
         var flow = SupabaseFlow(
-            provider: provider, method: "oauth", challenge: challenge, redirectTo: redirectTarget(call),
+            provider: provider, method: "oauth", challenge: challenge, redirectTo: call.redirectTarget,
             createdAt: call.now)
         flow.upstream = .oauth
         flow.linkTo = linkTo
         let asked = (call.query("scopes") ?? "").split(separator: ",").joined(separator: " ")
-        var parameters = upstream(&flow, redirectURI: callbackURL)
+        var parameters = SupabaseFlows.upstream(&flow, redirectURI: call.callbackURL)
         if !asked.isEmpty { parameters["scope"] = "openid email profile \(asked)" }
         // All other parameters are passed on, and take precedence.
         let ours: Set = ["provider", "scopes", "code_challenge", "code_challenge_method", "invite_token"]
         for pair in call.pairs where !ours.contains(pair.name) { parameters[pair.name] = pair.value }
         add(flow)
-        return url + Endpoint.authorize.path + "?" + SupabaseURL.encode(parameters.map { ($0.key, $0.value) })
+        return call.authorizationURL(parameters)
     }
 
-    private func upstream(_ flow: inout SupabaseFlow, redirectURI: String) -> [String: String] {
+    private static func upstream(_ flow: inout SupabaseFlow, redirectURI: String) -> [String: String] {
         flow.verifier = RandomToken.identifier(bits: 256)
         return [
-            "client_id": SupabaseProject.upstreamClient.id, "redirect_uri": redirectURI, "response_type": "code",
+            "client_id": AuthorizationServer.projectClient.id, "redirect_uri": redirectURI, "response_type": "code",
             "scope": "openid email profile", "state": flow.id,
             "code_challenge": Base64URL.encode(Digest.sha256(flow.verifier)), "code_challenge_method": "S256",
         ]
@@ -72,7 +68,7 @@ extension SupabaseProject {
 
     /// `POST /sso`. The redirect URL is kept unchecked, and checked when the user comes back.
     mutating func signOn(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
-        guard !settings.ssoDomains.isEmpty else {
+        guard !call.settings.ssoDomains.isEmpty else {
             throw SupabaseErrorResponse(404, "saml_provider_disabled", "SAML 2.0 is disabled")
         }
         let body = try call.body()
@@ -86,7 +82,8 @@ extension SupabaseProject {
         guard named.isEmpty || SupabaseText.isUUID(named) else {
             throw .validation("provider_id must be an UUID")
         }
-        let known = domain.isEmpty ? settings.ssoDomains.values.first { $0 == named } : settings.ssoDomains[domain]
+        let known =
+            domain.isEmpty ? call.settings.ssoDomains.values.first { $0 == named } : call.settings.ssoDomains[domain]
         guard let id = known else {
             throw SupabaseErrorResponse(
                 404, "sso_provider_not_found",
@@ -98,12 +95,22 @@ extension SupabaseProject {
             provider: "sso:" + id, method: "sso/saml", challenge: challenge,
             redirectTo: try body.text("redirect_to"), createdAt: call.now)
         flow.upstream = .sso
-        let parameters = upstream(&flow, redirectURI: assertionURL)
+        let parameters = SupabaseFlows.upstream(&flow, redirectURI: call.assertionURL)
         add(flow)
-        let location = url + Endpoint.authorize.path + "?" + SupabaseURL.encode(parameters.map { ($0.key, $0.value) })
+        let location = call.authorizationURL(parameters)
         guard try body.flag("skip_http_redirect") ?? false else {
             return SupabaseResponses.redirect(to: location, status: 303)
         }
         return SupabaseResponses.json(["url": .string(location)])
+    }
+}
+
+extension SupabaseCall {
+    /// Where providers, and companies, redirect users back to.
+    var callbackURL: String { authURL + "/callback" }
+    var assertionURL: String { authURL + "/sso/saml/acs" }
+
+    fileprivate func authorizationURL(_ parameters: [String: String]) -> String {
+        projectURL + Endpoint.authorize.path + "?" + SupabaseURL.encode(parameters.map { ($0.key, $0.value) })
     }
 }

@@ -2,27 +2,10 @@ internal import Cryptography
 internal import LocalHTTP
 internal import StrictJSON
 
-/// The token endpoint: codes (RFC 6749 section 4.1.3, RFC 7636 section 4.6) and refreshes (section 6).
-extension ProviderState {
-    mutating func token(_ request: SandboxRequest, at now: Int) throws -> ServerResponse {
-        counters.tokenRequests[request.grantType ?? "none", default: 0] += 1
-        let parameters = try formParameters(request)
-        let client = try authenticateService(request, parameters, at: now)
-        if perturbations.take(.tokenInvalidGrant) { throw ErrorResponse("invalid_grant", "the grant is refused") }
-        ledger.forgetOldTokens(at: now)
-        switch parameters["grant_type"] {
-        case "authorization_code": return try exchange(parameters, client, at: now)
-        case "refresh_token": return try refresh(parameters, client, at: now)
-        case ProviderState.deviceGrantType: return try deviceToken(parameters, client, at: now)
-        case "client_credentials": return try clientCredentials(parameters, client, at: now)
-        case ProviderState.jwtBearer: return try tradeAssertion(parameters, client, at: now)
-        case ProviderState.tokenExchange: return try exchangeToken(parameters, client, at: now)
-        case nil: throw ErrorResponse("invalid_request", "grant_type is missing")
-        default: throw ErrorResponse("unsupported_grant_type", "this grant type is not supported")
-        }
-    }
-
-    private mutating func exchange(
+/// Tokens for users: the grants of codes (RFC 6749 section 4.1.3, RFC 7636 section 4.6) and of refresh tokens (section 6),
+/// and the response of all grants.
+extension Issuer {
+    mutating func exchange(
         _ parameters: Parameters, _ client: SandboxClient, at now: Int
     ) throws -> ServerResponse {
         guard let code = parameters["code"] else { throw ErrorResponse("invalid_request", "code is missing") }
@@ -44,7 +27,7 @@ extension ProviderState {
             guard let verifier = parameters["code_verifier"] else {
                 throw ErrorResponse("invalid_request", "code_verifier is missing")
             }
-            guard (43...128).contains(verifier.utf8.count), verifier.utf8.allSatisfy(ProviderState.isUnreserved) else {
+            guard (43...128).contains(verifier.utf8.count), verifier.utf8.allSatisfy(\.isUnreserved) else {
                 throw ErrorResponse("invalid_request", "code_verifier is not one of RFC 7636")
             }
             guard Base64URL.encode(Digest.sha256(verifier)) == grant.challenge else {
@@ -65,7 +48,7 @@ extension ProviderState {
             hasIDToken: true, at: now)
     }
 
-    private mutating func refresh(
+    mutating func refresh(
         _ parameters: Parameters, _ client: SandboxClient, at now: Int
     ) throws -> ServerResponse {
         guard let token = parameters["refresh_token"] else {
@@ -132,7 +115,7 @@ extension ProviderState {
     }
 
     mutating func newRefreshToken(of family: Int, at now: Int) -> String {
-        let token = newToken("rt")
+        let token = Issuer.newToken("rt")
         ledger.refreshTokens[token] = Ledger.RefreshGrant(
             family: family, expiresAt: settings.refreshTokenLifetime.map { now + $0 })
         return token
@@ -145,7 +128,7 @@ extension ProviderState {
     ) throws -> ServerResponse {
         let family = ledger.families[index]
         let user = perturbations.take(.tokenOtherSubject) ? users.first { $0 != family.user } : nil
-        let accessToken = newToken("at")
+        let accessToken = Issuer.newToken("at")
         ledger.accessTokens[accessToken] = Ledger.AccessGrant(
             family: index, user: user ?? family.user, scopes: scopes, expiresAt: now + settings.accessTokenLifetime)
         counters.tokensIssued += 1
@@ -161,7 +144,7 @@ extension ProviderState {
         }
         if hasIDToken, scopes.contains("openid") {
             let writer = IDTokenWriter(
-                issuer: issuer, client: client, family: family, user: user ?? family.user, nonce: nonce,
+                issuer: name, client: client, family: family, user: user ?? family.user, nonce: nonce,
                 accessToken: accessToken, settings: settings, now: now)
             let idToken = try writer.write(keys: &keys, perturbations: &perturbations)
             ledger.idTokens[idToken] = index

@@ -2,7 +2,7 @@ internal import HTTPMessages
 internal import StrictJSON
 
 /// The redirects with which a sign-in ends at the app.
-extension SupabaseProject {
+enum SupabaseRedirects {
     /// A code to be exchanged. A `code` that the URL already has is replaced.
     static func with(code: String, _ target: String) -> String {
         guard var url = SupabaseURL(target) else { return target }
@@ -39,8 +39,8 @@ extension SupabaseProject {
     }
 
     /// An error before it is known which app began the sign-in. The app is not told.
-    func siteError(_ code: String, _ message: String) -> String {
-        guard var url = SupabaseURL(settings.siteURL) else { return settings.siteURL }
+    static func siteError(_ code: String, _ message: String, at siteURL: String) -> String {
+        guard var url = SupabaseURL(siteURL) else { return siteURL }
         url.merge([("error", "invalid_request"), ("error_code", code), ("error_description", message)])
         return url.text
     }

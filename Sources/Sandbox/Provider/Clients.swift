@@ -1,28 +1,39 @@
 internal import Cryptography
 internal import HTTPMessages
 internal import Secrets
+internal import StrictJSON
 
-/// The client at the token and revocation endpoints (RFC 6749 sections 2.3 and 3.2.1).
-extension ProviderState {
-    /// Reads a form request to such an endpoint. Credentials and tokens must not be in the URL.
-    func formParameters(_ request: SandboxRequest) throws(ErrorResponse) -> Parameters {
-        guard let form = request.form, request.isWellFormed else {
-            throw ErrorResponse("invalid_request", "the body is not a form in application/x-www-form-urlencoded")
-        }
-        guard request.query.isEmpty else { throw ErrorResponse("invalid_request", "parameters belong into the body") }
-        let parameters = Parameters(form)
-        if let name = parameters.repeated.min() { throw ErrorResponse("invalid_request", "\(name) is repeated") }
-        return parameters
+/// The clients that an issuer knows, and how they prove who they are (RFC 6749 sections 2.3 and 3.2.1).
+struct Clients {
+    private(set) var all: [SandboxClient]
+    private var assertions = ClientAssertions()
+
+    init(_ clients: [SandboxClient]) {
+        all = clients
+    }
+
+    subscript(id: String) -> SandboxClient? {
+        all.first { $0.id == id } ?? [AuthorizationServer.projectClient].first { $0.id == id }
+    }
+
+    /// A client with the id of another one replaces it.
+    mutating func add(_ client: SandboxClient) {
+        remove(client.id)
+        all.append(client)
+    }
+
+    mutating func remove(_ id: String) {
+        all.removeAll { $0.id == id }
     }
 
     /// The client, if it authenticated with the method, and only the method, that it is registered with.
     mutating func authenticate(
-        _ request: SandboxRequest, _ parameters: Parameters, at now: Int
+        _ request: SandboxRequest, _ parameters: Parameters, _ issuer: String, at now: Int
     ) throws(ErrorResponse) -> SandboxClient {
         let lines = request.fields[all: "Authorization"]
         guard let header = lines.first else {
             guard let assertion = parameters["client_assertion"] else { return try authenticateByForm(parameters) }
-            return try authenticate(byAssertion: assertion, parameters, at: now)
+            return try assertions.client(assertion, parameters, among: all, issuer, at: now)
         }
         guard parameters["client_assertion"] == nil else {
             throw ErrorResponse("invalid_request", "the client authenticates in two ways")
@@ -33,11 +44,11 @@ extension ProviderState {
         }
         let failure = ErrorResponse(
             "invalid_client", "the client is not known by this secret", status: 401, challenge: "Basic")
-        guard let (id, secret) = ProviderState.basicCredentials(header) else { throw failure }
+        guard let (id, secret) = Clients.basicCredentials(header) else { throw failure }
         if let named = parameters["client_id"], named != id {
             throw ErrorResponse("invalid_request", "client_id is another client's")
         }
-        guard let client = client(id), client.authentications.contains(.basic), client.secret == Secret(secret) else {
+        guard let client = self[id], client.authentications.contains(.basic), client.secret == Secret(secret) else {
             throw failure
         }
         return client
@@ -45,13 +56,26 @@ extension ProviderState {
 
     private func authenticateByForm(_ parameters: Parameters) throws(ErrorResponse) -> SandboxClient {
         let failure = ErrorResponse("invalid_client", "the client is not known, or not by this secret", status: 401)
-        guard let id = parameters["client_id"], let client = client(id) else { throw failure }
+        guard let id = parameters["client_id"], let client = self[id] else { throw failure }
         if let secret = parameters["client_secret"] {
             guard client.authentications.contains(.post), client.secret == Secret(secret) else { throw failure }
         } else {
             guard client.authentications.contains(.none) else { throw failure }
         }
         return client
+    }
+
+    /// The client of a request for a service's token. With an assertion it need neither authenticate nor name itself
+    /// (RFC 7521 section 4.1).
+    mutating func authenticateService(
+        _ request: SandboxRequest, _ parameters: Parameters, _ issuer: String, at now: Int
+    ) throws(ErrorResponse) -> SandboxClient {
+        let isByAssertion = [Issuer.jwtBearer, Issuer.tokenExchange].contains(parameters["grant_type"])
+        let isNamed =
+            request.fields.contains("Authorization") || parameters["client_id"] != nil
+            || parameters["client_assertion"] != nil
+        if isByAssertion, !isNamed { return SandboxClient(id: "") }
+        return try authenticate(request, parameters, issuer, at: now)
     }
 
     /// Id and secret are encoded as in a form before they are joined (RFC 6749 section 2.3.1).

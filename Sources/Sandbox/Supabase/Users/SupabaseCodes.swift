@@ -1,10 +1,14 @@
-internal import HTTPMessages
 internal import LocalHTTP
 internal import StrictJSON
 
-/// The endpoints that send a code or a link: `/otp`, `/magiclink`, `/recover`, `/resend`, `/reauthenticate`.
-extension SupabaseProject {
-    mutating func sendCode(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
+/// Codes and links that users get by mail or phone. Here are the endpoints that only send one: `/otp`, `/magiclink`,
+/// `/recover`, `/resend`, `/reauthenticate`.
+struct SupabaseCodes {
+    var mail = SupabaseMail()
+
+    mutating func sendCode(
+        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts, _ flows: inout SupabaseFlows
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
         let body = try call.body()
         let (email, phone, channelName) = (try body.text("email"), try body.text("phone"), try body.text("channel"))
         guard email.isEmpty || phone.isEmpty else {
@@ -15,91 +19,97 @@ extension SupabaseProject {
             guard channelName.isEmpty else {
                 throw .validation("Channel should only be specified with Phone OTP")
             }
-            let address = try address(email)
-            guard isSignUp || user(email: address) != nil else {
+            let address = try SupabaseText.address(email)
+            guard isSignUp || accounts.users.user(email: address) != nil else {
                 throw SupabaseErrorResponse(422, "otp_disabled", "Signups not allowed for otp")
             }
-            return try sendLink(body, call)
+            return try sendLink(body, call, &accounts, &flows)
         }
         guard !phone.isEmpty else { throw .validation("One of email or phone must be set") }
-        guard settings.allowsPhone else {
+        guard call.settings.allowsPhone else {
             throw SupabaseErrorResponse(400, "phone_provider_disabled", "Unsupported phone provider")
         }
-        let number = try number(phone)
-        let channel = try channel(channelName)
-        guard var known = user(phone: number) else {
+        let number = try SupabaseText.number(phone)
+        let channel = try SupabaseText.channel(channelName)
+        guard var known = accounts.users.user(phone: number) else {
             guard isSignUp else { throw SupabaseErrorResponse(422, "otp_disabled", "Signups not allowed for otp") }
-            guard settings.allowsSignUp else {
+            guard call.settings.allowsSignUp else {
                 throw SupabaseErrorResponse(422, "signup_disabled", "Signups not allowed for this instance")
             }
-            var user = newUser(
+            var user = SupabaseUser(
                 phone: number, password: nil, data: try body.object("data") ?? JSONObject(), at: call.now)
-            try message(.phoneConfirmation, type: "sms", to: number, by: channel, about: &user, call)
-            save(user, at: call.now)
+            try mail.message(.phoneConfirmation, type: "sms", to: number, by: channel, about: &user, call)
+            accounts.users.save(user, at: call.now)
             return SupabaseResponses.json([:])
         }
-        try message(.phoneConfirmation, type: "sms", to: number, by: channel, about: &known, call)
-        save(known, at: call.now)
+        try mail.message(.phoneConfirmation, type: "sms", to: number, by: channel, about: &known, call)
+        accounts.users.save(known, at: call.now)
         return SupabaseResponses.json(["message_id": .string("SM" + String(SupabaseText.uuid().prefix(8)))])
     }
 
     /// A magic link for a known user, the confirmation of a sign-up for a new one.
-    mutating func sendLink(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
-        try sendLink(call.body(), call)
+    mutating func sendLink(
+        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts, _ flows: inout SupabaseFlows
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
+        try sendLink(call.body(), call, &accounts, &flows)
     }
 
     private mutating func sendLink(
-        _ body: SupabaseBody, _ call: SupabaseCall
+        _ body: SupabaseBody, _ call: SupabaseCall, _ accounts: inout SupabaseAccounts, _ flows: inout SupabaseFlows
     ) throws(SupabaseErrorResponse) -> ServerResponse {
-        guard settings.allowsEmail else {
+        guard call.settings.allowsEmail else {
             throw SupabaseErrorResponse(422, "email_provider_disabled", "Email logins are disabled")
         }
         let text = try body.text("email")
         guard !text.isEmpty else { throw .validation("Password recovery requires an email", status: 422) }
-        let email = try address(text)
+        let email = try SupabaseText.address(text)
         let challenge = try body.challenge()
-        var found = user(email: email)
+        var found = accounts.users.user(email: email)
         if found == nil || found?.isConfirmed == false {
-            guard settings.allowsSignUp else {
+            guard call.settings.allowsSignUp else {
                 throw SupabaseErrorResponse(422, "signup_disabled", "Signups not allowed for this instance")
             }
             let data = try body.object("data") ?? JSONObject()
-            var user = found ?? newUser(email: email, password: nil, data: data, at: call.now)
-            guard settings.autoconfirm else {
-                try mail(.confirmation, type: "signup", to: email, about: &user, isPKCE: challenge != nil, call)
-                save(user, at: call.now)
-                begin("email/signup", for: user.id, challenge, call)
+            var user = found ?? SupabaseUser(email: email, password: nil, data: data, at: call.now)
+            guard call.settings.autoconfirm else {
+                try mail.mail(.confirmation, type: "signup", to: email, about: &user, isPKCE: challenge != nil, call)
+                accounts.users.save(user, at: call.now)
+                flows.begin("email/signup", for: user.id, challenge, call)
                 return SupabaseResponses.json([:])
             }
-            confirmEmail(of: &user, at: call.now)
+            user.confirmEmail(at: call.now)
             found = user
         }
         guard var user = found else { throw .failure }
-        try mail(.recovery, type: "magiclink", to: email, about: &user, isPKCE: challenge != nil, call)
-        save(user, at: call.now)
-        begin("magiclink", for: user.id, challenge, call)
+        try mail.mail(.recovery, type: "magiclink", to: email, about: &user, isPKCE: challenge != nil, call)
+        accounts.users.save(user, at: call.now)
+        flows.begin("magiclink", for: user.id, challenge, call)
         return SupabaseResponses.json([:])
     }
 
     /// The same response whether or not the address is known.
-    mutating func recover(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
+    mutating func recover(
+        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts, _ flows: inout SupabaseFlows
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
         let body = try call.body()
-        guard settings.allowsEmail else {
+        guard call.settings.allowsEmail else {
             throw SupabaseErrorResponse(400, "email_provider_disabled", "Email logins are disabled")
         }
         let text = try body.text("email")
         guard !text.isEmpty else { throw .validation("Password recovery requires an email") }
-        let email = try address(text)
+        let email = try SupabaseText.address(text)
         let challenge = try body.challenge()
-        guard var user = user(email: email) else { return SupabaseResponses.json([:]) }
-        try mail(.recovery, type: "recovery", to: email, about: &user, isPKCE: challenge != nil, call)
-        save(user, at: call.now)
-        begin("recovery", for: user.id, challenge, call)
+        guard var user = accounts.users.user(email: email) else { return SupabaseResponses.json([:]) }
+        try mail.mail(.recovery, type: "recovery", to: email, about: &user, isPKCE: challenge != nil, call)
+        accounts.users.save(user, at: call.now)
+        flows.begin("recovery", for: user.id, challenge, call)
         return SupabaseResponses.json([:])
     }
 
     /// Sends again what was sent for a sign-up or a change; nothing if neither is pending.
-    mutating func resend(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
+    mutating func resend(
+        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts, _ flows: inout SupabaseFlows
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
         let body = try call.body()
         let type = try body.text("type")
         let (email, phone) = (try body.text("email"), try body.text("phone"))
@@ -115,47 +125,41 @@ extension SupabaseProject {
                 isMail ? "Type provided requires an email address" : "Type provided requires a phone number")
         }
         let challenge = try body.challenge()
-        let found = isMail ? user(email: try address(email)) : user(phone: try number(phone))
+        let found =
+            isMail
+            ? accounts.users.user(email: try SupabaseText.address(email))
+            : accounts.users.user(phone: try SupabaseText.number(phone))
         guard var user = found else { return SupabaseResponses.json([:]) }
         let isPKCE = challenge != nil
         switch type {
         case "signup" where user.emailConfirmedAt == nil:
-            try mail(.confirmation, type: "signup", to: user.email, about: &user, isPKCE: isPKCE, call)
-            begin("email/signup", for: user.id, challenge, call)
+            try mail.mail(.confirmation, type: "signup", to: user.email, about: &user, isPKCE: isPKCE, call)
+            flows.begin("email/signup", for: user.id, challenge, call)
         case "email_change" where !user.newEmail.isEmpty:
-            try mailChange(of: &user, isPKCE: isPKCE, call)
-            begin("email_change", for: user.id, challenge, call)
+            try mail.mailChange(of: &user, isPKCE: isPKCE, call)
+            flows.begin("email_change", for: user.id, challenge, call)
         case "sms" where user.phoneConfirmedAt == nil:
-            try message(.phoneConfirmation, type: "sms", to: user.phone, by: "sms", about: &user, call)
+            try mail.message(.phoneConfirmation, type: "sms", to: user.phone, by: "sms", about: &user, call)
         case "phone_change" where !user.newPhone.isEmpty:
-            try message(.phoneChange, type: "phone_change", to: user.newPhone, by: "sms", about: &user, call)
+            try mail.message(.phoneChange, type: "phone_change", to: user.newPhone, by: "sms", about: &user, call)
         default: return SupabaseResponses.json([:])
         }
-        save(user, at: call.now)
+        accounts.users.save(user, at: call.now)
         return SupabaseResponses.json(
             isMail ? [:] : ["message_id": .string("SM" + String(SupabaseText.uuid().prefix(8)))])
     }
 
-    /// Sends mail to both addresses, if the project requires that and there are two.
-    mutating func mailChange(
-        of user: inout SupabaseUser, isPKCE: Bool, _ call: SupabaseCall
-    ) throws(SupabaseErrorResponse) {
-        user.emailChangeConfirmations = 0
-        if settings.securesEmailChange, !user.email.isEmpty {
-            try mail(.emailChangeCurrent, type: "email_change", to: user.email, about: &user, isPKCE: isPKCE, call)
-        }
-        try mail(.emailChangeNew, type: "email_change", to: user.newEmail, about: &user, isPKCE: isPKCE, call)
-    }
-
-    mutating func reauthenticate(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
-        var user = try authenticate(call).user
+    mutating func reauthenticate(
+        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
+        var user = try accounts.authenticate(call).user
         if !user.email.isEmpty {
             guard user.emailConfirmedAt != nil else {
                 throw SupabaseErrorResponse(422, "email_not_confirmed", "Please verify your email first.")
             }
-            try mail(
+            try mail.mail(
                 .reauthentication, type: "reauthentication", to: user.email, about: &user, isPKCE: false, call)
-            save(user, at: call.now)
+            accounts.users.save(user, at: call.now)
             return SupabaseResponses.json([:])
         }
         guard !user.phone.isEmpty else {
@@ -164,9 +168,9 @@ extension SupabaseProject {
         guard user.phoneConfirmedAt != nil else {
             throw SupabaseErrorResponse(422, "phone_not_confirmed", "Please verify your phone first.")
         }
-        try message(
+        try mail.message(
             .reauthentication, type: "reauthentication", to: user.phone, by: "sms", about: &user, call)
-        save(user, at: call.now)
+        accounts.users.save(user, at: call.now)
         return SupabaseResponses.json(["message_id": .string("SM" + String(SupabaseText.uuid().prefix(8)))])
     }
 }

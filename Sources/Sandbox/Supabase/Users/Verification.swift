@@ -3,7 +3,7 @@ internal import LocalHTTP
 internal import StrictJSON
 
 /// `/verify`: the link in a mail (GET, which returns a redirect) and the typed code (POST, which returns a session).
-extension SupabaseProject {
+extension SupabaseCodes {
     private static let deadLink = SupabaseErrorResponse(403, "otp_expired", "Email link is invalid or has expired")
     private static let deadCode = SupabaseErrorResponse(403, "otp_expired", "Token has expired or is invalid")
     private static let halfway =
@@ -11,7 +11,9 @@ extension SupabaseProject {
 
     // MARK: Typed
 
-    mutating func verify(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
+    func verify(
+        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
         let body = try call.body()
         let type = try body.text("type")
         guard !type.isEmpty else { throw .validation("Verify requires a verification type") }
@@ -27,14 +29,16 @@ extension SupabaseProject {
             guard email.isEmpty, phone.isEmpty, try body.text("redirect_to").isEmpty else {
                 throw .validation("Only the token_hash and type should be provided")
             }
-            guard let (user, kind) = find(hash: hash, type: type) else { throw SupabaseProject.deadLink }
-            return try redeem(kind, of: user, SupabaseProject.deadLink, call)
+            guard let (user, kind) = SupabaseCodes.find(hash: hash, type: type, accounts.users) else {
+                throw SupabaseCodes.deadLink
+            }
+            return try redeem(kind, of: user, SupabaseCodes.deadLink, call, &accounts)
         }
         if ["sms", "phone_change"].contains(type) {
             guard !phone.isEmpty, email.isEmpty else {
                 throw .validation("Only an email address or phone number should be provided on verify")
             }
-            phone = try number(phone)
+            phone = try SupabaseText.number(phone)
         } else {
             guard !email.isEmpty, phone.isEmpty else {
                 throw .validation("Only an email address or phone number should be provided on verify")
@@ -44,87 +48,85 @@ extension SupabaseProject {
             }
             email = address
         }
-        guard let (user, kind) = find(code: token, type: type, email: email, phone: phone) else {
-            throw SupabaseProject.deadCode
+        guard
+            let (user, kind) = SupabaseCodes.find(
+                code: token, type: type, email: email, phone: phone, accounts.users)
+        else {
+            throw SupabaseCodes.deadCode
         }
-        return try redeem(kind, of: user, SupabaseProject.deadCode, call)
+        return try redeem(kind, of: user, SupabaseCodes.deadCode, call, &accounts)
     }
 
-    private mutating func redeem(
-        _ kind: SentCode.Kind, of user: SupabaseUser, _ refusal: SupabaseErrorResponse, _ call: SupabaseCall
+    private func redeem(
+        _ kind: SentCode.Kind, of user: SupabaseUser, _ refusal: SupabaseErrorResponse, _ call: SupabaseCall,
+        _ accounts: inout SupabaseAccounts
     ) throws(SupabaseErrorResponse) -> ServerResponse {
-        guard try use(kind, of: user, refusal, at: call.now) else {
-            return SupabaseResponses.json(["code": "200", "msg": .string(SupabaseProject.halfway)])
+        guard try use(kind, of: user, refusal, call, &accounts.users) else {
+            return SupabaseResponses.json(["code": "200", "msg": .string(SupabaseCodes.halfway)])
         }
-        return try tokenResponse(open(user.id, by: "otp", at: call.now), at: call.now)
+        return try accounts.signIn(user.id, by: "otp", call)
     }
 
     // MARK: By link
 
-    mutating func followLink(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
+    func followLink(
+        _ call: SupabaseCall, _ accounts: inout SupabaseAccounts, _ flows: inout SupabaseFlows
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
         guard let hash = call.query("token") else {
             throw .validation("Verify requires a token or a token hash")
         }
         guard let type = call.query("type") else { throw .validation("Verify requires a verification type") }
-        let target = redirectTarget(call)
+        let target = call.redirectTarget
         let isPKCE = hash.hasPrefix("pkce_")
         do throws(SupabaseErrorResponse) {
-            guard let (user, kind) = find(hash: hash, type: type), kind.isMail else {
-                throw SupabaseProject.deadLink
+            guard let (user, kind) = SupabaseCodes.find(hash: hash, type: type, accounts.users), kind.isMail else {
+                throw SupabaseCodes.deadLink
             }
-            guard try use(kind, of: user, SupabaseProject.deadLink, at: call.now) else {
-                return SupabaseResponses.redirect(to: halfway(target, isPKCE: isPKCE), status: 303)
+            guard try use(kind, of: user, SupabaseCodes.deadLink, call, &accounts.users) else {
+                return SupabaseResponses.redirect(to: SupabaseCodes.halfwayURL(target, isPKCE: isPKCE), status: 303)
             }
             let location =
-                isPKCE ? try issueCode(user.id, type, target, call) : try implicit(user.id, type, target, call)
+                isPKCE
+                ? SupabaseRedirects.with(code: try flows.openLink(of: user.id, type, at: call.now), target)
+                : try SupabaseCodes.implicit(user.id, type, target, call, &accounts)
             return SupabaseResponses.redirect(to: location, status: 303)
         } catch {
             return SupabaseResponses.redirect(
-                to: SupabaseProject.refusal(error, at: target, inQuery: isPKCE, isCallback: false), status: 303)
+                to: SupabaseRedirects.refusal(error, at: target, inQuery: isPKCE, isCallback: false), status: 303)
         }
     }
 
-    private mutating func issueCode(
-        _ userID: String, _ type: String, _ target: String, _ call: SupabaseCall
+    private static func implicit(
+        _ userID: String, _ type: String, _ target: String, _ call: SupabaseCall,
+        _ accounts: inout SupabaseAccounts
     ) throws(SupabaseErrorResponse) -> String {
-        let method = ["signup": "email/signup", "invite": "invite"][type] ?? type
-        guard let index = flows.lastIndex(where: { $0.userID == userID && $0.method == method && !$0.isUsed }) else {
-            throw SupabaseErrorResponse(
-                400, "flow_state_not_found",
-                "No associated flow state found. Please make sure to complete the flow in the same browser")
-        }
-        flows[index].openedAt = call.now
-        return SupabaseProject.with(code: flows[index].code, target)
+        let tokens = try accounts.tokens(accounts.open(userID, by: "otp", call), call)
+        return SupabaseRedirects.with(tokens: tokens, extra: [("type", type)], target)
     }
 
-    private mutating func implicit(
-        _ userID: String, _ type: String, _ target: String, _ call: SupabaseCall
-    ) throws(SupabaseErrorResponse) -> String {
-        let tokens = try tokens(open(userID, by: "otp", at: call.now), at: call.now)
-        return SupabaseProject.with(tokens: tokens, extra: [("type", type)], target)
-    }
-
-    private func halfway(_ target: String, isPKCE: Bool) -> String {
+    private static func halfwayURL(_ target: String, isPKCE: Bool) -> String {
         guard var url = SupabaseURL(target) else { return target }
-        if isPKCE { url.merge([("message", SupabaseProject.halfway)]) }
-        url.setFragment([("message", SupabaseProject.halfway), ("sb", "")])
+        if isPKCE { url.merge([("message", SupabaseCodes.halfway)]) }
+        url.setFragment([("message", SupabaseCodes.halfway), ("sb", "")])
         return url.text
     }
 
     // MARK: Sent codes
 
-    private func find(hash: String, type: String) -> (SupabaseUser, SentCode.Kind)? {
+    private static func find(
+        hash: String, type: String, _ users: SupabaseUsers
+    ) -> (SupabaseUser, SentCode.Kind)? {
         let kinds = SentCode.Kind.kinds(of: type).filter(\.isMail)
-        for user in users.values {
+        for user in users.all {
             if let kind = kinds.first(where: { user.sentCodes[$0]?.hash == hash }) { return (user, kind) }
         }
         return nil
     }
 
-    private func find(
-        code: String, type: String, email: String, phone: String
+    private static func find(
+        code: String, type: String, email: String, phone: String, _ users: SupabaseUsers
     ) -> (SupabaseUser, SentCode.Kind)? {
-        for user in users.values {
+        for user in users.all {
             for kind in SentCode.Kind.kinds(of: type) {
                 let receiver =
                     switch kind {
@@ -143,27 +145,29 @@ extension SupabaseProject {
     }
 
     /// Uses up a code or a link. False for the first of two confirmations.
-    private mutating func use(
-        _ kind: SentCode.Kind, of user: SupabaseUser, _ refusal: SupabaseErrorResponse, at now: Int
+    private func use(
+        _ kind: SentCode.Kind, of user: SupabaseUser, _ refusal: SupabaseErrorResponse, _ call: SupabaseCall,
+        _ users: inout SupabaseUsers
     ) throws(SupabaseErrorResponse) -> Bool {
+        let now = call.now
         var user = user
-        let lifetime = kind.isMail ? settings.otpLifetime : settings.smsLifetime
+        let lifetime = kind.isMail ? call.settings.otpLifetime : call.settings.smsLifetime
         guard let sentCode = user.sentCodes[kind], now - sentCode.sentAt <= lifetime else { throw refusal }
         if user.isBanned(at: now) { throw SupabaseErrorResponse(403, "user_banned", "User is banned") }
         user.sentCodes[kind] = nil
         var isComplete = true
         switch kind {
-        case .confirmation, .recovery: confirmEmail(of: &user, at: now)
-        case .phoneConfirmation: confirmPhone(of: &user, at: now)
+        case .confirmation, .recovery: user.confirmEmail(at: now)
+        case .phoneConfirmation: user.confirmPhone(at: now)
         case .emailChangeCurrent, .emailChangeNew:
-            let isSecure = settings.securesEmailChange && !user.email.isEmpty
+            let isSecure = call.settings.securesEmailChange && !user.email.isEmpty
             user.emailChangeConfirmations += 1
             isComplete = !isSecure || user.emailChangeConfirmations >= 2
-            if isComplete { changeEmail(of: &user, at: now) }
-        case .phoneChange: changePhone(of: &user, at: now)
+            if isComplete { user.changeEmail(at: now) }
+        case .phoneChange: user.changePhone(at: now)
         case .reauthentication: throw refusal
         }
-        save(user, at: now)
+        users.save(user, at: now)
         return isComplete
     }
 }

@@ -5,8 +5,8 @@ internal import StrictJSON
 
 /// Clients that register themselves (RFC 7591, OpenID Connect Dynamic Client Registration) and manage their
 /// registration (RFC 7592: read, update and delete). Native apps only. What is requested and not offered is refused.
-extension ProviderState {
-    struct Registration {
+struct Registrations {
+    fileprivate struct Registration {
         /// The registration access token.
         var token: String
         /// The response to the registration, or to its last update.
@@ -15,29 +15,35 @@ extension ProviderState {
 
     private static let maxRegistrations = 1_000
 
-    mutating func register(_ request: SandboxRequest, at now: Int) throws(ErrorResponse) -> ServerResponse {
+    /// By the client's id.
+    private var registrations: [String: Registration] = [:]
+
+    mutating func register(
+        _ request: SandboxRequest, _ clients: inout Clients, _ issuer: inout Issuer, at now: Int
+    ) throws(ErrorResponse) -> ServerResponse {
+        let settings = issuer.settings
         switch settings.registration {
-        case .off: throw ErrorResponse("invalid_request", "not offered", status: 404)
+        case .off: throw ErrorResponse.notOffered
         case .open: break
         case .token:
-            guard let token = ProviderState.bearer(request), token == settings.initialAccessToken else {
+            guard request.bearer == settings.initialAccessToken else {
                 throw ErrorResponse(
                     "invalid_token", "an initial access token is needed", status: 401, challenge: "Bearer")
             }
         }
-        guard registrations.count < ProviderState.maxRegistrations else {
+        guard registrations.count < Registrations.maxRegistrations else {
             throw ErrorResponse("server_error", "too many clients", status: 503)
         }
         guard let asked = (try? JSON(parsing: request.body))?.object else {
             throw ErrorResponse("invalid_client_metadata", "the body is not a JSON object")
         }
-        let redirectURIs = try ProviderState.redirectURIs(asked)
-        try ProviderState.checkGrants(asked)
-        let stated = try ProviderState.authentication(asked)
+        let redirectURIs = try Registrations.redirectURIs(asked)
+        try Registrations.checkGrants(asked)
+        let stated = try Registrations.authentication(asked)
         let way = settings.registeredAuthentication ?? stated
-        let id = newToken("client")
-        let secret = way == .none ? nil : newToken("secret")
-        clients.append(
+        let id = Issuer.newToken("client")
+        let secret = way == .none ? nil : Issuer.newToken("secret")
+        clients.add(
             SandboxClient(
                 id: id, secret: secret.map { Secret($0) }, redirectURIs: redirectURIs, loopback: .anyPort,
                 authentications: [way]))
@@ -46,52 +52,56 @@ extension ProviderState {
             document["client_secret"] = .string(secret)
             document["client_secret_expires_at"] = .integer(settings.registeredSecretLifetime.map { now + $0 } ?? 0)
         }
-        let token = newToken("reg")
+        let token = Issuer.newToken("reg")
         document["registration_access_token"] = .string(token)
         document["registration_client_uri"] = .string(
-            url(.clientConfiguration) + "?" + FormEncoding.encode([("client_id", id)]))
+            issuer.url(.clientConfiguration) + "?" + FormEncoding.encode([("client_id", id)]))
         for member in asked.members where document[member.name] == nil { document[member.name] = member.value }
         document["token_endpoint_auth_method"] = .string(way.rawValue)
         registrations[id] = Registration(token: token, document: document)
-        counters.registrations += 1
+        issuer.counters.registrations += 1
         return Responses.json(.object(document), status: 201)
     }
 
     /// RFC 7592 sections 2.1 to 2.3. A deleted client gets the same response as one that never existed.
-    mutating func clientConfiguration(_ request: SandboxRequest, at now: Int) throws(ErrorResponse) -> ServerResponse {
+    mutating func configure(
+        _ request: SandboxRequest, _ clients: inout Clients, _ issuer: inout Issuer, at now: Int
+    ) throws(ErrorResponse) -> ServerResponse {
         let failure = ErrorResponse("invalid_token", "the token is not this client's", status: 401, challenge: "Bearer")
         guard let id = Parameters(request.query)["client_id"], let registration = registrations[id],
-            let token = ProviderState.bearer(request), token == registration.token
+            request.bearer == registration.token
         else { throw failure }
         switch request.method {
         case "DELETE": break
-        case "PUT": return try update(id, registration, request, at: now)
+        case "PUT": return try update(id, registration, request, &clients, issuer.settings, at: now)
         default: return Responses.json(.object(registration.document))
         }
         registrations[id] = nil
-        clients.removeAll { $0.id == id }
-        counters.endedSessions += ledger.endAll { $0.clientID == id }
-        counters.registrationsDeleted += 1
+        clients.remove(id)
+        issuer.counters.endedSessions += issuer.ledger.endAll { $0.clientID == id }
+        issuer.counters.registrationsDeleted += 1
         return Responses.text("", status: 204)
     }
 
     /// RFC 7592 section 2.2. A client that has a secret gets a new one, and what the registration is managed with is
     /// new as well.
     private mutating func update(
-        _ id: String, _ registration: Registration, _ request: SandboxRequest, at now: Int
+        _ id: String, _ registration: Registration, _ request: SandboxRequest, _ clients: inout Clients,
+        _ settings: SandboxSettings, at now: Int
     ) throws(ErrorResponse) -> ServerResponse {
         let asked = try registration.update(id, in: request.body)
-        let redirectURIs = try ProviderState.redirectURIs(asked)
-        try ProviderState.checkGrants(asked)
-        guard let index = clients.firstIndex(where: { $0.id == id }) else {
+        let redirectURIs = try Registrations.redirectURIs(asked)
+        try Registrations.checkGrants(asked)
+        guard let known = clients[id] else {
             throw ErrorResponse("invalid_token", "the token is not this client's", status: 401, challenge: "Bearer")
         }
-        let secret = clients[index].secret == nil ? nil : newToken("secret")
-        clients[index] = SandboxClient(
-            id: id, secret: secret.map { Secret($0) }, redirectURIs: redirectURIs, loopback: .anyPort,
-            authentications: clients[index].authentications)
+        let secret = known.secret == nil ? nil : Issuer.newToken("secret")
+        clients.add(
+            SandboxClient(
+                id: id, secret: secret.map { Secret($0) }, redirectURIs: redirectURIs, loopback: .anyPort,
+                authentications: known.authentications))
         var new = registration
-        new.token = newToken("reg")
+        new.token = Issuer.newToken("reg")
         new.document["registration_access_token"] = .string(new.token)
         if let secret {
             new.document["client_secret"] = .string(secret)
@@ -101,13 +111,6 @@ extension ProviderState {
         for member in asked.members where member.name != "client_secret" { new.document[member.name] = member.value }
         registrations[id] = new
         return Responses.json(.object(new.document))
-    }
-
-    private static func bearer(_ request: SandboxRequest) -> String? {
-        let lines = request.fields[all: "Authorization"]
-        let words = (lines.first ?? "").split(separator: " ", omittingEmptySubsequences: true)
-        guard lines.count == 1, words.count == 2, words[0].lowercased() == "bearer" else { return nil }
-        return String(words[1])
     }
 
     // MARK: What may be asked for
@@ -160,7 +163,7 @@ extension ProviderState {
     }
 }
 
-extension ProviderState.Registration {
+extension Registrations.Registration {
     /// What an update asks for (RFC 7592 section 2.2).
     fileprivate func update(_ id: String, in body: [UInt8]) throws(ErrorResponse) -> JSONObject {
         guard let asked = (try? JSON(parsing: body))?.object, asked["client_id"]?.string == id else {

@@ -8,13 +8,50 @@ struct SupabaseClaims {
     /// Verified by the provider; empty without one.
     let email: String
     let data: JSONObject
+
+    /// A user's claims at a provider, which is always the issuer. Apple's ID tokens contain no name.
+    init(_ person: SandboxUser, at provider: String, issuer: String, showsName: Bool) {
+        var data = JSONObject([
+            .init("iss", .string(issuer)), .init("sub", .string(person.subject)),
+            .init("provider_id", .string(person.subject)), .init("email", .string(person.email)),
+            .init("email_verified", true), .init("phone_verified", false),
+        ])
+        if showsName {
+            data["name"] = .string(person.displayName)
+            data["full_name"] = .string(person.displayName)
+        }
+        if provider == "github" { data["user_name"] = .string(person.name) }
+        self.provider = provider
+        subject = person.subject
+        email = person.email
+        self.data = data
+    }
+}
+
+extension SupabaseUser {
+    fileprivate mutating func add(_ claims: SupabaseClaims, at now: Int) {
+        addIdentity(
+            SupabaseIdentity(provider: claims.provider, subject: claims.subject, data: claims.data, at: .next(now)))
+        merge(claims.data)
+    }
 }
 
 /// Which user an external identity belongs to, and how identities come and go.
-extension SupabaseProject {
-    /// The user of an identity: the one who has it, the one who has its verified address, or a new one.
-    mutating func user(for claims: SupabaseClaims, at now: Int) throws(SupabaseErrorResponse) -> String {
-        let moment = instant(now)
+extension SupabaseUsers {
+    /// The id of an identity's user: the one to whom it is linked now, if a user is named, else the one who signs in.
+    mutating func user(
+        for claims: SupabaseClaims, linkingTo target: String?, _ call: SupabaseCall
+    ) throws(SupabaseErrorResponse) -> String {
+        guard let target else { return try user(for: claims, allowsNew: call.settings.allowsSignUp, at: call.now) }
+        try link(claims, to: target, at: call.now)
+        return target
+    }
+
+    /// The id of an identity's user: the one who has it, the one who has its verified address, or a new one.
+    private mutating func user(
+        for claims: SupabaseClaims, allowsNew: Bool, at now: Int
+    ) throws(SupabaseErrorResponse) -> String {
+        let moment = SupabaseInstant.next(now)
         if var known = user(provider: claims.provider, subject: claims.subject) {
             if known.isBanned(at: now) { throw SupabaseErrorResponse(403, "user_banned", "User is banned") }
             for index in known.identities.indices where known.identities[index].provider == claims.provider {
@@ -34,33 +71,26 @@ extension SupabaseProject {
                 known.password = nil
                 known.appMetadata = JSONObject()
             }
-            add(claims, to: &known, at: now)
-            confirmEmail(of: &known, at: now)
+            known.add(claims, at: now)
+            known.confirmEmail(at: now)
             save(known, at: now)
             return known.id
         }
-        guard settings.allowsSignUp else {
+        guard allowsNew else {
             throw SupabaseErrorResponse(422, "signup_disabled", "Signups not allowed for this instance")
         }
         var user = SupabaseUser(at: moment)
         user.isManaged = isManaged
         user.email = claims.email
-        add(claims, to: &user, at: now)
-        if !user.email.isEmpty { confirmEmail(of: &user, at: now) }
+        user.add(claims, at: now)
+        if !user.email.isEmpty { user.confirmEmail(at: now) }
         save(user, at: now)
         return user.id
     }
 
-    private mutating func add(_ claims: SupabaseClaims, to user: inout SupabaseUser, at now: Int) {
-        user.addIdentity(
-            SupabaseIdentity(
-                provider: claims.provider, subject: claims.subject, data: claims.data, at: instant(now)))
-        user.merge(claims.data)
-    }
-
     /// Links a further identity to a signed-in user.
-    mutating func link(_ claims: SupabaseClaims, to userID: String, at now: Int) throws(SupabaseErrorResponse) {
-        guard var user = users[userID] else {
+    private mutating func link(_ claims: SupabaseClaims, to userID: String, at now: Int) throws(SupabaseErrorResponse) {
+        guard var user = self[userID] else {
             throw SupabaseErrorResponse(422, "user_not_found", "User from sub claim in JWT does not exist")
         }
         if let owner = self.user(provider: claims.provider, subject: claims.subject) {
@@ -75,15 +105,18 @@ extension SupabaseProject {
             }
             user.email = claims.email
         }
-        add(claims, to: &user, at: now)
-        if user.email == claims.email, !claims.email.isEmpty { confirmEmail(of: &user, at: now) }
+        user.add(claims, at: now)
+        if user.email == claims.email, !claims.email.isEmpty { user.confirmEmail(at: now) }
         user.isAnonymous = false
         save(user, at: now)
     }
+}
 
+extension SupabaseAccounts {
+    /// `DELETE /user/identities/{id}`.
     mutating func unlink(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
         var user = try authenticate(call).user
-        try checkLinking()
+        try call.checkLinking()
         let id = call.parts[2]
         guard SupabaseText.isUUID(id) else { throw .validation("identity_id must be an UUID", status: 404) }
         guard user.identities.count > 1 else {
@@ -104,7 +137,7 @@ extension SupabaseProject {
             let addresses = user.identities.compactMap { $0.data["email"]?.string }
             if !user.email.isEmpty, !addresses.contains(user.email) {
                 let next = addresses.first ?? ""
-                guard next.isEmpty || self.user(email: next) == nil else {
+                guard next.isEmpty || users.user(email: next) == nil else {
                     throw SupabaseErrorResponse(
                         422, "email_conflict_identity_not_deletable",
                         "Unable to unlink identity due to email conflict")
@@ -113,10 +146,12 @@ extension SupabaseProject {
                 if next.isEmpty { user.emailConfirmedAt = nil }
             }
         }
-        save(user, at: call.now)
+        users.save(user, at: call.now)
         return SupabaseResponses.json([:])
     }
+}
 
+extension SupabaseCall {
     func checkLinking() throws(SupabaseErrorResponse) {
         guard settings.allowsLinking else {
             throw SupabaseErrorResponse(404, "manual_linking_disabled", "Manual linking is disabled")

@@ -1,0 +1,146 @@
+internal import Cryptography
+internal import HTTPMessages
+internal import LocalHTTP
+internal import StrictJSON
+
+/// The endpoints of one issuer (RFC 6749 section 1.1), without time and waiting: a request and the clock go in, a response
+/// comes out. It only joins its parts.
+struct AuthorizationServer {
+    var issuer: Issuer
+    var clients: Clients
+    var registrations = Registrations()
+    var authorization = AuthorizationEndpoint()
+    var pushed = PushedRequests()
+    var devices = DeviceGrants()
+
+    init(origin: String, prefix: String, options: SandboxOptions) {
+        issuer = Issuer(origin: origin, prefix: prefix, options: options)
+        clients = Clients(options.clients)
+    }
+
+    /// The correct response of an endpoint, with its perturbations.
+    mutating func answer(_ request: SandboxRequest, _ endpoint: Endpoint, at now: Int) -> ServerResponse {
+        guard endpoint.methods.contains(request.method) else {
+            let allowed = endpoint.methods.joined(separator: ", ")
+            return Responses.text("This is answered to \(allowed) only.", status: 405, fields: [("Allow", allowed)])
+        }
+        do {
+            switch endpoint {
+            case .discovery: return issuer.metadata()
+            case .jwks: return Responses.json(try issuer.publishedKeys())
+            case .authorize: return authorization.authorize(request, clients, &pushed, &issuer, at: now)
+            case .signIn: return authorization.signIn(request, &issuer, at: now)
+            case .token: return try token(request, at: now)
+            case .userinfo: return try issuer.userinfo(request, at: now)
+            case .revocation:
+                let (parameters, client) = try authenticate(request, at: now)
+                return try issuer.revoke(parameters, client)
+            case .pushedAuthorization:
+                guard issuer.settings.pushedRequests != .off else { throw ErrorResponse.notOffered }
+                let (parameters, client) = try authenticate(request, at: now)
+                return try pushed.push(request, parameters, client, issuer.settings, at: now)
+            case .deviceAuthorization:
+                guard issuer.settings.offersDevices else { throw ErrorResponse.notOffered }
+                let (parameters, client) = try authenticate(request, at: now)
+                return try devices.authorize(parameters, client, &issuer, at: now)
+            case .device: return devices.page(request, &issuer, at: now)
+            case .endSession: return issuer.endSession(request, clients)
+            case .registration: return try registrations.register(request, &clients, &issuer, at: now)
+            case .clientConfiguration: return try registrations.configure(request, &clients, &issuer, at: now)
+            default: return Responses.text("There is nothing here.", status: 404)
+            }
+        } catch let refusal as ErrorResponse {
+            return Responses.refusal(refusal)
+        } catch {
+            return Responses.refusal(
+                ErrorResponse("server_error", "The sandbox could not make or use a key.", status: 500))
+        }
+    }
+
+    private mutating func authenticate(
+        _ request: SandboxRequest, at now: Int
+    ) throws(ErrorResponse) -> (Parameters, SandboxClient) {
+        let parameters = try request.formParameters()
+        return (parameters, try clients.authenticate(request, parameters, issuer.name, at: now))
+    }
+
+    /// The token endpoint (RFC 6749 section 3.2).
+    mutating func token(_ request: SandboxRequest, at now: Int) throws -> ServerResponse {
+        issuer.counters.tokenRequests[request.grantType ?? "none", default: 0] += 1
+        let parameters = try request.formParameters()
+        let client = try clients.authenticateService(request, parameters, issuer.name, at: now)
+        if issuer.perturbations.take(.tokenInvalidGrant) {
+            throw ErrorResponse("invalid_grant", "the grant is refused")
+        }
+        issuer.ledger.forgetOldTokens(at: now)
+        switch parameters["grant_type"] {
+        case "authorization_code": return try issuer.exchange(parameters, client, at: now)
+        case "refresh_token": return try issuer.refresh(parameters, client, at: now)
+        case DeviceGrants.grantType: return try devices.token(parameters, client, &issuer, at: now)
+        case "client_credentials": return try issuer.clientCredentials(parameters, client, at: now)
+        case Issuer.jwtBearer: return try issuer.tradeAssertion(parameters, client, at: now)
+        case Issuer.tokenExchange: return try issuer.exchangeToken(parameters, client, at: now)
+        case nil: throw ErrorResponse("invalid_request", "grant_type is missing")
+        default: throw ErrorResponse("unsupported_grant_type", "this grant type is not supported")
+        }
+    }
+
+    // MARK: What tests switch
+
+    mutating func apply(_ document: ControlDocument) {
+        issuer.settings = document.settings
+        for user in document.users where issuer.user(named: user.name) == nil { issuer.users.append(user) }
+        for client in document.clients { clients.add(client) }
+        for (perturbation, count) in document.perturbations {
+            issuer.perturbations.start(perturbation, count: count)
+        }
+        if document.rotatesKeys { issuer.keys.rotate(keepsPublished: document.keepsFormerKeys) }
+        switch document.revokedUser {
+        case .everybody: issuer.counters.endedSessions += issuer.ledger.endAll { _ in true }
+        case .named(let name): issuer.counters.endedSessions += issuer.ledger.endAll { $0.user.name == name }
+        case nil: break
+        }
+    }
+}
+
+// MARK: What the Supabase project asks of its external provider
+
+extension AuthorizationServer {
+    /// The client that the project is here.
+    static let projectClient = SandboxClient(id: "supabase")
+
+    /// The user of an authorization code, and the tokens that any client would get for it; nil if it is refused.
+    mutating func redeem(
+        _ code: String, verifier: String, redirectURI: String, at now: Int
+    ) -> (user: SandboxUser, tokens: JSON)? {
+        guard !code.isEmpty, let family = issuer.ledger.codes[code]?.family else { return nil }
+        let form = FormEncoding.encode([
+            ("grant_type", "authorization_code"), ("code", code), ("redirect_uri", redirectURI),
+            ("code_verifier", verifier), ("client_id", AuthorizationServer.projectClient.id),
+        ])
+        let request = ServerRequest(
+            method: "POST", target: Endpoint.token.path,
+            fields: HTTPFields([("Content-Type", "application/x-www-form-urlencoded")]), body: Array(form.utf8),
+            peer: .local(uid: 0, pid: 0))
+        let user = issuer.ledger.families[family].user
+        guard let answer = try? token(SandboxRequest(request, path: Endpoint.token.path), at: now),
+            answer.status == 200, case .bytes(let body) = answer.body, let tokens = try? JSON(parsing: body)
+        else { return nil }
+        return (user, tokens)
+    }
+
+    /// The claims of an ID token that is valid now; nil if this issuer did not sign it, or no longer vouches for it.
+    mutating func claims(ofIDToken text: String, at now: Int) -> JSONObject? {
+        guard let token = JSONWebToken(parsing: text), let algorithm = token.algorithm,
+            let set = try? issuer.publishedKeys()
+        else { return nil }
+        let published = (set["keys"]?.array ?? []).filter { $0["use"] == "sig" }
+        let isSigned = published.compactMap { SandboxClient.keys(in: ["keys": [$0]])?.first }.contains {
+            token.isSigned(by: $0, algorithm)
+        }
+        guard isSigned, token.claims["iss"]?.string == issuer.name, let expiry = token.claims["exp"]?.integer,
+            now < expiry
+        else { return nil }
+        return token.claims
+    }
+}

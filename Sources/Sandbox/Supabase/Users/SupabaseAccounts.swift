@@ -1,0 +1,170 @@
+internal import LocalHTTP
+internal import StrictJSON
+
+/// The users of a project, their sessions, and the keys of their access tokens: who may do what, and what a client gets.
+struct SupabaseAccounts {
+    var users = SupabaseUsers()
+    var sessions = SupabaseSessions()
+    var keys = SupabaseKeys()
+
+    /// The user and the session of a request's bearer token.
+    func authenticate(
+        _ call: SupabaseCall
+    ) throws(SupabaseErrorResponse) -> (user: SupabaseUser, session: SupabaseSession) {
+        guard let token = call.bearer else {
+            throw SupabaseErrorResponse(401, "no_authorization", "This endpoint requires a valid Bearer token")
+        }
+        let claims = try keys.claims(of: token, at: call.now)
+        guard let subject = claims["sub"]?.string else {
+            throw SupabaseErrorResponse(403, "bad_jwt", "invalid claim: missing sub claim")
+        }
+        guard let user = users[subject] else {
+            throw SupabaseErrorResponse(403, "user_not_found", "User from sub claim in JWT does not exist")
+        }
+        guard let session = claims["session_id"]?.string.flatMap({ sessions[$0] }) else {
+            throw SupabaseErrorResponse(
+                403, "session_not_found", "Session from session_id claim in JWT does not exist")
+        }
+        if user.isBanned(at: call.now) { throw SupabaseErrorResponse(403, "user_banned", "User is banned") }
+        guard (call.field("X-JWT-AUD") ?? "authenticated") == claims["aud"]?.string else {
+            throw .validation("Token audience doesn't match request audience")
+        }
+        return (user, session)
+    }
+
+    // MARK: Beginning a session
+
+    /// Starts a session for a user who has authenticated. Returns its id.
+    mutating func open(
+        _ userID: String, by method: String, provider: String? = nil, _ call: SupabaseCall
+    ) -> String {
+        let id = sessions.open(
+            userID, .init(method: method, at: call.now, provider: provider), call.settings.refreshTokens, at: call.now)
+        users.signedIn(userID, at: call.now)
+        return id
+    }
+
+    /// The same. Returns the token response of the session.
+    mutating func signIn(
+        _ userID: String, by method: String, provider: String? = nil, extra: [JSONObject.Member] = [],
+        _ call: SupabaseCall
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
+        try tokenResponse(open(userID, by: method, provider: provider, call), extra: extra, call)
+    }
+
+    /// The token response of a session.
+    ///
+    /// - Parameter refreshToken: issued in place of the session's newest.
+    mutating func tokenResponse(
+        _ sessionID: String, refreshToken: String? = nil, extra: [JSONObject.Member] = [],
+        fields: [(String, String)] = [], _ call: SupabaseCall
+    ) throws(SupabaseErrorResponse) -> ServerResponse {
+        var members = try tokens(sessionID, refreshToken: refreshToken, call)
+        members.members += extra
+        guard let session = sessions[sessionID] else { throw .failure }
+        let mark =
+            session.isCounted
+            ? ("sb-auth-refresh-token-counter", String(session.counter))
+            : ("sb-auth-refresh-token-prefix", String((refreshToken ?? session.currentToken).prefix(5)))
+        let names = [("sb-auth-user-id", session.userID), ("sb-auth-session-id", sessionID), mark]
+        return SupabaseResponses.json(.object(members), fields: names + fields)
+    }
+
+    /// - Parameter refreshToken: issued in place of the session's newest.
+    mutating func tokens(
+        _ sessionID: String, refreshToken: String? = nil, _ call: SupabaseCall
+    ) throws(SupabaseErrorResponse) -> JSONObject {
+        guard let session = sessions[sessionID], let user = users[session.userID] else { throw .failure }
+        let (settings, now) = (call.settings, call.now)
+        if let refusal = settings.tokenHook { throw refusal }
+        var lifetime = settings.accessTokenLifetime
+        if let limit = settings.lowLevelLifetime, session.level == "aal1", user.hasVerifiedFactor {
+            lifetime = max(min(lifetime, session.createdAt + limit - now), 0)
+        }
+        var claims = JSONObject()
+        if settings.namesIssuer { claims["iss"] = .string(settings.issuer ?? call.authURL) }
+        claims.members += [
+            .init("sub", .string(user.id)), .init("aud", "authenticated"), .init("exp", .integer(now + lifetime)),
+            .init("iat", .integer(now)), .init("email", .string(user.email)), .init("phone", .string(user.phone)),
+            .init("app_metadata", .object(user.appMetadata)), .init("user_metadata", .object(user.userMetadata)),
+            .init("role", "authenticated"), .init("aal", .string(session.level)),
+            .init("amr", .array(session.proofs.map(\.json))), .init("session_id", .string(session.id)),
+            .init("is_anonymous", .bool(user.isAnonymous)),
+        ]
+        if let clientID = session.clientID { claims["client_id"] = .string(clientID) }
+        let token: String
+        if let forgery = settings.forgery {
+            token = try SupabaseKeys.forge(claims, by: forgery)
+        } else {
+            token = try keys.sign(claims, with: settings.algorithm)
+        }
+        return JSONObject([
+            .init("access_token", .string(token)), .init("token_type", "bearer"),
+            .init("expires_in", .integer(lifetime)), .init("expires_at", .integer(now + lifetime)),
+            .init("refresh_token", .string(refreshToken ?? session.currentToken)), .init("user", user.json),
+        ])
+    }
+
+    // MARK: Grants
+
+    mutating func passwordGrant(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
+        let body = try call.body()
+        let (email, phone) = (try body.text("email"), try body.text("phone"))
+        let password = try body.text("password")
+        guard email.isEmpty || phone.isEmpty else {
+            throw .validation("Only an email address or phone number should be provided on login.")
+        }
+        let found: SupabaseUser?
+        if !email.isEmpty {
+            guard call.settings.allowsEmail else {
+                throw SupabaseErrorResponse(422, "email_provider_disabled", "Email logins are disabled")
+            }
+            found = users.user(email: email.lowercased())
+        } else if !phone.isEmpty {
+            guard call.settings.allowsPhone else {
+                throw SupabaseErrorResponse(422, "phone_provider_disabled", "Phone logins are disabled")
+            }
+            found = users.user(phone: phone.filter { $0 != " " && $0 != "+" })
+        } else {
+            throw .validation("missing email or phone")
+        }
+        guard let user = found, let known = user.password, known == password else {
+            throw SupabaseErrorResponse(400, "invalid_credentials", "Invalid login credentials")
+        }
+        if user.isBanned(at: call.now) { throw SupabaseErrorResponse(400, "user_banned", "User is banned") }
+        if !email.isEmpty, user.emailConfirmedAt == nil {
+            throw SupabaseErrorResponse(400, "email_not_confirmed", "Email not confirmed")
+        }
+        if !phone.isEmpty, user.phoneConfirmedAt == nil {
+            throw SupabaseErrorResponse(400, "phone_not_confirmed", "Phone not confirmed")
+        }
+        return try signIn(
+            user.id, by: "password", extra: [.init("weak_password", call.settings.weakness(of: password))], call)
+    }
+
+    mutating func refreshGrant(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
+        let token = try call.body().text("refresh_token")
+        guard !token.isEmpty else { throw .validation("refresh_token required") }
+        let refresh = try sessions.refresh(token, users, call.settings, at: call.now)
+        return try tokenResponse(refresh.sessionID, refreshToken: refresh.token, fields: refresh.fields, call)
+    }
+
+    // MARK: Users themselves
+
+    func showUser(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
+        SupabaseResponses.json(try authenticate(call).user.json)
+    }
+
+    /// Access tokens that were issued stay valid for servers that do not ask here.
+    mutating func logOut(_ call: SupabaseCall) throws(SupabaseErrorResponse) -> ServerResponse {
+        let scope = call.query("scope") ?? "global"
+        let (user, session) = try authenticate(call)
+        switch scope {
+        case "global": sessions.end { $0.userID == user.id }
+        case "local": sessions.end { $0.id == session.id }
+        case "others": sessions.end { $0.userID == user.id && $0.id != session.id }
+        default: throw .validation("Unsupported logout scope \"\(scope)\"")
+        }
+        return SupabaseResponses.empty(204)
+    }
+}
