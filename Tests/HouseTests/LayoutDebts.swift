@@ -11,7 +11,6 @@ enum LayoutDebts {
     static let types: [String: Int] = [
         "Sandbox.SupabaseProject": 2_050, "BrokerCore.Broker": 650, "Sandbox.ProviderState": 1_350,
         "BrokerCore.SessionManager": 950,
-        "Configuration.AccountReader": 750,
     ]
 
     /// Folders whose files repeat its name in theirs, and how many do.
