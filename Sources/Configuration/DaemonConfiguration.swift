@@ -160,11 +160,12 @@ private struct ConfigurationLoader {
         let unchecked = Dictionary(written.map { ($0.key, $0.node) }) { first, _ in first }
         for member in root.table("accounts")?.members ?? [] {
             var reader = AccountReader(
-                name: member.key, node: member.node, unchecked: TOMLTableReader(unchecked[member.key]),
-                place: place, isPrivateFile: content.isPrivate, check: check
-            )
+                AccountTable(
+                    name: member.key, node: member.node, unchecked: TOMLTableReader(unchecked[member.key]),
+                    place: place, isPrivateFile: content.isPrivate, check: check
+                ))
             if let account = reader.read() { accounts[account.name] = account }
-            check = reader.check
+            check = reader.account.check
         }
         for member in root.table("schemes")?.members ?? [] {
             let scheme = SchemeConfiguration.read(member.key, member.node, place: place, check: &check)

@@ -20,8 +20,9 @@ public struct NetworkConfiguration: Sendable, Equatable {
 extension AccountReader {
     /// The account's proxy setting.
     mutating func readRoute() -> HTTPRoute {
-        var reader = ProxyReader(table: table, path: ["accounts", name], place: place, check: check)
-        defer { check = reader.check }
+        var reader = ProxyReader(
+            table: table, path: ["accounts", account.name], place: account.place, check: account.check)
+        defer { account.check = reader.check }
         if table.string("proxy") == ProxyReader.none { return reader.readNone() }
         return reader.read().map { .proxy($0) } ?? .standard
     }

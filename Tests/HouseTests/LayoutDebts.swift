@@ -11,7 +11,6 @@ enum LayoutDebts {
     static let types: [String: Int] = [
         "BrokerCore.Broker": 650,
         "BrokerCore.SessionManager": 950,
-        "Configuration.AccountReader": 750,
     ]
 
     /// Folders whose files repeat its name in theirs, and how many do.

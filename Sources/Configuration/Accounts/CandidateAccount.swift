@@ -19,10 +19,11 @@ extension AccountConfiguration {
             throw ConfigurationErrors(check.errors.isEmpty ? [missing] : check.report)
         }
         var reader = AccountReader(
-            name: name, node: node, unchecked: TOMLTableReader(written), place: place, isPrivateFile: true,
-            check: check)
-        guard let account = reader.read(), reader.check.errors.isEmpty else {
-            throw ConfigurationErrors(reader.check.report)
+            AccountTable(
+                name: name, node: node, unchecked: TOMLTableReader(written), place: place, isPrivateFile: true,
+                check: check))
+        guard let account = reader.read(), reader.account.check.errors.isEmpty else {
+            throw ConfigurationErrors(reader.account.check.report)
         }
         return account
     }

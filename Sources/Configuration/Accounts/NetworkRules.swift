@@ -5,16 +5,16 @@ extension AccountReader {
     mutating func readTrust() -> ServerTrust {
         let pins = table.strings("pinned_public_keys") ?? []
         for (pin, node) in pins where !Self.isPin(pin) {
-            refuse("pinned_public_keys", node, "must be sha256// and the base64 of 32 bytes")
+            account.refuse("pinned_public_keys", node, "must be sha256// and the base64 of 32 bytes")
         }
         if table.has("pinned_public_keys"), pins.isEmpty {
-            refuse("pinned_public_keys", "is empty: no key could match")
+            account.refuse("pinned_public_keys", "is empty: no key could match")
         }
         var certificates: [UInt8]?
-        if let written = table.string("ca_file"), let path = expand("ca_file", written) {
-            switch CertificateFile.read(path, user: place.user) {
+        if let written = table.string("ca_file"), let path = account.expand("ca_file", written) {
+            switch CertificateFile.read(path, user: account.place.user) {
             case .success(let bytes): certificates = bytes
-            case .failure(let refusal): refuse("ca_file", refusal.reason)
+            case .failure(let refusal): account.refuse("ca_file", refusal.reason)
             }
         }
         return ServerTrust(certificateAuthorities: certificates, pinnedPublicKeys: pins.map(\.text))
@@ -37,11 +37,13 @@ extension AccountReader {
         for (text, node) in origins {
             guard let url = try? WebURL(parsing: text), url.isSecure, url.host?.utf8.allSatisfy(Self.isHostByte) == true
             else {
-                refuse(
+                account.refuse(
                     "origins", node, "must be https://HOST or https://HOST:PORT (http on loopback), without wildcards")
                 continue
             }
-            if url.origin != text { refuse("origins", node, "must be exactly scheme, host and port: \(url.origin)") }
+            if url.origin != text {
+                account.refuse("origins", node, "must be exactly scheme, host and port: \(url.origin)")
+            }
         }
         return origins.map(\.text)
     }
@@ -66,14 +68,14 @@ extension AccountReader {
             guard case .string(let value) = member.node.value else { continue }
             let lowered = member.key.lowercased()
             if member.key.isEmpty || !member.key.utf8.allSatisfy(Self.isFieldNameByte) {
-                refuse("headers", member.node, member.key, "is not the name of a header field")
+                account.refuse("headers", member.node, member.key, "is not the name of a header field")
             } else if Self.reservedFields.contains(lowered) || lowered.hasPrefix("content-") {
-                refuse("headers", member.node, member.key, "is set by Ringback itself")
+                account.refuse("headers", member.node, member.key, "is set by Ringback itself")
             } else if !names.insert(lowered).inserted {
-                refuse("headers", member.node, member.key, "is listed twice")
+                account.refuse("headers", member.node, member.key, "is listed twice")
             }
-            if !AccountReader.isPrintable(value, mayBeEmpty: true) {
-                refuse("headers", member.node, member.key, "must be printable ASCII on one line")
+            if !AccountTable.isPrintable(value, mayBeEmpty: true) {
+                account.refuse("headers", member.node, member.key, "must be printable ASCII on one line")
             }
             headers.append(FormEncoding.Pair(member.key, value))
         }

@@ -7,29 +7,30 @@ extension AccountReader {
     private static let words = (ProviderPreset.names + ["supabase"]).sorted()
 
     mutating func readProvider() -> AccountProvider? {
-        let ways = ["issuer", "provider", "endpoints"].filter { isWritten($0) }
+        let ways = ["issuer", "provider", "endpoints"].filter { account.isWritten($0) }
         guard ways.count == 1 else {
             let found = ways.isEmpty ? "none is there" : "\(ways.joined(separator: " and ")) are there"
-            refuse(ways.dropFirst().first, "an account has exactly one of issuer, provider and endpoints; \(found)")
+            account.refuse(
+                ways.dropFirst().first, "an account has exactly one of issuer, provider and endpoints; \(found)")
             return nil
         }
         let word = table.string("provider")
         // If `provider` has an error, these keys may belong to it, so they are not reported.
-        if word != nil || !isWritten("provider") {
+        if word != nil || !account.isWritten("provider") {
             for (key, owner) in [("tenant", "microsoft"), ("host", "gitlab")]
-                + Self.supabaseKeys.map({ ($0, "supabase") })
+                + SupabaseReader.keys.map({ ($0, "supabase") })
             where table.has(key) && word != owner {
-                refuse(key, "belongs to provider = \"\(owner)\" only")
+                account.refuse(key, "belongs to provider = \"\(owner)\" only")
             }
         }
         if let issuer = table.string("issuer") { return readIssuer(issuer) }
         if let endpoints = table.table("endpoints") { return readEndpoints(endpoints) }
-        return word.flatMap { word in word == "supabase" ? readSupabase() : readPreset(word) }
+        return word.flatMap { word in word == "supabase" ? SupabaseReader.read(&account) : readPreset(word) }
     }
 
     private mutating func readIssuer(_ issuer: String) -> AccountProvider? {
         if let place = issuer.firstRange(of: "/.well-known/") {
-            refuse(
+            account.refuse(
                 "issuer",
                 "is the address of the provider's metadata; the issuer is the part before /.well-known/: "
                     + "\(issuer[..<place.lowerBound])")
@@ -39,7 +40,7 @@ extension AccountReader {
             _ = try ProviderMetadata.discoveryRequests(issuer: issuer)
             return .oidc(issuer: issuer)
         } catch {
-            refuse("issuer", AccountReader.reason(error))
+            account.refuse("issuer", AccountReader.reason(error))
             return nil
         }
     }
@@ -47,16 +48,16 @@ extension AccountReader {
     private mutating func readEndpoints(_ endpoints: TOMLTableReader) -> AccountProvider? {
         var isGood = true
         // A service account has no sign-in page, so it needs no authorization endpoint.
-        for key in isService ? ["token"] : ["authorization", "token"] where !endpoints.has(key) {
+        for key in account.isService ? ["token"] : ["authorization", "token"] where !endpoints.has(key) {
             isGood = false
-            if !isWritten(key, in: "endpoints") { refuse("endpoints", "needs \(key)") }
+            if !account.isWritten(key, in: "endpoints") { account.refuse("endpoints", "needs \(key)") }
         }
         for member in endpoints.members {
             guard case .string(let text) = member.node.value else { continue }
             let url = try? WebURL(parsing: text)
             if url?.isSecure != true || url?.fragment != nil {
                 isGood = false
-                refuse(
+                account.refuse(
                     "endpoints", member.node, member.key, "must be an https URL without a fragment (http on loopback)")
             }
         }
@@ -70,7 +71,7 @@ extension AccountReader {
                     pushedAuthorizationRequestEndpoint: endpoints.string("pushed_authorization_request")
                 ))
         } catch {
-            refuse("endpoints", AccountReader.reason(error))
+            account.refuse("endpoints", AccountReader.reason(error))
             return nil
         }
     }
@@ -78,7 +79,7 @@ extension AccountReader {
     private mutating func readPreset(_ word: String) -> AccountProvider? {
         guard ProviderPreset.names.contains(word) else {
             let nearest = NearestWord.find(for: word, among: Self.words).map { "; did you mean \"\($0)\"?" } ?? ""
-            refuse("provider", "must be one of \(Self.words.joined(separator: ", "))\(nearest)")
+            account.refuse("provider", "must be one of \(Self.words.joined(separator: ", "))\(nearest)")
             return nil
         }
         do throws(OAuthError) {
@@ -90,8 +91,8 @@ extension AccountReader {
         } catch {
             // A preset has only one of the two keys, so the error concerns that one.
             let key = word == "microsoft" ? "tenant" : "host"
-            if !isWritten(key) || table.has(key) {
-                refuse(table.has(key) ? key : "provider", AccountReader.reason(error))
+            if !account.isWritten(key) || table.has(key) {
+                account.refuse(table.has(key) ? key : "provider", AccountReader.reason(error))
             }
             return nil
         }

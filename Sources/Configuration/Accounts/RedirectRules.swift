@@ -10,21 +10,21 @@ extension AccountReader {
     mutating func readRedirect(of provider: AccountProvider?) -> RedirectTarget {
         let target = readTarget(of: provider)
         if case .loopback = target, provider?.issuer == Self.appleIssuer {
-            refuse(
+            account.refuse(
                 table.has("redirect_uri") ? "redirect_uri" : "issuer",
                 "Apple accepts no loopback redirect: sign in with Apple through Supabase, or set redirect_uri to an "
                     + "https page of yours and finish each sign-in with ringback complete")
         }
         let asked = table.strings("scopes")?.map(\.text) ?? []
         if provider?.issuer == Self.appleIssuer, asked.contains("name") || asked.contains("email") {
-            refuse(
+            account.refuse(
                 "scopes",
                 "Apple posts its response if name or email is requested, and such a sign-in cannot be completed with "
                     + "ringback complete: request only openid, or sign in with Apple through Supabase")
         }
         if table.string("redirect_flow_key") == "none" {
             guard case .customScheme = target else {
-                refuse("redirect_flow_key", "\"none\" is for a redirect_uri with a custom scheme only")
+                account.refuse("redirect_flow_key", "\"none\" is for a redirect_uri with a custom scheme only")
                 return target
             }
         }
@@ -32,7 +32,7 @@ extension AccountReader {
     }
 
     private mutating func readTarget(of provider: AccountProvider?) -> RedirectTarget {
-        let usual = RedirectTarget.standard(account: name)
+        let usual = RedirectTarget.standard(account: account.name)
         guard let written = table.string("redirect_uri") else {
             guard case .preset(let preset) = provider, let uri = preset.redirectURI else { return usual }
             return (try? RedirectTarget(parsing: uri)) ?? usual
@@ -40,7 +40,7 @@ extension AccountReader {
         do throws(RedirectTarget.Failure) {
             return try RedirectTarget(parsing: written)
         } catch {
-            refuse("redirect_uri", error.message)
+            account.refuse("redirect_uri", error.message)
             return usual
         }
     }
@@ -49,7 +49,7 @@ extension AccountReader {
     mutating func readPostLogoutRedirect() -> String? {
         guard let written = table.string("post_logout_redirect_uri") else { return nil }
         guard let url = try? WebURL(parsing: written), url.isSecure, url.fragment == nil else {
-            refuse("post_logout_redirect_uri", "must be an https URL (or http on loopback) without a fragment")
+            account.refuse("post_logout_redirect_uri", "must be an https URL (or http on loopback) without a fragment")
             return nil
         }
         return written
@@ -60,10 +60,10 @@ extension AccountReader {
         let mode = table.string("response_mode")
         guard mode == "form_post" else { return mode }
         if case .preset(let preset) = provider, provider.issuer == nil {
-            refuse("response_mode", "\(preset.name) has no response mode form_post: leave response_mode out")
+            account.refuse("response_mode", "\(preset.name) has no response mode form_post: leave response_mode out")
         }
         if case .loopback = redirect { return mode }
-        refuse("response_mode", "\"form_post\" needs a redirect_uri on loopback")
+        account.refuse("response_mode", "\"form_post\" needs a redirect_uri on loopback")
         return mode
     }
 }

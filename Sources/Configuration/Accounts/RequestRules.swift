@@ -6,7 +6,8 @@ extension AccountReader {
     mutating func readIssuerInResponse(of provider: AccountProvider) -> Bool {
         guard table.boolean("authorization_response_iss") == true else { return false }
         if provider.issuer == nil {
-            refuse("authorization_response_iss", "needs issuer: without it there is nothing to compare iss with")
+            account.refuse(
+                "authorization_response_iss", "needs issuer: without it there is nothing to compare iss with")
         }
         return true
     }
@@ -16,7 +17,7 @@ extension AccountReader {
         refuseAtProject(key, provider)
         guard let mode = table.string(key).flatMap(PushedRequests.init) else { return .automatic }
         if mode == .required, let endpoints = provider.endpoints, endpoints.pushedAuthorizationRequestEndpoint == nil {
-            refuse(key, "\"required\" needs pushed_authorization_request among the endpoints")
+            account.refuse(key, "\"required\" needs pushed_authorization_request among the endpoints")
         }
         return mode
     }
@@ -30,6 +31,8 @@ extension AccountReader {
     }
 
     private mutating func refuseAtProject(_ key: String, _ provider: AccountProvider) {
-        if case .supabase = provider, table.has(key) { refuse(key, "has no meaning with provider = \"supabase\"") }
+        if case .supabase = provider, table.has(key) {
+            account.refuse(key, "has no meaning with provider = \"supabase\"")
+        }
     }
 }

@@ -1,34 +1,45 @@
 internal import HTTPMessages
 internal import OAuth
 
-/// Service accounts: what their grant needs, and which keys cannot be combined with it.
-extension AccountReader {
+/// Reads a service account: what its grant needs, and which keys cannot be combined with it.
+struct ServiceReader {
+    private var account: AccountTable
+    private var table: TOMLTableReader { account.members }
+
     /// Keys that only make sense with a sign-in in a browser.
     private static let browserKeys = [
         "redirect_uri", "response_mode", "post_logout_redirect_uri", "authorization_params", "flow_timeout",
         "callback_peer_uids", "session_warnings",
     ]
 
-    /// True if the account is meant as a service account, even if it has errors.
-    var isService: Bool { isWritten("grant") }
+    /// Nil for an account without `grant`, or with an error in it. Reports what is wrong at the account.
+    static func read(
+        _ account: inout AccountTable, of client: ClientReader.Client, at provider: AccountProvider?
+    ) -> ServiceConfiguration? {
+        var reader = ServiceReader(account: account)
+        defer { account = reader.account }
+        return reader.read(of: client, at: provider)
+    }
 
-    mutating func readService(of client: Client, at provider: AccountProvider?) -> ServiceConfiguration? {
+    private mutating func read(
+        of client: ClientReader.Client, at provider: AccountProvider?
+    ) -> ServiceConfiguration? {
         guard let grant = table.string("grant").flatMap(ServiceConfiguration.Grant.init) else {
             for key in ["assertion_file", "subject_token_type", "audience", "resource"]
-            where table.has(key) && !isService {
-                refuse(key, "is only for service accounts (with grant)")
+            where table.has(key) && !account.isService {
+                account.refuse(key, "is only for service accounts (with grant)")
             }
             return nil
         }
         if case .supabase? = provider {
-            refuse("grant", "is for OAuth providers, not for provider = \"supabase\"")
+            account.refuse("grant", "is for OAuth providers, not for provider = \"supabase\"")
             return nil
         }
-        for key in AccountReader.browserKeys where table.has(key) {
-            refuse(key, "is only for sign-ins in a browser, not with grant = \"\(grant.rawValue)\"")
+        for key in ServiceReader.browserKeys where table.has(key) {
+            account.refuse(key, "is only for sign-ins in a browser, not with grant = \"\(grant.rawValue)\"")
         }
         if grant == .clientCredentials, client.authentication == ClientAuthentication.none {
-            refuse(
+            account.refuse(
                 "grant",
                 "\"client_credentials\" needs client authentication: set client_secret_file, "
                     + "client_secret_credential, client_secret_command or client_key_file")
@@ -41,22 +52,22 @@ extension AccountReader {
     private mutating func readAssertionFile(of grant: ServiceConfiguration.Grant) -> String? {
         guard grant != .clientCredentials else {
             if table.has("assertion_file") {
-                refuse("assertion_file", "is for grant = \"jwt_bearer\" and grant = \"token_exchange\"")
+                account.refuse("assertion_file", "is for grant = \"jwt_bearer\" and grant = \"token_exchange\"")
             }
             return nil
         }
         guard let written = table.string("assertion_file") else {
-            if !isWritten("assertion_file") {
-                refuse("grant", "\"\(grant.rawValue)\" needs assertion_file with the token to exchange")
+            if !account.isWritten("assertion_file") {
+                account.refuse("grant", "\"\(grant.rawValue)\" needs assertion_file with the token to exchange")
             }
             return nil
         }
-        guard let path = expand("assertion_file", written) else { return nil }
+        guard let path = account.expand("assertion_file", written) else { return nil }
         // The platform may create the file later. It is read at each use, so a missing file is no error here.
         if !AccountConfiguration.awaitsAssertion(at: path),
-            case .failure(let failure) = AccountConfiguration.assertion(at: path, user: place.user)
+            case .failure(let failure) = AccountConfiguration.assertion(at: path, user: account.place.user)
         {
-            refuse("assertion_file", failure.message)
+            account.refuse("assertion_file", failure.message)
         }
         return path
     }
@@ -64,9 +75,9 @@ extension AccountReader {
     private mutating func readSubjectType(of grant: ServiceConfiguration.Grant) -> ExchangedTokenType {
         guard let written = table.string("subject_token_type") else { return .jwt }
         if grant != .tokenExchange {
-            refuse("subject_token_type", "is for grant = \"token_exchange\"")
+            account.refuse("subject_token_type", "is for grant = \"token_exchange\"")
         } else if ExchangedTokenType(parsing: written) == nil {
-            refuse(
+            account.refuse(
                 "subject_token_type",
                 "must be one of \(ExchangedTokenType.words.joined(separator: ", ")), or a URI of the provider's own")
         }
@@ -75,7 +86,7 @@ extension AccountReader {
 
     private mutating func readAudience() -> String? {
         guard let audience = table.string("audience") else { return nil }
-        if !AccountReader.isPrintable(audience) { refuse("audience", "must be printable ASCII") }
+        if !AccountTable.isPrintable(audience) { account.refuse("audience", "must be printable ASCII") }
         return audience
     }
 
@@ -83,10 +94,10 @@ extension AccountReader {
     private mutating func readResource() -> String? {
         guard let resource = table.string("resource") else { return nil }
         let scheme = resource.prefix { $0 != ":" }
-        if !AccountReader.isPrintable(resource) || resource.contains(" ") || resource.contains("#")
+        if !AccountTable.isPrintable(resource) || resource.contains(" ") || resource.contains("#")
             || scheme.isEmpty || scheme.count == resource.count
         {
-            refuse("resource", "must be an absolute URI without a fragment")
+            account.refuse("resource", "must be an absolute URI without a fragment")
         }
         return resource
     }

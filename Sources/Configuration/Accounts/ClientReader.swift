@@ -1,8 +1,8 @@
 internal import OAuth
 internal import Secrets
 
-/// The client registration and the place of the client secret: only one place, and closed to others.
-extension AccountReader {
+/// Reads the client registration and the place of the client secret: only one place, and closed to others.
+struct ClientReader {
     /// The client, as far as it could be read.
     struct Client {
         var id = ""
@@ -18,32 +18,43 @@ extension AccountReader {
         "client_secret_registered", "client_key_file",
     ]
 
-    mutating func readClient(of provider: AccountProvider?) -> Client {
+    private var account: AccountTable
+    private var table: TOMLTableReader { account.members }
+
+    /// Reports what is wrong at the account.
+    static func read(_ account: inout AccountTable, of provider: AccountProvider?) -> Client {
+        var reader = ClientReader(account: account)
+        defer { account = reader.account }
+        return reader.read(of: provider)
+    }
+
+    private mutating func read(of provider: AccountProvider?) -> Client {
         if table.string("provider") == "supabase" {
             for key in ["client_id", "client_authentication", "client_key_id"] + Self.secretKeys where table.has(key) {
-                refuse(key, "belongs to OAuth clients; provider = \"supabase\" has api_key instead")
+                account.refuse(key, "belongs to OAuth clients; provider = \"supabase\" has api_key instead")
             }
             return Client(authentication: ClientAuthentication.none)
         }
         var client = Client()
         if let id = table.string("client_id") {
             client.id = id
-            if !AccountReader.isPrintable(id) { refuse("client_id", "must be printable ASCII") }
-        } else if !isWritten("client_id"), !mayBeUnnamed {
-            refuse(nil, "needs client_id: the id that the provider gave this client when it was registered")
+            if !AccountTable.isPrintable(id) { account.refuse("client_id", "must be printable ASCII") }
+        } else if !account.isWritten("client_id"), !mayBeUnnamed {
+            account.refuse(nil, "needs client_id: the id that the provider gave this client when it was registered")
         }
-        let places = Self.secretKeys.filter { isWritten($0) }
+        let places = Self.secretKeys.filter { account.isWritten($0) }
         for key in places.dropFirst() {
-            refuse(key, "the secret may be in one place only, and \(places[0]) is set already")
+            account.refuse(key, "the secret may be in one place only, and \(places[0]) is set already")
         }
         client.secret = readSecret()
         client.keyID = readKeyID()
         client.keyCredential = readKeyCredential()
         if client.keyCredential == nil { client.keyFile = readKeyFile(named: client.keyID) }
         client.authentication = readAuthentication(
-            of: provider, hasSecret: places.contains { $0 != "client_key_file" }, hasKey: isWritten("client_key_file"))
+            of: provider, hasSecret: places.contains { $0 != "client_key_file" },
+            hasKey: account.isWritten("client_key_file"))
         if table.boolean("client_secret_registered") == false {
-            refuse("client_secret_registered", "is true, or is left out")
+            account.refuse("client_secret_registered", "is true, or is left out")
         }
         return client
     }
@@ -55,9 +66,10 @@ extension AccountReader {
         if hasKey || table.string("client_authentication") == signed.rawValue {
             let word = table.string("client_authentication") ?? signed.rawValue
             if word != signed.rawValue {
-                refuse("client_authentication", "is \"\(word)\", but client_key_file is for \(signed.rawValue)")
+                account.refuse("client_authentication", "is \"\(word)\", but client_key_file is for \(signed.rawValue)")
             } else if !hasKey {
-                refuse("client_authentication", "\(word) needs client_key_file, which holds the client's private key")
+                account.refuse(
+                    "client_authentication", "\(word) needs client_key_file, which holds the client's private key")
             }
             return signed
         }
@@ -67,45 +79,49 @@ extension AccountReader {
             return hasSecret ? nil : ClientAuthentication.none
         }
         if word == ClientAuthentication.none.rawValue, hasSecret {
-            refuse("client_authentication", "is \"none\", but the client has a secret")
+            account.refuse("client_authentication", "is \"none\", but the client has a secret")
         }
         return ClientAuthentication(rawValue: word)
     }
 
     private mutating func readSecret() -> ClientSecretSource {
         if let secret = table.string("client_secret") {
-            if !isPrivateFile {
-                refuse("client_secret", "this file can be read by others: chmod 600 \(FileTrust.quoted(check.file))")
+            if !account.isPrivateFile {
+                account.refuse(
+                    "client_secret",
+                    "this file can be read by others: chmod 600 \(FileTrust.quoted(account.check.file))")
             }
-            if secret.isEmpty { refuse("client_secret", "is empty") }
+            if secret.isEmpty { account.refuse("client_secret", "is empty") }
             return .inline(Secret(secret))
         }
         if let written = table.string("client_secret_file") {
             if let name = CredentialFile.name(in: written) { return readCredential(name, "client_secret_file") }
             if ["/dev/fd/", "/proc/self/fd/"].contains(where: written.hasPrefix) {
-                refuse(
+                account.refuse(
                     "client_secret_file",
                     "a descriptor is read once, at the start: set client_secret_credential = \"NAME\" and start the "
                         + "daemon with --credential-fd NAME=N")
                 return .none
             }
-            guard let path = expand("client_secret_file", written) else { return .none }
+            guard let path = account.expand("client_secret_file", written) else { return .none }
             do throws(FileTrust.Failure) {
-                let content = try FileTrust(user: place.user).read(
+                let content = try FileTrust(user: account.place.user).read(
                     path, isSecret: true, maxSize: ClientSecretFile.maxSize)
-                if ClientSecretFile.secret(in: content).isEmpty { refuse("client_secret_file", "the file is empty") }
+                if ClientSecretFile.secret(in: content).isEmpty {
+                    account.refuse("client_secret_file", "the file is empty")
+                }
             } catch {
-                refuse("client_secret_file", AccountReader.sentence(error, path))
+                account.refuse("client_secret_file", AccountReader.sentence(error, path))
             }
             return .file(path: path)
         }
         if let words = table.strings("client_secret_command")?.map(\.text) {
             guard let program = words.first, !program.isEmpty else {
-                refuse("client_secret_command", "needs a program: [\"pass\", \"show\", \"NAME\"]")
+                account.refuse("client_secret_command", "needs a program: [\"pass\", \"show\", \"NAME\"]")
                 return .none
             }
             // `~/` is expanded here, because no shell does it.
-            guard program.hasPrefix("~/"), let path = place.path(program) else { return .command(words) }
+            guard program.hasPrefix("~/"), let path = account.place.path(program) else { return .command(words) }
             return .command([path] + words.dropFirst())
         }
         if let name = table.string("client_secret_credential") {
@@ -129,53 +145,41 @@ extension AccountReader {
 
     private mutating func checkCredential(_ name: String, _ key: String) {
         if !CredentialFile.isName(name) {
-            refuse(key, "is the name of a credential: letters, digits and ._-")
-        } else if let reason = place.credentials?.mistake(of: name, user: place.user) {
-            refuse(key, reason)
+            account.refuse(key, "is the name of a credential: letters, digits and ._-")
+        } else if let reason = account.place.credentials?.mistake(of: name, user: account.place.user) {
+            account.refuse(key, reason)
         }
     }
 
     /// In an assertion grant the client id may be missing (RFC 7521 section 4.1).
     private var mayBeUnnamed: Bool {
         ["jwt_bearer", "token_exchange"].contains(table.string("grant"))
-            && !Self.secretKeys.contains { isWritten($0) }
+            && !Self.secretKeys.contains { account.isWritten($0) }
     }
 
     private mutating func readKeyID() -> String? {
         guard let id = table.string("client_key_id") else { return nil }
-        if !isWritten("client_key_file") {
-            refuse("client_key_id", "names the key of client_key_file, which is missing")
+        if !account.isWritten("client_key_file") {
+            account.refuse("client_key_id", "names the key of client_key_file, which is missing")
         }
-        if !AccountReader.isPrintable(id) { refuse("client_key_id", "must be printable ASCII") }
+        if !AccountTable.isPrintable(id) { account.refuse("client_key_id", "must be printable ASCII") }
         return id
     }
 
     private mutating func readKeyFile(named keyID: String?) -> String? {
-        guard let written = table.string("client_key_file"), let path = expand("client_key_file", written) else {
+        guard let written = table.string("client_key_file"), let path = account.expand("client_key_file", written)
+        else {
             return nil
         }
         do throws(FileTrust.Failure) {
-            let content = try FileTrust(user: place.user).read(path, isSecret: true, maxSize: ClientSecretFile.maxSize)
+            let content = try FileTrust(user: account.place.user).read(
+                path, isSecret: true, maxSize: ClientSecretFile.maxSize)
             if let mistake = ClientSecretFile.mistake(inKey: content, named: keyID) {
-                refuse("client_key_file", mistake)
+                account.refuse("client_key_file", mistake)
             }
         } catch {
-            refuse("client_key_file", AccountReader.sentence(error, path))
+            account.refuse("client_key_file", AccountReader.sentence(error, path))
         }
         return path
-    }
-
-    /// An absolute path; nil if an error was reported.
-    mutating func expand(_ key: String, _ written: String) -> String? {
-        if let path = place.path(written) { return path }
-        refuse(key, "must be an absolute path, or begin with ~/")
-        return nil
-    }
-
-    static func sentence(_ failure: FileTrust.Failure, _ path: String) -> String {
-        switch failure {
-        case .missing: "the file \(FileTrust.quoted(path)) does not exist"
-        case .refused(let reason): "the file \(FileTrust.quoted(path)) \(reason)"
-        }
     }
 }

@@ -1,0 +1,141 @@
+internal import HTTPMessages
+internal import Secrets
+internal import SupabaseAuth
+
+/// Reads the settings of an account at a Supabase project.
+struct SupabaseReader {
+    /// The keys that only such an account has.
+    static let keys = [
+        "url", "api_key", "gateway", "token_issuer", "redirect_flow_key", "oauth_provider", "allow_missing_nonce",
+        "id_token_account", "profile", "profile_rpc", "rpc",
+    ]
+
+    private var account: AccountTable
+    private var table: TOMLTableReader { account.members }
+
+    /// Nil if there is an error. Reports what is wrong at the account.
+    static func read(_ account: inout AccountTable) -> AccountProvider? {
+        var reader = SupabaseReader(account: account)
+        defer { account = reader.account }
+        return reader.read()
+    }
+
+    private mutating func read() -> AccountProvider? {
+        var isGood = true
+        let isBare = table.boolean("gateway") == false
+        for key in isBare ? ["url"] : ["url", "api_key"] where !account.isWritten(key) {
+            isGood = false
+            account.refuse("provider", "provider = \"supabase\" needs \(key)")
+        }
+        for key in ["profile", "profile_rpc", "rpc"] where isBare && account.isWritten(key) {
+            isGood = false
+            account.refuse(key, "needs the project's tables, and an Auth server alone (gateway = false) has none")
+        }
+        let (url, key) = (table.string("url"), table.string("api_key"))
+        // Checked separately, so that both errors are reported.
+        for (name, url, key) in [("url", url, nil), ("api_key", "https://project.invalid", key)] {
+            guard let url, name == "url" || key != nil else { continue }
+            do throws(SupabaseProject.Failure) {
+                _ = try SupabaseProject(parsing: url, apiKey: key.map { Secret($0) })
+            } catch {
+                isGood = false
+                account.refuse(name, SupabaseReader.words(error))
+            }
+        }
+        let issuer = readTokenIssuer()
+        guard isGood, let url, isBare || key != nil,
+            let project = try? SupabaseProject(
+                parsing: url, apiKey: key.map { Secret($0) }, layout: isBare ? .bare : .gateway, issuer: issuer)
+        else { return nil }
+        return readRules(of: project).map { .supabase($0) }
+    }
+
+    /// Compared byte for byte with the tokens' `iss`, so it is kept as written.
+    private mutating func readTokenIssuer() -> String? {
+        guard let issuer = table.string("token_issuer") else { return nil }
+        let url = try? WebURL(parsing: issuer)
+        guard url?.isSecure == true, url?.query == nil, url?.fragment == nil else {
+            account.refuse("token_issuer", "must be an https URL as the tokens' iss has it, without query and fragment")
+            return nil
+        }
+        return issuer
+    }
+
+    /// Messages for the most common errors.
+    private static func words(_ failure: SupabaseProject.Failure) -> String {
+        switch failure {
+        case .invalidURL: "must be the project's https URL (http on loopback), without query and fragment"
+        case .invalidKey: "must be printable ASCII without spaces"
+        case .privilegedKey: "is a secret key, which bypasses every rule of the project: use the publishable one"
+        }
+    }
+
+    private mutating func readRules(of project: SupabaseProject) -> SupabaseConfiguration? {
+        let before = account.check.errors.count
+        readNames()
+        let profile = readProfile(of: project)
+        if table.string("id_token_account") == account.name {
+            account.refuse("id_token_account", "is the account itself")
+        }
+        let isKeyless = table.string("redirect_flow_key") == "none"
+        checkBrowser(of: project, isKeyless: isKeyless)
+        guard account.check.errors.count == before else { return nil }
+        return SupabaseConfiguration(
+            project: project, callbackCarriesFlowKey: !isKeyless, oauthProvider: table.string("oauth_provider"),
+            allowsMissingNonce: table.boolean("allow_missing_nonce") ?? false,
+            idTokenAccount: table.string("id_token_account"), profileTable: profile?.table,
+            profileKey: profile?.key ?? SupabaseReader.usualProfileKey,
+            profileFunction: table.string("profile_rpc"), functions: table.strings("rpc")?.map(\.text) ?? [])
+    }
+
+    private static let usualProfileKey = "id"
+    private static let nameRule = "is not a name: letters, digits and “_”, at most 63, no digit first"
+
+    private mutating func readNames() {
+        for (word, node) in table.strings("rpc") ?? [] where !SupabaseProject.isName(word) {
+            account.refuse("rpc", node, "“\(word)” \(SupabaseReader.nameRule)")
+        }
+        guard let function = table.string("profile_rpc") else { return }
+        if !SupabaseProject.isName(function) { account.refuse("profile_rpc", SupabaseReader.nameRule) }
+        if !account.isWritten("profile") { account.refuse("profile_rpc", "creates a row of profile, which is missing") }
+    }
+
+    /// Reads `profile`. Names that PostgREST would not read as a table and a column are errors.
+    private mutating func readProfile(of project: SupabaseProject) -> (table: String, key: String)? {
+        guard let profile = table.table("profile") else { return nil }
+        guard let name = profile.string("table") else {
+            if !account.isWritten("table", in: "profile") {
+                account.refuse("profile", "needs a table: profile = { table = \"profiles\", key = \"id\" }")
+            }
+            return nil
+        }
+        let key = profile.string("key") ?? SupabaseReader.usualProfileKey
+        for member in profile.members {
+            guard case .string(let word) = member.node.value, !SupabaseProject.isName(word) else { continue }
+            account.refuse("profile", member.node, member.key, SupabaseReader.nameRule)
+            return nil
+        }
+        guard (try? project.row(in: name, where: key, is: "x", bearer: Secret("x"))) != nil else {
+            account.refuse("profile", "“\(key)” is a reserved parameter of PostgREST and cannot be a column")
+            return nil
+        }
+        return (name, key)
+    }
+
+    /// Checks values that the server would reject or change, so that the error appears before a sign-in.
+    private mutating func checkBrowser(of project: SupabaseProject, isKeyless: Bool) {
+        if let word = table.string("oauth_provider"),
+            (try? project.authorizationURL(BrowserSignIn(provider: word, redirectTo: "", challenge: ""))) == nil
+        {
+            account.refuse("oauth_provider", "must be a provider's name, such as google or custom:acme")
+        }
+        guard let base = table.string("redirect_uri")?.replacing("{port}", with: "1"), !base.contains(":0/") else {
+            return
+        }
+        do throws(FieldError) {
+            _ = try SupabaseRedirect(base: base, key: "key", isKeyless: isKeyless)
+        } catch {
+            account.refuse("redirect_uri", error.reason)
+        }
+    }
+}
