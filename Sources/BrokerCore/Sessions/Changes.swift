@@ -158,7 +158,10 @@ struct Succession: Sendable {
         of session: Session, in lane: SessionManager.Lane, by provider: any SignInProvider, _ opening: SessionOpening
     ) throws(BrokerError) {
         former = lane.state.session
-        guard let former else { return self.session = session }
+        guard let former else {
+            self.session = session
+            return
+        }
         guard former.isSameUser(as: session) || opening.switchesSubject else {
             throw .conflict(
                 "\(lane.account.name) is signed in as \(former.displayName), and this sign-in is by "
@@ -211,6 +214,17 @@ extension BrokerError {
         case .wrongPassphrase: self = .wrongPassphrase
         case .unwritable(let reason), .damaged(let reason), .newer(let reason): self = .vaultFailed(reason)
         case .refused(let reason): self = .conflict(reason)
+        }
+    }
+
+    /// Runs something whose errors are the vault's.
+    public static func mapping<Value>(
+        _ body: () async throws(VaultError) -> Value
+    ) async throws(BrokerError) -> Value {
+        do throws(VaultError) {
+            return try await body()
+        } catch {
+            throw BrokerError(error)
         }
     }
 

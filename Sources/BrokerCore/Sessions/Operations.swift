@@ -149,10 +149,8 @@ extension SessionManager {
             throw error
         }
         guard case .held(_, let held, _)? = self.lane(id)?.state.presence else { throw .signInRequired(id.account) }
-        let saved = changed == session ? (held, nil, nil) : await save(changed, lane.account)
-        guard take(.changed(changed, saved.copy, operation.event, saved.error), id) else {
-            throw .signInRequired(id.account)
-        }
+        let (copy, error, _) = changed == session ? (held, nil, nil) : await save(changed, lane.account)
+        guard take(.changed(changed, copy, operation.event, error), id) else { throw .signInRequired(id.account) }
         await observer(of: lane.account)?.changed(
             session, to: changed, of: lane.account, isAsked: operation.changesIdentities)
         return response.response

@@ -15,13 +15,13 @@ extension SessionManager {
         if lanes[name]?.state.isLoaded == true { return }
         guard await firstOpening.wait(atMost: bound) != nil else { throw .endOfWait }
         // A reload may put another lane in this one's place, which loads in its turn.
-        repeat {
+        while true {
             if let lockError { throw lockError }
             guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
             if case .loading(let error?) = lane.state.presence { throw error }
             guard !lane.state.isLoaded, lane.loaded.value == nil else { return }
             guard await lane.loaded.wait(atMost: max(end - .now, .zero)) != nil else { throw .endOfWait }
-        } while true
+        }
     }
 
     /// Opens the vault and loads every account. An open one stays as it is.

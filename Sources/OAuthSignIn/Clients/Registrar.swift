@@ -27,7 +27,7 @@ struct Registrar: Sendable {
         let requests = try order.requests(metadata)
         // The client_id is not known yet. Unusable registrations are stored in the slot without a client_id.
         let waiting = RegistrationRecord.slot(order.account, issuer: order.issuer, clientID: nil)
-        try await keep { () throws(VaultError) in try await vault.announce(waiting) }
+        try await BrokerError.mapping { () throws(VaultError) in try await vault.announce(waiting) }
         do throws(BrokerError) {
             let view = try await register(order, requests, endpoint, waiting)
             _ = try? await vault.settle(waiting)
@@ -92,7 +92,7 @@ struct Registrar: Sendable {
             secretExpiresAt: client.secretExpiresAt, managements: [answer.management].compactMap { $0 } + older,
             registeredAt: clock.now())
         do throws(BrokerError) {
-            try await keep { () throws(VaultError) in try await vault.store(kept.encoded(), in: slot) }
+            try await BrokerError.mapping { () throws(VaultError) in try await vault.store(kept.encoded(), in: slot) }
         } catch {
             throw await undo(answer, order, waiting, because: error)
         }
@@ -157,7 +157,7 @@ struct Registrar: Sendable {
     /// Deletes a stored registration that no account uses, at the provider and then in the vault. True if the provider
     /// deleted it. Throws, and keeps the record, if the provider could not be reached or rejected the request.
     func delete(_ slot: VaultSlot, as sender: Account) async throws(BrokerError) -> Bool {
-        let entry = try await keep { () throws(VaultError) in try await vault.load(slot) }
+        let entry = try await BrokerError.mapping { () throws(VaultError) in try await vault.load(slot) }
         guard let entry else {
             throw .nothingHeld("The vault holds no registration of \(sender.name) for this issuer and client_id.")
         }
@@ -168,9 +168,9 @@ struct Registrar: Sendable {
         while let management = kept.managements.first {
             if try await !delete(management, as: sender) { isTold = false }
             kept.managements.removeFirst()
-            try await keep { () throws(VaultError) in try await replace(kept, in: slot) }
+            try await BrokerError.mapping { () throws(VaultError) in try await replace(kept, in: slot) }
         }
-        try await keep { () throws(VaultError) in try await vault.remove(slot) }
+        try await BrokerError.mapping { () throws(VaultError) in try await vault.remove(slot) }
         record(.registrationDeleted(sender.name, clientID: kept.clientID))
         return isTold
     }
@@ -179,14 +179,6 @@ struct Registrar: Sendable {
     private func replace(_ kept: RegistrationRecord, in slot: VaultSlot) async throws(VaultError) {
         guard !kept.managements.isEmpty else { return try await vault.remove(slot) }
         try await vault.store(kept.encoded(), in: slot)
-    }
-
-    func keep<Value>(_ body: () async throws(VaultError) -> Value) async throws(BrokerError) -> Value {
-        do throws(VaultError) {
-            return try await body()
-        } catch {
-            throw BrokerError(error)
-        }
     }
 }
 
