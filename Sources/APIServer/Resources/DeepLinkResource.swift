@@ -16,7 +16,7 @@ struct DeepLinkResource: Resource {
             query: [.required("scheme", .string, "The scheme, without its colon")], .text("text/event-stream"),
             errors: [.notFound, .validationFailed], DeepLinkResource.streamDeepLinks),
         Route(
-            .acknowledgeDeepLink, "The app has taken the link", .json(.acknowledgement), errors: [.notFound],
+            .acknowledgeDeepLink, "Acknowledge a link", .json(.acknowledgement), errors: [.notFound],
             DeepLinkResource.acknowledgeDeepLink),
     ]
 

@@ -10,7 +10,7 @@ struct EventResource: Resource {
 
     static let routes: [Route] = [
         Route(
-            .streamEvents, "What happens, as server-sent events; first every account as it is",
+            .streamEvents, "Events, as server-sent events; first the state of every account",
             query: [
                 .optional("account", .string, "Only this account"),
                 .optional("telemetry", .boolean, "Telemetry events instead of the account events"),

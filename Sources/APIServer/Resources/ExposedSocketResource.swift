@@ -29,10 +29,10 @@ struct ExposedSocketResource: Resource {
     private static let members: [Member] = [
         .required("name", .pattern("^[a-z0-9][a-z0-9._-]{0,63}$")), .optional("accounts", .array(.string)),
         .optional("account", .string, "One more account"),
-        .optional("scope", .string, "The most that a token is good for; separated by spaces"),
+        .optional("scope", .string, "The scopes that a token may have at most; separated by spaces"),
         .optional("ttl", .range(1...ExposedSocket.Order.longestLifetime), "Seconds"),
         .optional("allow_uids", .array(.integer), "Other users who may connect"),
-        .optional("flatpak", .string, "An app's id: its own directory gets the socket, too"),
+        .optional("flatpak", .string, "A Flatpak app's id: the socket is also made in its directory"),
     ]
 
     func listExposedSockets(_ call: Call) async throws(Problem) -> ServerResponse {

@@ -15,17 +15,17 @@ struct FactorResource: Resource {
             .listFactors, "The user's second factors", .json(.factors), errors: .ofSession,
             FactorResource.listFactors),
         Route(
-            .enrollFactor, "Add a second factor, which counts once it is verified",
+            .enrollFactor, "Add a second factor, which is active once it is verified",
             body: .members([
                 .optional("factor_type", .words(["totp", "phone", "webauthn"])), .optional("friendly_name", .string),
                 .optional("issuer", .string), .optional("phone", .string),
             ]), statuses: [201], .json(.enrolment), errors: .ofSession, FactorResource.enrollFactor),
         Route(
-            .challengeFactor, "Ask for a challenge: a phone gets a message, an authenticator what it is to sign",
+            .challengeFactor, "Request a challenge: a phone gets a message, an authenticator gets options",
             body: .members([.optional("channel", .channel)] + Component.party), .json(.challenge),
             errors: .ofSession, FactorResource.challengeFactor),
         Route(
-            .verifyFactor, "Answer a challenge; without challenge_id, one is asked for first",
+            .verifyFactor, "Verify a factor; without challenge_id, a challenge is requested first",
             body: .members(
                 [
                     .optional("code", .string), .optional("challenge_id", .string),

@@ -13,14 +13,14 @@ struct IdentityResource: Resource {
             .listIdentities, "The user's identities", .json(.identities), errors: .ofSession,
             IdentityResource.listIdentities),
         Route(
-            .linkIdentity, "Add an identity, in the browser or by an ID token",
+            .linkIdentity, "Link an identity, in the browser or by an ID token",
             body: .members([
                 .optional("oauth_provider", .string), .optional("id_token", .string), .optional("nonce", .string),
                 .optional("access_token", .string), .optional("scopes", .string), .optional("params", .map(.string)),
                 .optional("timeout", .range(1...3_600)),
             ]), statuses: [200, 201], .json(.beginning), errors: .ofFlow, IdentityResource.linkIdentity),
         Route(
-            .unlinkIdentity, "Take an identity away", .json(.identities), errors: .ofSession,
+            .unlinkIdentity, "Unlink an identity", .json(.identities), errors: .ofSession,
             IdentityResource.unlinkIdentity),
     ]
 

@@ -13,7 +13,7 @@ struct PasskeyResource: Resource {
     static let routes: [Route] = [
         Route(
             .beginPasskey,
-            "Ask what an authenticator needs to make a passkey; one response is accepted, within five minutes",
+            "Request the options for a new passkey; one response is accepted, within five minutes",
             .json(.passkeyChallenge), errors: .ofSession, PasskeyResource.beginPasskey),
         Route(.listPasskeys, "The user's passkeys", .json(.passkeys), errors: .ofSession, PasskeyResource.listPasskeys),
         Route(
@@ -22,10 +22,10 @@ struct PasskeyResource: Resource {
                 .required("challenge_id", .string), .required("credential", .anyObject, Schema.credentialText),
             ]), statuses: [201], .json(.passkey), errors: .ofSession, PasskeyResource.registerPasskey),
         Route(
-            .renamePasskey, "Name a passkey", body: .members([.required("friendly_name", .lengths(1...120))]),
+            .renamePasskey, "Rename a passkey", body: .members([.required("friendly_name", .lengths(1...120))]),
             .json(.passkey), errors: .ofSession, PasskeyResource.renamePasskey),
         Route(
-            .removePasskey, "Remove a passkey: nobody signs in by it any more", .json(.removedPasskey),
+            .removePasskey, "Remove a passkey: it cannot be used for sign-ins any more", .json(.removedPasskey),
             errors: .ofSession, PasskeyResource.removePasskey),
     ]
 

@@ -13,14 +13,14 @@ struct RegistrationResource: Resource {
 
     static let routes: [Route] = [
         Route(
-            .register, "Have a client registered (RFC 7591) for an account that is to be added",
+            .register, "Register a client (RFC 7591) for an account that is to be added",
             body: .members([
                 .required("account", .string), .required("issuer", .string),
                 .optional("scopes", .string, "Separated by spaces"),
-                .optional("redirect_uri", .string, "As the account will have it; {port} stands for any"),
+                .optional("redirect_uri", .string, "The redirect URI of the account; {port} stands for any port"),
                 .optional(
                     "token_endpoint_auth_method", .words(RegistrationOrder.authentications),
-                    "Chosen by what the provider offers, if it is left out"),
+                    "Without it, chosen from what the provider offers"),
                 .secret("initial_access_token"), .optional("ca_file", .string, "A path"),
             ]), statuses: [201], .json(.registration), errors: .ofRegistration, RegistrationResource.register),
         Route(

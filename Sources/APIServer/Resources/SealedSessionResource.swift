@@ -11,7 +11,8 @@ struct SealedSessionResource: Resource {
     static let routes: [Route] = [
         Route(
             .removeSealedSessions, "Remove an account's sessions that belong to no configured account",
-            query: [.optional("skip_revocation", .boolean, "The provider is not told")], .json(.removedSessions),
+            query: [.optional("skip_revocation", .boolean, "Do not revoke the sessions at the provider")],
+            .json(.removedSessions),
             errors: .ofProvider.and([.accountNotFound, .notFound, .stateConflict, .validationFailed]),
             SealedSessionResource.remove)
     ]
@@ -54,8 +55,8 @@ extension Component {
         .required("provider", .string, "The issuer, or the origin of the token endpoint"),
         .required("client_id", .string), .optional("subject", .string), .required("display_name", .string),
         .required("signed_in_at", .integer),
-        .required("signed_out", .boolean, "Signed out here; the provider has not heard of it"),
-        .required("revocable", .boolean, "The provider may be asked to revoke it"),
+        .required("signed_out", .boolean, "Signed out here; not revoked at the provider yet"),
+        .required("revocable", .boolean, "The session can be revoked at the provider"),
     ]
 
     static let sealedSession = Component("SealedSession", ofSealedSession)

@@ -28,7 +28,7 @@ struct SessionResource: Resource {
             ]),
             SessionResource.refresh),
         Route(
-            .signOut, "Sign out, and tell the provider",
+            .signOut, "Sign out, and revoke the session at the provider",
             query: [
                 .optional("scope", .string, "local (the default), global or others"),
                 .optional("end_session", .string, "true or plain: name the page that ends it in the browser too"),
@@ -192,7 +192,7 @@ struct SessionResource: Resource {
 extension SessionResource {
     private static let issuer: [Member] = [.required("issuer", .string, "Whose token")]
     private static let parameters: [Member] = [
-        .optional("min_valid", .integer, "Seconds of life that the token must have; default 60"),
+        .optional("min_valid", .integer, "Seconds that the token must still be valid; default 60"),
         .optional("timeout", .integer, "Seconds that the response may take; default 30"),
         .optional("scope", .string, "A token downscoped to these scopes, separated by spaces"),
         .optional("audience", .string, "A token for this audience"),

@@ -23,13 +23,14 @@ struct UserResource: Resource {
             body: .members([.optional("email", .string), .optional("captcha_token", .string)]), statuses: [200, 201],
             .json(.beginning), errors: .ofFlow, UserResource.resetPassword),
         Route(
-            .reauthenticate, "Send the code that a change of the password may need", .json(.sent), errors: .ofSession,
+            .reauthenticate, "Send the code that a change of the password may require", .json(.sent),
+            errors: .ofSession,
             UserResource.reauthenticate),
         Route(
             .callFunction, "Call a function of the project's database that the configuration lists", body: .open,
             .json(.functionResult), errors: .ofSession, UserResource.callFunction),
         Route(
-            .migrate, "Note what the app called this user before",
+            .migrate, "Store the app's former identifier of this user",
             body: .members([.optional("from", .string)]), .json(.account), errors: .ofSession, UserResource.migrate),
         Route(
             .acknowledgeMigration, "The app has moved the user's data", .json(.account), errors: .ofSession,

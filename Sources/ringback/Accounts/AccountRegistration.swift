@@ -56,7 +56,7 @@ struct AccountRegistration: ParsableArguments {
             throw ValidationError("\(option) is for a client that is registered already: leave it or --register out.")
         }
         if let tokenDescriptor, tokenDescriptor < 0 || tokenDescriptor == 1 || tokenDescriptor == 2 {
-            throw ValidationError("--initial-access-token-fd is the number of a descriptor that can be read.")
+            throw ValidationError("--initial-access-token-fd must be the number of a descriptor that can be read.")
         }
     }
 

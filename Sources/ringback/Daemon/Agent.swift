@@ -34,7 +34,8 @@ struct Agent: ParsableCommand {
 
     func validate() throws {
         guard descriptors.allSatisfy({ ($0 ?? 0) > 2 }) else {
-            throw ValidationError("--credential-fd is NAME=N: a credential's name, and an open descriptor from 3 on.")
+            throw ValidationError(
+                "--credential-fd must be NAME=N: a credential's name, and an open descriptor from 3 on.")
         }
         if command.first == "" { throw ValidationError("The command is empty.") }
     }

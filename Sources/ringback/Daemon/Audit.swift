@@ -25,9 +25,9 @@ struct Audit: ParsableCommand {
 
     func validate() throws {
         if let since, Audit.instant(since, now: TimeText.now()) == nil {
-            throw ValidationError("--since is a time ago such as 90s, 15m, 24h or 7d, or 2027-01-15T08:00:00Z.")
+            throw ValidationError("--since must be a time ago such as 90s, 15m, 24h or 7d, or 2027-01-15T08:00:00Z.")
         }
-        if let limit, !(1...1_000).contains(limit) { throw ValidationError("--limit is 1 to 1000.") }
+        if let limit, !(1...1_000).contains(limit) { throw ValidationError("--limit must be 1 to 1000.") }
     }
 
     func run() throws {

@@ -54,10 +54,10 @@ struct ExposeCreate: ParsableCommand {
         }
         guard !account.isEmpty else { throw ValidationError("Name what to show: --account NAME.") }
         if let scope, scope.allSatisfy({ $0 == " " }) {
-            throw ValidationError("--scope is empty; leave it out for no ceiling.")
+            throw ValidationError("--scope must not be empty; leave it out for no limit.")
         }
         if let ttl, TimeSpan.seconds(of: ttl) == nil {
-            throw ValidationError("--ttl is a span such as 90s, 15m, 8h or 7d.")
+            throw ValidationError("--ttl must be a span such as 90s, 15m, 8h or 7d.")
         }
     }
 

@@ -16,7 +16,7 @@ enum UnitFiles {
         SocketMode=0600
         DirectoryMode=0700
         RemoveOnStop=yes
-        # A daemon that cannot start (a mistake in its configuration) must not be started over and over for the same request.
+        # A daemon that cannot start (a mistake in its configuration) must not be started repeatedly for the same request.
         FlushPending=yes
 
         [Install]
@@ -35,14 +35,14 @@ enum UnitFiles {
         [Service]
         Type=notify
         ExecStart=/usr/bin/ringbackd
-        # Its mistakes are in the journal, and the reload has failed, if the configuration is a bad one; nothing has changed then.
+        # If the configuration has mistakes, the reload fails and changes nothing; the mistakes are in the journal.
         ExecReload=/usr/bin/ringback reload
         Restart=on-failure
         RestartSec=1
-        # 69: another daemon holds the state. 78: a mistake in the configuration. Trying again mends neither.
+        # 69: another daemon uses the state directory. 78: a mistake in the configuration. A restart corrects neither.
         RestartPreventExitStatus=69 78
         TimeoutStopSec=10
-        # The daemon says that it lives while its sockets and its sessions take their turns: a hung one is ended and started anew.
+        # The daemon reports that it is alive while its sockets and its sessions respond: a daemon that hangs is restarted.
         WatchdogSec=30
 
         # The vault's key as a credential (key_source = "systemd-credential" in the configuration): a file of 32 random bytes or
@@ -52,7 +52,7 @@ enum UnitFiles {
         #LoadCredential=ringback-vault-key:/media/key/ringback-vault-key
         #LoadCredentialEncrypted=ringback-vault-key:%h/.config/ringback/vault-key.cred
 
-        # A crash must not print memory, and the environment of the session must not reach into the process: no preloaded code,
+        # A crash must not print memory, and the environment of the session must not affect the process: no preloaded code,
         # no key log, no proxy that the configuration does not name.
         Environment=SWIFT_BACKTRACE=enable=no
         UnsetEnvironment=LD_PRELOAD LD_LIBRARY_PATH LD_AUDIT LD_DEBUG GCONV_PATH LOCPATH NLSPATH MALLOC_CHECK_ GLIBC_TUNABLES
@@ -62,15 +62,15 @@ enum UnitFiles {
         LimitCORE=0
         KeyringMode=private
 
-        # Only what a user's own manager can enforce without privileges stands here: ProtectHome= and the like would be ignored
-        # silently and promise too much. PrivateUsers= would hide the uids that the daemon checks its peers by.
+        # Only settings that a user's own manager can enforce without privileges: ProtectHome= and similar ones would be ignored
+        # without notice. PrivateUsers= would hide the uids by which the daemon checks its peers.
         # The programs of client_secret_command run under these rules too; one that needs more (a runtime that makes its code
         # while it runs needs MemoryDenyWriteExecute=no) can be given it with: systemctl --user edit ringback.service
         NoNewPrivileges=yes
         SystemCallFilter=@system-service
         SystemCallErrorNumber=EPERM
         SystemCallArchitectures=native
-        # Netlink: name resolution, the owner of a callback's connection, and the news that the network is back.
+        # Netlink: name resolution, the owner of a callback's connection, and notifications that the network is back.
         RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
         RestrictNamespaces=yes
         RestrictRealtime=yes

@@ -61,10 +61,10 @@ struct Login: ParsableCommand {
             throw ValidationError("--callback-port does not belong to --method \(way.method.rawValue).")
         }
         if let callbackPort, !(1...65_535).contains(callbackPort) {
-            throw ValidationError("--callback-port is 1 to 65535.")
+            throw ValidationError("--callback-port must be 1 to 65535.")
         }
         // The daemon's own limits.
-        if let timeout, !(1...3_600).contains(timeout) { throw ValidationError("--timeout is 1 to 3600 seconds.") }
+        if let timeout, !(1...3_600).contains(timeout) { throw ValidationError("--timeout must be 1 to 3600 seconds.") }
     }
 
     func run() throws {

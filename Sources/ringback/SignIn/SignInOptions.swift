@@ -114,8 +114,8 @@ struct SignInOptions: ParsableArguments {
         case .idToken:
             guard upstream != nil && fromAccount == nil || descriptors.allSatisfy({ $0 == nil }) && data == nil else {
                 throw ValidationError(
-                    "An ID token from a descriptor needs --with PROVIDER. With --from ACCOUNT neither a token nor a name "
-                        + "is read.")
+                    "An ID token from a descriptor needs --with PROVIDER. With --from ACCOUNT neither a token nor a "
+                        + "name is read.")
             }
         case .sso:
             guard (domain == nil) != (providerID == nil) else {
@@ -126,21 +126,21 @@ struct SignInOptions: ParsableArguments {
         guard channel == nil || phone != nil else { throw ValidationError("--channel belongs to --phone.") }
         try SignInOptions.check(parameters: parameters)
         try SignInOptions.check(descriptors)
-        if let data, JSONInput.object(data) == nil { throw ValidationError("--data is a JSON object.") }
+        if let data, JSONInput.object(data) == nil { throw ValidationError("--data must be a JSON object.") }
     }
 
     static func check(_ descriptors: [Int32?]) throws {
         guard descriptors.allSatisfy({ ($0 ?? 0) >= 0 }) else {
-            throw ValidationError("A descriptor is a number from 0 on.")
+            throw ValidationError("A descriptor must be a number, 0 or more.")
         }
     }
 
     static func check(parameters: [String]) throws {
         guard parameters.allSatisfy({ ($0.firstIndex(of: "=") ?? $0.startIndex) > $0.startIndex }) else {
-            throw ValidationError("--param is NAME=VALUE.")
+            throw ValidationError("--param must be NAME=VALUE.")
         }
         let names = parameters.map { $0.prefix { $0 != "=" } }
-        guard Set(names).count == names.count else { throw ValidationError("--param names each parameter once.") }
+        guard Set(names).count == names.count else { throw ValidationError("--param must not name a parameter twice.") }
     }
 
     private var descriptors: [Int32?] {

@@ -48,7 +48,7 @@ struct SupabaseLink: ParsableCommand {
         guard idTokenDescriptor == nil || (!noBrowser && timeout == nil && scopes == nil && parameters.isEmpty) else {
             throw ValidationError("With --id-token-fd there is nothing to open or to wait for.")
         }
-        if let timeout, !(1...3_600).contains(timeout) { throw ValidationError("--timeout is 1 to 3600 seconds.") }
+        if let timeout, !(1...3_600).contains(timeout) { throw ValidationError("--timeout must be 1 to 3600 seconds.") }
         try SignInOptions.check(parameters: parameters)
         try SignInOptions.check([idTokenDescriptor, nonceDescriptor, accessTokenDescriptor])
     }

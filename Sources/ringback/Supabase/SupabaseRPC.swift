@@ -22,7 +22,7 @@ struct SupabaseRPC: ParsableCommand {
 
     func validate() throws {
         guard arguments == "-" || JSONInput.object(arguments) != nil else {
-            throw ValidationError("The arguments are a JSON object.")
+            throw ValidationError("The arguments must be a JSON object.")
         }
     }
 
@@ -33,7 +33,7 @@ struct SupabaseRPC: ParsableCommand {
             while let line = readLine(strippingNewline: false) { text += line }
         }
         guard let body = JSONInput.object(text) else {
-            Output.note("ringback: The arguments are a JSON object.")
+            Output.note("ringback: The arguments must be a JSON object.")
             throw ExitCode(ExitStatus.usage)
         }
         try present(account: account) { () throws(RingbackError) in

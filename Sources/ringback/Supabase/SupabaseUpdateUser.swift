@@ -70,7 +70,7 @@ struct SupabaseUpdateUser: ParsableCommand {
             throw ValidationError("--code-fd and --no-wait exclude each other.")
         }
         try SignInOptions.check([passwordDescriptor, nonceDescriptor, currentDescriptor, codeDescriptor])
-        if let data, JSONInput.object(data) == nil { throw ValidationError("--data is a JSON object.") }
+        if let data, JSONInput.object(data) == nil { throw ValidationError("--data must be a JSON object.") }
     }
 
     func run() throws {

@@ -41,10 +41,10 @@ struct Exec: ParsableCommand {
             throw ValidationError("Name the command after --: ringback exec \(account) -- CMD.")
         }
         if let variable, !ExecToken.isVariable(variable) {
-            throw ValidationError("--env is a variable's name: letters, digits and _, not a digit first.")
+            throw ValidationError("--env must be a variable's name: letters, digits and _, not a digit first.")
         }
         if let descriptor, descriptor != 0, !(3...1_023).contains(descriptor) {
-            throw ValidationError("--fd is 0, or 3 to 1023: 1 and 2 are the command's output.")
+            throw ValidationError("--fd must be 0, or 3 to 1023: 1 and 2 are the command's output.")
         }
     }
 

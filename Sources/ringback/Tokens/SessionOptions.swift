@@ -23,7 +23,7 @@ struct SessionOptions: ParsableArguments {
 
     func validate() throws {
         for seconds in [minValid, timeout] where (seconds ?? 0) < 0 {
-            throw ValidationError("Seconds are 0 or more.")
+            throw ValidationError("Seconds must be 0 or more.")
         }
     }
 

@@ -89,7 +89,7 @@ struct Token: ParsableCommand {
         }
         if signIn, account == nil { throw ValidationError("--sign-in needs an account's name.") }
         guard [nil, "access_token", "id_token"].contains(kind) else {
-            throw ValidationError("--kind is access_token or id_token.")
+            throw ValidationError("--kind must be access_token or id_token.")
         }
     }
 

@@ -110,9 +110,9 @@ import Testing
     @Test func `of login is told before anything is asked`() async throws {
         try await Stage.play(startsDaemon: false) { stage in
             let mistakes: [([String], String)] = [
-                (["--timeout", "0"], "--timeout is 1 to 3600 seconds."),
-                (["--timeout=-1"], "--timeout is 1 to 3600 seconds."),
-                (["--timeout", "3601"], "--timeout is 1 to 3600 seconds."),
+                (["--timeout", "0"], "--timeout must be 1 to 3600 seconds."),
+                (["--timeout=-1"], "--timeout must be 1 to 3600 seconds."),
+                (["--timeout", "3601"], "--timeout must be 1 to 3600 seconds."),
                 (["--timeout", "soon"], "soon"),
                 (["--method", "pigeon"], "Please provide one of"),
                 (["--method", ""], "Please provide one of"),

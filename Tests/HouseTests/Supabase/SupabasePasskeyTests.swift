@@ -239,8 +239,14 @@ import Testing
             ),
             (["login", "app", "--method", "passkey", "--email", "a@b"], "--email does not belong"),
             (["login", "app", "--method", "passkey", "--no-browser"], "--no-browser does not belong"),
-            (["login", "app", "--method", "passkey", "--credential-fd=-1"], "A descriptor is a number from 0 on."),
-            (["supabase", "register-passkey", "app", "--credential-fd=-1"], "A descriptor is a number from 0 on."),
+            (
+                ["login", "app", "--method", "passkey", "--credential-fd=-1"],
+                "A descriptor must be a number, 0 or more."
+            ),
+            (
+                ["supabase", "register-passkey", "app", "--credential-fd=-1"],
+                "A descriptor must be a number, 0 or more."
+            ),
             (["supabase", "rename-passkey", "app", "x", ""], "1 to 120 bytes"),
             (["supabase", "rename-passkey", "app", "x", String(repeating: "k", count: 121)], "1 to 120 bytes"),
         ]

@@ -219,14 +219,17 @@ import Testing
         (["login", "app", "--email", "a@b"], "--email does not belong to --method browser"),
         (["login", "app", "--method", "sso"], "--domain DOMAIN or --provider-id ID"),
         (["login", "app", "--method", "magic_link"], "--email ADDRESS"),
-        (["login", "app", "--method", "anonymous", "--data", "[1]"], "--data is a JSON object"),
+        (["login", "app", "--method", "anonymous", "--data", "[1]"], "--data must be a JSON object"),
         (["login", "app", "--method", "otp", "--email", "a@b", "--channel", "sms"], "--channel belongs to --phone"),
-        (["login", "app", "--method", "otp", "--email", "a@b", "--code-fd=-1"], "A descriptor is a number from 0 on."),
+        (
+            ["login", "app", "--method", "otp", "--email", "a@b", "--code-fd=-1"],
+            "A descriptor must be a number, 0 or more."
+        ),
         (["login", "app", "--method", "password", "--email", "a@b", "--password", "secret"], "Unknown option"),
         (["login", "app", "--method", "anonymous", "--no-browser"], "--no-browser does not belong"),
         (["login", "app", "--method", "password", "--email", "a@b", "--scopes", "x"], "--scopes does not belong"),
-        (["login", "app", "--param", "prompt"], "--param is NAME=VALUE."),
-        (["login", "app", "--param", "a=1", "--param", "a=2"], "--param names each parameter once."),
+        (["login", "app", "--param", "prompt"], "--param must be NAME=VALUE."),
+        (["login", "app", "--param", "a=1", "--param", "a=2"], "--param must not name a parameter twice."),
         (["supabase", "link", "app", "--with", "google", "--id-token-fd", "0", "--scopes", "x"], "nothing to open"),
         (["verify", "app", "--code-fd", "0", "--token-hash-fd", "0"], "exclude each other"),
         (["supabase", "update-user", "app"], "Name what to change"),
@@ -234,7 +237,7 @@ import Testing
         (["supabase", "link", "app"], "--with"),
         (["supabase", "link", "app", "--with", "google", "--nonce-fd", "0"], "belong to --id-token-fd"),
         (["supabase", "enroll", "app", "--no-verify", "--code-fd", "0"], "exclude each other"),
-        (["supabase", "rpc", "app", "echo", "[]"], "The arguments are a JSON object."),
+        (["supabase", "rpc", "app", "echo", "[]"], "The arguments must be a JSON object."),
     ]
 
     @Test func `is told before anything is asked`() async throws {

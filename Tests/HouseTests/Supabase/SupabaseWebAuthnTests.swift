@@ -183,7 +183,7 @@ extension Stage {
             (["--webauthn", "--code-fd", "3"], "--webauthn has no code"),
             (["--credential-fd", "3"], "--credential-fd belongs to --webauthn"),
             (["--webauthn", "--no-verify", "--credential-fd", "3"], "--no-verify and --credential-fd exclude"),
-            (["--webauthn", "--credential-fd=-1"], "A descriptor is a number from 0 on."),
+            (["--webauthn", "--credential-fd=-1"], "A descriptor must be a number, 0 or more."),
         ]
         try await Stage.play("", startsDaemon: false) { stage in
             for (arguments, words) in mistakes {
