@@ -4,11 +4,9 @@ internal import StrictJSON
 /// Opens and closes sessions. Each change waits for its turn in the account's lane.
 extension SessionManager {
     /// Takes over a signed-in session. While the account holds one, another subject is refused unless the opening says
-    /// otherwise. Returns the session that it replaces if the provider has to end it, see ``Broker/open(_:for:_:)``.
-    func open(
-        _ session: Session, for account: Account, _ opening: SessionOpening
-    ) async -> Result<Closed?, BrokerError> {
-        let turn = enqueue(account.name) { sessionManager -> Result<Closed?, BrokerError> in
+    /// otherwise. The session that it replaces is ended at the provider, see ``Broker/open(_:for:_:)``.
+    func open(_ session: Session, for account: Account, _ opening: SessionOpening) async throws(BrokerError) {
+        let turn = enqueue(account.name) { sessionManager -> Result<Void, BrokerError> in
             do throws(BrokerError) {
                 let lane = try await sessionManager.laneForOpening(account)
                 return .success(try await sessionManager.openInTurn(session, lane, opening))
@@ -16,7 +14,8 @@ extension SessionManager {
                 return .failure(error)
             }
         }
-        return await turn.wait() ?? .failure(.cancelled)
+        guard let result = await turn.wait() else { throw .cancelled }
+        try result.get()
     }
 
     /// Takes over a session that is made by presenting a refresh token. The token is presented in the account's lane,
@@ -24,8 +23,8 @@ extension SessionManager {
     func open(
         for account: Account, isEphemeral: Bool,
         made make: @escaping @Sendable () async throws(BrokerError) -> (Session, SessionOpening)
-    ) async throws(BrokerError) -> Closed? {
-        let turn = enqueue(account.name) { sessionManager -> Result<Closed?, BrokerError> in
+    ) async throws(BrokerError) {
+        let turn = enqueue(account.name) { sessionManager -> Result<Void, BrokerError> in
             do throws(BrokerError) {
                 let lane = try await sessionManager.laneForOpening(account)
                 if !isEphemeral { try await sessionManager.makeRoom(account, isNeeded: true) }
@@ -42,7 +41,7 @@ extension SessionManager {
             }
         }
         guard let result = await turn.wait() else { throw .cancelled }
-        return try result.get()
+        try result.get()
     }
 
     /// The account's lane, if a session may be stored there.
@@ -60,10 +59,7 @@ extension SessionManager {
         return lane
     }
 
-    /// Returns the session that this one replaces, if the provider has to end it.
-    private func openInTurn(
-        _ session: Session, _ lane: Lane, _ opening: SessionOpening
-    ) async throws(BrokerError) -> Closed? {
+    private func openInTurn(_ session: Session, _ lane: Lane, _ opening: SessionOpening) async throws(BrokerError) {
         let (name, account) = (lane.id.account, lane.account)
         let former = lane.state.session
         if let former, !former.isSameUser(as: session), !opening.switchesSubject {
@@ -72,23 +68,26 @@ extension SessionManager {
                     + "Nothing was changed. Sign out first, or ask to switch.")
         }
         var session = session
-        if let former {
-            let provider = provider(account)
-            session.inherit(
-                from: former, isSameFamily: provider.family(of: former) == provider.family(of: session))
+        let provider = provider(account)
+        let family = provider.family(of: session)
+        if let former { session.inherit(from: former, isSameFamily: provider.family(of: former) == family) }
+        var replaced = residue.replaced(in: account.slot)
+        if let closed = self.replaced(by: session, in: lane) { replaced.add(closed) }
+        if let family { replaced.remove { provider.family(of: $0) == family } }
+        if session.isEphemeral {
+            let retirement = try await empty(account.slot, for: lane, replaced.holdsStored)
+            residue.replace(replaced, in: account.slot)
+            residue.settle(account.slot, retirement: retirement)
+        } else {
+            residue.replace(replaced, in: account.slot)
         }
-        var replaced = replaced(by: session, in: lane)
-        let isReplacing = replaced != nil
-        var retirement = session.isEphemeral ? try await empty(account.slot, for: lane, isReplacing) : nil
-        let (copy, error, retired) = await save(session, account, isReplacing: isReplacing)
-        retirement = retired ?? retirement
-        replaced?.retirement = retirement
+        // If the vault cannot be written, a restart finds the former session. So it is ended at the provider only when
+        // the vault has taken this one.
+        let (copy, error) = await save(session, account)
         guard take(.opened(session, copy, opening.event, error ?? opening.notice), lane.id) else {
             throw .flowCancelled("The configuration of \(name) changed during the sign-in.")
         }
         await observer(of: account)?.opened(session, over: former, of: account, isAsked: opening.isAsked)
-        // If the vault cannot be written, a restart finds the former session. So it is not ended at the provider.
-        return copy == .unsaved ? nil : replaced
     }
 
     /// Takes the former session out of its slot, since nothing of the new one is to be written. If that cannot be done,
@@ -150,7 +149,7 @@ extension SessionManager {
             // The vault has set a damaged record aside, so that the slot is empty too.
             guard case .damaged = error else { return .failure(BrokerError(error)) }
         }
-        residue.settle(account.slot)
+        residue.settle(account.slot, retirement: closed.retirement)
         take(.closed(leaving: nil), lane.id)
         return .success(closed)
     }

@@ -52,7 +52,7 @@ extension SessionManager {
     private func writeUnwritten(of name: AccountName) async {
         guard lockError == nil else { return }
         for (slot, session) in residue.unwritten where slot.account == name.rawValue {
-            guard await write(session, in: slot).error != nil else { continue }
+            guard await write(session, in: slot) != nil else { continue }
             schedule.set(.save(name), at: clock.bootInstant + Schedule.saveRetryInterval)
         }
     }

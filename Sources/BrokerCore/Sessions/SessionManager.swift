@@ -193,16 +193,7 @@ actor SessionManager {
     /// Writes to the vault. If that fails, memory still holds the session, the write is repeated until it succeeds, and
     /// the error is shown.
     func save(_ session: Session, _ account: Account) async -> (copy: LaneState.Copy, error: BrokerError?) {
-        let (copy, error, _) = await save(session, account, isReplacing: false)
-        return (copy, error)
-    }
-
-    /// - Parameter isReplacing: the vault keeps the session that was in the slot until its provider has been told that
-    ///   it is over; `retirement` is the vault's identifier of it.
-    func save(
-        _ session: Session, _ account: Account, isReplacing: Bool
-    ) async -> (copy: LaneState.Copy, error: BrokerError?, retirement: String?) {
-        let (error, retirement) = await write(session, in: account.slot, isReplacing: isReplacing)
+        let error = await write(session, in: account.slot)
         // The lane may have been set aside meanwhile. Then the copy that is kept there is updated.
         if session.isEphemeral { residue.update(session, of: account) }
         if error != nil, lanes[account.name]?.account.slot != account.slot {
@@ -210,30 +201,29 @@ actor SessionManager {
             residue.keep(unwritten: session, in: account.slot)
             schedule.set(.save(account.name), at: clock.bootInstant + Schedule.saveRetryInterval)
         }
-        return (session.isEphemeral ? .memoryOnly : error == nil ? .stored : .unsaved, error, retirement)
+        return (session.isEphemeral ? .memoryOnly : error == nil ? .stored : .unsaved, error)
     }
 
-    func write(
-        _ session: Session, in slot: VaultSlot, isReplacing: Bool = false
-    ) async -> (error: BrokerError?, retirement: String?) {
-        guard !session.isEphemeral else { return (nil, nil) }
+    /// If the session takes the place of another one, the vault keeps that one until its provider has been told.
+    func write(_ session: Session, in slot: VaultSlot) async -> BrokerError? {
+        guard !session.isEphemeral else { return nil }
         do throws(VaultError) {
             let text = SessionRecord.encode(session, bootID: clock.bootID)
             var retirement: String?
-            if isReplacing {
+            if residue.replaced(in: slot).holdsStored {
                 retirement = try await vault.replace(text, in: slot)?.id
             } else {
                 try await vault.store(text, in: slot)
             }
-            residue.settle(slot)
-            return (nil, retirement)
+            residue.settle(slot, retirement: retirement)
+            return nil
         } catch {
-            guard case .refused = error, session.tokens.count > 1 else { return (BrokerError(error), nil) }
+            guard case .refused = error, session.tokens.count > 1 else { return BrokerError(error) }
             // The record is too large. It is stored without downscoped tokens: they can be requested again, the refresh
             // token cannot.
             var bare = session
             bare.tokens = session.tokens.filter { $0.key == .own }
-            return await write(bare, in: slot, isReplacing: isReplacing)
+            return await write(bare, in: slot)
         }
     }
 

@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `a disk that cannot be read is asked again until it can`(isReloaded: Bool) async throws {
+    func `DU-09: a disk that cannot be read is asked again until it can`(isReloaded: Bool) async throws {
         let house = try await House()
         try await house.signIn()
         let token = try await house.token()
@@ -84,8 +84,10 @@ import Testing
         foreign.subject = "mallory"
         // As if the change had got its turn between an unlock and the load that follows it.
         await house.broker.sessionManager.unload(House.name)
-        let result = await house.broker.sessionManager.open(foreign, for: House.account(), SessionOpening())
-        guard case .failure(.conflict) = result else { throw Unexpected() }
+        let failure = await error { () throws(BrokerError) in
+            try await house.broker.sessionManager.open(foreign, for: House.account(), SessionOpening())
+        }
+        guard case .conflict = failure else { throw Unexpected() }
         #expect(await house.vault.sessions.first?.subject == "alice")
     }
 
@@ -117,7 +119,7 @@ import Testing
         #expect(await !house.vault.isAnnounced)
     }
 
-    @Test func `a rotation that was never heard ends in session_expired, and in no loop`() async throws {
+    @Test func `DU-06: a rotation that was never heard ends in session_expired, and in no loop`() async throws {
         let house = try await House()
         try await house.signIn()
         let slot = House.account().slot
