@@ -12,28 +12,29 @@ enum CallbackPages {
     /// The page behind ``donePath``.
     static let done = page(
         200, title: "Signed in - Ringback", heading: "Signed in",
-        text: "Ringback, on this computer, has received the answer. "
+        text: "Ringback, a program on this computer, has signed you in. "
             + "You can close this tab and go back to the program that asked you to sign in.")
 
     /// The page behind ``failedPath``.
     static let failed = page(
         200, title: "Sign-in failed - Ringback", heading: "Sign-in failed",
-        text: "Ringback, on this computer, changed nothing. "
-            + "You can close this tab: the program that asked you to sign in says what went wrong.")
+        text: "Ringback, a program on this computer, has changed nothing. "
+            + "You can close this tab. The program that asked you to sign in says what went wrong.")
 
     static let notedPath = "/noted"
 
     /// The page behind ``notedPath``.
     static let noted = page(
-        200, title: "Confirmed", heading: "Confirmed",
-        text: "One of the two addresses is confirmed. Open the link in the mail to the other address too.")
+        200, title: "Confirmed - Ringback", heading: "Confirmed",
+        text: "One of the two addresses is confirmed. "
+            + "Open the link in the mail to the other address too. You can close this tab.")
 
     static let outdatedPath = "/older"
 
     /// The page behind ``outdatedPath``.
     static let outdated = page(
-        200, title: "Link of an older message", heading: "Link of an older message",
-        text: "This link does not work any more. Open the link in the newest message.")
+        200, title: "Link of an older message - Ringback", heading: "Link of an older message",
+        text: "This link does not work any more. Open the link in the newest message. You can close this tab.")
 
     /// Every page that the listener has, by its path.
     static let own = [donePath: done, failedPath: failed, notedPath: noted, outdatedPath: outdated]
@@ -43,12 +44,14 @@ enum CallbackPages {
         404, title: "Not found", heading: "Not found",
         text:
             "This page belongs to no sign-in that is in progress. If you were signing in, go back to the program that "
-            + "asked you to: it says what happened.")
+            + "asked you to sign in. It says what happened. You can close this tab.")
 
     /// The response at a start address that was used already or has expired.
     static let used = page(
-        410, title: "Already used", heading: "This address works once",
-        text: "If the sign-in page is not open in another tab, go back to the program that asked you to sign in.")
+        410, title: "This address works once", heading: "This address works once",
+        text:
+            "It was opened before, or the sign-in has ended. If the sign-in page is not open in another tab, go back to "
+            + "the program that asked you to sign in, and sign in again.")
 
     /// Redirects the browser to an address without the query and the fragment, where it gets ``notFound``.
     static let away = seePage("/unknown")

@@ -70,17 +70,76 @@ import Testing
         #expect(try await later.account(name).state == (isKept ? .authenticated : .unauthenticated))
     }
 
-    @Test func `is not ended while the vault does not take the one that replaces it`() async throws {
-        let house = try await SupabaseHouse()
+    /// Signs in once, then again so often while the vault cannot be written. Gives the first session.
+    private func signInUnsaved(_ house: SupabaseHouse, times: Int = 1) async throws -> String {
         try await house.signIn()
         let first = house.session
         await house.vault.fail(with: .unwritable(reason: "No space left on device."))
-        try await house.signIn()
+        for _ in 0..<times { try await house.signIn() }
         await house.vault.fail(with: nil)
         // A restart would find the former one.
         #expect(house.project.sessions.contains(first) && house.project.count("POST /logout local") == 0)
         #expect(await house.vault.leavingCount == 0)
         #expect(try await house.held?.project?.sessionID != first)
+        return first
+    }
+
+    /// Lets the vault's write be repeated.
+    private func saveAgain(_ house: SupabaseHouse) async {
+        house.clock.advance(by: 10)
+        _ = await house.broker.sessionManager.runDueTasks()
+        #expect(await eventually { await !house.broker.sessionManager.lanes.values.contains { $0.state.isUnsaved } })
+        _ = await house.broker.revocations.runDue()
+    }
+
+    @Test(arguments: [1, 3])
+    func `is ended only once the vault has taken the one that replaces it`(times: Int) async throws {
+        let house = try await SupabaseHouse()
+        _ = try await signInUnsaved(house, times: times)
+        await saveAgain(house)
+        let held = try #require(try await house.held?.project?.sessionID)
+        #expect(await eventually { house.project.sessions == [held] })
+        #expect(house.project.count("POST /logout local") == times)
+        #expect(await eventually { await house.vault.leavingCount == 0 })
+        #expect(try await house.rebirth().account(name).state == .authenticated)
+    }
+
+    @Test func `is ended after a restart, if the vault has taken the one that replaces it`() async throws {
+        let house = try await SupabaseHouse()
+        let first = try await signInUnsaved(house)
+        let logout = "POST /logout local"
+        house.project.script(logout, .fail(.unreachable(host: "h", reason: "gone")))
+        await saveAgain(house)
+        #expect(await eventually { await house.broker.pendingRevocations()[name] == 1 })
+        #expect(await house.vault.leavingCount == 1)
+        let later = try await house.rebirth()
+        house.clock.advance(by: 60)
+        #expect(
+            await eventually {
+                _ = await later.revocations.runDue()
+                return !house.project.sessions.contains(first)
+            })
+        #expect(house.project.sessions.count == 1)
+    }
+
+    @Test func `is not ended if it is held again before the vault is written`() async throws {
+        let house = try await SupabaseHouse()
+        try await house.signIn()
+        let first = try #require(try await house.held)
+        let family = try #require(first.project?.sessionID)
+        await house.vault.fail(with: .unwritable(reason: "No space left on device."))
+        try await house.signIn()
+        let second = try await house.held?.project?.sessionID
+        #expect(second != family)
+        // The first one is handed in by the program that has it too.
+        let account = try await house.broker.sessionManager.account(name)
+        try await house.broker.open(first, for: account, SessionOpening())
+        await house.vault.fail(with: nil)
+        await saveAgain(house)
+        #expect(await eventually { house.project.sessions == [family] })
+        #expect(await house.vault.leavingCount == 0)
+        #expect(house.project.count("POST /logout local") == 1)
+        #expect(await house.refresh() == nil)
     }
 
     @Test func `that cannot be taken out of the vault is not replaced by one that is to leave nothing behind`()

@@ -42,8 +42,8 @@ public struct SignInContext: Sendable {
         of account: Account, isEphemeral: Bool,
         made make: @escaping @Sendable () async throws(BrokerError) -> (Session, SessionOpening)
     ) async throws(BrokerError) {
-        broker.endReplaced(
-            try await broker.sessionManager.open(for: account, isEphemeral: isEphemeral, made: make))
+        defer { broker.endReplaced() }
+        try await broker.sessionManager.open(for: account, isEphemeral: isEphemeral, made: make)
     }
 
     /// Has a session that nobody holds ended at its provider.

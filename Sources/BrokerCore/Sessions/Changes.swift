@@ -4,13 +4,11 @@ internal import StrictJSON
 /// Opens and closes sessions. Each change waits for its turn in the account's lane.
 extension SessionManager {
     /// Takes over a signed-in session. While the account holds one, another subject is refused unless the opening says
-    /// otherwise. Returns the session that it replaces if the provider has to end it, see ``Broker/open(_:for:_:)``.
-    func open(
-        _ session: Session, for account: Account, _ opening: SessionOpening
-    ) async throws(BrokerError) -> Closed? {
+    /// otherwise. The session that it replaces is ended at the provider, see ``Broker/open(_:for:_:)``.
+    func open(_ session: Session, for account: Account, _ opening: SessionOpening) async throws(BrokerError) {
         try await inTurn(account.name) { sessionManager throws(BrokerError) in
             let lane = try await sessionManager.laneForOpening(account)
-            return try await sessionManager.openInTurn(session, lane, opening)
+            try await sessionManager.openInTurn(session, lane, opening)
         }
     }
 
@@ -19,7 +17,7 @@ extension SessionManager {
     func open(
         for account: Account, isEphemeral: Bool,
         made make: @escaping @Sendable () async throws(BrokerError) -> (Session, SessionOpening)
-    ) async throws(BrokerError) -> Closed? {
+    ) async throws(BrokerError) {
         try await inTurn(account.name) { sessionManager throws(BrokerError) in
             let lane = try await sessionManager.laneForOpening(account)
             if !isEphemeral { try await sessionManager.store.announce(account.slot, isNeeded: true) }
@@ -30,7 +28,7 @@ extension SessionManager {
                 await sessionManager.settle(lane)
                 throw error
             }
-            return try await sessionManager.openInTurn(session, lane, opening)
+            try await sessionManager.openInTurn(session, lane, opening)
         }
     }
 
@@ -49,32 +47,35 @@ extension SessionManager {
         return lane
     }
 
-    /// Returns the session that this one replaces, if the provider has to end it.
-    private func openInTurn(
-        _ session: Session, _ lane: Lane, _ opening: SessionOpening
-    ) async throws(BrokerError) -> Closed? {
-        let account = lane.account
-        var next = try Succession(of: session, in: lane, by: provider(account), opening)
+    private func openInTurn(_ session: Session, _ lane: Lane, _ opening: SessionOpening) async throws(BrokerError) {
+        let (account, provider) = (lane.account, provider(lane.account))
+        let next = try Succession(of: session, in: lane, by: provider, opening)
+        var replaced = residue.replaced(in: account.slot)
+        if let closed = next.replaced { replaced.add(closed) }
+        if let family = provider.family(of: next.session) { replaced.remove { provider.family(of: $0) == family } }
         if session.isEphemeral {
             // Nothing of the new one is to be written, so the former one is taken out of its slot. If that cannot be
             // done, the sign-in fails: the former session would be back after a restart. Without a former session the
             // slot holds at most a record that says how the last one ended.
+            var retirement: String?
             do throws(BrokerError) {
-                let retirement = try await store.empty(account.slot, isKept: next.replaced != nil)
-                next.replaced?.retirement = retirement
+                retirement = try await store.empty(account.slot, isKept: replaced.holdsStored)
             } catch {
                 if next.former != nil { throw error }
             }
+            residue.replace(replaced, in: account.slot)
+            residue.settle(account.slot, retirement: retirement)
+        } else {
+            residue.replace(replaced, in: account.slot)
         }
-        let (copy, error, retirement) = await save(next.session, account, isReplacing: next.replaced != nil)
-        if let retirement { next.replaced?.retirement = retirement }
+        // If the vault cannot be written, a restart finds the former session. So it is ended at the provider only when
+        // the vault holds this one.
+        let (copy, error) = await save(next.session, account)
         guard take(.opened(next.session, copy, opening.event, error ?? opening.notice), lane.id) else {
             throw .flowCancelled("The configuration of \(account.name) changed during the sign-in.")
         }
         await observer(of: account)?.opened(
             next.session, over: next.former, of: account, isAsked: opening.isAsked)
-        // If the vault cannot be written, a restart finds the former session. So it is not ended at the provider.
-        return copy == .unsaved ? nil : next.replaced
     }
 
     /// Ends the session here. From this call on readers see no session. The change itself takes its turn, so that what
@@ -113,7 +114,7 @@ extension SessionManager {
         if lane.state.isUnsaved || session != lane.state.session { _ = await save(session, account) }
         await observer(of: account)?.leaving(session, of: account)
         closed.retirement = try await store.empty(account.slot, isKept: true)
-        residue.settle(account.slot)
+        residue.settle(account.slot, retirement: closed.retirement)
         take(.closed(leaving: nil), lane.id)
         return closed
     }
@@ -151,7 +152,7 @@ struct Succession: Sendable {
     let former: Session?
     /// The former session, if the provider has to end it. Nil if the same session only got other tokens, or the provider
     /// does not tell its sessions apart.
-    var replaced: Closed?
+    private(set) var replaced: Closed?
 
     /// Refuses another subject than that of the former session, unless the opening says otherwise.
     init(

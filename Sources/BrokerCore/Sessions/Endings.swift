@@ -20,20 +20,21 @@ extension Broker {
     }
 
     /// Opens a session. The one that it replaces is ended at the provider by its own token, where the provider tells the
-    /// two apart; if it cannot be reached, later.
+    /// two apart; if the vault cannot be written or the provider cannot be reached, later.
     func open(_ session: Session, for account: Account, _ opening: SessionOpening) async throws(BrokerError) {
-        endReplaced(try await sessionManager.open(session, for: account, opening))
+        defer { endReplaced() }
+        try await sessionManager.open(session, for: account, opening)
     }
 
-    /// Has a session that another one replaced ended at its provider.
-    func endReplaced(_ replaced: Closed?) {
-        guard let replaced else { return }
-        work.start { await revocations.deliver(replaced) }
-    }
+    /// Has the sessions that others replaced ended at their providers.
+    func endReplaced() { work.start { await revocations.deliverReplaced() } }
 }
 
 extension SessionManager {
     func takeOrphans() -> [Closed] { residue.takeEnded() }
+
+    /// Sessions that others replaced, and whose providers are to be told now.
+    func takeReplaced() -> [Closed] { residue.takeReplaced() }
 
     /// The daemon goes, and with it the sessions that were to leave nothing behind.
     func endEphemeral() -> [Closed] {

@@ -16,13 +16,16 @@ struct Residue: Sendable {
     private var ended: [Closed] = []
     /// Back-off of lanes that have ended: a reload must not skip a provider's `Retry-After`.
     private var backoffs: [VaultSlot: Backoff] = [:]
+    private var replaced: [VaultSlot: ReplacedSessions] = [:]
+    /// Sessions that were replaced and are to be ended now.
+    private var endedByReplacement: [Closed] = []
 
     /// Sessions that the vault does not hold yet, by slot.
     var unwritten: [VaultSlot: Session] {
         remainders.compactMapValues { if case .unwritten(let session) = $0 { session } else { nil } }
     }
 
-    var isEmpty: Bool { remainders.isEmpty && ended.isEmpty }
+    var isEmpty: Bool { remainders.isEmpty && ended.isEmpty && replaced.isEmpty && endedByReplacement.isEmpty }
 
     func hasUnwritten(of name: AccountName) -> Bool { unwritten.keys.contains { $0.account == name.rawValue } }
 
@@ -47,9 +50,26 @@ struct Residue: Sendable {
         remainders[account.slot] = .memoryOnly(Closed(account: account, session: session, retirement: nil))
     }
 
-    /// The vault now holds the newest record of the slot.
-    mutating func settle(_ slot: VaultSlot) {
+    /// The vault now holds the newest record of the slot, or nothing.
+    ///
+    /// - Parameter retirement: the vault's identifier of the record that it held before, if it keeps that one.
+    mutating func settle(_ slot: VaultSlot, retirement: String? = nil) {
         if case .unwritten? = remainders[slot] { remainders[slot] = nil }
+        endedByReplacement += replaced.removeValue(forKey: slot)?.ended(retirement: retirement) ?? []
+    }
+
+    // MARK: Replaced sessions
+
+    func replaced(in slot: VaultSlot) -> ReplacedSessions { replaced[slot] ?? ReplacedSessions() }
+
+    /// Their providers are told once the slot is settled.
+    mutating func replace(_ sessions: ReplacedSessions, in slot: VaultSlot) {
+        replaced[slot] = sessions.isEmpty ? nil : sessions
+    }
+
+    mutating func takeReplaced() -> [Closed] {
+        defer { endedByReplacement = [] }
+        return endedByReplacement
     }
 
     /// An account is back. Returns its session, if one is kept here.

@@ -64,6 +64,11 @@ actor Revocations {
         await tell(id, closed)
     }
 
+    /// Tells the providers of sessions that others replaced.
+    func deliverReplaced() async {
+        for closed in await sessionManager.takeReplaced() { sessionManager.work.start { await self.deliver(closed) } }
+    }
+
     /// Tells the provider that a session has ended of which nothing may be kept here. A failure is not tried again.
     func tellOnce(_ closed: Closed) async {
         let provider = closed.account.provider(with: tools)
@@ -109,6 +114,7 @@ actor Revocations {
 
     /// Starts what is due. Returns how long to wait before the next look.
     func runDue() async -> Duration {
+        await deliverReplaced()
         if !hasLoaded { await load() }
         let now = clock.bootInstant
         for (id, found) in entries where found.dueAt <= now && !found.isRunning {

@@ -182,36 +182,30 @@ actor SessionManager {
 
     /// Writes to the vault. If that fails, memory still holds the session, the write is repeated until it succeeds, and
     /// the error is shown.
-    ///
-    /// - Parameter isReplacing: the vault keeps the session that was in the slot until its provider has been told that
-    ///   it is over; `retirement` is the vault's identifier of it.
-    func save(
-        _ session: Session, _ account: Account, isReplacing: Bool = false
-    ) async -> (copy: LaneState.Copy, error: BrokerError?, retirement: String?) {
+    func save(_ session: Session, _ account: Account) async -> (copy: LaneState.Copy, error: BrokerError?) {
         guard !session.isEphemeral else {
             // The lane may have been set aside. Then the copy that is kept there is updated.
             residue.update(session, of: account)
-            return (.memoryOnly, nil, nil)
+            return (.memoryOnly, nil)
         }
         do throws(BrokerError) {
-            return (.stored, nil, try await write(session, in: account.slot, isReplacing: isReplacing))
+            try await write(session, in: account.slot)
+            return (.stored, nil)
         } catch {
             if lanes[account.name]?.account.slot != account.slot {
                 // No lane has it any more: the lane was set aside meanwhile.
                 residue.keep(unwritten: session, in: account.slot)
                 schedule.set(.save(account.name), at: clock.bootInstant + Schedule.saveRetryInterval)
             }
-            return (.unsaved, error, nil)
+            return (.unsaved, error)
         }
     }
 
-    @discardableResult
-    func write(
-        _ session: Session, in slot: VaultSlot, isReplacing: Bool = false
-    ) async throws(BrokerError) -> String? {
+    /// If the session replaces another one, the vault keeps that one until its provider has been told.
+    func write(_ session: Session, in slot: VaultSlot) async throws(BrokerError) {
+        let isReplacing = residue.replaced(in: slot).holdsStored
         let retirement = try await store.write(session, in: slot, isReplacing: isReplacing)
-        residue.settle(slot)
-        return retirement
+        residue.settle(slot, retirement: retirement)
     }
 
     /// Runs a change that may fail when its turn in the account's lane comes, and waits for it. A caller that goes away

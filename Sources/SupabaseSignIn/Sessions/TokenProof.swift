@@ -64,8 +64,8 @@ extension SupabaseProvider {
         var text = "The access token of \(host) is not valid (\(claim)): \(reason)."
         if claim == "iss", let issuer = AccessTokenClaims(unverified: token)?.foreignIssuer(to: project) {
             text =
-                "The access token of \(host) has the issuer \(issuer), but \(account.name) expects \(project.issuer). "
-                + "If this issuer is right, set token_issuer = \"\(issuer)\" for the account."
+                "The access token's issuer is \(issuer), not \(project.issuer). "
+                + "If it is this project's, set it as token_issuer of \(account.name)."
         }
         return .provider(.invalidResponse(text))
     }
@@ -89,9 +89,8 @@ extension SupabaseProvider {
         if let issuer = stated.foreignIssuer(to: project) {
             throw .invalid(
                 field: "access_token",
-                reason: "it belongs to another project: its issuer is \(issuer), but \(account.name) expects "
-                    + "\(project.issuer). Nothing was sent or stored. If this issuer is right, set token_issuer for "
-                    + "the account")
+                reason: "it belongs to another project: its issuer is \(issuer), not \(project.issuer). Nothing was sent or "
+                    + "stored. If it is this project's, set it as token_issuer of \(account.name)")
         }
         do throws(BrokerError) {
             return (try await verify(token), false)

@@ -1,26 +1,60 @@
 import Glibc
 import RingbackClient
 
-/// Whether a browser has fetched the address that it was started with.
-enum PageOpening {
-    /// A browser that was started fetches the page within this time, or something is wrong.
+/// What has become of the address that a browser was started with, and what the user has been told of it. Each thing is
+/// told once.
+struct PageOpening {
+    /// So long nothing is said. A browser that runs already fetches the page sooner; one that is started may need longer.
     static let patience: Duration = .seconds(5)
 
-    /// Why the user has to open the page; nil if their browser has fetched it.
-    ///
-    /// - Parameters:
-    ///   - flow: as it began, with the address that was opened.
-    ///   - later: the same flow after a while.
-    static func trouble(with flow: Flow, as later: Flow) -> String? {
-        guard let opened = later.openAddresses.first(where: { $0.url == flow.openURL }) else { return nil }
+    /// What is to be told now.
+    enum News: Equatable {
+        /// Nobody has fetched the page yet. The browser may only be slow.
+        case notOpened
+        /// Another user asked for the page and was not sent to it. Nil if the system does not tell who.
+        case foreign(uid: Int?)
+    }
+
+    /// The address that was opened.
+    private let url: String?
+    private var hasToldNotOpened = false
+    private var hasToldForeign = false
+    /// Nothing is to be told any more.
+    private(set) var isSettled = false
+
+    /// - Parameter flow: as it began, with the address that was opened.
+    init(of flow: Flow) { url = flow.openURL }
+
+    /// - Parameter later: the same flow after a while.
+    mutating func news(in later: Flow) -> News? {
+        guard let opened = later.openAddresses.first(where: { $0.url == url }) else {
+            isSettled = true
+            return nil
+        }
         switch opened.status {
         case .unused:
-            return "No browser has fetched the sign-in page within \(patience.components.seconds) seconds."
+            defer { hasToldNotOpened = true }
+            return hasToldNotOpened ? nil : .notOpened
         case .foreign:
-            let who = opened.uid.map { "uid \($0)" } ?? "a program that is not known to be yours"
+            defer { hasToldForeign = true }
+            return hasToldForeign ? nil : .foreign(uid: opened.uid)
+        default:
+            isSettled = true
+            return nil
+        }
+    }
+}
+
+extension PageOpening.News {
+    /// The news as the user reads it.
+    var text: String {
+        switch self {
+        case .notOpened:
+            return "The sign-in page has not been opened yet. Your browser may still be starting."
+        case .foreign(let uid):
+            let who = uid.map { "uid \($0)" } ?? "a program that is not known to be yours"
             return "The sign-in page was requested by \(who), not by you (uid \(getuid())), and was not sent. "
                 + "If that is your browser in a container, name its uid in callback_peer_uids."
-        default: return nil
         }
     }
 }

@@ -215,30 +215,37 @@ struct SignInRun {
         }
         show()
         var isShown = false
+        func showPageOnce() {
+            guard !isShown, let url = flow.authorizationURL else { return }
+            isShown = true
+            showPage(url, flow, takesPaste: false)
+        }
         func tick() {
             // An opener that fails has shown nothing, so the page's address is printed. An opener that succeeds, as
             // most do at once, says nothing about the browser that it started.
             if let pid = browser, let status = Subprocess.endedStatus(pid) {
                 browser = nil
-                if status != 0, let url = flow.authorizationURL {
+                if status != 0 {
                     progress.clear()
-                    showPage(url, flow, takesPaste: false)
-                    isShown = true
+                    showPageOnce()
                 }
             }
             show()
         }
-        if browser != nil {
+        guard browser != nil else { return try calls.wait(forFlow: flow.id, until: bound, onTick: tick).0 }
+        // Looks again every few seconds until a browser of this user has fetched the page: a browser that is slow to
+        // start may also be one of another user.
+        var opening = PageOpening(of: flow)
+        while !opening.isSettled {
             let soon = ContinuousClock.now + PageOpening.patience
-            let early = try calls.wait(forFlow: flow.id, until: bound.map { min($0, soon) } ?? soon, onTick: tick).0
-            let isOver = early.status != .pending || bound.map { .now >= $0 } ?? false
-            if isOver { return early }
-            // If the opener failed, the address has been printed already.
-            if !isShown, let why = PageOpening.trouble(with: flow, as: early), let url = flow.authorizationURL {
-                progress.clear()
-                Output.note(why)
-                showPage(url, flow, takesPaste: false)
-            }
+            let later = try calls.wait(forFlow: flow.id, until: bound.map { min($0, soon) } ?? soon, onTick: tick).0
+            let isOver = later.status != .pending || bound.map { .now >= $0 } ?? false
+            if isOver { return later }
+            // If the opener failed, the address has been printed already, and that it was not opened is known.
+            guard let news = opening.news(in: later), !(isShown && news == .notOpened) else { continue }
+            progress.clear()
+            Output.note(news.text)
+            showPageOnce()
         }
         return try calls.wait(forFlow: flow.id, until: bound, onTick: tick).0
     }

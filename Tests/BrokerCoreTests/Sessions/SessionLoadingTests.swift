@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `a disk that cannot be read is asked again until it can`(isReloaded: Bool) async throws {
+    func `DU-09: a disk that cannot be read is asked again until it can`(isReloaded: Bool) async throws {
         let house = try await House()
         try await house.signIn()
         let token = try await house.token()
@@ -86,7 +86,7 @@ import Testing
         // As if the change had got its turn between an unlock and the load that follows it.
         await house.broker.sessionManager.unload(House.name)
         let refused = await error { () throws(BrokerError) in
-            _ = try await house.broker.sessionManager.open(foreign, for: House.account(), SessionOpening())
+            try await house.broker.sessionManager.open(foreign, for: House.account(), SessionOpening())
         }
         guard case .conflict? = refused else { throw Unexpected() }
         #expect(await house.vault.sessions.first?.subject == "alice")
@@ -120,7 +120,7 @@ import Testing
         #expect(await !house.vault.isAnnounced)
     }
 
-    @Test func `a rotation that was never heard ends in session_expired, and in no loop`() async throws {
+    @Test func `DU-06: a rotation that was never heard ends in session_expired, and in no loop`() async throws {
         let house = try await House()
         try await house.signIn()
         let slot = House.account().slot

@@ -28,6 +28,7 @@ private let openssl = "/usr/bin/openssl"
 private let hasOpenSSL = unsafe access(openssl, X_OK) == 0
 
 @Suite struct `The daemon's process` {
+    /// SK-24, SK-26.
     @Test func `takes no proxy from its environment, and hands none of it to what it starts`() async throws {
         try await Stage.play(commandConfiguration, startsDaemon: false) { stage in
             try await stage.sandbox.control(["clients": [["id": "ringback-demo", "secret": "s"]]])
@@ -42,11 +43,17 @@ private let hasOpenSSL = unsafe access(openssl, X_OK) == 0
             #expect(try await proxy.hasVisitor(within: Bound.usual))
             _ = try await victim.end()
 
+            // Files of curl's in the home directory are not read either.
+            let home = "\(stage.directory)/home"
+            try stage.write("proxy = \"http://127.0.0.1:\(proxy.port)\"\n", to: "\(home)/.curlrc")
+            try stage.write("machine 127.0.0.1 login mallory password of-netrc\n", to: "\(home)/.netrc")
+
             environment["NOTIFY_SOCKET"] = stage.notices.path
             _ = try stage.start("ringbackd", ["--state", stage.state], environment: environment)
             try await stage.notices.wait(for: "READY=1", after: 0)
             try await stage.signIn()
             #expect(try await stage.api("POST", "/v1/accounts/work/refresh", ["force": true]).status == 200)
+            #expect(try await !stage.sandbox.logText().contains("mallory"))
             #expect(try await !proxy.hasVisitor())
             let inherited = try #require(FileTree.text(of: seen))
             for name in environment.keys { #expect(!inherited.contains("\(name)="), "\(inherited)") }
@@ -54,7 +61,7 @@ private let hasOpenSSL = unsafe access(openssl, X_OK) == 0
         }
     }
 
-    @Test func `starts itself again without what the dynamic loader was told to load`() async throws {
+    @Test func `SK-22: starts itself again without what the dynamic loader was told to load`() async throws {
         let places: [String] = ["x86_64", "aarch64"].map { "/lib/\($0)-linux-gnu/libBrokenLocale.so.1" }
         let library = try #require(places.first { (path: String) in unsafe access(path, R_OK) == 0 })
         try await Stage.play(startsDaemon: false) { stage in
@@ -82,7 +89,7 @@ private let hasOpenSSL = unsafe access(openssl, X_OK) == 0
     }
 
     @Test(.enabled(if: hasOpenSSL, "needs \(openssl)"))
-    func `writes no TLS keys, and believes the configured authority alone`() async throws {
+    func `SK-22, SK-23, SK-25: writes no TLS keys, and believes the configured authority alone`() async throws {
         try await Stage.play("", startsDaemon: false) { stage in
             let (key, certificate) = ("\(stage.directory)/key.pem", "\(stage.directory)/ca.pem")
             let made = try await stage.run(
@@ -137,7 +144,7 @@ private let hasOpenSSL = unsafe access(openssl, X_OK) == 0
         }
     }
 
-    @Test func `shows its memory to nobody, not to its own user either`() async throws {
+    @Test func `SK-15, SK-16: shows its memory to nobody, not to its own user either`() async throws {
         guard try await Stranger.canRunTheDaemon() else {
             try Test.cancel("nobody cannot run \(Programs.path("ringbackd")) on this machine")
         }
@@ -170,11 +177,17 @@ private let hasOpenSSL = unsafe access(openssl, X_OK) == 0
     }
 
     @Test(arguments: [SIGSEGV, SIGABRT, SIGILL, SIGBUS, SIGFPE, SIGTRAP, SIGQUIT])
-    func `says nothing when it crashes, and leaves no core`(signal: Int32) async throws {
+    func `SK-16, SK-17, SK-18: says nothing when it crashes, and leaves no core`(signal: Int32) async throws {
         try await Stage.play(startsDaemon: false) { stage in
             let environment = [
-                "NOTIFY_SOCKET": stage.notices.path, "SWIFT_BACKTRACE": "enable=yes,color=no,interactive=no",
+                "NOTIFY_SOCKET": stage.notices.path,
+                // The runtime would start this program after a crash.
+                "SWIFT_BACKTRACE":
+                    "enable=yes,color=no,interactive=no,swift-backtrace=\(stage.directory)/bin/after-crash",
             ]
+            try stage.write(
+                "#!/bin/sh\necho here >'\(stage.directory)/crashed'\n", to: "\(stage.directory)/bin/after-crash",
+                mode: 0o700)
             let arguments = ["--state", stage.state, "--log-level", "critical"]
             let daemon = try stage.start("ringbackd", arguments, environment: environment)
             try await stage.notices.wait(for: "READY=1", after: 0)
@@ -185,6 +198,7 @@ private let hasOpenSSL = unsafe access(openssl, X_OK) == 0
             // Before its first line, the runtime may say that it has found no program to start after a crash.
             let said = ended.err.split(separator: "\n").filter { !$0.contains("unable to locate swift-backtrace") }
             #expect(said.isEmpty, "\(ended)")
+            #expect(!FileTree.names(in: stage.directory).contains("crashed"))
             // The helper went with it: it shares the standard error that has just ended.
         }
     }
@@ -199,7 +213,7 @@ private let hasOpenSSL = unsafe access(openssl, X_OK) == 0
                 to: "\(stage.directory)/bin/secret", mode: 0o700)
             let watcher = try stage.start("/bin/cat", [pipe])
             let asking = try stage.connect()
-            try await asking.send(Stage.request("POST", "/v1/accounts/work/sign-in", "{}"))
+            await asking.send(Stage.request("POST", "/v1/accounts/work/sign-in", "{}"))
             let pids = try await watcher.line("the command's word").split(separator: " ").compactMap { pid_t($0) }
             let daemon = try #require(stage.daemon)
             #expect(Set(Processes.descendants(of: daemon.pid)).isSuperset(of: pids))

@@ -11,7 +11,7 @@ import Testing
             let url = try await login.line()
             let id = try await stage.account()["flow"]?["id"]?.string ?? ""
             let events = try stage.connect()
-            try await events.send(Stage.request("GET", "/v1/events"))
+            await events.send(Stage.request("GET", "/v1/events"))
             _ = try await events.read(through: "initial_session")
             async let poll = stage.api("GET", "/v1/flows/\(id)?wait=600")
             async let waiting = stage.api("GET", "/v1/accounts/work/session?sign_in=wait&timeout=600")
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func `a second daemon on the same state names the holder and goes`() async throws {
+    @Test func `SK-09: a second daemon on the same state names the holder and goes`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             let holder = try #require(stage.daemon)
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test func `a killed daemon's socket and lock are taken over`() async throws {
+    @Test func `SK-09: a killed daemon's socket and lock are taken over`() async throws {
         try await Stage.play { stage in
             let first = try #require(stage.daemon)
             first.send(SIGKILL)
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func `its places are closed to others`() async throws {
+    @Test func `SK-08: its places are closed to others`() async throws {
         try await Stage.play { stage in
             #expect(FileTree.mode(of: stage.socket) == 0o600)
             #expect(FileTree.mode(of: "\(stage.directory)/run") == 0o700)

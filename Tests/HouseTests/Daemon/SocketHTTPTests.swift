@@ -13,14 +13,14 @@ import Testing
             let body = "{\"force\":true}"
             let round = paths.map { Stage.request("GET", $0) }.joined()
             // A slow one in the middle holds back those behind it, and only those.
-            try await connection.send(round + Stage.request("POST", "/v1/accounts/work/refresh", body) + round)
+            await connection.send(round + Stage.request("POST", "/v1/accounts/work/refresh", body) + round)
             let expected = [200, 404, 200, 404, 200, 200, 401]
             for status in expected + [200] + expected {
                 #expect(try await connection.answer().status == status)
             }
             // Byte by byte is as good as at once.
             for byte in Array(Stage.request("POST", "/v1/accounts/work/refresh", "{}").utf8) {
-                try await connection.send([byte])
+                await connection.send([byte])
             }
             #expect(try await connection.answer()["name"]?.string == "work")
         }
@@ -34,7 +34,7 @@ import Testing
                 Stage.request("GET", "/v1/status", fields: [("Connection", "x, Close")]),
             ] {
                 let connection = try stage.connect()
-                try await connection.send(request)
+                await connection.send(request)
                 let answer = try await connection.answer()
                 #expect(answer.status == 200 && answer.fields["connection"] == "close", "\(answer)")
                 #expect(try await connection.readToEnd() == "")
@@ -42,7 +42,7 @@ import Testing
             // Without a request in between, a connection is kept.
             let kept = try stage.connect()
             for _ in 0..<3 {
-                try await kept.send(Stage.request("GET", "/v1/status"))
+                await kept.send(Stage.request("GET", "/v1/status"))
                 let answer = try await kept.answer()
                 #expect(answer.status == 200 && answer.fields["connection"] != "close", "\(answer)")
             }
@@ -75,7 +75,7 @@ import Testing
             ]
             for (name, status, rest) in broken {
                 let connection = try stage.connect()
-                try await connection.send("POST /v1/reload HTTP/1.1\r\nHost: ringback\r\n" + rest + hidden)
+                await connection.send("POST /v1/reload HTTP/1.1\r\nHost: ringback\r\n" + rest + hidden)
                 let answer = try await connection.answer()
                 #expect(answer.status == status && answer.isProblem, "\(name): \(answer)")
                 #expect(answer["status"]?.integer == status && answer.fields["connection"] == "close", "\(name)")
@@ -102,13 +102,13 @@ import Testing
     @Test func `gives a request five seconds, and tells who may send its body`() async throws {
         try await Stage.play { stage in
             let slow = try stage.connect()
-            try await slow.send("GET /v1/status HTTP/1.1\r\nHost: ring")
+            await slow.send("GET /v1/status HTTP/1.1\r\nHost: ring")
             let polite = try stage.connect()
-            try await polite.send(
+            await polite.send(
                 "POST /v1/accounts/work/refresh HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n"
                     + "Content-Type: application/json\r\n\r\n")
             #expect(try await polite.read(through: "\r\n\r\n").hasPrefix("HTTP/1.1 100 "))
-            try await polite.send("{}")
+            await polite.send("{}")
             #expect(try await polite.answer().status == 401)
             let answer = try await slow.answer()
             #expect(answer.status == 408 && answer.isProblem, "\(answer)")
@@ -120,9 +120,9 @@ import Testing
         try await Stage.play { stage in
             try await stage.signIn()
             let connections = try (0..<200).map { _ in try stage.connect() }
-            try await Connection.send("GET /v1/accounts/work/ses", to: connections)
+            await Connection.send("GET /v1/accounts/work/ses", to: connections)
             #expect(try await stage.token() != nil)
-            try await Connection.send("sion HTTP/1.1\r\nHost: x\r\n\r\n", to: connections)
+            await Connection.send("sion HTTP/1.1\r\nHost: x\r\n\r\n", to: connections)
             for connection in connections { #expect(try await connection.answer().status == 200) }
         }
     }

@@ -3,7 +3,7 @@ import Testing
 
 @Suite struct `The socket` {
     @Test(.enabled(if: Stranger.isPossible, Stranger.reason))
-    func `answers its own user and root, and no third`() async throws {
+    func `SK-01: answers its own user and root, and no third`() async throws {
         guard try await Stranger.canRunTheDaemon() else {
             try Test.cancel("nobody cannot run \(Programs.path("ringbackd")) on this machine")
         }
@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test func `answers no web page, on the way of held tokens either`() async throws {
+    @Test func `ADV-01, ADV-06: answers no web page, on the way of held tokens either`() async throws {
         try await Stage.play { stage in
             try await stage.signIn()
             let fields = [
@@ -83,14 +83,14 @@ import Testing
             // Not UTF-8.
             let connection = try stage.connect()
             let latin = Stage.request("POST", "/v1/accounts/work/sign-in", "{\"method\":\"?\"}")
-            try await connection.send(latin.utf8.map { $0 == UInt8(ascii: "?") ? 0xE9 : $0 })
+            await connection.send(latin.utf8.map { $0 == UInt8(ascii: "?") ? 0xE9 : $0 })
             #expect(try await connection.answer().code == "invalid_request")
             #expect(try await stage.api("GET", "/v1/flows")["flows"]?.array == [])
             #expect(try await stage.sandbox.counters().requests("discovery") == 0)
         }
     }
 
-    @Test func `takes a body of 64 KiB and not one byte more`() async throws {
+    @Test func `SK-10: takes a body of 64 KiB and not one byte more`() async throws {
         try await Stage.play { stage in
             let largest = "{}" + String(repeating: " ", count: 65_534)
             let taken = try await stage.raw(Stage.request("POST", "/v1/accounts/work/refresh", largest))
@@ -134,7 +134,7 @@ import Testing
                 ("OPTIONS", "/v1/flows/x", "DELETE, GET"), ("get", "/v1/status", "GET"), ("TRACE", "/v1/peer", "GET"),
             ] {
                 let connection = try stage.connect()
-                try await connection.send(Stage.request(method, path, fields: [("Connection", "close")]))
+                await connection.send(Stage.request(method, path, fields: [("Connection", "close")]))
                 let head = AnswerHead(try await connection.read(through: "\r\n\r\n"))
                 #expect(head.status == 405 && head.fields["allow"] == allowed, "\(method) \(path): \(head)")
             }

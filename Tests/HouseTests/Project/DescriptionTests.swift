@@ -73,7 +73,7 @@ private final class Reader {
         try reader.stage.write(configuration: Stage.twoAccounts)
 
         let events = try reader.stage.connect()
-        try await events.send(Stage.request("GET", "/v1/events"))
+        await events.send(Stage.request("GET", "/v1/events"))
         let head = AnswerHead(try await events.read(through: "\r\n\r\n"))
         let stream = Answer(status: head.status, fields: head.fields, body: [])
         #expect(head.status == 200 && reader.description.mistakes(of: stream, to: "GET /v1/events") == [])

@@ -4,6 +4,32 @@ import Glibc
 import Testing
 
 @Suite struct `The example app` {
+    @Test func `is built once more in an empty folder, if what an older package left there does not fit`() async throws
+    {
+        try await Stage.play(startsDaemon: false) { stage in
+            let (scratch, swift) = ("\(stage.directory)/examples", "\(stage.directory)/bin/swift")
+            FileTree.makeDirectory(scratch)
+            try stage.write("of an older package", to: "\(scratch)/module")
+            // The last argument is the folder.
+            let script = """
+                #!/bin/sh
+                for scratch; do :; done
+                echo build >>'\(stage.directory)/builds'
+                if [ -e "$scratch/module" ]; then echo 'error: no such module' >&2; exit 1; fi
+
+                """
+            try stage.write(script, to: swift, mode: 0o700)
+            let app = try await Programs.example("ListenToSessions", in: scratch, by: swift)
+            #expect(app == "\(scratch)/debug/ListenToSessions")
+            #expect(FileTree.text(of: "\(stage.directory)/builds") == "build\nbuild\n")
+            // A mistake in the example itself is no older build's: it fails twice, and is reported.
+            try stage.write("#!/bin/sh\necho 'error: a mistake' >&2\nexit 1\n", to: swift, mode: 0o700)
+            await #expect(throws: Late.self) {
+                _ = try await Programs.example("ListenToSessions", in: scratch, by: swift)
+            }
+        }
+    }
+
     @Test func `builds by itself, signs in and tells of it`() async throws {
         let app = try await Programs.example("ListenToSessions")
         try await Stage.playReader { stage in

@@ -31,7 +31,7 @@ import Testing
 
     private func callers(_ count: Int, _ stage: Stage) async throws -> [Connection] {
         let connections = try await open(count, stage)
-        try await Connection.send(Stage.request("GET", Self.path), to: connections)
+        await Connection.send(Stage.request("GET", Self.path), to: connections)
         return connections
     }
 
@@ -90,7 +90,7 @@ import Testing
             let groups = (0..<10).map { group in connections.indices.filter { $0 % 10 == group } }
             for (group, members) in groups.enumerated() {
                 let path = "/v1/accounts/a\(group)/session?sign_in=wait&timeout=300"
-                try await Connection.send(Stage.request("GET", path), to: members.map { connections[$0] })
+                await Connection.send(Stage.request("GET", path), to: members.map { connections[$0] })
             }
             _ = try await server.notice(10)
             #expect(try await stage.api("GET", "/v1/flows")["flows"]?.array?.count == 10)
@@ -175,7 +175,7 @@ import Testing
         try await Stage.play { stage in
             let callers = try await callers(10, stage)
             let hasty = try await open(100, stage)
-            try await Connection.send(
+            await Connection.send(
                 Stage.request("GET", "/v1/accounts/work/session?sign_in=wait&timeout=1"), to: hasty)
             for caller in hasty {
                 let answer = try await caller.answer()

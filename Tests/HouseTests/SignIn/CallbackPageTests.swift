@@ -101,4 +101,27 @@ import Testing
             #expect(text.contains("<html lang=\"en\">") && text.contains("<h1>Signed in</h1>"))
         }
     }
+
+    @Test func `say what happened and what to do, in words of a user`() async throws {
+        try await Stage.play { stage in
+            let port = try await CallbackPort(stage)
+            let open = try LocalURL(try await stage.begin("home").openURL)
+            _ = try await Browser.load(open)
+            var pages = ["used": try await Browser.load(open).text]
+            for path in ["/done", "/failed", "/noted", "/older", "/unknown"] {
+                pages[path] = try await port.send(port.request("GET", path)).text
+            }
+            for (path, text) in pages {
+                // No word of the protocol, and no sentence without an end.
+                for word in ["answer", "callback", "redirect", "flow", "..", " ."] {
+                    #expect(!text.contains(word), "\(path): \(text)")
+                }
+                #expect(text.contains(".</p>"), "\(path): \(text)")
+                let isOfSignIn = ["/done", "/failed", "/noted", "/older"].contains(path)
+                #expect(text.contains(" - Ringback</title>") == isOfSignIn, "\(path): \(text)")
+            }
+            #expect(pages["/done"]?.contains("has signed you in") == true)
+            #expect(pages["/failed"]?.contains("has changed nothing") == true)
+        }
+    }
 }

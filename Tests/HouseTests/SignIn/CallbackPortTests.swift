@@ -31,6 +31,7 @@ private struct Trick: Sendable, CustomTestStringConvertible {
         }
     }
 
+    /// ADV-01, ADV-02, ADV-05, ADV-07.
     @Test func `LB-01: answers to no other name than the one in the redirect URI`() async throws {
         let names: [@Sendable (CallbackPort) -> String] = [
             { "evil.example:\($0.number)" }, { "localhost:\($0.number)" }, { _ in "127.0.0.1" },

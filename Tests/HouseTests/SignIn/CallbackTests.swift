@@ -46,6 +46,7 @@ private struct Forgery: Sendable, CustomTestStringConvertible {
 }
 
 @Suite struct `A callback` {
+    /// FAPI-16, FAPI-17, FAPI-18, FAPI-19.
     @Test func `LB-03, LB-04, JARM-01: that is not the genuine one changes nothing, by either way`() async throws {
         try await Stage.play { stage in
             let flow = try await stage.begin()
@@ -215,7 +216,7 @@ private struct Forgery: Sendable, CustomTestStringConvertible {
             let callback = try await Browser.signIn(at: flow.authorizationURL)
             try await stage.sandbox.control(["faults": [["endpoint": "token", "kind": "gate", "count": 1]]])
             let connection = try Connection(to: callback.place)
-            try await connection.send("GET \(callback.target) HTTP/1.1\r\nHost: \(callback.authority)\r\n\r\n")
+            await connection.send("GET \(callback.target) HTTP/1.1\r\nHost: \(callback.authority)\r\n\r\n")
             try await stage.sandbox.wait("token")
             connection.close()
             try await stage.sandbox.control(["release": true])

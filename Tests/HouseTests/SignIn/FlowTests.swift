@@ -100,7 +100,7 @@ import Testing
         try await Stage.play { stage in
             async let session = stage.api("GET", "/v1/accounts/work/session?sign_in=wait")
             let events = try stage.connect()
-            try await events.send(Stage.request("GET", "/v1/events?account=work"))
+            await events.send(Stage.request("GET", "/v1/events?account=work"))
             _ = try await events.read(through: "initial_session")
             var flow: JSON?
             let end = ContinuousClock.now + Bound.usual
@@ -117,6 +117,7 @@ import Testing
         }
     }
 
+    /// ADV-17.
     @Test func `PR-13, NAT-10, NAT-14: carries PKCE, state, nonce of 256 bits, and what the caller adds`() async throws
     {
         try await Stage.play { stage in

@@ -98,11 +98,47 @@ import Testing
     @Test func `that nobody fetches makes login print the page's address`() async throws {
         try await Stage.play { stage in
             let login = try stage.start("ringback", ["login", "work"], environment: ["BROWSER": "true"])
-            _ = try await login.errorLine("why") { $0.contains("No browser has fetched the sign-in page") }
+            _ = try await login.errorLine("why") { $0.hasPrefix("The sign-in page has not been opened yet.") }
             let line = try await login.errorLine("the page's address") { $0.contains("state=") }
             let url = line.split(separator: " ").last.map(String.init) ?? ""
             _ = try await Browser.deliver(Browser.signIn(at: url))
             #expect(try await login.end().status == 0)
+        }
+    }
+
+    @Test func `that a slow browser fetches late causes no second message`() async throws {
+        try await Stage.play { stage in
+            let (browser, opened) = try stage.recordingBrowser()
+            let login = try stage.start("ringback", ["login", "work"], environment: ["BROWSER": browser])
+            let open = try await opened.line()
+            _ = try await login.errorLine("the page's address") { $0.contains("state=") }
+            _ = try await Browser.deliver(Browser.signIn(at: page(behind: open).text))
+            let ended = try await login.end()
+            #expect(ended.out == "Signed in to work as alice@example.org\n", "\(ended)")
+            #expect(ended.err.split(separator: "has not been opened yet").count == 2, "\(ended)")
+            #expect(ended.err.split(separator: "Open this page").count == 2, "\(ended)")
+        }
+    }
+
+    @Test(.enabled(if: Stranger.isPossible, Stranger.reason))
+    func `that another user's slow browser asks for names that user, after it was said that nobody had opened it`()
+        async throws
+    {
+        try await Stage.play { stage in
+            let (browser, opened) = try stage.recordingBrowser()
+            let login = try stage.start("ringback", ["login", "work"], environment: ["BROWSER": browser])
+            let open = try LocalURL(try await opened.line())
+            _ = try await login.errorLine("the page's address") { $0.contains("state=") }
+            let foreign = try await stage.run(
+                asUser: Stranger.uid, script: Stranger.asking, "\(open.port)",
+                "GET \(open.target) HTTP/1.1\r\nHost: \(open.authority)\r\n\r\n")
+            #expect(AnswerHead(foreign.out).status == 404, "\(foreign)")
+            _ = try await login.errorLine("who asked") { $0.contains("asked for by uid \(Stranger.uid)") }
+            _ = try await Browser.deliver(Browser.signIn(at: page(behind: open.text).text))
+            let ended = try await login.end()
+            #expect(ended.out == "Signed in to work as alice@example.org\n", "\(ended)")
+            #expect(ended.err.split(separator: "asked for by uid").count == 2, "\(ended)")
+            #expect(ended.err.split(separator: "Open this page").count == 2, "\(ended)")
         }
     }
 }

@@ -70,7 +70,7 @@ import Testing
             try await stage.setProject(["refresh_tokens": "v2", "upgrade": 100])
             try await stage.fault(["kind": "gate", "processed": true])
             let caller = try stage.connect()
-            try await caller.send(Stage.request("POST", "/v1/accounts/app/refresh", #"{"force":true}"#))
+            await caller.send(Stage.request("POST", "/v1/accounts/app/refresh", #"{"force":true}"#))
             try await stage.sandbox.wait("supabase_token", issuer: "/supabase")
             try await stage.advance(60)
             try await stage.restartAfterKill()

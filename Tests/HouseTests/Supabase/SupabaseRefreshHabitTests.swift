@@ -59,7 +59,7 @@ import Testing
             #expect(begun.status == 200, "\(begun)")
             try await stage.fault(["kind": "gate"])
             let held = try stage.connect()
-            try await held.send(Stage.request("POST", "/v1/accounts/app/refresh", #"{"force":true}"#))
+            await held.send(Stage.request("POST", "/v1/accounts/app/refresh", #"{"force":true}"#))
             try await stage.sandbox.wait("supabase_token", issuer: "/supabase")
             let answer = try await stage.api("POST", "/v1/accounts/other/refresh", ["force": true])
             #expect(answer.status == 200, "\(answer)")
@@ -102,9 +102,9 @@ import Testing
             let events = try await stage.listen()
             try await stage.fault(["kind": "gate"])
             let (refreshing, leaving) = (try stage.connect(), try stage.connect())
-            try await refreshing.send(Stage.request("POST", "/v1/accounts/app/refresh", #"{"force":true}"#))
+            await refreshing.send(Stage.request("POST", "/v1/accounts/app/refresh", #"{"force":true}"#))
             try await stage.sandbox.wait("supabase_token", issuer: "/supabase")
-            try await leaving.send(Stage.request("DELETE", "/v1/accounts/app/session"))
+            await leaving.send(Stage.request("DELETE", "/v1/accounts/app/session"))
             try await stage.eventually("readers that are turned away") {
                 try await stage.api("GET", "/v1/accounts/app/session").status == 401
             }

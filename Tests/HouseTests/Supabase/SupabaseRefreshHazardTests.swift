@@ -32,9 +32,9 @@ import Testing
             // Tokens of one second are the same text.
             try await stage.advance(2)
             let (refreshing, proving) = (try stage.connect(), try stage.connect())
-            try await refreshing.send(Self.refresh)
+            await refreshing.send(Self.refresh)
             try await stage.sandbox.wait("supabase_token", issuer: "/supabase")
-            try await proving.send(Stage.request("POST", path, proof.text))
+            await proving.send(Stage.request("POST", path, proof.text))
             // Asked after the proof, and answered: the daemon's socket has the proof, which is not at the project yet.
             #expect(try await stage.token("app") == old)
             #expect(try await proofs(stage).isEmpty)
@@ -65,10 +65,10 @@ import Testing
             ]
             try await stage.switchProject(["faults": .array([gate])])
             let proving = try stage.connect()
-            try await proving.send(Stage.request("POST", path, proof.text))
+            await proving.send(Stage.request("POST", path, proof.text))
             try await stage.sandbox.wait("supabase_factors", issuer: "/supabase")
             let callers = try (0..<8).map { _ in try stage.connect() }
-            for caller in callers { try await caller.send(Stage.request("POST", "/v1/accounts/app/refresh", "{}")) }
+            for caller in callers { await caller.send(Stage.request("POST", "/v1/accounts/app/refresh", "{}")) }
             // None is at the project while the proof is there.
             #expect(try await stage.token("app") != nil)
             #expect(try await stage.refreshes() == before)
@@ -137,7 +137,7 @@ import Testing
             for _ in 0..<2 {
                 try await stage.fault(["kind": "gate", "processed": true])
                 let caller = try stage.connect()
-                try await caller.send(Self.refresh)
+                await caller.send(Self.refresh)
                 try await stage.sandbox.wait("supabase_token", issuer: "/supabase")
                 try await stage.restartAfterKill()
                 try await stage.switchProject(["clear": true, "advance_clock": 1_800])
@@ -171,7 +171,7 @@ import Testing
             let before = try await stage.refreshes()
             try await stage.fault(["kind": "gate"])
             let callers = try (0..<8).map { _ in try stage.connect() }
-            for caller in callers { try await caller.send(Stage.request("POST", "/v1/accounts/app/refresh", "{}")) }
+            for caller in callers { await caller.send(Stage.request("POST", "/v1/accounts/app/refresh", "{}")) }
             try await stage.sandbox.wait("supabase_token", issuer: "/supabase")
             try await stage.switchProject(["release": "supabase_token"])
             for caller in callers {

@@ -18,7 +18,7 @@ struct Browser: Sendable {
             head += "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: \(form.utf8.count)\r\n"
         }
         let connection = try Connection(to: url.place)
-        try await connection.send(head + "Connection: close\r\n\r\n" + (form ?? ""))
+        await connection.send(head + "Connection: close\r\n\r\n" + (form ?? ""))
         return try await connection.answer(within: bound)
     }
 

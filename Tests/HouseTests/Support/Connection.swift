@@ -50,14 +50,14 @@ final class Connection: Sendable {
     /// No more will be sent, and nothing read.
     func close() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 
-    func send(_ text: String) async throws { try await send(Array(text.utf8)) }
+    func send(_ text: String) async { await send(Array(text.utf8)) }
 
-    func send(_ bytes: [UInt8]) async throws {
+    func send(_ bytes: [UInt8]) async {
         await onThread { [self] in sendNow(bytes) }
     }
 
     /// The same to many, one after the other: no time passes between the first and the last.
-    static func send(_ text: String, to connections: [Connection]) async throws {
+    static func send(_ text: String, to connections: [Connection]) async {
         await onThread {
             for connection in connections { connection.sendNow(Array(text.utf8)) }
         }

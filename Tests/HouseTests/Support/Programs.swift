@@ -36,19 +36,30 @@ struct Output: Sendable, CustomStringConvertible {
 
 extension Programs {
     /// Builds an example below `.build`; gives the executable's path. The first build takes half a minute.
-    static func example(_ name: String) async throws -> String {
-        let scratch = "\(Document.root)/.build/examples"
+    ///
+    /// What an older state of the package has left there may not fit: its modules had other names. Then it is removed, and
+    /// the example is built once more.
+    static func example(
+        _ name: String, in scratch: String = "\(Document.root)/.build/examples",
+        by swift: String = variable("SWIFT") ?? "swift"
+    ) async throws -> String {
+        if try await buildExample(name, in: scratch, by: swift).status != 0 {
+            FileTree.remove(scratch)
+            let again = try await buildExample(name, in: scratch, by: swift)
+            guard again.status == 0 else { throw Late(what: "the example \(name), not \(again)") }
+        }
+        return "\(scratch)/debug/\(name)"
+    }
+
+    private static func buildExample(_ name: String, in scratch: String, by swift: String) async throws -> Output {
         let arguments = [
-            Programs.variable("SWIFT") ?? "swift", "build", "--package-path", "\(Document.root)/Examples/\(name)",
+            swift, "build", "--package-path", "\(Document.root)/Examples/\(name)",
             "--scratch-path", scratch,
         ]
         let environment = ["PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "SSL_CERT_FILE", "https_proxy"].reduce(into: [:])
         {
             $0[$1] = Programs.variable($1)
         }
-        let ended = try await Program("/usr/bin/env", arguments, environment: environment).end(
-            within: Bound.seconds(300))
-        guard ended.status == 0 else { throw Late(what: "the example \(name), not \(ended)") }
-        return "\(scratch)/debug/\(name)"
+        return try await Program("/usr/bin/env", arguments, environment: environment).end(within: Bound.seconds(300))
     }
 }

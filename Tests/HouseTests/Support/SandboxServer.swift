@@ -26,7 +26,7 @@ final class SandboxServer: Sendable {
         let connection = try Connection(to: url.place)
         let content = body.map(\.text) ?? ""
         let more = fields.map { "\($0.0): \($0.1)\r\n" }.joined()
-        try await connection.send(
+        await connection.send(
             "\(method) \(url.target) HTTP/1.1\r\nHost: \(url.authority)\r\nContent-Type: application/json\r\n\(more)"
                 + "Content-Length: \(content.utf8.count)\r\nConnection: close\r\n\r\n\(content)")
         return try await connection.answer(within: Bound.seconds(120))

@@ -94,7 +94,7 @@ extension Stage {
     /// Listens to what happens to the account from now on.
     func listen() async throws -> AppEvents {
         let connection = try connect()
-        try await connection.send(Stage.request("GET", "/v1/events?account=app"))
+        await connection.send(Stage.request("GET", "/v1/events?account=app"))
         _ = try await connection.read(through: "event: initial_session\n")
         _ = try await connection.read(through: "\n\n")
         return AppEvents(connection: connection)

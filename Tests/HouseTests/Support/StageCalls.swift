@@ -18,7 +18,7 @@ extension Stage {
     /// Bytes to the socket API; the first answer.
     func raw(_ text: String, within bound: Duration = Bound.usual) async throws -> Answer {
         let connection = try connect()
-        try await connection.send(text)
+        await connection.send(text)
         return try await connection.answer(within: bound)
     }
 
@@ -38,7 +38,7 @@ extension Stage {
     /// Bytes to a port of 127.0.0.1; the first answer, or what came before the connection ended.
     func tcp(_ port: Int, _ text: String, within bound: Duration = Bound.usual) async throws -> Answer {
         let connection = try Connection(to: .loopback(port))
-        try await connection.send(text)
+        await connection.send(text)
         return try await connection.answer(within: bound)
     }
 

@@ -56,7 +56,7 @@ import Testing
         /// A program that waits for a session, and causes a sign-in if there is none.
         func caller(_ account: String = "work") async throws -> Connection {
             let connection = try stage.connect()
-            try await connection.send(
+            await connection.send(
                 Stage.request("GET", "/v1/accounts/\(account)/session?sign_in=wait&timeout=60"))
             return connection
         }
@@ -196,7 +196,7 @@ import Testing
                 "POST", "/v1/callbacks", ["url": "swisscoin://auth-callback?state=x&code=y", "notify": true])
             #expect(callback.code == "invalid_callback" && callback["notified"]?.bool == false, "\(callback)")
             let caller = try stage.connect()
-            try await caller.send(Stage.request("GET", "/v1/accounts/work/session?sign_in=wait&timeout=60"))
+            await caller.send(Stage.request("GET", "/v1/accounts/work/session?sign_in=wait&timeout=60"))
             try await stage.eventually("a flow") {
                 try await stage.api("GET", "/v1/flows")["flows"]?.array?.isEmpty == false
             }

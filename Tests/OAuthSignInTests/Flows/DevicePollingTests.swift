@@ -21,7 +21,7 @@ import Testing
         #expect(pauses.count == 3 && pauses.allSatisfy { (5_000...5_100).contains($0) }, "\(pauses)")
     }
 
-    @Test func `DEV-06: slow_down adds five seconds each time`() async throws {
+    @Test func `DEV-06, CIBA-02: slow_down adds five seconds each time`() async throws {
         let house = try await DeviceHouse()
         house.server.script([.slowDown, .pending, .slowDownTo(1), .pending, .slowDownTo(40), .yes()])
         let flow = try await house.begin()
@@ -36,7 +36,7 @@ import Testing
         ("access_denied", 400), ("access_denied", 403), ("authorization_declined", 400), ("expired_token", 400),
         ("invalid_grant", 400), ("invalid_client", 401), ("bad_device_code", 400), ("surprise", 400),
     ])
-    func `DEV-07 DEV-10: any other error ends the questions`(_ code: String, _ status: Int) async throws {
+    func `DEV-07, DEV-10, CIBA-03: any other error ends the questions`(_ code: String, _ status: Int) async throws {
         let house = try await DeviceHouse()
         house.server.script([.pending, .refusal(code, status)])
         let flow = try await house.begin()
@@ -75,7 +75,10 @@ import Testing
         house.server.say(["expires_in": 12])
         let flow = try await house.begin()
         #expect(flow.expiresAt == flow.startedAt + 12)
-        await house.live(flow.id, questions: 2)
+        await house.live(flow.id, questions: 1)
+        // The second question is the last: then only the flow's deadline is waited for.
+        #expect(await house.wakeNext())
+        #expect(await eventually { house.server.questions.count == 2 })
         for _ in 0..<30 {
             house.clock.advance(by: 1)
             await Task.yield()
@@ -154,7 +157,7 @@ import Testing
         #expect(house.server.pauses.map { $0 / 1_000 } == [5, 5, 5])
     }
 
-    @Test func `in 200 random conversations no question is early`() async throws {
+    @Test func `CIBA-01: in 200 random conversations no question is early`() async throws {
         for seed in 0..<UInt64(200) {
             var dice = SeededGenerator(seed: seed)
             let house = try await DeviceHouse()

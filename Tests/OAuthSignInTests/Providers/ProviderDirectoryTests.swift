@@ -87,7 +87,7 @@ import Testing
         #expect(house.provider.count(.metadata) == 2)
     }
 
-    @Test func `OIDF-18: metadata that name another issuer are refused`() async throws {
+    @Test func `OIDF-18, FAPI-03: metadata that name another issuer are refused`() async throws {
         let house = try await House()
         house.provider.behave { $0.metadata["issuer"] = "https://evil.example" }
         guard

@@ -197,13 +197,19 @@ struct DeviceHouse: Sendable {
         }
     }
 
+    /// Lets time pass to the next wake. False if nobody sleeps.
+    func wakeNext() async -> Bool {
+        guard let next = clock.wakes.min() else { return false }
+        clock.advance(milliseconds: max(next - clock.boot, 0))
+        // Whoever was woken goes first.
+        await Task.yield()
+        return true
+    }
+
     /// Lets time pass from one wake to the next until so many questions have been asked, or the flow is over.
     func live(_ id: String, questions count: Int = .max) async {
         while await settles(id), await broker.flowRegistry.isPending(id), server.questions.count < count {
-            guard let next = clock.wakes.min() else { return }
-            clock.advance(milliseconds: max(next - clock.boot, 0))
-            // Whoever was woken goes first.
-            await Task.yield()
+            guard await wakeNext() else { return }
         }
         // Who watched an ended flow looks once more.
         if await !broker.flowRegistry.isPending(id) {
