@@ -24,7 +24,7 @@ struct OAuthProvider: SignInProvider {
     func begin(_ request: SignInRequest, in context: SignInContext) async throws(BrokerError) -> Beginning {
         if request.method == "device" {
             let device = try await provider.authorizeDevice(request)
-            return .flow(device, atMost: device.authorization.expiresIn)
+            return .flow(device, atMost: .seconds(device.authorization.expiresIn))
         }
         return .flow(try await authorization(request, in: context))
     }
@@ -42,7 +42,6 @@ struct OAuthProvider: SignInProvider {
             var flow = try AuthorizationFlow(
                 account: account, request: request, metadata: metadata, redirectURI: redirectURI)
             flow.pushed = try await provider.push(flow.authorization, metadata, registration)
-            flow.pushedAt = provider.clock.uptime
             return flow
         } catch {
             await context.closeRedirect(redirectURI)
@@ -91,7 +90,6 @@ struct OAuthProvider: SignInProvider {
         // Nil stands for a provider that takes none any more, and the usual address.
         awaited.pushed = try await provider.push(
             awaited.authorization, awaited.metadata, try await provider.registration(awaited.metadata))
-        awaited.pushedAt = provider.clock.uptime
         return awaited
     }
 
@@ -103,7 +101,6 @@ struct OAuthProvider: SignInProvider {
             account: account, request: flow.request, metadata: awaited.metadata, redirectURI: awaited.redirectURI)
         fresh.pushed = try await provider.push(
             fresh.authorization, awaited.metadata, try await provider.registration(awaited.metadata))
-        fresh.pushedAt = provider.clock.uptime
         return fresh
     }
 

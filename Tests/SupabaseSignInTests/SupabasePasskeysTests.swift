@@ -25,7 +25,7 @@ import Testing
         let house = try await SupabaseHouse()
         let flow = try await begin(house)
         #expect(flow.waitingFor == "passkey" && flow.challenge?.options["challenge"] == "YQ")
-        #expect(flow.expiresAt == flow.startedAt + 300 && flow.resendAfter == nil)
+        #expect(flow.expiresAt == flow.startedAt + .seconds(300) && flow.resendAfter == nil)
         #expect(flow.redirectURI.isEmpty && flow.authorizationURL.isEmpty)
         #expect(house.doors.opened == 0)
         house.clock.advance(by: 299)

@@ -30,7 +30,7 @@ extension FlowView {
             if !authorizationURL.isEmpty { object["authorization_url"] = .string(authorizationURL) }
             if !openURL.isEmpty { object["open_url"] = .string(openURL) }
             if !openAddresses.isEmpty { object["open_urls"] = .array(openAddresses.map(\.json)) }
-            object["resend_after"] = resendAfter.map { .integer($0) }
+            object["resend_after"] = resendAfter.map { .integer($0.seconds) }
             object["challenge_id"] = challenge.map { .string($0.id) }
             object["options"] = challenge.map { .object($0.options) }
             object["user_code"] = device.map { .string($0.userCode) }
@@ -42,7 +42,7 @@ extension FlowView {
             if changesUser { addConfirmations(to: &object, language) }
         }
         if !redirectURI.isEmpty { object["redirect_uri"] = .string(redirectURI) }
-        object["expires_at"] = .integer(expiresAt)
+        object["expires_at"] = .integer(expiresAt.seconds)
         switch status {
         case .failed(let error), .expired(let error):
             let problem = Problem(error, language: language, endedSignIn: true)

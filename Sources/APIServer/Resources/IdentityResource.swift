@@ -35,7 +35,7 @@ struct IdentityResource: Resource {
         try call.refuseStrangers(to: "link", isProject: true)
         var request = SignInRequest(method: "link")
         request.parameters = try call.authorizationParameters()
-        request.timeout = try call.number("timeout", in: 1...3_600)
+        request.timeout = try call.number("timeout", in: 1...3_600).map { .seconds($0) }
         request.scopes = try call.scopes()
         request.project = try call.projectSignIn()
         let wanted = request

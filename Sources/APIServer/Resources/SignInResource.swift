@@ -58,7 +58,7 @@ struct SignInResource: Resource {
         }
         request.scopes = try call.scopes()
         request.parameters = try call.authorizationParameters()
-        request.timeout = try call.number("timeout", in: 1...3_600)
+        request.timeout = try call.number("timeout", in: 1...3_600).map { .seconds($0) }
         request.switchesSubject = try call.truth("switch_subject")
         request.callbackPort = try call.number("callback_port", in: 1...65_535)
         request.replaces = try call.truth("replace")

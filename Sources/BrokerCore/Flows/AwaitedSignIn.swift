@@ -26,8 +26,8 @@ public protocol AwaitedSignIn: Sendable {
     var isKeyless: Bool { get }
     /// For how long its page can be opened, where that is bounded.
     var pageLife: PageLife? { get }
-    /// Seconds between two messages; nil where none was sent.
-    var resendInterval: Int? { get }
+    /// The time between two messages; nil where none was sent.
+    var resendInterval: Duration? { get }
     /// Somebody is to read a mail, within an hour: it gives way to another flow.
     var waitsForMail: Bool { get }
     /// Another account's flow that it waits for.
@@ -44,7 +44,7 @@ public protocol AwaitedSignIn: Sendable {
 extension AwaitedSignIn {
     public var isKeyless: Bool { false }
     public var pageLife: PageLife? { nil }
-    public var resendInterval: Int? { nil }
+    public var resendInterval: Duration? { nil }
     public var waitsForMail: Bool { false }
     public var upstream: UpstreamFlow? { nil }
     public var isAccompanied: Bool { false }
@@ -54,13 +54,14 @@ extension AwaitedSignIn {
 
 /// A page that the provider knows for a while only, and that can be opened once.
 public struct PageLife: Sendable {
-    /// When it was made known, in seconds since boot.
-    public let since: Int
-    public let seconds: Int
+    /// When it was made known.
+    public let since: BootInstant
+    /// How long the provider knows it.
+    public let duration: Duration
 
-    public init(since: Int, seconds: Int) {
+    public init(since: BootInstant, duration: Duration) {
         self.since = since
-        self.seconds = seconds
+        self.duration = duration
     }
 }
 

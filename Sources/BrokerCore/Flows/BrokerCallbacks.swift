@@ -59,7 +59,7 @@ extension Broker {
             }
         } catch {
             // Nothing was sent: the wait is the provider's, if it asks for one.
-            await flowRegistry.postponeResending(id, by: error.retryAfter ?? 0)
+            await flowRegistry.postponeResending(id, by: .seconds(error.retryAfter ?? 0))
             throw error
         }
         return try await self.flow(id)

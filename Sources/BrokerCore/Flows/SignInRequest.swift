@@ -4,9 +4,9 @@ public struct SignInRequest: Sendable, Equatable {
     /// Nil: the account's.
     public var scopes: [String]?
     public var parameters: [(String, String)]
-    /// Seconds; nil: the account's.
-    public var timeout: Int?
-    /// Another person than the one who is signed in may take the account over.
+    /// How long it may take; nil: the account's.
+    public var timeout: Duration?
+    /// Another user than the one who is signed in may take the account over.
     public var switchesSubject: Bool
     /// What only one kind of provider takes.
     public var details: (any SignInDetails)?
@@ -32,8 +32,8 @@ public struct SignInRequest: Sendable, Equatable {
     }
 
     public init(
-        method: String = "browser", scopes: [String]? = nil, parameters: [(String, String)] = [], timeout: Int? = nil,
-        switchesSubject: Bool = false
+        method: String = "browser", scopes: [String]? = nil, parameters: [(String, String)] = [],
+        timeout: Duration? = nil, switchesSubject: Bool = false
     ) {
         self.method = method
         self.scopes = scopes

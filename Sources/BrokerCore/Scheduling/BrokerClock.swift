@@ -23,9 +23,6 @@ public struct BrokerClock: Sendable {
         self.sleep = sleep
     }
 
-    /// Seconds since boot, for intervals only.
-    public var uptime: Int { boot() / 1_000 }
-
     /// The present, since boot.
     public var bootInstant: BootInstant { BootInstant(milliseconds: boot()) }
 

@@ -7,9 +7,10 @@ internal import Secrets
 actor ProviderDirectory: ProviderMemory {
     private struct Entry {
         var value: ProviderMetadata?
-        var fetchedAt = 0
+        /// Nil if it is to be asked for again before its next use.
+        var fetchedAt: BootInstant?
         /// When it was asked for last, with whatever result.
-        var askedAt: Int?
+        var askedAt: BootInstant?
         var fetch: Promise<Result<ProviderMetadata, BrokerError>>?
         /// Which of the places where it may be is the one.
         var place: Int?
@@ -17,25 +18,25 @@ actor ProviderDirectory: ProviderMemory {
     private var metadata: [DocumentPlace: Entry] = [:]
     private let keys: KeptDocuments<JSONWebKeySet>
     private var habits: [ProviderHabits.Key: ProviderHabits] = [:]
-    /// Client secrets that are asked for, or were refused, by account; with the second in which that began.
-    private var secrets: [AccountName: (began: Int, result: Promise<Result<Secret, BrokerError>>)] = [:]
+    /// Client secrets that are asked for, or were refused, by account; with the instant when that began.
+    private var secrets: [AccountName: (began: BootInstant, result: Promise<Result<Secret, BrokerError>>)] = [:]
     private let http: any HTTPClient
     private let work: Work
     private let clock: BrokerClock
 
     /// An hour: endpoints change rarely, and a day with wrong ones is long.
-    private static let metadataLifetime = 3_600
+    private static let metadataLifetime: Duration = .seconds(3_600)
 
     /// How long an answer is waited for that only confirms what is known.
     private static let confirmationTimeout: Duration = .seconds(5)
-    /// A provider that did not confirm its metadata is believed this long before it is asked again (seconds).
-    private static let confirmationPause = 900
+    /// A provider that did not confirm its metadata is believed this long before it is asked again.
+    private static let confirmationPause: Duration = .seconds(900)
 
-    /// Metadata whose endpoints fail are asked for again, but not more often than this (seconds).
-    private static let doubtInterval = 60
+    /// Metadata whose endpoints fail are asked for again, but not more often than this.
+    private static let doubtInterval: Duration = .seconds(60)
     /// The same for refreshes, which nobody watches: with the requests that ``Backoff`` allows in an hour, and two
     /// documents each time, the provider gets no more than it can bear.
-    private static let refreshDoubtInterval = 1_800
+    private static let refreshDoubtInterval: Duration = .seconds(1_800)
 
     init(http: any HTTPClient, work: Work, clock: BrokerClock) {
         self.http = http
@@ -48,8 +49,11 @@ actor ProviderDirectory: ProviderMemory {
     func metadata(of account: Account, issuer: String) async throws(BrokerError) -> ProviderMetadata {
         let key = DocumentPlace(issuer, account.trust)
         let entry = metadata[key] ?? Entry()
-        let age = clock.uptime - entry.fetchedAt
-        if let value = entry.value, age >= 0, age < ProviderDirectory.metadataLifetime { return value }
+        if let value = entry.value, let fetchedAt = entry.fetchedAt,
+            clock.bootInstant - fetchedAt < ProviderDirectory.metadataLifetime
+        {
+            return value
+        }
         let timeout = entry.value == nil ? HTTPLimits().timeout : ProviderDirectory.confirmationTimeout
         let fetch: Promise<Result<ProviderMetadata, BrokerError>>
         if let running = entry.fetch {
@@ -78,13 +82,13 @@ actor ProviderDirectory: ProviderMemory {
 
     /// Asks for everything again before its next use. What is known still counts while a provider does not answer.
     func configurationChanged() {
-        for key in metadata.keys { metadata[key]?.fetchedAt = clock.uptime - ProviderDirectory.metadataLifetime }
+        for key in metadata.keys { metadata[key]?.fetchedAt = nil }
         habits = [:]
         secrets = [:]
     }
 
-    /// A provider that gave no other secret is not asked again for so long (seconds).
-    private static let secretPause = 3_600
+    /// A provider that gave no other secret is not asked again for so long.
+    private static let secretPause: Duration = .seconds(3_600)
 
     /// Has a client secret renewed, once for all who wait (DCR-05). What the provider refused is not asked for again
     /// until the pause is over or the configuration is read again.
@@ -93,7 +97,7 @@ actor ProviderDirectory: ProviderMemory {
         _ renew: @escaping @Sendable (any HTTPClient, ProviderDirectory) async throws(BrokerError) -> Secret
     ) async throws(BrokerError) -> Secret {
         let result: Promise<Result<Secret, BrokerError>>
-        if let known = secrets[name], clock.uptime - known.began < ProviderDirectory.secretPause {
+        if let known = secrets[name], clock.bootInstant - known.began < ProviderDirectory.secretPause {
             result = known.result
         } else {
             result = work.start { [http] in
@@ -106,7 +110,7 @@ actor ProviderDirectory: ProviderMemory {
                 await self.noteSecret(renewed, of: name)
                 return renewed
             }
-            secrets[name] = (clock.uptime, result)
+            secrets[name] = (clock.bootInstant, result)
         }
         guard let renewed = await result.wait() else { throw .cancelled }
         return try renewed.get()
@@ -117,13 +121,13 @@ actor ProviderDirectory: ProviderMemory {
         secrets[name] = nil
     }
 
-    /// An endpoint of the issuer's metadata has failed, in a refresh or for a person: they are asked for again before
+    /// An endpoint of the issuer's metadata has failed, in a refresh or for a user: they are asked for again before
     /// their next use.
     func doubt(_ account: Account, issuer: String, isRefresh: Bool) {
         let key = DocumentPlace(issuer, account.trust)
         let interval = isRefresh ? ProviderDirectory.refreshDoubtInterval : ProviderDirectory.doubtInterval
-        guard let askedAt = metadata[key]?.askedAt, clock.uptime - askedAt >= interval else { return }
-        metadata[key]?.fetchedAt = clock.uptime - ProviderDirectory.metadataLifetime
+        guard let askedAt = metadata[key]?.askedAt, clock.bootInstant - askedAt >= interval else { return }
+        metadata[key]?.fetchedAt = nil
     }
 
     func habits(of key: ProviderHabits.Key) -> ProviderHabits { habits[key] ?? ProviderHabits() }
@@ -134,16 +138,16 @@ actor ProviderDirectory: ProviderMemory {
 
     private func noteMetadata(_ result: Result<ProviderMetadata, BrokerError>, at place: Int?, for key: DocumentPlace) {
         metadata[key]?.fetch = nil
-        metadata[key]?.askedAt = clock.uptime
+        metadata[key]?.askedAt = clock.bootInstant
         switch result {
         case .success(let value):
             metadata[key]?.value = value
             metadata[key]?.place = place
-            metadata[key]?.fetchedAt = clock.uptime
+            metadata[key]?.fetchedAt = clock.bootInstant
         case .failure(let error):
             guard error.isTransient else { return }
             metadata[key]?.fetchedAt =
-                clock.uptime - ProviderDirectory.metadataLifetime + ProviderDirectory.confirmationPause
+                clock.bootInstant - ProviderDirectory.metadataLifetime + ProviderDirectory.confirmationPause
         }
     }
 

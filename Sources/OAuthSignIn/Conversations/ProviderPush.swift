@@ -11,7 +11,7 @@ extension Provider {
     /// browser, and later ones do so at once.
     func push(
         _ authorization: AuthorizationRequest, _ metadata: ProviderMetadata, _ registration: ClientRegistration
-    ) async throws(BrokerError) -> PushedAuthorization? {
+    ) async throws(BrokerError) -> PushedPage? {
         let isRequired = metadata.requiresPushedAuthorization || account.pushedRequests == .required
         if account.pushedRequests == .never { return nil }
         guard let endpoint = metadata.pushedAuthorizationRequestEndpoint else {
@@ -32,7 +32,7 @@ extension Provider {
             let host = HTTPRequest(url: endpoint).host
             guard response.status != 403 || !response.body.isEmpty else { throw unexplainedError(by: host) }
             do throws(OAuthError) {
-                return try PushedAuthorization(parsing: response)
+                return PushedPage(reference: try PushedAuthorization(parsing: response), since: clock.bootInstant)
             } catch {
                 throw BrokerError(error, host: host).unquoting(registration.secret)
             }
@@ -52,19 +52,18 @@ extension Provider {
                     + "Compare client_id, the client's secret and redirect_uri with what is registered there.",
                 setting: "client_id"))
     }
-
-    /// Pushes a flow's request once more, as it is.
-    func pushAgain(_ flow: AuthorizationFlow) async -> Result<PushedAuthorization?, BrokerError> {
-        do throws(BrokerError) {
-            let registration = try await registration(flow.metadata)
-            return .success(try await push(flow.authorization, flow.metadata, registration))
-        } catch {
-            return .failure(error)
-        }
-    }
 }
 
-/// What can only fail after the person has signed in is said before.
+/// A request at the provider, which the browser opens by its reference.
+struct PushedPage: Sendable {
+    let reference: PushedAuthorization
+    /// When the provider's response came.
+    let since: BootInstant
+
+    var life: PageLife { PageLife(since: since, duration: .seconds(reference.expiresIn)) }
+}
+
+/// What could only fail after the user has signed in is checked before.
 extension Provider {
     /// Throws if what is asked for could not be checked when it comes.
     func check(_ metadata: ProviderMetadata, for scopes: [String]) throws(BrokerError) {

@@ -13,16 +13,14 @@ struct AuthorizationFlow: Sendable {
     /// What the nonce is the SHA-256 of, in hexadecimal: whoever is shown the ID token later may ask for it.
     let nonceSource: Secret?
     /// The request at the provider, if it was pushed there (RFC 9126).
-    var pushed: PushedAuthorization?
-    /// When it was, in seconds since boot.
-    var pushedAt = 0
+    var pushed: PushedPage?
 
     var nonce: Secret? { authorization.nonce }
     var scopes: [String] { authorization.scopes }
     /// How the state is stored and looked for: a look-up by hash takes no time that tells about the state.
     var key: [UInt8] { AuthorizationResponse.key(forState: authorization.state) }
     /// What the browser opens.
-    var authorizationURL: String { pushed.map(authorization.url(of:)) ?? authorization.url() }
+    var authorizationURL: String { pushed.map { authorization.url(of: $0.reference) } ?? authorization.url() }
 
     /// Makes the secrets of a new flow.
     init(
@@ -54,7 +52,7 @@ struct AuthorizationFlow: Sendable {
 extension AuthorizationFlow: AwaitedSignIn {
     var waitingFor: String { "callback" }
     var proofs: Set<Proof.Kind> { [.callback] }
-    var pageLife: PageLife? { pushed.map { PageLife(since: pushedAt, seconds: $0.expiresIn) } }
+    var pageLife: PageLife? { pushed?.life }
 
     /// The state is only known to who was shown the page. `iss` tells whose response it is (RFC 9207).
     func recognize(_ arrival: Arrival, of standing: FlowStanding) -> Recognition {
@@ -77,10 +75,10 @@ extension AuthorizationFlow: AwaitedSignIn {
 
     func expiry(of flow: Flow) -> String {
         var text =
-            "The sign-in of \(flow.account.name) was not finished within \(flow.duration) seconds. "
+            "The sign-in of \(flow.account.name) was not finished within \(flow.duration.wholeSeconds) seconds. "
             + "Waited for a callback to \(redirectURI)."
         if let pushed {
-            text += " Its page's address could be opened for \(pushed.expiresIn) seconds, and once; whoever asks for "
+            text += " Its page's address could be opened for \(pushed.reference.expiresIn) seconds, and once; whoever asks for "
             text += "the sign-in again gets another one."
         }
         return text

@@ -4,7 +4,7 @@ internal import OAuth
 internal import Secrets
 internal import Synchronization
 
-/// What a sign-in on another device knows (RFC 8628). It ends by the provider's answer to our own questions: nothing
+/// What a sign-in on another device knows (RFC 8628). It ends by the provider's response to our own requests: nothing
 /// arrives here, so nobody else can end it.
 struct DeviceFlow: Sendable {
     let metadata: ProviderMetadata
@@ -12,14 +12,14 @@ struct DeviceFlow: Sendable {
     /// As the codes were asked for; a signed proof is made anew for each question.
     let registration: ClientRegistration
     let authorization: DeviceAuthorization
-    /// When the codes came, in milliseconds since boot.
-    let answeredAt: Int
+    /// When the codes came.
+    let answeredAt: BootInstant
     /// When the next question is due. Questions and the loop that waits for them share it.
     let pace: DevicePaceKeeper
     /// No callback has it: it is never sent.
     let key = RandomToken.bytes(32)
 
-    /// What the person is shown.
+    /// What the user is shown.
     var shown: DeviceCode {
         DeviceCode(
             userCode: authorization.userCode, verificationURI: authorization.verificationURI,
@@ -28,7 +28,7 @@ struct DeviceFlow: Sendable {
 
     init(
         metadata: ProviderMetadata, scopes: [String], registration: ClientRegistration,
-        authorization: DeviceAuthorization, answeredAt: Int
+        authorization: DeviceAuthorization, answeredAt: BootInstant
     ) {
         self.metadata = metadata
         self.scopes = scopes
@@ -37,7 +37,7 @@ struct DeviceFlow: Sendable {
         self.answeredAt = answeredAt
         pace = DevicePaceKeeper(
             DeviceSchedule(
-                interval: authorization.interval, life: authorization.expiresIn, answeredAt: answeredAt))
+                interval: authorization.interval, life: .seconds(authorization.expiresIn), answeredAt: answeredAt))
     }
 }
 
@@ -57,7 +57,7 @@ extension DeviceFlow: AwaitedSignIn {
     func recognize(_ arrival: Arrival, of standing: FlowStanding) -> Recognition { .foreign }
 
     func expiry(of flow: Flow) -> String {
-        "The sign-in of \(flow.account.name) was not finished within \(flow.duration) seconds. Waited for the code "
+        "The sign-in of \(flow.account.name) was not finished within \(flow.duration.wholeSeconds) seconds. Waited for the code "
             + "\(authorization.userCode) to be entered at \(authorization.verificationURI)."
     }
 }
@@ -68,6 +68,8 @@ final class DevicePaceKeeper: Sendable {
 
     init(_ schedule: DeviceSchedule) { self.schedule = Mutex(schedule) }
 
-    func step(at now: Int) -> DeviceSchedule.Step { schedule.withLock { $0.step(at: now) } }
-    func answered(_ event: DevicePace.Event, at now: Int) { schedule.withLock { $0.answered(event, at: now) } }
+    func step(at now: BootInstant) -> DeviceSchedule.Step { schedule.withLock { $0.step(at: now) } }
+    func answered(_ event: DevicePace.Event, at now: BootInstant) {
+        schedule.withLock { $0.answered(event, at: now) }
+    }
 }

@@ -1,45 +1,46 @@
 internal import BrokerCore
 internal import OAuth
 
-/// When a device flow's questions are asked: a value without a clock, which is told the time. All instants are
-/// milliseconds since boot, suspended time included, so no clock that is set moves them, and who wakes up late has one
-/// question to ask, not many.
+/// When a device flow's questions are asked: a value without a clock, which is told the time. Instants are since boot,
+/// suspended time included: setting the wall clock does not move them, and whoever wakes up late has one question to
+/// ask, not many.
 struct DeviceSchedule: Sendable, Equatable {
     /// What is to be done now.
     enum Step: Sendable, Equatable {
-        /// Sleep at most so many milliseconds, and look again.
-        case sleep(Int)
+        /// Sleep at most so long, and look again.
+        case sleep(Duration)
         case ask
         /// Nothing will be asked any more.
         case over
     }
 
     private var pace: DevicePace
-    private(set) var due: Int
+    private(set) var due: BootInstant
     /// When the codes end.
-    let end: Int
+    let end: BootInstant
 
-    /// Nobody sleeps longer toward an instant: machines are suspended, and timers do not notice (milliseconds).
-    private static let longestSleep = 30_000
+    /// The longest sleep toward an instant: timers do not notice that a machine was suspended.
+    private static let longestSleep: Duration = .seconds(30)
 
     /// - Parameters:
+    ///   - interval: between two questions, in seconds.
+    ///   - life: of the codes.
     ///   - answeredAt: when the codes came.
-    ///   - life: theirs, in seconds.
-    init(interval: Int, life: Int, answeredAt: Int) {
+    init(interval: Int, life: Duration, answeredAt: BootInstant) {
         pace = DevicePace(interval: interval)
-        due = answeredAt + pace.pause
-        end = answeredAt + life * 1_000
+        due = answeredAt + .milliseconds(pace.pause)
+        end = answeredAt + life
     }
 
-    func step(at now: Int) -> Step {
+    func step(at now: BootInstant) -> Step {
         if max(due, now) > end { return .over }
-        // By one more: the clock has cut something off.
-        return now > due ? .ask : .sleep(min(due - now + 1, DeviceSchedule.longestSleep))
+        // One more: the clock cuts off what is less than a millisecond.
+        return now > due ? .ask : .sleep(min(due - now + .milliseconds(1), DeviceSchedule.longestSleep))
     }
 
     /// The provider has answered, or not.
-    mutating func answered(_ event: DevicePace.Event, at now: Int) {
+    mutating func answered(_ event: DevicePace.Event, at now: BootInstant) {
         pace.note(event)
-        due = now + pace.pause
+        due = now + .milliseconds(pace.pause)
     }
 }

@@ -13,20 +13,20 @@ extension FlowStart {
         var awaited = try await redirected(isNeeded: false, message: nil)
         awaited.passkey = challenge
         // The project's clock is not ours: a challenge that seems to have ended already gets its usual time.
-        let stated = challenge.expiresAt.map { $0 - provider.clock.now() } ?? 0
-        let lifetime = stated > 0 ? min(stated, SupabaseFlow.passkeyTimeout) : SupabaseFlow.passkeyTimeout
+        let stated = challenge.expiresAt.map { WallInstant(seconds: $0) - provider.clock.wallInstant } ?? .zero
+        let lifetime = stated > .zero ? min(stated, SupabaseFlow.passkeyTimeout) : SupabaseFlow.passkeyTimeout
         return .flow(awaited, atMost: lifetime)
     }
 }
 
 extension SupabaseFlow {
-    /// Seconds: the server forgets a challenge then.
-    static let passkeyTimeout = 300
+    /// The server forgets a challenge then.
+    static let passkeyTimeout: Duration = .seconds(300)
 }
 
 /// The passkeys of the user who is signed in.
 extension SupabaseOperations {
-    /// The passkeys of the person who is signed in.
+    /// The passkeys of the user who is signed in.
     public func passkeys(_ name: AccountName) async throws(BrokerError) -> [Passkey] {
         let response = try await sessions.change(
             name,

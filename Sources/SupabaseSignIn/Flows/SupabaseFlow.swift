@@ -67,7 +67,7 @@ struct SupabaseFlow: AwaitedSignIn {
     var authorizationURL: String { page ?? "" }
     var isKeyless: Bool { redirect?.keyPlace == SupabaseRedirect.KeyPlace.none }
     var isAccompanied: Bool { upstream != nil }
-    var resendInterval: Int? { message == nil ? nil : SupabaseFlow.resendInterval }
+    var resendInterval: Duration? { message == nil ? nil : SupabaseFlow.resendInterval }
     var waitsForMail: Bool { [.change, .recovery].contains(purpose) || waitingFor == "email_confirmation" }
 
     var proofs: Set<Proof.Kind> {
@@ -115,7 +115,7 @@ struct SupabaseFlow: AwaitedSignIn {
     /// this tells.
     func expiry(of flow: Flow) -> String {
         let what = purpose == .change ? "The change of the person of" : "The sign-in of"
-        let start = "\(what) \(flow.account.name) was not finished within \(flow.duration) seconds. "
+        let start = "\(what) \(flow.account.name) was not finished within \(flow.duration.wholeSeconds) seconds. "
         if let upstream { return start + "Waited for the sign-in of \(upstream.account)." }
         if passkey != nil { return start + "Waited for the answer of a passkey." }
         guard let redirect else { return start + "Waited for the code that was sent." }
@@ -129,9 +129,9 @@ struct SupabaseFlow: AwaitedSignIn {
     static func newKey() -> String { RandomToken.base64URL(bits: 128).revealed() }
 
     /// A mail's code lives an hour on the hosted service; its link five minutes, and says so itself.
-    static let messageTimeout = 3_600
-    /// Seconds between two messages to one person, which the server enforces (reference: per-user frequency).
-    static let resendInterval = 60
+    static let messageTimeout: Duration = .seconds(3_600)
+    /// The time between two messages to one user, which the server enforces.
+    static let resendInterval: Duration = .seconds(60)
     /// Wrong callbacks without a key that are worked on.
     static let maxAttempts = 3
 }

@@ -20,7 +20,7 @@ import Testing
                     userCode: "WDJB-MJHT", verificationURI: "https://id.example/device",
                     verificationURIComplete: "https://id.example/device?user_code=WDJB-MJHT"))
         // Its own bound is shorter than the codes' life.
-        #expect(flow.expiresAt == flow.startedAt + 600)
+        #expect(flow.expiresAt == flow.startedAt + .seconds(600))
     }
 
     @Test func `DEV-01 DEV-04: what is asked is a form with what the standard wants`() async throws {
