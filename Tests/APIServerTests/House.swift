@@ -60,7 +60,7 @@ struct House: Sendable {
                 return nil
             })
         var daemon = SocketAPI.Daemon(
-            version: House.version, boot: clock.clock.boot,
+            version: House.version, clock: clock.clock,
             certificates: { path throws(UntrustedFile) in
                 guard path == "/ca.pem" else { throw UntrustedFile(reason: "the file \(path) does not exist") }
                 return ServerTrust(certificateAuthorities: Array("CA".utf8))
