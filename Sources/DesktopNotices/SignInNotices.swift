@@ -148,7 +148,7 @@ public actor SignInNotices {
     private func take(_ fact: BrokerFact) async {
         switch fact {
         case .sessionOpened(let account, _, _), .sessionClosed(let account, _), .sessionEnded(let account, _),
-            .signInEnded(let account, _, _, _, _):
+            .signInEnded(let account, _, _, _, _, _):
             answeredAt[account] = nil
         default: break
         }
@@ -168,18 +168,16 @@ public actor SignInNotices {
         case .sessionClosed(let account, _): await takeDown(account)
         case .sessionOpened(let account, _, _):
             if standing[account]?.subject.isPrompt == true { await takeDown(account) }
-        case .signInEnded(let account, let method, .completed, _, _):
-            if SignInNotices.endsElsewhere(method) { _ = await say(.signedIn(as: nil), account) }
-        case .signInEnded(let account, _, .cancelled, _, _),
-            .signInEnded(let account, _, .failed, _, .accessDenied?):
+        // A program that asked for the sign-in shows itself what came of it.
+        case .signInEnded(let account, _, .completed, _, _, endsElsewhere: true):
+            _ = await say(.signedIn(as: nil), account)
+        case .signInEnded(let account, _, .cancelled, _, _, _),
+            .signInEnded(let account, _, .failed, _, .accessDenied?, _):
             quiet(account)
             if standing[account]?.subject.isPrompt == true { await takeDown(account) }
         default: return
         }
     }
-
-    /// True for sign-ins that end in a browser or a mail program instead of the program that started them.
-    private static func endsElsewhere(_ method: String) -> Bool { ["browser", "sso", "magic_link"].contains(method) }
 
     private func hear(_ event: NoticeEvent) async -> (AccountName, String?)? {
         switch event {
@@ -237,7 +235,8 @@ public actor SignInNotices {
     }
 
     private func isRecent(_ account: AccountName?) -> Bool {
-        standing[account].map { clock.bootInstant - $0.since < SignInNotices.duplicateInterval && $0.shown != nil } ?? false
+        standing[account].map { clock.bootInstant - $0.since < SignInNotices.duplicateInterval && $0.shown != nil }
+            ?? false
     }
 
     private func place(_ subject: NoticeSubject, _ account: AccountName?) async -> Bool {

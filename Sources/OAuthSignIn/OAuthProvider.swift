@@ -11,22 +11,22 @@ struct OAuthProvider: SignInProvider {
 
     private var account: Account { provider.account }
 
-    /// The second is not everywhere.
-    private static let methods = ["browser", "device"]
-
     func check(_ request: SignInRequest) throws(BrokerError) -> SignInRequest {
         if case .unsupported(let reason) = account.endpoints { throw .methodUnsupported(reason) }
-        try request.check(methods: OAuthProvider.methods, of: account)
+        let method = try request.readMethod(offering: OAuthMethod.allCases, of: account)
         try request.checkParameters(reserved: AuthorizationRequest.reservedParameters, of: account)
+        var request = request
+        request.endsElsewhere = method == .browser
         return request
     }
 
     func begin(_ request: SignInRequest, in context: SignInContext) async throws(BrokerError) -> Beginning {
-        if request.method == "device" {
+        switch try request.readMethod(offering: OAuthMethod.allCases, of: account) {
+        case .browser: return .flow(try await authorization(request, in: context))
+        case .device:
             let device = try await provider.authorizeDevice(request)
             return .flow(device, atMost: .seconds(device.authorization.expiresIn))
         }
-        return .flow(try await authorization(request, in: context))
     }
 
     /// Everything a flow needs: the provider's endpoints, the secret (before the user is asked for anything), and a

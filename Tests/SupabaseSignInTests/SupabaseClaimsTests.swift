@@ -37,7 +37,7 @@ import Testing
     @Test func `on loopback has the flow's key last in its path`() async throws {
         let house = try await SupabaseHouse()
         let flow = try await flow(house)
-        #expect(flow.waitingFor == "callback")
+        #expect(flow.waitingFor == .callback)
         #expect(flow.redirectURI.hasPrefix("http://127.0.0.1:4711/callback/work/"))
         let key = flow.redirectURI.split(separator: "/").last ?? ""
         #expect(key.utf8.count == 22)

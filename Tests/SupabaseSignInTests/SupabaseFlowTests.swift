@@ -94,7 +94,7 @@ import Testing
                     fields.phone = phone
                     fields.password = SupabaseHouse.secret
                 })
-            #expect(flow.waitingFor == (email == nil ? "code" : "email_confirmation"))
+            #expect(flow.waitingFor == (email == nil ? .code : .emailConfirmation))
             #expect(house.doors.opened == (email == nil ? 0 : 1))
             house.clock.advance(by: 60)
             _ = try await house.broker.resend(flow.id)

@@ -111,7 +111,7 @@ import Testing
     @Test func `by code ends with the right one, whatever was typed before`() async throws {
         let house = try await SupabaseHouse()
         let flow = try await otp(house)
-        #expect(flow.waitingFor == "code")
+        #expect(flow.waitingFor == .code)
         #expect(flow.authorizationURL.isEmpty && flow.redirectURI.isEmpty)
         #expect(flow.resendAfter?.seconds == house.clock.now + 60)
         #expect(flow.expiresAt.seconds == house.clock.now + 3_600)

@@ -1,5 +1,4 @@
 internal import BrokerCore
-internal import BrokerCore
 internal import HTTPMessages
 internal import StrictJSON
 internal import Synchronization

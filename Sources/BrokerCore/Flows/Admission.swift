@@ -73,7 +73,7 @@ extension FlowRegistry {
             && clock.bootInstant - entry.watchedAt >= FlowRegistry.abandonment
     }
 
-    private func conflict(_ account: AccountName, with method: String, age: Int) -> BrokerError {
+    private func conflict(_ account: AccountName, with method: SignInMethod, age: Int) -> BrokerError {
         .conflict(
             "Another sign-in of \(account) is pending: method \(method), \(age) \(age == 1 ? "second" : "seconds") old. "
                 + "Finish it, take its place (ringback login \(account) --replace), or run: ringback cancel \(account)")

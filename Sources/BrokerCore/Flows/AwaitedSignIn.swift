@@ -11,8 +11,8 @@ public protocol AwaitedSignIn: Sendable {
     var redirectURI: String { get }
     /// What the browser opens; empty where there is nothing to open.
     var authorizationURL: String { get }
-    /// What callers are told: see ``FlowView/waitingFor``.
-    var waitingFor: String { get }
+    /// What callers are told that it waits for.
+    var waitingFor: WaitingFor { get }
     /// What may end it.
     var proofs: Set<Proof.Kind> { get }
 

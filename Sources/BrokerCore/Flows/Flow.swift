@@ -70,7 +70,8 @@ public struct Flow: Sendable {
             case .expired(let error): (.expired, error)
             }
         return .signInEnded(
-            account.name, method: request.method, outcome, duration: duration, error: error)
+            account.name, method: request.method, outcome, duration: duration, error: error,
+            endsElsewhere: request.endsElsewhere)
     }
 }
 
@@ -86,11 +87,10 @@ public struct FlowView: Sendable {
 
     public let id: String
     public let account: AccountName
-    public let method: String
+    public let method: SignInMethod
     public let status: Status
-    /// `callback`, `code`, `email_confirmation`, `device`, `passkey`.
-    public let waitingFor: String
-    /// For a person to be shown. Empty where there is nothing to open.
+    public let waitingFor: WaitingFor
+    /// To be shown to the user. Empty where there is nothing to open.
     public let authorizationURL: String
     /// For a program to open, once: made for the caller who gets this view. Empty where none was made.
     public var openURL = ""

@@ -50,7 +50,7 @@ struct AuthorizationFlow: Sendable {
 }
 
 extension AuthorizationFlow: AwaitedSignIn {
-    var waitingFor: String { "callback" }
+    var waitingFor: WaitingFor { .callback }
     var proofs: Set<Proof.Kind> { [.callback] }
     var pageLife: PageLife? { pushed?.life }
 
@@ -78,7 +78,8 @@ extension AuthorizationFlow: AwaitedSignIn {
             "The sign-in of \(flow.account.name) was not finished within \(flow.duration.wholeSeconds) seconds. "
             + "Waited for a callback to \(redirectURI)."
         if let pushed {
-            text += " Its page's address could be opened for \(pushed.reference.expiresIn) seconds, and once; whoever asks for "
+            text +=
+                " Its page's address could be opened for \(pushed.reference.expiresIn) seconds, and once; whoever asks for "
             text += "the sign-in again gets another one."
         }
         return text

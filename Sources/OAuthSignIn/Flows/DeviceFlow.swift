@@ -44,7 +44,7 @@ struct DeviceFlow: Sendable {
 extension DeviceFlow: AwaitedSignIn {
     var redirectURI: String { "" }
     var authorizationURL: String { "" }
-    var waitingFor: String { "device" }
+    var waitingFor: WaitingFor { .device }
     var proofs: Set<Proof.Kind> { [.poll] }
     var isAccompanied: Bool { true }
 

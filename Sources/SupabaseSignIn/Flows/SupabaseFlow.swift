@@ -68,7 +68,7 @@ struct SupabaseFlow: AwaitedSignIn {
     var isKeyless: Bool { redirect?.keyPlace == SupabaseRedirect.KeyPlace.none }
     var isAccompanied: Bool { upstream != nil }
     var resendInterval: Duration? { message == nil ? nil : SupabaseFlow.resendInterval }
-    var waitsForMail: Bool { [.change, .recovery].contains(purpose) || waitingFor == "email_confirmation" }
+    var waitsForMail: Bool { [.change, .recovery].contains(purpose) || waitingFor == .emailConfirmation }
 
     var proofs: Set<Proof.Kind> {
         var proofs: Set<Proof.Kind> = []
@@ -89,13 +89,12 @@ struct SupabaseFlow: AwaitedSignIn {
         return details
     }
 
-    /// The value of `waiting_for`: `callback`, `code`, `email_confirmation`, `device` or `passkey`.
-    var waitingFor: String {
-        if passkey != nil { return "passkey" }
+    var waitingFor: WaitingFor {
+        if passkey != nil { return .passkey }
         return switch message {
-        case nil: "callback"
-        case .signUp(.email)?: "email_confirmation"
-        case .some: "code"
+        case nil: .callback
+        case .signUp(.email)?: .emailConfirmation
+        case .some: .code
         }
     }
 

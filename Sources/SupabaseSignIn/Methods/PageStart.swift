@@ -5,17 +5,18 @@ internal import SupabaseAuth
 
 /// Sign-ins at a page: a provider's, or an organization's.
 extension FlowStart {
-    /// A provider's page, or an organization's. The server is asked for it by us: its no is then an error that can be
-    /// told, and no page of JSON in front of the person.
+    /// A provider's page, or an organization's. We ask the server for it: an error response is then an error of the
+    /// sign-in, and no page of JSON in front of the user.
     func browser() async throws(BrokerError) -> Beginning { made(try await page()) }
 
     /// A page with a key and a verifier of its own.
     func page() async throws(BrokerError) -> SupabaseFlow {
-        let isLink = request.method == "link"
+        let isLink = request.purpose == .link
         let flow = try await redirected(isNeeded: true, message: nil, purpose: isLink ? .link : .signIn)
         do throws(BrokerError) {
             if isLink { return flow.opening(try await linkPage(flow)) }
-            return flow.opening(request.method == "sso" ? try await singleSignOn(flow) : try await authorize(flow))
+            let isOrganization = request.projectMethod == .sso
+            return flow.opening(isOrganization ? try await singleSignOn(flow) : try await authorize(flow))
         } catch {
             await close(flow)
             throw error

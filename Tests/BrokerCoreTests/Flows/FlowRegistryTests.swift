@@ -212,7 +212,7 @@ import Testing
         for (name, method) in [(House.name, "device"), (account.name, "browser")] {
             guard
                 case .methodUnsupported = await error({ () throws(BrokerError) in
-                    try await house.broker.signIn(name, SignInRequest(method: method))
+                    try await house.broker.signIn(name, SignInRequest(method: SignInMethod(rawValue: method)))
                 })
             else { throw Unexpected() }
         }
