@@ -11,8 +11,8 @@ public struct OAuthAccount: Sendable {
     public var clientSecret: Account.SecretSource?
     /// With one, the client authenticates with `private_key_jwt`.
     public var clientKey: Account.KeySource?
-    /// `query` or `form_post`; nil leaves it to the provider's usual way, `query`.
-    public var responseMode: String?
+    /// Nil leaves it to the provider's default, `query`.
+    public var responseMode: ResponseMode?
     /// Every authorization response must carry `iss` (RFC 9207), whatever the metadata say.
     public var requiresIssuerInResponse = false
     public var pushedRequests = Account.PushedRequests.automatic
@@ -74,13 +74,13 @@ extension OAuthAccount: AccountKind {
 
     public func renewalAdvice(of account: Account) -> String? {
         let asksForConsent = account.authorizationParameters.contains { $0 == ("prompt", "consent") }
-        switch account.provider {
-        case "google":
+        switch account.configuredProvider {
+        case .google?:
             return asksForConsent
                 ? nil
                 : "Google gives one with a person's first consent only: add authorization_params = "
                     + "{ prompt = \"consent\" } to the account and sign in once more."
-        case "oidc", "microsoft":
+        case .oidc?, .microsoft?:
             guard account.scopes.contains("offline_access") else {
                 return "Most providers give one for the scope offline_access."
             }
@@ -88,12 +88,22 @@ extension OAuthAccount: AccountKind {
                 asksForConsent || (asksConsentForOfflineAccess && account.scopes.contains("openid"))
             return isConsentAsked
                 ? nil : "Some providers give one after the user's consent only: set offline_access_consent = true."
-        default: return nil
+        case .oauth2?, nil: return nil
         }
     }
 }
 
+/// What the configuration calls the providers about which this target decides something.
+enum ConfiguredProvider: String {
+    /// An issuer's metadata; endpoints by hand.
+    case oidc, oauth2
+    case google, microsoft
+}
+
 extension Account {
+    /// Nil for a provider about which nothing is decided here.
+    var configuredProvider: ConfiguredProvider? { ConfiguredProvider(rawValue: provider) }
+
     /// How the provider's endpoints are known.
     public enum Endpoints: Sendable, Equatable {
         /// By discovery at the issuer.
@@ -175,7 +185,7 @@ extension Account {
         set { oauth.clientKey = newValue }
     }
 
-    public var responseMode: String? {
+    public var responseMode: ResponseMode? {
         get { oauth.responseMode }
         set { oauth.responseMode = newValue }
     }

@@ -108,7 +108,7 @@ extension Broker {
                 "The account \(order.account) is there already. Choose another name, or remove it and reload.")
         }
         try await settled()
-        guard vault.status.kind != "memory" else {
+        guard vault.status.kind != .memory else {
             throw .conflict(
                 "The vault is in memory: what the provider gives for the registration would be lost with the daemon. "
                     + "Register the client by hand, and add the account with --client-id.")

@@ -173,7 +173,7 @@ actor ProviderDirectory: ProviderMemory {
                 if place == known ?? 0 {
                     failure = BrokerError(error, host: request.host)
                     // Of a preset, the issuer is not the account's to choose.
-                    if account.provider == "oidc", case .invalid = error {
+                    if account.configuredProvider == .oidc, case .invalid = error {
                         failure = failure.adding("Look at issuer of the account.")
                     }
                 }

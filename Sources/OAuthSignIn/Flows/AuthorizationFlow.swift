@@ -109,12 +109,12 @@ extension ProviderMetadata {
 
     /// Metadata that list no response modes offer `query` and `fragment` (RFC 8414 section 2). Endpoints by hand say
     /// nothing about modes: there the configuration's word counts.
-    fileprivate func check(responseMode mode: String?, of account: AccountName) throws(BrokerError) {
+    fileprivate func check(responseMode mode: ResponseMode?, of account: AccountName) throws(BrokerError) {
         guard let mode, issuer != nil || responseModes != nil else { return }
         let offered = responseModes ?? ["query", "fragment"]
-        guard !offered.contains(mode) else { return }
+        guard !offered.contains(mode.rawValue) else { return }
         throw .misconfigured(
-            "response_mode = \"\(mode)\" cannot be used for \(account): the provider's metadata offer "
+            "response_mode = \"\(mode.rawValue)\" cannot be used for \(account): the provider's metadata offer "
                 + "\(offered.joined(separator: ", ")). Leave response_mode out.")
     }
 }
