@@ -28,7 +28,7 @@ public protocol AwaitedSignIn: Sendable {
     var pageLife: PageLife? { get }
     /// The time between two messages; nil where none was sent.
     var resendInterval: Duration? { get }
-    /// Somebody is to read a mail, within an hour: it gives way to another flow.
+    /// It waits for the user to read a mail, up to an hour: it gives way to another flow.
     var waitsForMail: Bool { get }
     /// Another account's flow that it waits for.
     var upstream: UpstreamFlow? { get }
@@ -80,7 +80,7 @@ public struct UpstreamFlow: Sendable {
 public struct AwaitedDetails: Sendable {
     /// What to enter on another device.
     public var device: DeviceCode?
-    /// What an app's authenticator is to answer.
+    /// What an app's authenticator is asked.
     public var challenge: AuthenticatorChallenge?
     /// Where codes may come from, where there is more than one message; and whether one of two has been confirmed.
     public var codes: [CodeOrigin] = []
@@ -89,7 +89,7 @@ public struct AwaitedDetails: Sendable {
     public init() {}
 }
 
-/// A code and where a person enters it.
+/// A code and where the user enters it.
 public struct DeviceCode: Sendable, Equatable {
     public let userCode: String
     public let verificationURI: String

@@ -8,7 +8,7 @@ extension FlowRegistry {
     enum Claim {
         /// The caller now owns the flow's one callback and must fulfil the promise.
         case claimed(Flow, Promise<CallbackVerdict>)
-        /// An identical copy arrived before: this is its answer.
+        /// An identical copy arrived before: this is its verdict.
         case repeated(Promise<CallbackVerdict>)
         /// Another callback of the flow is being worked on, and may turn out not to be genuine.
         case busy(Promise<CallbackVerdict>)
@@ -58,7 +58,7 @@ extension FlowRegistry {
         switch await take(entry.flow.id, arrival.fingerprint) {
         case .granted(let verdict):
             var flow = entry.flow
-            // The request that this callback answers, where the flow has more than one.
+            // The request that this callback belongs to, where the flow has more than one.
             flow.awaited = awaited
             return .claimed(flow, verdict)
         case .repeated(let verdict): return .repeated(verdict)

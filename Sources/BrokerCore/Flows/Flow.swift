@@ -107,7 +107,7 @@ public struct FlowView: Sendable {
     public var isHalfConfirmed = false
     /// What to enter on another device.
     public var device: DeviceCode?
-    /// What an app's authenticator is to answer.
+    /// What an app's authenticator is asked.
     public var challenge: AuthenticatorChallenge?
     /// A change of the user who is signed in: no sign-in, though a flow like one.
     public var changesUser = false

@@ -26,7 +26,7 @@ extension FlowRegistry {
         return entries.values.sorted { $0.place < $1.place }.map { view(of: $0) }
     }
 
-    /// True if the person denied or withdrew a sign-in of the account a moment ago: only an explicit one may ask again.
+    /// True if the user denied or cancelled a sign-in of the account a moment ago: only an explicit one may ask again.
     func wasRefused(_ account: AccountName) -> Bool {
         entries.values.contains { entry in
             guard entry.flow.account.name == account, !entry.flow.request.changesUser, let endedAt = entry.endedAt,

@@ -91,9 +91,9 @@ public enum Beginning: Sendable {
 public enum Proof: Sendable {
     /// A callback that the flow has recognized.
     case callback(Arrival)
-    /// What somebody typed.
+    /// What the user typed.
     case code(TypedCode)
-    /// What an authenticator answered.
+    /// An authenticator's response.
     case credential(JSONObject)
     /// It is time to ask the provider (RFC 8628).
     case poll
