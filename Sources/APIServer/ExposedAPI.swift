@@ -125,7 +125,7 @@ public struct ExposedAPI: Sendable {
             .init("accounts", .array(exposedSocket.accounts.map { .string($0.rawValue) })),
         ])
         socket["scope"] = exposedSocket.ceiling.map { .string($0.joined(separator: " ")) }
-        socket["expires_at"] = exposedSocket.expiry.map { .integer(api.broker.instant(of: $0).at) }
+        socket["expires_at"] = exposedSocket.expiry.map { .integer(api.broker.instant(of: $0).at.seconds) }
         return ServerResponse(json: [
             "version": .string(api.daemon.version), "uptime": .integer(api.uptime),
             "vault": ["locked": .bool(api.broker.vault.status.isLocked)],

@@ -25,9 +25,9 @@ public final class RecordKeeper: Sendable {
         case .signInChosen, .signInStarted, .refreshStarted, .refreshSucceeded: break
         // The user is told by other parts.
         case .signInWanted, .sessionEnding: break
-        case .signInEnded(let account, let method, let outcome, let duration, let error):
+        case .signInEnded(let account, let method, let outcome, let duration, let error, _):
             write("sign_in", account, error) { members in
-                members["method"] = .string(method)
+                members["method"] = .string(method.rawValue)
                 members["outcome"] = .string(outcome.rawValue)
                 members["seconds"] = .integer(Int(duration.components.seconds))
             }
@@ -125,8 +125,9 @@ public final class RecordKeeper: Sendable {
 
     private func count(_ fact: BrokerFact) {
         switch fact {
-        case .signInStarted(let account, let method): metrics.signInStarted(account.rawValue, method: method)
-        case .signInEnded(let account, let method, let outcome, let duration, let error):
+        case .signInStarted(let account, let method): metrics.signInStarted(account.rawValue, method: method.rawValue)
+        case .signInEnded(let account, let method, let outcome, let duration, let error, _):
+            let method = method.rawValue
             switch outcome {
             case .completed: metrics.signInCompleted(account.rawValue, method: method, duration: duration)
             case .cancelled: metrics.signInCancelled(account.rawValue, method: method)

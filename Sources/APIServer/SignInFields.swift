@@ -33,34 +33,21 @@ extension Call {
         return fields
     }
 
-    /// The fields that each method accepts.
-    static let fieldsOfMethods: [String: Set<String>] = [
-        "browser": ["oauth_provider", "scopes", "params", "persist", "provider_token", "callback_port"],
-        "password": ["email", "phone", "password", "captcha_token", "persist"],
-        "sign_up": [
-            "email", "phone", "password", "password_confirmation", "data", "channel", "captcha_token", "persist",
-        ],
-        "otp": ["email", "phone", "data", "channel", "captcha_token", "persist", "create_user"],
-        "magic_link": ["email", "data", "captcha_token", "persist", "create_user"],
-        "id_token": [
-            "oauth_provider", "id_token", "nonce", "access_token", "from_account", "user", "data", "captcha_token",
-            "persist",
-        ],
-        "passkey": ["captcha_token", "persist"],
-        "anonymous": ["data", "captcha_token", "persist"],
-        "sso": ["domain", "provider_id", "captcha_token", "persist", "provider_token", "callback_port"],
-        "session": ["access_token", "refresh_token", "persist"],
-        // It has an endpoint of its own.
-        "link": ["oauth_provider", "scopes", "params", "id_token", "nonce", "access_token"],
-    ]
+    /// The fields that the methods accept, all together.
+    static let allProjectFields = SupabaseMethod.allCases.reduce(into: Set<String>()) { $0.formUnion($1.fields) }
 
-    static let allProjectFields = fieldsOfMethods.values.reduce(into: Set<String>()) { $0.formUnion($1) }
+    /// Refuses fields that do not belong to the method.
+    func refuseStrangers(to method: SupabaseMethod) throws(Problem) {
+        try refuseStrangers(to: method.method, taking: method.fields)
+    }
 
-    /// Rejects fields that do not belong to the method. `isProject`: the account is at a Supabase project.
-    func refuseStrangers(to method: String, isProject: Bool) throws(Problem) {
-        let usual: Set = method == "device" ? ["scopes", "params"] : ["scopes", "params", "callback_port"]
-        let allowed = isProject ? Call.fieldsOfMethods[method] ?? [] : usual
-        for name in Call.allProjectFields.sorted() where has(name) && !allowed.contains(name) {
+    /// Rejects fields that do not belong to the method.
+    func refuseStrangers(to method: OAuthMethod) throws(Problem) {
+        try refuseStrangers(to: method.method, taking: method.fields)
+    }
+
+    private func refuseStrangers(to method: SignInMethod, taking fields: Set<String>) throws(Problem) {
+        for name in Call.allProjectFields.sorted() where has(name) && !fields.contains(name) {
             throw invalid(name, "a sign-in by \(method) has no such field")
         }
     }
@@ -90,5 +77,40 @@ extension Call {
             throw invalid("params.\(reserved)", "Ringback sets this parameter itself")
         }
         return parameters
+    }
+}
+
+extension OAuthMethod {
+    fileprivate var fields: Set<String> {
+        switch self {
+        case .browser: ["scopes", "params", "callback_port"]
+        case .device: ["scopes", "params"]
+        }
+    }
+}
+
+extension SupabaseMethod {
+    /// Those of the fields above that the method takes.
+    var fields: Set<String> {
+        switch self {
+        case .browser: ["oauth_provider", "scopes", "params", "persist", "provider_token", "callback_port"]
+        case .password: ["email", "phone", "password", "captcha_token", "persist"]
+        case .signUp:
+            ["email", "phone", "password", "password_confirmation", "data", "channel", "captcha_token", "persist"]
+        case .otp: ["email", "phone", "data", "channel", "captcha_token", "persist", "create_user"]
+        case .magicLink: ["email", "data", "captcha_token", "persist", "create_user"]
+        case .idToken:
+            [
+                "oauth_provider", "id_token", "nonce", "access_token", "from_account", "user", "data",
+                "captcha_token", "persist",
+            ]
+        case .passkey: ["captcha_token", "persist"]
+        case .anonymous: ["data", "captcha_token", "persist"]
+        case .sso: ["domain", "provider_id", "captcha_token", "persist", "provider_token", "callback_port"]
+        case .session: ["access_token", "refresh_token", "persist"]
+        case .link: ["oauth_provider", "scopes", "params", "id_token", "nonce", "access_token"]
+        // Their endpoints read their own fields.
+        case .recovery, .userUpdate: []
+        }
     }
 }

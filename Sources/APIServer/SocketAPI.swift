@@ -16,10 +16,9 @@ public struct SocketAPI: Sendable {
     /// Facts and functions that the daemon's main provides.
     public struct Daemon: Sendable {
         public var version: String
-        /// Milliseconds since boot, as ``BrokerClock/boot`` tells them.
-        let boot: @Sendable () -> Int
-        /// When the daemon was started, in milliseconds since boot.
-        let startedAtBoot: Int
+        let clock: BrokerClock
+        /// When the daemon was started.
+        let startedAt: BootInstant
         /// Where its files are, for the user.
         public var places: [Place]?
         /// Unix seconds: when the current configuration was read.
@@ -41,13 +40,13 @@ public struct SocketAPI: Sendable {
         public var tellOfCallback: CallbackTeller = { _, _, _ in false }
 
         public init(
-            version: String, boot: @escaping @Sendable () -> Int = BrokerClock.system.boot,
+            version: String, clock: BrokerClock = .system,
             certificates: @escaping @Sendable (_ path: String) throws(UntrustedFile) -> ServerTrust,
             reload: @escaping @Sendable () async -> Reloaded
         ) {
             self.version = version
-            self.boot = boot
-            startedAtBoot = boot()
+            self.clock = clock
+            startedAt = clock.bootInstant
             self.certificates = certificates
             self.reload = reload
         }
@@ -86,7 +85,7 @@ public struct SocketAPI: Sendable {
         self.broker = broker
         self.policy = policy
         self.daemon = daemon
-        diagnosticLinks = DiagnosticLinks(uptime: { [boot = daemon.boot] in boot() / 1_000 })
+        diagnosticLinks = DiagnosticLinks(clock: daemon.clock)
         self.records = records
         self.deepLinks = deepLinks
         // A missing route ends the daemon at its start, not at a request.
@@ -170,7 +169,7 @@ public struct SocketAPI: Sendable {
     }
 
     /// Seconds since the start, independent of the wall clock.
-    var uptime: Int { max(daemon.boot() - daemon.startedAtBoot, 0) / 1_000 }
+    var uptime: Int { (daemon.clock.bootInstant - daemon.startedAt).wholeSeconds }
 
     /// The closed restricted sockets of which `status` and `doctor` warn the user.
     func exposureTroubles() async -> [ClosedSocket] {

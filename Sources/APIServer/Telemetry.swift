@@ -36,10 +36,10 @@ final class Telemetry: Sendable {
             ways[account.rawValue] = way
             return [line("auth_method_selected", account, way)]
         case .signInStarted(let account, let method):
-            return [line("auth_started", account, ways[account.rawValue] ?? method)]
-        case .signInEnded(let account, let method, let outcome, let duration, let error):
+            return [line("auth_started", account, ways[account.rawValue] ?? method.rawValue)]
+        case .signInEnded(let account, let method, let outcome, let duration, let error, _):
             var line: JSONObject
-            let way = ways[account.rawValue] ?? method
+            let way = ways[account.rawValue] ?? method.rawValue
             switch outcome {
             case .completed: line = self.line("auth_completed", account, way)
             case .cancelled: line = self.line("auth_cancelled", account, way)

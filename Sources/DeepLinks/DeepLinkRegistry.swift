@@ -24,8 +24,8 @@ public final class DeepLinkRegistry: Sendable {
         var nextID: UInt64
         /// The ids of the last acknowledged links, so that a repeated acknowledgement succeeds.
         var acknowledged: [UInt64] = []
-        /// The planned next call of `look()`, in milliseconds since boot.
-        var look: (due: Int, ticket: UInt64)?
+        /// The planned next call of `look()`.
+        var look: (due: BootInstant, ticket: UInt64)?
         var tickets: UInt64 = 0
     }
     private let state: Mutex<State>
@@ -36,6 +36,8 @@ public final class DeepLinkRegistry: Sendable {
     private let startApplication: @Sendable (_ scheme: String, _ url: Secret) async -> String?
 
     private static let memory = 256
+    /// The longest sleep toward an instant: timers do not notice that a machine was suspended.
+    private static let longestSleep: Duration = .seconds(30)
 
     /// - Parameter startApplication: starts a scheme's program for a link. Returns nil, or why it could not be started.
     public init(
@@ -98,7 +100,7 @@ public final class DeepLinkRegistry: Sendable {
         let scheme = scheme.lowercased()
         guard await rules().schemes.contains(scheme) else { return nil }
         let listener = LinkListener(scheme: scheme, peer: peer, registry: self)
-        let now = clock.boot()
+        let now = clock.bootInstant
         let former = state.withLock { state in
             state.schemes[scheme, default: SchemeLinks()].forgetOld(at: now)
             return state.schemes[scheme, default: SchemeLinks()].replaceListener(listener)
@@ -131,7 +133,7 @@ public final class DeepLinkRegistry: Sendable {
     // MARK: For listeners
 
     func links(for listener: LinkListener, after id: UInt64) -> [DeepLink] {
-        let now = clock.boot()
+        let now = clock.bootInstant
         return state.withLock { state in
             guard state.schemes[listener.scheme]?.listener === listener else { return [] }
             state.schemes[listener.scheme]?.forgetOld(at: now)
@@ -140,7 +142,7 @@ public final class DeepLinkRegistry: Sendable {
     }
 
     func leave(_ listener: LinkListener) {
-        let now = clock.boot()
+        let now = clock.bootInstant
         let start = state.withLock { state -> DeepLink? in
             guard state.schemes[listener.scheme]?.listener === listener else { return nil }
             state.schemes[listener.scheme]?.forgetOld(at: now)
@@ -161,7 +163,7 @@ public final class DeepLinkRegistry: Sendable {
     }
 
     private func keep(_ url: Secret, _ scheme: String) -> Reception {
-        let (now, at) = (clock.boot(), broker.now)
+        let (now, at) = (clock.bootInstant, WallInstant(seconds: broker.now))
         let kept = state.withLock { state -> (link: DeepLink, listener: LinkListener?, start: DeepLink?) in
             let link = DeepLink(id: state.nextID, scheme: scheme, url: url, at: at)
             state.nextID += 1
@@ -172,7 +174,7 @@ public final class DeepLinkRegistry: Sendable {
             return (link, links.listener, start)
         }
         kept.listener?.wake()
-        broker.bus.post(BrokerEvent(kind: .deepLink, scheme: scheme, at: at))
+        broker.bus.post(BrokerEvent(kind: .deepLink, scheme: scheme, at: at.seconds))
         if let start = kept.start { begin(start) }
         scheduleCheck()
         return .kept(kept.link, isHeard: kept.listener != nil)
@@ -192,8 +194,8 @@ public final class DeepLinkRegistry: Sendable {
     /// planned at a time. When it is planned again for an earlier time, the ticket changes and the old timer does
     /// nothing.
     private func scheduleCheck() {
-        let now = clock.boot()
-        let plan = state.withLock { state -> (due: Int, ticket: UInt64)? in
+        let now = clock.bootInstant
+        let plan = state.withLock { state -> (due: BootInstant, ticket: UInt64)? in
             let dues = state.schemes.compactMap { $0.value.nextDue(state.tables[$0.key], at: now) }
             guard let due = dues.min(), state.look.map({ due < $0.due }) ?? true else { return nil }
             state.tickets += 1
@@ -202,12 +204,11 @@ public final class DeepLinkRegistry: Sendable {
         }
         guard let plan else { return }
         work.startTimer { [self] in
-            // Computers are suspended: wait at most 30 s, then compare with the clock again.
             while true {
-                let left = plan.due - clock.boot()
+                let left = plan.due - clock.bootInstant
                 guard state.withLock({ $0.look?.ticket }) == plan.ticket else { return }
-                guard left > 0 else { break }
-                guard (try? await clock.sleep(.milliseconds(min(left, 30_000)))) != nil else { return }
+                guard left > .zero else { break }
+                guard (try? await clock.sleep(min(left, DeepLinkRegistry.longestSleep))) != nil else { return }
             }
             look()
         }
@@ -215,7 +216,7 @@ public final class DeepLinkRegistry: Sendable {
 
     /// Drops expired links and starts the programs that are due.
     private func look() {
-        let now = clock.boot()
+        let now = clock.bootInstant
         let starts = state.withLock { state -> [DeepLink] in
             var starts: [DeepLink] = []
             for (name, known) in state.schemes {

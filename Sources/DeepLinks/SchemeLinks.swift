@@ -1,3 +1,4 @@
+public import BrokerCore
 public import Secrets
 
 /// A link for an app. Its URL is a secret, so it is never printed.
@@ -6,8 +7,8 @@ public struct DeepLink: Sendable, Equatable {
     public let id: UInt64
     public let scheme: String
     public let url: Secret
-    /// When it arrived, in Unix seconds.
-    public let at: Int
+    /// When it arrived.
+    public let at: WallInstant
 }
 
 /// A scheme that has a table in the configuration.
@@ -26,42 +27,41 @@ public struct LinkScheme: Sendable, Equatable {
     }
 }
 
-/// The unacknowledged links of one scheme. A listener gets all of them in order. This is pure state without waiting;
-/// times are in milliseconds since boot.
+/// The unacknowledged links of one scheme. A listener gets all of them in order. This is pure state without waiting.
 struct SchemeLinks {
     private struct Waiting {
         let link: DeepLink
-        let arrivedAt: Int
+        let arrivedAt: BootInstant
         /// True if a program was started for it or a listener has had time to read it.
         var needsNoStart = false
     }
     private var waiting: [Waiting] = []
     private(set) var listener: LinkListener?
-    private var startedAt: Int?
+    private var startedAt: BootInstant?
 
     /// The maximum number of links. Beyond it the oldest is dropped.
     static let capacity = 16
-    /// How long a link is kept, in milliseconds. The user does not expect a late reaction to a click.
-    static let lifetime = 60_000
-    /// The minimum time between two starts of the program, in milliseconds, so that a web page that opens links
-    /// repeatedly cannot start it more often.
-    static let startInterval = 10_000
-    /// If its listener leaves within this time (milliseconds) after a link arrived, the listener may not have read it.
-    static let readingTime = 5_000
+    /// How long a link is kept. The user does not expect a late reaction to a click.
+    static let lifetime: Duration = .seconds(60)
+    /// The minimum time between two starts of the program, so that a web page that opens links repeatedly cannot start
+    /// it more often.
+    static let startInterval: Duration = .seconds(10)
+    /// If its listener leaves within this time after a link arrived, the listener may not have read it.
+    static let readingTime: Duration = .seconds(5)
 
     /// True if nothing has to be remembered for the scheme.
-    func isIdle(at now: Int) -> Bool {
+    func isIdle(at now: BootInstant) -> Bool {
         listener == nil && waiting.isEmpty && startedAt.map { now - $0 >= SchemeLinks.startInterval } ?? true
     }
 
     /// The links after the one with this id.
     func links(after id: UInt64) -> [DeepLink] { waiting.map(\.link).filter { $0.id > id } }
 
-    mutating func forgetOld(at now: Int) {
+    mutating func forgetOld(at now: BootInstant) {
         waiting.removeAll { now - $0.arrivedAt >= SchemeLinks.lifetime }
     }
 
-    mutating func append(_ link: DeepLink, at now: Int) {
+    mutating func append(_ link: DeepLink, at now: BootInstant) {
         forgetOld(at: now)
         waiting.append(Waiting(link: link, arrivedAt: now))
         if waiting.count > SchemeLinks.capacity { waiting.removeFirst() }
@@ -81,7 +81,7 @@ struct SchemeLinks {
     }
 
     /// The listener has left. For links that it may not have read a program can be started.
-    mutating func listenerLeft(at now: Int) {
+    mutating func listenerLeft(at now: BootInstant) {
         listener = nil
         for index in waiting.indices where now - waiting[index].arrivedAt > SchemeLinks.readingTime {
             waiting[index].needsNoStart = true
@@ -90,7 +90,7 @@ struct SchemeLinks {
 
     /// Decides that the scheme's program is started now. Returns the link to start it with; nil if none needs it or the
     /// last start is too recent.
-    mutating func takeStart(_ scheme: LinkScheme?, at now: Int) -> DeepLink? {
+    mutating func takeStart(_ scheme: LinkScheme?, at now: BootInstant) -> DeepLink? {
         guard let due = startDue(scheme, at: now), due <= now, let scheme,
             let index = waiting.firstIndex(where: { !$0.needsNoStart })
         else { return nil }
@@ -105,7 +105,7 @@ struct SchemeLinks {
     }
 
     /// When the program must be started; nil if it need not.
-    private func startDue(_ scheme: LinkScheme?, at now: Int) -> Int? {
+    private func startDue(_ scheme: LinkScheme?, at now: BootInstant) -> BootInstant? {
         guard let scheme, scheme.hasCommand, listener == nil, waiting.contains(where: { !$0.needsNoStart }) else {
             return nil
         }
@@ -113,7 +113,7 @@ struct SchemeLinks {
     }
 
     /// When something is due next: a start or an expiry.
-    func nextDue(_ scheme: LinkScheme?, at now: Int) -> Int? {
+    func nextDue(_ scheme: LinkScheme?, at now: BootInstant) -> BootInstant? {
         [startDue(scheme, at: now), waiting.first.map { $0.arrivedAt + SchemeLinks.lifetime }].compactMap(\.self).min()
     }
 }

@@ -1,3 +1,4 @@
+public import BrokerCore
 internal import DesktopBus
 internal import Glibc
 
@@ -5,8 +6,8 @@ internal import Glibc
 public enum NoticeSubject: Sendable, Equatable {
     /// A program waits for the account, which needs a sign-in.
     case signInWanted
-    /// The session ends at this time (Unix seconds). Only a new sign-in prevents it.
-    case sessionEnding(at: Int)
+    /// The session ends at this time. Only a new sign-in prevents it.
+    case sessionEnding(at: WallInstant)
     /// The provider ended the session.
     case sessionEnded
     /// A sign-in was completed; the user's address or name.
@@ -52,10 +53,10 @@ public struct NoticeWords: Sendable {
     private static let maxName = 80
 
     let language: Language
-    /// The current time in Unix seconds.
-    let now: @Sendable () -> Int
+    /// The current time.
+    let now: @Sendable () -> WallInstant
 
-    public init(language: Language, now: @escaping @Sendable () -> Int) {
+    public init(language: Language, now: @escaping @Sendable () -> WallInstant) {
         self.language = language
         self.now = now
     }
@@ -131,13 +132,13 @@ public struct NoticeWords: Sendable {
     }
 
     /// The local time of day, with the date unless it is today.
-    private func time(_ instant: Int) -> String {
+    private func time(_ instant: WallInstant) -> String {
         let (then, today) = (NoticeWords.local(instant), NoticeWords.local(now()))
         return then.date == today.date ? then.time : "\(then.time), \(then.date)"
     }
 
-    private static func local(_ instant: Int) -> (date: String, time: String) {
-        var seconds = time_t(instant)
+    private static func local(_ instant: WallInstant) -> (date: String, time: String) {
+        var seconds = time_t(instant.seconds)
         var parts = unsafe tm()
         _ = unsafe localtime_r(&seconds, &parts)
         func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }

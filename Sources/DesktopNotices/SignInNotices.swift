@@ -12,8 +12,8 @@ public actor SignInNotices {
         let subject: NoticeSubject
         /// Nil if it could not be shown.
         var shown: ShownNotice?
-        /// When it was first shown, in milliseconds since boot.
-        let since: Int
+        /// When it was first shown.
+        let since: BootInstant
         var attempts = 1
     }
 
@@ -26,10 +26,10 @@ public actor SignInNotices {
         case leave(Promise<Void>)
     }
 
-    /// The time without prompts for an account after a denial or cancellation, in milliseconds.
-    static let quietTime = 300_000
-    /// Two reports of the same sign-in within this time (milliseconds) cause one notification.
-    private static let duplicateInterval = 10_000
+    /// The time without prompts for an account after a denial or cancellation.
+    static let quietTime: Duration = .seconds(300)
+    /// Two reports of the same sign-in within this time cause one notification.
+    private static let duplicateInterval: Duration = .seconds(10)
     /// The maximum number of times that a prompt is shown. It prevents an endless loop if showing it makes the server
     /// crash.
     private static let maxAttempts = 5
@@ -47,9 +47,9 @@ public actor SignInNotices {
 
     /// By account; nil is for a link that belongs to no account.
     private(set) var standing: [AccountName?: NoticeState] = [:]
-    private var quietUntil: [AccountName: Int] = [:]
-    /// When the user last asked for the account's sign-in page, which may still be open (milliseconds since boot).
-    private var answeredAt: [AccountName: Int] = [:]
+    private var quietUntil: [AccountName: BootInstant] = [:]
+    /// When the user last asked for the account's sign-in page, which may still be open.
+    private var answeredAt: [AccountName: BootInstant] = [:]
     private var isEnabled = true
 
     public init(desktop: Desktop, signIns: SignIns, words: NoticeWords, clock: BrokerClock = .system) {
@@ -148,7 +148,7 @@ public actor SignInNotices {
     private func take(_ fact: BrokerFact) async {
         switch fact {
         case .sessionOpened(let account, _, _), .sessionClosed(let account, _), .sessionEnded(let account, _),
-            .signInEnded(let account, _, _, _, _):
+            .signInEnded(let account, _, _, _, _, _):
             answeredAt[account] = nil
         default: break
         }
@@ -156,29 +156,28 @@ public actor SignInNotices {
         case .signInWanted(let account):
             wanted.withLock { _ = $0.remove(account) }
             // The user has asked for the page already; a later program needs no further prompt.
-            if let answer = answeredAt[account], clock.boot() - answer < SignInNotices.quietTime { return }
+            if let answer = answeredAt[account], clock.bootInstant - answer < SignInNotices.quietTime { return }
             // All prompts offer the same sign-in, so one that is shown is enough.
             if let notice = standing[account], notice.subject.isPrompt, notice.shown != nil { return }
             await prompt(.signInWanted, account)
         case .sessionEnding(let account, let end):
-            if let notice = standing[account], notice.subject == .sessionEnding(at: end), notice.shown != nil { return }
-            await prompt(.sessionEnding(at: end), account)
+            let subject = NoticeSubject.sessionEnding(at: WallInstant(seconds: end))
+            if let notice = standing[account], notice.subject == subject, notice.shown != nil { return }
+            await prompt(subject, account)
         case .sessionEnded(let account, _): await prompt(.sessionEnded, account)
         case .sessionClosed(let account, _): await takeDown(account)
         case .sessionOpened(let account, _, _):
             if standing[account]?.subject.isPrompt == true { await takeDown(account) }
-        case .signInEnded(let account, let method, .completed, _, _):
-            if SignInNotices.endsElsewhere(method) { _ = await say(.signedIn(as: nil), account) }
-        case .signInEnded(let account, _, .cancelled, _, _),
-            .signInEnded(let account, _, .failed, _, .accessDenied?):
+        // A program that asked for the sign-in shows itself what came of it.
+        case .signInEnded(let account, _, .completed, _, _, endsElsewhere: true):
+            _ = await say(.signedIn(as: nil), account)
+        case .signInEnded(let account, _, .cancelled, _, _, _),
+            .signInEnded(let account, _, .failed, _, .accessDenied?, _):
             quiet(account)
             if standing[account]?.subject.isPrompt == true { await takeDown(account) }
         default: return
         }
     }
-
-    /// True for sign-ins that end in a browser or a mail program instead of the program that started them.
-    private static func endsElsewhere(_ method: String) -> Bool { ["browser", "sso", "magic_link"].contains(method) }
 
     private func hear(_ event: NoticeEvent) async -> (AccountName, String?)? {
         switch event {
@@ -189,7 +188,7 @@ public actor SignInNotices {
             guard let account, notice.subject.isPrompt, [NoticeWords.signIn, NoticeWords.click].contains(action) else {
                 return nil
             }
-            answeredAt[account] = clock.boot()
+            answeredAt[account] = clock.bootInstant
             return (account, token)
         case .closed(let id, let closing):
             guard let (account, notice) = standing.first(where: { $0.value.shown?.id == id }) else { return nil }
@@ -217,10 +216,10 @@ public actor SignInNotices {
 
     // MARK: Showing
 
-    private func quiet(_ account: AccountName) { quietUntil[account] = clock.boot() + SignInNotices.quietTime }
+    private func quiet(_ account: AccountName) { quietUntil[account] = clock.bootInstant + SignInNotices.quietTime }
 
     private func prompt(_ subject: NoticeSubject, _ account: AccountName) async {
-        guard clock.boot() >= quietUntil[account] ?? .min else { return }
+        if let end = quietUntil[account], clock.bootInstant < end { return }
         _ = await place(subject, account)
     }
 
@@ -236,14 +235,15 @@ public actor SignInNotices {
     }
 
     private func isRecent(_ account: AccountName?) -> Bool {
-        standing[account].map { clock.boot() - $0.since < SignInNotices.duplicateInterval && $0.shown != nil } ?? false
+        standing[account].map { clock.bootInstant - $0.since < SignInNotices.duplicateInterval && $0.shown != nil }
+            ?? false
     }
 
     private func place(_ subject: NoticeSubject, _ account: AccountName?) async -> Bool {
         guard isEnabled else { return false }
         let former = standing[account]?.shown
         let shown = await desktop.show(words.notice(subject, account?.rawValue), former)
-        standing[account] = NoticeState(subject: subject, shown: shown, since: clock.boot())
+        standing[account] = NoticeState(subject: subject, shown: shown, since: clock.bootInstant)
         // A notification that asks for nothing is not shown later.
         if shown == nil, !subject.isPrompt { standing[account] = nil }
         return shown != nil

@@ -11,8 +11,8 @@ public struct OAuthAccount: Sendable {
     public var clientSecret: Account.SecretSource?
     /// If it is set, the client authenticates with `private_key_jwt`.
     public var clientKey: Account.KeySource?
-    /// `query` or `form_post`; nil for the provider's default, `query`.
-    public var responseMode: String?
+    /// Nil for the provider's default, `query`.
+    public var responseMode: ResponseMode?
     /// Every authorization response must carry `iss` (RFC 9207), whatever the metadata say.
     public var requiresIssuerInResponse = false
     public var pushedRequests = Account.PushedRequests.automatic
@@ -76,13 +76,13 @@ extension OAuthAccount: AccountKind {
 
     public func renewalAdvice(of account: Account) -> String? {
         let asksForConsent = account.authorizationParameters.contains { $0 == ("prompt", "consent") }
-        switch account.provider {
-        case "google":
+        switch account.configuredProvider {
+        case .google?:
             return asksForConsent
                 ? nil
                 : "Google issues one only at the user's first consent: add authorization_params = "
                     + "{ prompt = \"consent\" } to the account and sign in again."
-        case "oidc", "microsoft":
+        case .oidc?, .microsoft?:
             guard account.scopes.contains("offline_access") else {
                 return "Most providers issue one for the scope offline_access."
             }
@@ -90,12 +90,22 @@ extension OAuthAccount: AccountKind {
                 asksForConsent || (asksConsentForOfflineAccess && account.scopes.contains("openid"))
             return isConsentAsked
                 ? nil : "Some providers issue one only after the user's consent: set offline_access_consent = true."
-        default: return nil
+        case .oauth2?, nil: return nil
         }
     }
 }
 
+/// What the configuration calls the providers about which this target decides something.
+enum ConfiguredProvider: String {
+    /// An issuer's metadata; endpoints by hand.
+    case oidc, oauth2
+    case google, microsoft
+}
+
 extension Account {
+    /// Nil for a provider about which nothing is decided here.
+    var configuredProvider: ConfiguredProvider? { ConfiguredProvider(rawValue: provider) }
+
     /// How the provider's endpoints are known.
     public enum Endpoints: Sendable, Equatable {
         /// By discovery at the issuer.

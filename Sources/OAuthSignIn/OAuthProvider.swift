@@ -11,22 +11,22 @@ struct OAuthProvider: SignInProvider {
 
     private var account: Account { provider.account }
 
-    /// Not every provider supports the second.
-    private static let methods = ["browser", "device"]
-
     func check(_ request: SignInRequest) throws(BrokerError) -> SignInRequest {
         if case .unsupported(let reason) = provider.rules.endpoints { throw .methodUnsupported(reason) }
-        try request.check(methods: OAuthProvider.methods, of: account)
+        let method = try request.readMethod(offering: OAuthMethod.allCases, of: account)
         try request.checkParameters(reserved: AuthorizationRequest.reservedParameters, of: account)
+        var request = request
+        request.endsElsewhere = method == .browser
         return request
     }
 
     func begin(_ request: SignInRequest, in context: SignInContext) async throws(BrokerError) -> Beginning {
-        if request.method == "device" {
+        switch try request.readMethod(offering: OAuthMethod.allCases, of: account) {
+        case .browser: return .flow(try await authorization(request, in: context))
+        case .device:
             let device = try await provider.authorizeDevice(request)
-            return .flow(device, atMost: device.authorization.expiresIn)
+            return .flow(device, atMost: .seconds(device.authorization.expiresIn))
         }
-        return .flow(try await authorization(request, in: context))
     }
 
     /// Prepares a flow: the provider's endpoints, the client secret (so that a missing one is reported before the user
@@ -42,7 +42,6 @@ struct OAuthProvider: SignInProvider {
             var flow = try AuthorizationFlow(
                 at: provider, request: request, metadata: metadata, redirectURI: redirectURI)
             flow.pushed = try await provider.push(flow.authorization, metadata, registration)
-            flow.pushedAt = provider.clock.uptime
             return flow
         } catch {
             await context.closeRedirect(redirectURI)
@@ -92,7 +91,6 @@ struct OAuthProvider: SignInProvider {
         // Nil if the provider accepts no pushed requests any more: then the URL has all parameters.
         awaited.pushed = try await provider.push(
             awaited.authorization, awaited.metadata, try await provider.registration(awaited.metadata))
-        awaited.pushedAt = provider.clock.uptime
         return awaited
     }
 
@@ -104,7 +102,6 @@ struct OAuthProvider: SignInProvider {
             at: provider, request: flow.request, metadata: awaited.metadata, redirectURI: awaited.redirectURI)
         fresh.pushed = try await provider.push(
             fresh.authorization, awaited.metadata, try await provider.registration(awaited.metadata))
-        fresh.pushedAt = provider.clock.uptime
         return fresh
     }
 

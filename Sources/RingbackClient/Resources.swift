@@ -136,12 +136,45 @@ public struct Flow: Sendable, Equatable {
         public static let expired: Status = "expired"
     }
 
+    /// How a user signs in, or what else of theirs is a flow. Open, since the daemon may be newer than the app.
+    public struct Method: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
+        public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
+        public init(stringLiteral value: String) { rawValue = value }
+
+        public static let browser: Method = "browser"
+        /// With a code that is entered on another device (RFC 8628).
+        public static let device: Method = "device"
+        /// One more identity of the user who is signed in.
+        public static let link: Method = "link"
+        /// A change of the user who is signed in.
+        public static let userUpdate: Method = "update_user"
+    }
+
+    /// What a pending sign-in waits for. Open, since the daemon may be newer than the app.
+    public struct WaitingFor: RawRepresentable, Hashable, Sendable, ExpressibleByStringLiteral {
+        public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
+        public init(stringLiteral value: String) { rawValue = value }
+
+        /// A callback from a browser.
+        public static let callback: WaitingFor = "callback"
+        /// A code that was sent to the user.
+        public static let code: WaitingFor = "code"
+        /// A link or a code in a mail that confirms the user's address.
+        public static let emailConfirmation: WaitingFor = "email_confirmation"
+        /// A code that the user enters on another device (RFC 8628).
+        public static let device: WaitingFor = "device"
+        /// An authenticator's response.
+        public static let passkey: WaitingFor = "passkey"
+    }
+
     public var id: String
     public var account: String
-    public var method: String
+    public var method: Method
     public var status: Status
-    /// `callback`, `code`, `email_confirmation`, `device` or `passkey`.
-    public var waitingFor: String?
+    /// Nil once the flow has ended.
+    public var waitingFor: WaitingFor?
     /// The sign-in page's address, to be shown to the user. A program that opens a page opens ``openURL``.
     public var authorizationURL: String?
     /// What to open in a browser, once. It redirects to the sign-in page, whose address is then in no argument list.
@@ -197,15 +230,15 @@ public struct Flow: Sendable, Equatable {
         self.id = id
         self.status = Status(rawValue: status)
         account = json["account"]?.string ?? ""
-        method = json["method"]?.string ?? ""
-        waitingFor = json["waiting_for"]?.string
+        method = Method(rawValue: json["method"]?.string ?? "")
+        waitingFor = json["waiting_for"]?.string.map { WaitingFor(rawValue: $0) }
         authorizationURL = json["authorization_url"]?.string
         openURL = json["open_url"]?.string
         openAddresses = (json["open_urls"]?.array ?? []).compactMap { entry in
             guard let url = entry["url"]?.string, let status = entry["status"]?.string else { return nil }
             return OpenAddress(url: url, status: .init(rawValue: status), uid: entry["uid"]?.integer)
         }
-        passkeyOptions = waitingFor == "passkey" ? json["options"]?.visibleText : nil
+        passkeyOptions = waitingFor == .passkey ? json["options"]?.visibleText : nil
         userCode = json["user_code"]?.string
         verificationURI = json["verification_uri"]?.string
         verificationURIComplete = json["verification_uri_complete"]?.string

@@ -67,7 +67,7 @@ public actor SealedFileVault: Vault {
         self.choice = choice
         snapshot = Mutex(
             VaultStatus(
-                kind: choice == .memory ? "memory" : "sealed-file", isLocked: true,
+                kind: choice == .memory ? .memory : .sealedFile, isLocked: true,
                 reason: SealedFileVault.unopened,
                 keySource: choice == .auto ? "undecided" : choice.rawValue,
                 protects: "nothing is readable until it is opened"))
@@ -103,7 +103,7 @@ public actor SealedFileVault: Vault {
         let protects = source(keyFile.source)?.protects ?? ""
         snapshot.withLock {
             $0 = VaultStatus(
-                kind: "sealed-file", isLocked: false, keySource: keyFile.source.rawValue, protects: protects)
+                kind: .sealedFile, isLocked: false, keySource: keyFile.source.rawValue, protects: protects)
             $0.otherKeySource = other(than: keyFile.source)
         }
     }

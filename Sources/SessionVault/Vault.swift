@@ -113,8 +113,14 @@ public enum VaultError: Error, Sendable, Equatable {
 
 /// The state of a vault, and what it protects against.
 public struct VaultStatus: Sendable, Equatable {
-    /// `sealed-file` or `memory`.
-    public var kind: String
+    /// Where sessions are kept. The raw values are those of the wire.
+    public enum Kind: String, Sendable, CaseIterable {
+        case sealedFile = "sealed-file"
+        /// They are lost when the daemon ends.
+        case memory
+    }
+
+    public var kind: Kind
     public var isLocked: Bool
     /// Why it is locked; nil if it is not.
     public var reason: String?
@@ -128,7 +134,7 @@ public struct VaultStatus: Sendable, Equatable {
     /// after the next start.
     public var otherKeySource: String?
 
-    public init(kind: String, isLocked: Bool, reason: String? = nil, keySource: String, protects: String) {
+    public init(kind: Kind, isLocked: Bool, reason: String? = nil, keySource: String, protects: String) {
         self.kind = kind
         self.isLocked = isLocked
         self.reason = reason

@@ -2,11 +2,17 @@ public import HTTPMessages
 public import Secrets
 public import StrictJSON
 
+/// The kinds of second factors that Ringback knows. A server may have newer ones.
+public enum FactorKind: String, Sendable, CaseIterable {
+    case totp, phone
+    case webAuthn = "webauthn"
+}
+
 /// A second factor of a user.
 public struct Factor: Sendable, Equatable {
     /// The UUID that identifies it in requests.
     public let id: String
-    /// `totp`, `phone`, `webauthn`.
+    /// A ``FactorKind``, or what a newer server says.
     public let kind: String
     /// Only a verified factor has an effect.
     public let isVerified: Bool
@@ -70,7 +76,7 @@ public struct FactorEnrolment: Sendable, Equatable {
         self.kind = kind
         name = object.word("friendly_name")
         phone = object.word("phone").map(SupabaseUser.outward)
-        guard kind == "totp" else {
+        guard FactorKind(rawValue: kind) == .totp else {
             totp = nil
             return
         }

@@ -6,33 +6,27 @@ internal import SupabaseAuth
 
 /// A Supabase project as a provider of sign-ins.
 extension SupabaseProvider: SignInProvider {
-    /// The sign-in methods of a project.
-    static let methods = [
-        "browser", "password", "sign_up", "otp", "magic_link", "id_token", "passkey", "anonymous", "sso", "session",
-    ]
-
     func check(_ request: SignInRequest) throws(BrokerError) -> SignInRequest {
-        // These methods are started by other routes than a sign-in.
-        try request.check(
-            methods: SupabaseProvider.methods, beside: ["recovery", "link", SignInRequest.userUpdate], of: account)
+        let method = try request.readMethod(offering: SupabaseMethod.ofSignIn, of: account)
         try request.checkParameters(reserved: AuthorizationRequest.reservedParameters, of: account)
-        return request.read(for: account, rules)
+        return request.read(method, rules)
     }
 
     func begin(_ request: SignInRequest, in context: SignInContext) async throws(BrokerError) -> Beginning {
         let start = FlowStart(provider: self, context: context, request: request)
-        switch request.method {
-        case "password": return try await start.password()
-        case "sign_up": return try await start.signUp()
-        case "otp", "magic_link": return try await start.message(hasLink: request.method == "magic_link")
-        case "recovery": return try await start.recovery()
-        case "link": return try await start.link()
-        case SignInRequest.userUpdate: return try await start.change()
-        case "id_token": return try await start.idToken()
-        case "anonymous": return try await start.anonymous()
-        case "passkey": return try await start.passkey()
-        case "session": return try await start.handedIn()
-        default: return try await start.browser()
+        switch try request.readMethod(offering: SupabaseMethod.ofSignIn, of: account) {
+        case .browser, .sso: return try await start.browser()
+        case .password: return try await start.password()
+        case .signUp: return try await start.signUp()
+        case .otp: return try await start.message(hasLink: false)
+        case .magicLink: return try await start.message(hasLink: true)
+        case .recovery: return try await start.recovery()
+        case .link: return try await start.link()
+        case .userUpdate: return try await start.change()
+        case .idToken: return try await start.idToken()
+        case .anonymous: return try await start.anonymous()
+        case .passkey: return try await start.passkey()
+        case .session: return try await start.handedIn()
         }
     }
 

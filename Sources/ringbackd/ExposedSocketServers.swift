@@ -140,6 +140,6 @@ extension ExposedSocket.Order {
         self.init(
             name: configuration.name, accounts: configuration.accounts.compactMap { AccountName($0) },
             ceiling: configuration.scopes, allowedUIDs: configuration.allowedUIDs,
-            lifetime: configuration.lifetime)
+            lifetime: configuration.lifetime.map { .seconds($0) })
     }
 }

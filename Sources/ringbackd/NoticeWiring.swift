@@ -17,7 +17,8 @@ final class Notices: Service, Sendable {
 
     func connect(_ broker: Broker, _ helper: HelperConnection, _ logger: Logger) {
         let words = NoticeWords(
-            language: NoticeWords.Language(environment: environmentVariables()), now: BrokerClock.system.now)
+            language: NoticeWords.Language(environment: environmentVariables()), now: { BrokerClock.system.wallInstant }
+        )
         snapshot.set(SignInNotices(desktop: Desktop(helper, logger), signIns: SignIns(broker), words: words))
     }
 

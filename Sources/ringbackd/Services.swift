@@ -9,6 +9,7 @@ import HTTPMessages
 import Launcher
 import LocalHTTP
 import Logging
+import OAuth
 import Records
 import ServiceLifecycle
 import SessionVault
@@ -116,7 +117,7 @@ final class PeerUIDs: Sendable {
     func replace(with configuration: DaemonConfiguration) {
         let accounts = configuration.accounts.map { ($0.name, Set($0.callbackPeerUIDs)) }
         uids.withLock { $0 = Dictionary(uniqueKeysWithValues: accounts) }
-        let posting = configuration.accounts.filter { $0.responseMode == "form_post" }.map(\.name)
+        let posting = configuration.accounts.filter { $0.responseMode == .formPost }.map(\.name)
         forms.withLock { $0 = Set(posting) }
     }
 

@@ -114,6 +114,5 @@ import Testing
 
     private static let exposedSocket = ExposedSocket(
         id: "x", order: ExposedSocket.Order(name: "ci", accounts: [AccountName("work")].compactMap { $0 }),
-        origin: .call,
-        createdAt: 0, expiry: nil)
+        origin: .call, createdAt: WallInstant(seconds: 0), expiry: nil)
 }

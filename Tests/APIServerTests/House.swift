@@ -61,7 +61,7 @@ struct House: Sendable {
                 return nil
             })
         var daemon = SocketAPI.Daemon(
-            version: House.version, boot: clock.clockWithoutWaking.boot,
+            version: House.version, clock: clock.clockWithoutWaking,
             certificates: { path throws(UntrustedFile) in
                 guard path == "/ca.pem" else { throw UntrustedFile(reason: "the file \(path) does not exist") }
                 return ServerTrust(certificateAuthorities: Array("CA".utf8))

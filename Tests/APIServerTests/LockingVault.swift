@@ -94,7 +94,7 @@ final class LockingVault: Vault {
     var status: VaultStatus {
         state.withLock { state in
             var status = VaultStatus(
-                kind: "sealed-file", isLocked: state.isLocked, reason: state.isLocked ? "The vault is locked." : nil,
+                kind: .sealedFile, isLocked: state.isLocked, reason: state.isLocked ? "The vault is locked." : nil,
                 keySource: state.source, protects: "a test's sessions")
             // As if that were in the configuration.
             status.otherKeySource = state.source == "passphrase" ? nil : "passphrase"

@@ -20,7 +20,7 @@ struct Narrow {
         exposedSocket = try await house.exposedSockets.add(
             ExposedSocket.Order(
                 name: "ci", accounts: [try #require(AccountName("work"))], ceiling: ceiling,
-                allowedUIDs: [100_999], lifetime: lifetime))
+                allowedUIDs: [100_999], lifetime: lifetime.map { .seconds($0) }))
         api = ExposedAPI(house.api, showing: exposedSocket)
     }
 

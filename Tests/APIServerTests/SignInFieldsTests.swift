@@ -81,14 +81,15 @@ import Testing
         "data": "{}", "user": "{}", "params": "{}", "persist": "false", "create_user": "true", "provider_token": "true",
     ]
 
-    @Test(arguments: Call.fieldsOfMethods.keys.sorted())
-    func `a field of another way is refused by name`(method: String) async throws {
+    @Test(arguments: SupabaseMethod.ofSignIn + [.link])
+    func `a field of another method is refused by name`(_ way: SupabaseMethod) async throws {
         let house = try await SupabaseHouse()
-        let strangers = Call.allProjectFields.subtracting(Call.fieldsOfMethods[method] ?? [])
+        let method = way.rawValue
+        let strangers = Call.allProjectFields.subtracting(way.fields)
         #expect(!strangers.isEmpty)
         for field in strangers {
             let value = `Signing in at a project on the socket`.samples[field] ?? "\"x\""
-            let isLink = method == "link"
+            let isLink = way == .link
             let body = isLink ? #"{"\#(field)":\#(value)}"# : #"{"method":"\#(method)","\#(field)":\#(value)}"#
             let answer = await house.ask("POST", isLink ? "/identities" : "/sign-in", body)
             #expect(answer.code == "validation_failed", "\(method) \(field)")

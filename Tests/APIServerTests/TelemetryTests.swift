@@ -21,13 +21,14 @@ import Testing
 
     @Test func `tells the way that was chosen with everything that came of it`() async throws {
         let name = try account()
+        let password = SignInMethod(rawValue: "password")
         let told = try await lines([
-            .signInChosen(name, way: "google"), .signInStarted(name, method: "browser"),
-            .signInEnded(name, method: "browser", .completed, duration: .milliseconds(1_250), error: nil),
-            .signInChosen(name, way: "email"), .signInStarted(name, method: "password"),
+            .signInChosen(name, way: "google"), .signInStarted(name, method: .browser),
+            .signInEnded(name, method: .browser, .completed, duration: .milliseconds(1_250), error: nil),
+            .signInChosen(name, way: "email"), .signInStarted(name, method: password),
             .signInEnded(
-                name, method: "password", .failed, duration: .seconds(2), error: .portInUse(1, reason: "")),
-            .signInEnded(name, method: "password", .cancelled, duration: .zero, error: nil),
+                name, method: password, .failed, duration: .seconds(2), error: .portInUse(1, reason: "")),
+            .signInEnded(name, method: password, .cancelled, duration: .zero, error: nil),
         ])
         #expect(
             told.map { $0["event"]?.string } == [
@@ -68,8 +69,8 @@ import Testing
 
     @Test func `tells a listener of its own account alone`() async throws {
         let facts = [
-            BrokerFact.signInStarted(try account("home"), method: "browser"),
-            .signInStarted(try account(), method: "browser"),
+            BrokerFact.signInStarted(try account("home"), method: .browser),
+            .signInStarted(try account(), method: .browser),
         ]
         #expect(try await lines(facts, of: "work").map { $0["account"]?.string } == ["work"])
         #expect(try await lines(facts).count == 2)

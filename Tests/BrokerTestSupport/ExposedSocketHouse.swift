@@ -95,7 +95,8 @@ struct ExposedSocketHouse {
     }
 
     func order(_ name: String, _ lifetime: Int? = nil, _ ceiling: [String]? = ["openid"]) -> ExposedSocket.Order {
-        ExposedSocket.Order(name: name, accounts: [House.name], ceiling: ceiling, lifetime: lifetime)
+        ExposedSocket.Order(
+            name: name, accounts: [House.name], ceiling: ceiling, lifetime: lifetime.map { .seconds($0) })
     }
 }
 

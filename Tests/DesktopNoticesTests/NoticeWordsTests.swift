@@ -1,3 +1,4 @@
+import BrokerCore
 import DesktopBus
 import Glibc
 import Testing
@@ -6,13 +7,14 @@ import Testing
 
 @Suite struct `The words of notices` {
     private static let all: [NoticeSubject] = [
-        .signInWanted, .sessionEnding(at: 1_800_003_600), .sessionEnded, .signedIn(as: "ada"), .signedIn(as: nil),
+        .signInWanted, .sessionEnding(at: WallInstant(seconds: 1_800_003_600)), .sessionEnded, .signedIn(as: "ada"),
+        .signedIn(as: nil),
         .signInFailed(message: "No."), .signInFailed(message: nil), .pageNotOpened, .linkUnusable,
         .changeConfirmed(message: "Check."), .changeConfirmed(message: nil),
     ]
 
     private func words(_ language: NoticeWords.Language) -> NoticeWords {
-        NoticeWords(language: language, now: { 1_800_000_000 })
+        NoticeWords(language: language, now: { WallInstant(seconds: 1_800_000_000) })
     }
 
     @Test(arguments: all) func `are English and Russian`(subject: NoticeSubject) {
@@ -40,18 +42,18 @@ import Testing
     }
 
     @Test func `say when a session ends by the clock on the wall`() {
-        func local(_ instant: Int) -> (hour: Int32, minute: Int32) {
-            var seconds = time_t(instant)
+        func local(_ instant: WallInstant) -> (hour: Int32, minute: Int32) {
+            var seconds = time_t(instant.seconds)
             var parts = unsafe tm()
             _ = unsafe localtime_r(&seconds, &parts)
             return unsafe (parts.tm_hour, parts.tm_min)
         }
-        let end = 1_800_000_060
+        let end = WallInstant(seconds: 1_800_000_060)
         let clock = local(end)
         func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
         let notice = words(.english).notice(.sessionEnding(at: end), "work")
         #expect(notice.body.contains("\(two(clock.hour)):\(two(clock.minute))"))
-        let later = words(.english).notice(.sessionEnding(at: end + 40 * 86_400), "work")
+        let later = words(.english).notice(.sessionEnding(at: end + .seconds(40 * 86_400)), "work")
         #expect(later.body.contains("2027-02-2"))
     }
 }

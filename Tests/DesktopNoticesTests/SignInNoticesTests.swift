@@ -10,9 +10,10 @@ import Testing
     private static let end = 1_800_003_600
 
     private func ended(
-        _ outcome: BrokerFact.Outcome, method: String = "browser", _ error: BrokerError? = nil
+        _ outcome: BrokerFact.Outcome, endsElsewhere: Bool = true, _ error: BrokerError? = nil
     ) -> BrokerFact {
-        .signInEnded(Hall.work, method: method, outcome, duration: .seconds(1), error: error)
+        .signInEnded(
+            Hall.work, method: .browser, outcome, duration: .seconds(1), error: error, endsElsewhere: endsElsewhere)
     }
 
     // MARK: What stands
@@ -72,11 +73,10 @@ import Testing
         #expect(notice.actions.isEmpty && !notice.staysUntilAnswered)
     }
 
-    @Test(arguments: ["password", "otp", "device", "session", "id_token"])
-    func `says nothing of a sign-in that ends where it was asked for`(method: String) async throws {
+    @Test func `says nothing of a sign-in that ends where it was asked for`() async throws {
         hall.note(.signInWanted(Hall.work))
         let (id, _) = try await hall.nextNotice()
-        hall.note(.sessionOpened(Hall.work, subject: "s", replacing: nil), ended(.completed, method: method))
+        hall.note(.sessionOpened(Hall.work, subject: "s", replacing: nil), ended(.completed, endsElsewhere: false))
         #expect(await hall.next() == .closed(id))
         try await hall.expectNothing()
     }

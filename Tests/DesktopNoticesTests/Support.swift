@@ -59,7 +59,7 @@ final class Hall: Sendable {
                     hall.value?.do(.askedForPage(account.rawValue))
                     return hall.value?.state.withLock { $0.page }
                 }),
-            words: NoticeWords(language: language, now: { 1_800_000_000 }),
+            words: NoticeWords(language: language, now: { WallInstant(seconds: 1_800_000_000) }),
             clock: BrokerClock(now: { 1_800_000_000 }, boot: { hall.value?.state.withLock { $0.boot } ?? 0 }))
         work = Task { [snapshot] in await snapshot.run() }
         hall.set(self)

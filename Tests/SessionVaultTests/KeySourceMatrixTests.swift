@@ -43,7 +43,7 @@ import Testing
         #expect(
             vault.status
                 == VaultStatus(
-                    kind: "sealed-file", isLocked: false, keySource: choice.rawValue, protects: "what a fake protects"))
+                    kind: .sealedFile, isLocked: false, keySource: choice.rawValue, protects: "what a fake protects"))
         #expect(sources.filter { !$0.keys.isEmpty }.map(\.choice) == [choice])
     }
 
@@ -238,7 +238,7 @@ import Testing
         try await vault.store(Secret("text"), in: slot)
         #expect(try await vault.load(slot)?.text == Secret("text"))
         #expect(house.names(house.state) == [])
-        #expect(vault.status.kind == "memory")
+        #expect(vault.status.kind == .memory)
         #expect(await failure { try await vault.close() }?.isRefused == true)
         #expect(await failure { try await vault.rekey(to: .keyFile, passphrase: nil) }?.isRefused == true)
         #expect(try await vault.load(slot)?.text == Secret("text"))
@@ -248,7 +248,7 @@ import Testing
         // Nobody makes a directory there, whatever his rights.
         let keys = KeyFileSource(directory: "/proc/self/keys", outside: house.state)
         let vault = try await house.opened(.auto, [keys])
-        #expect(vault.status.kind == "memory")
+        #expect(vault.status.kind == .memory)
         #expect(vault.status.keySource == "memory")
         #expect(vault.status.protects.contains("/proc/self/keys"))
         try await vault.store(Secret("text"), in: slot)
@@ -258,12 +258,12 @@ import Testing
 
         let nowhere = SealedFileVault(directory: "/proc", sources: [house.keySource])
         try await nowhere.open(passphrase: nil)
-        #expect(nowhere.status.kind == "memory")
+        #expect(nowhere.status.kind == .memory)
     }
 
     @Test func `where there is no source at all auto keeps sessions in memory`() async throws {
         let vault = try await house.opened(.auto, [])
-        #expect(vault.status.kind == "memory")
+        #expect(vault.status.kind == .memory)
         #expect(vault.status.protects.contains("no directory for a key file"))
         #expect(house.names(house.state) == [])
         #expect(await failure { _ = try await house.opened(.keyFile, []) }?.isLocked == true)

@@ -166,7 +166,7 @@ extension FlowRegistry {
             let house = try await SupabaseHouse()
             house.project.behave { $0.confirmsItself = false }
             let flow = try #require(try await signUp(house))
-            #expect(flow.waitingFor == "email_confirmation")
+            #expect(flow.waitingFor == .emailConfirmation)
             #expect(flow.status == .pending)
             #expect(try await house.view.state == .authenticating)
             if isByLink {

@@ -37,7 +37,7 @@ import Testing
     @Test func `on loopback has the flow's key last in its path`() async throws {
         let house = try await SupabaseHouse()
         let flow = try await flow(house)
-        #expect(flow.waitingFor == "callback")
+        #expect(flow.waitingFor == .callback)
         #expect(flow.redirectURI.hasPrefix("http://127.0.0.1:4711/callback/work/"))
         let key = flow.redirectURI.split(separator: "/").last ?? ""
         #expect(key.utf8.count == 22)
@@ -257,7 +257,7 @@ import Testing
     @Test func `after the deadline is late, and the deadline says what to register`() async throws {
         let house = try await SupabaseHouse.withScheme()
         let flow = try await flow(house)
-        #expect(flow.expiresAt == house.clock.now + 300)
+        #expect(flow.expiresAt.seconds == house.clock.now + 300)
         let callback = try house.project.consent(flow.authorizationURL)
         house.clock.advance(by: 301)
         #expect(await eventually { (try? await isPending(house, flow)) == false })

@@ -44,7 +44,7 @@ import Testing
             let house = try await signedIn()
             let former = house.session
             let flow = try await change(house, email: " New@Example.org")
-            #expect(flow.waitingFor == "code" && flow.changesUser)
+            #expect(flow.waitingFor == .code && flow.changesUser)
             #expect(flow.awaitedCodes.compactMap(\.email) == [new, alice])
             #expect(try await house.view.user?["new_email"]?.string == new)
             #expect(try await house.view.flow?.id == flow.id)

@@ -51,7 +51,7 @@ import Testing
     private func begin(
         _ world: World, from account: String? = nil, _ fill: (inout SupabaseSignInFields) -> Void = { _ in }
     ) async throws(BrokerError) -> FlowView? {
-        var request = SignInRequest(method: "id_token")
+        var request = SignInRequest(.idToken)
         var fields = SupabaseSignInFields()
         fields.fromAccount = account
         fill(&fields)
@@ -90,7 +90,7 @@ import Testing
         let world = try await World()
         let flow = try #require(try await begin(world))
         let other = try #require(try await world.broker.account(google).flow)
-        #expect(flow.account == app && flow.waitingFor == "callback" && flow.redirectURI.isEmpty)
+        #expect(flow.account == app && flow.waitingFor == .callback && flow.redirectURI.isEmpty)
         #expect(flow.authorizationURL == other.authorizationURL)
         let verdict = await world.broker.receive(try world.provider.consent(flow.authorizationURL))
         #expect(verdict == .completed(flow: other.id))

@@ -19,7 +19,7 @@ extension AccountView {
         object["migration"] = migratesFrom.map { ["from": .string($0), "to": .string(subject ?? "")] }
         object["next_aal"] = nextAssurance.map { .string($0) }
         object["expires_at"] = expiresAt.map { .integer($0) }
-        object["flow"] = flow.map { ["id": .string($0.id), "method": .string($0.method)] }
+        object["flow"] = flow.map { ["id": .string($0.id), "method": .string($0.method.rawValue)] }
         if !lostScopes.isEmpty { object["lost_scope"] = .string(lostScopes.joined(separator: " ")) }
         object["notice"] = notice.map { .string($0) }
         object["error"] = error.map { Problem($0, language: language).json }

@@ -100,7 +100,7 @@ final class DeepLinkFeed: Sendable {
         let id = String(link.id)
         let data: JSON = [
             "id": .string(id), "scheme": .string(link.scheme), "url": .string(link.url.revealed()),
-            "at": .integer(link.at),
+            "at": .integer(link.at.seconds),
         ]
         var text = Array("event: deep_link\nid: \(id)\ndata: ".utf8)
         data.write(to: &text)

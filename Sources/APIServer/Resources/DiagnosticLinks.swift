@@ -11,7 +11,7 @@ final class DiagnosticLinks: Sendable {
         let id: String
         let scheme: URLScheme
         let arrival: Promise<Arrival>
-        let endsAt: Int
+        let endsAt: BootInstant
 
         var url: String { "\(scheme)://\(DiagnosticLinks.host)/\(id)" }
     }
@@ -31,19 +31,18 @@ final class DiagnosticLinks: Sendable {
     }
 
     static let host = "ringback-doctor"
-    /// The lifetime of a link in seconds, and how many may be out at a time. A round trip takes a second.
-    private static let lifetime = 120
+    /// The lifetime of a link, and how many may be out at a time. A round trip takes a second.
+    private static let lifetime: Duration = .seconds(120)
     private static let maxCount = 64
 
     private let links = Mutex<[String: Link]>([:])
-    /// Seconds since boot.
-    private let uptime: @Sendable () -> Int
+    private let clock: BrokerClock
 
-    init(uptime: @escaping @Sendable () -> Int) { self.uptime = uptime }
+    init(clock: BrokerClock) { self.clock = clock }
 
     /// A new link; nil if too many are out.
     func make(_ scheme: URLScheme) -> Link? {
-        let now = uptime()
+        let now = clock.bootInstant
         let link = Link(
             id: DiagnosticLinks.randomName(), scheme: scheme, arrival: Promise(), endsAt: now + DiagnosticLinks.lifetime
         )
@@ -56,7 +55,7 @@ final class DiagnosticLinks: Sendable {
     }
 
     subscript(id: String) -> Link? {
-        let now = uptime()
+        let now = clock.bootInstant
         return links.withLock { $0[id] }.flatMap { $0.endsAt > now ? $0 : nil }
     }
 

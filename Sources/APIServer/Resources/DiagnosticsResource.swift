@@ -147,7 +147,7 @@ struct DiagnosticsResource: Resource {
                         .trimmedEnd, .vaultLocked)
             ]
         }
-        guard status.kind != "memory" else {
+        guard status.kind != .memory else {
             return [
                 Finding(
                     "vault", .warning,

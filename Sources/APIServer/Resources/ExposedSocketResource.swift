@@ -26,11 +26,14 @@ struct ExposedSocketResource: Resource {
             errors: [.notFound, .stateConflict], ExposedSocketResource.revokeExposedSocket),
     ]
 
+    /// Seconds that a restricted socket may be open.
+    private static let lifetimes = 1...ExposedSocket.Order.longestLifetime.wholeSeconds
+
     private static let members: [Member] = [
         .required("name", .pattern("^[a-z0-9][a-z0-9._-]{0,63}$")), .optional("accounts", .array(.string)),
         .optional("account", .string, "One more account"),
         .optional("scope", .string, "The scopes that a token may have at most; separated by spaces"),
-        .optional("ttl", .range(1...ExposedSocket.Order.longestLifetime), "Seconds"),
+        .optional("ttl", .range(lifetimes), "Seconds"),
         .optional("allow_uids", .array(.integer), "Other users who may connect"),
         .optional("flatpak", .string, "A Flatpak app's id: the socket is also made in its directory"),
     ]
@@ -93,7 +96,7 @@ struct ExposedSocketResource: Resource {
             name: name, accounts: accounts, ceiling: scope,
             allowedUIDs: try call.list("allow_uids") { $0.integer.flatMap { UInt32(exactly: $0) } },
             flatpak: try call.text("flatpak"),
-            lifetime: try call.number("ttl", in: 1...ExposedSocket.Order.longestLifetime))
+            lifetime: try call.number("ttl", in: ExposedSocketResource.lifetimes).map { .seconds($0) })
         if let mistake = order.mistake { throw call.invalid(mistake.member, mistake.reason) }
         try await refuseCeilingless(order, call)
         return order
@@ -123,11 +126,11 @@ struct ExposedSocketResource: Resource {
         object["scope"] = order.ceiling.map { .string($0.joined(separator: " ")) }
         object["allow_uids"] = .array(order.allowedUIDs.map { .integer(Int($0)) })
         object["flatpak"] = order.flatpak.map { .string($0) }
-        object["created_at"] = .integer(exposedSocket.createdAt)
+        object["created_at"] = .integer(exposedSocket.createdAt.seconds)
         if let expiry = exposedSocket.expiry {
             let (at, remaining) = broker.instant(of: expiry)
-            object["expires_at"] = .integer(at)
-            object["expires_in"] = .integer(remaining)
+            object["expires_at"] = .integer(at.seconds)
+            object["expires_in"] = .integer(remaining.wholeSeconds)
         }
         object["source"] = .string(ExposedSocketResource.source(of: exposedSocket))
         let remarks = await broker.remarks(on: order)

@@ -45,17 +45,17 @@ struct FactorResource: Resource {
     func enrollFactor(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
         let kind: NewFactor.Kind
-        switch try call.text("factor_type") ?? "totp" {
-        case "totp": kind = .totp(issuer: try call.text("issuer"))
-        case "phone":
+        switch FactorKind(rawValue: try call.text("factor_type") ?? FactorKind.totp.rawValue) {
+        case .totp?: kind = .totp(issuer: try call.text("issuer"))
+        case .phone?:
             guard let phone = try call.text("phone") else { throw call.invalid("phone", "it is required") }
             do throws(FieldError) {
                 kind = .phone(try PhoneNumber(parsing: phone))
             } catch {
                 throw call.invalid("phone", error.reason)
             }
-        case "webauthn": kind = .webAuthn
-        default: throw call.invalid("factor_type", "must be totp, phone or webauthn")
+        case .webAuthn?: kind = .webAuthn
+        case nil: throw call.invalid("factor_type", "must be totp, phone or webauthn")
         }
         let factor = NewFactor(kind, name: try call.text("friendly_name"))
         let enrolment = try await call.ask { () throws(BrokerError) in try await broker.supabase.enroll(name, factor) }
@@ -139,10 +139,10 @@ struct FactorResource: Resource {
     private func refuseUnasked(_ id: String, of name: AccountName, _ call: Call) async throws(Problem) {
         let user = try await call.ask { () throws(BrokerError) in try await broker.account(name).user }
         let factor = user?["factors"]?.array?.first { $0["id"]?.string == id }
-        switch factor?["factor_type"]?.string {
-        case "phone": throw call.invalid("challenge_id", "it is required for a phone; ask for a challenge first")
-        case "webauthn": throw call.invalid("credential", "it is required; ask for a challenge first")
-        default: break
+        switch factor?["factor_type"]?.string.flatMap({ FactorKind(rawValue: $0) }) {
+        case .phone?: throw call.invalid("challenge_id", "it is required for a phone; ask for a challenge first")
+        case .webAuthn?: throw call.invalid("credential", "it is required; ask for a challenge first")
+        case .totp?, nil: break
         }
     }
 

@@ -23,26 +23,26 @@ extension FlowView {
     func json(in language: Language) -> JSON {
         var object = JSONObject([
             .init("id", .string(id)), .init("account", .string(account.rawValue)),
-            .init("method", .string(method)), .init("status", .string(status.word)),
+            .init("method", .string(method.rawValue)), .init("status", .string(status.word)),
         ])
         if status == .pending {
-            object["waiting_for"] = .string(waitingFor)
+            object["waiting_for"] = .string(waitingFor.rawValue)
             if !authorizationURL.isEmpty { object["authorization_url"] = .string(authorizationURL) }
             if !openURL.isEmpty { object["open_url"] = .string(openURL) }
             if !openAddresses.isEmpty { object["open_urls"] = .array(openAddresses.map(\.json)) }
-            object["resend_after"] = resendAfter.map { .integer($0) }
+            object["resend_after"] = resendAfter.map { .integer($0.seconds) }
             object["challenge_id"] = challenge.map { .string($0.id) }
             object["options"] = challenge.map { .object($0.options) }
             object["user_code"] = device.map { .string($0.userCode) }
             object["verification_uri"] = device.map { .string($0.verificationURI) }
             object["verification_uri_complete"] = device?.verificationURIComplete.map { .string($0) }
-            if waitingFor == "email_confirmation" {
+            if waitingFor == .emailConfirmation {
                 object["user_message"] = .string(UserMessage.checkEmail.text(in: language.ofMessages))
             }
             if changesUser { addConfirmations(to: &object, language) }
         }
         if !redirectURI.isEmpty { object["redirect_uri"] = .string(redirectURI) }
-        object["expires_at"] = .integer(expiresAt)
+        object["expires_at"] = .integer(expiresAt.seconds)
         switch status {
         case .failed(let error), .expired(let error):
             let problem = Problem(error, language: language, endedSignIn: true)
@@ -87,7 +87,7 @@ extension Component {
         [
             .required("id", .string), .required("account", .string), .required("method", .string),
             .required("status", .words(["pending", "completed", "failed", "cancelled", "expired"])),
-            .optional("waiting_for", .words(["callback", "code", "email_confirmation", "device", "passkey"])),
+            .optional("waiting_for", .words(WaitingFor.allCases.map(\.rawValue))),
             .optional("authorization_url", .string), .optional("open_url", .string),
             .optional("open_urls", .array(openAddress)), .optional("challenge_id", .string),
             .optional("options", .anyObject), .optional("user_code", .string),

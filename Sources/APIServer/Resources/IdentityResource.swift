@@ -32,10 +32,10 @@ struct IdentityResource: Resource {
 
     func linkIdentity(_ call: Call) async throws(Problem) -> ServerResponse {
         let name = try call.account()
-        try call.refuseStrangers(to: "link", isProject: true)
-        var request = SignInRequest(method: "link")
+        try call.refuseStrangers(to: SupabaseMethod.link)
+        var request = SignInRequest(.link)
         request.parameters = try call.authorizationParameters()
-        request.timeout = try call.number("timeout", in: 1...3_600)
+        request.timeout = try call.number("timeout", in: 1...3_600).map { .seconds($0) }
         request.scopes = try call.scopes()
         request.project = try call.projectSignIn()
         let wanted = request

@@ -1,5 +1,6 @@
 internal import BrokerCore
 internal import LocalHTTP
+internal import OAuthSignIn
 internal import RingbackAPI
 internal import StrictJSON
 internal import SupabaseSignIn
@@ -21,7 +22,7 @@ struct SignInResource: Resource {
 
     private static let members: [Member] = [
         .optional(
-            "method", .words(SupabaseMethods.all + ["device"]),
+            "method", .words(SupabaseMethod.ofSignIn.map(\.rawValue) + [OAuthMethod.device.rawValue]),
             "browser (the default); device (RFC 8628) where offered; at a project others"),
         .optional("scopes", .string, "Instead of the account's; separated by spaces"),
         .optional("params", .map(.string)), .optional("timeout", .range(1...3_600)),
@@ -45,20 +46,21 @@ struct SignInResource: Resource {
         let name = try call.account()
         let isProject = try await call.ask { () throws(BrokerError) in try await broker.supabase.isProject(name) }
         var request = SignInRequest()
-        request.method = try call.text("method") ?? "browser"
-        // Methods with an endpoint of their own are not started here.
-        guard isProject ? SupabaseMethods.all.contains(request.method) : true else {
-            throw Problem(
-                .methodUnsupported,
-                "\(name) has no sign-in method “\(request.method)”. "
-                    + "It has: \(SupabaseMethods.all.joined(separator: ", ")).")
-        }
-        if isProject || ["browser", "device"].contains(request.method) {
-            try call.refuseStrangers(to: request.method, isProject: isProject)
+        request.method = try call.text("method").map { SignInMethod(rawValue: $0) } ?? .browser
+        if isProject {
+            // Methods with an endpoint of their own are not started here.
+            guard let method = SupabaseMethod(request.method), SupabaseMethod.ofSignIn.contains(method) else {
+                let names = SupabaseMethod.ofSignIn.map(\.rawValue).joined(separator: ", ")
+                throw Problem(
+                    .methodUnsupported, "\(name) has no sign-in method “\(request.method)”. It has: \(names).")
+            }
+            try call.refuseStrangers(to: method)
+        } else if let method = OAuthMethod(request.method) {
+            try call.refuseStrangers(to: method)
         }
         request.scopes = try call.scopes()
         request.parameters = try call.authorizationParameters()
-        request.timeout = try call.number("timeout", in: 1...3_600)
+        request.timeout = try call.number("timeout", in: 1...3_600).map { .seconds($0) }
         request.switchesSubject = try call.truth("switch_subject")
         request.callbackPort = try call.number("callback_port", in: 1...65_535)
         request.replaces = try call.truth("replace")

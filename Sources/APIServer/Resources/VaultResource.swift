@@ -72,7 +72,7 @@ struct VaultResource: Resource {
 extension VaultStatus {
     /// The vault as `GET /v1/status` shows it.
     var json: JSON {
-        var object = JSONObject([.init("kind", .string(kind)), .init("locked", .bool(isLocked))])
+        var object = JSONObject([.init("kind", .string(kind.rawValue)), .init("locked", .bool(isLocked))])
         object["reason"] = reason.map { .string($0) }
         object["key_source"] = .string(keySource)
         object["protects"] = .string(protects)

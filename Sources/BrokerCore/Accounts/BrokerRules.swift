@@ -1,15 +1,17 @@
 /// What the requests of every kind of account are checked for.
 extension SignInRequest {
-    /// Refuses a method that the account does not have.
+    /// The method among those of a kind of account.
     ///
-    /// - Parameter others: those that begin by another route than sign-in.
-    public func check(
-        methods: [String], beside others: [String] = [], of account: Account
-    ) throws(BrokerError) {
-        guard methods.contains(method) || others.contains(method) else {
-            throw .methodUnsupported(
-                "\(account.name) has no sign-in method “\(method)”. It has: \(methods.joined(separator: ", ")).")
+    /// - Parameter offered: those that begin with a sign-in.
+    /// - Throws: `methodUnsupported` for a method that the kind does not have.
+    public func readMethod<Method: RawRepresentable<String>>(
+        offering offered: [Method], of account: Account
+    ) throws(BrokerError) -> Method {
+        guard let known = Method(rawValue: method.rawValue) else {
+            let names = offered.map(\.rawValue).joined(separator: ", ")
+            throw .methodUnsupported("\(account.name) has no sign-in method “\(method)”. It has: \(names).")
         }
+        return known
     }
 
     /// A caller's mistake is told to the caller, before anything is asked of the provider.

@@ -31,8 +31,11 @@ public enum BrokerFact: Sendable {
 
     /// The user chose how to sign in: a provider's name, `email`, `phone`, or the method.
     case signInChosen(AccountName, way: String)
-    case signInStarted(AccountName, method: String)
-    case signInEnded(AccountName, method: String, Outcome, duration: Duration, error: BrokerError?)
+    case signInStarted(AccountName, method: SignInMethod)
+    /// `endsElsewhere`: see ``SignInRequest/endsElsewhere``.
+    case signInEnded(
+        AccountName, method: SignInMethod, Outcome, duration: Duration, error: BrokerError?,
+        endsElsewhere: Bool = false)
     /// A sign-in's session is held. `replacing` is the subject of the session that was held before, if there was one.
     case sessionOpened(AccountName, subject: String?, replacing: String??)
     /// Signed out here.

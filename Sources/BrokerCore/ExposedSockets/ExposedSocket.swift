@@ -21,13 +21,13 @@ public struct ExposedSocket: Sendable, Equatable {
         public var allowedUIDs: [UInt32]
         /// A Flatpak app. The socket is in that app's own directory too.
         public var flatpak: String?
-        /// Seconds.
-        public var lifetime: Int?
+        /// How long it is open; nil for no bound. Whole seconds.
+        public var lifetime: Duration?
 
         /// Lists are sorted and without duplicates, so that equal orders compare equal.
         public init(
             name: String, accounts: [AccountName], ceiling: [String]? = nil, allowedUIDs: [UInt32] = [],
-            flatpak: String? = nil, lifetime: Int? = nil
+            flatpak: String? = nil, lifetime: Duration? = nil
         ) {
             self.name = name
             self.accounts = Array(Set(accounts)).sorted()
@@ -42,8 +42,7 @@ public struct ExposedSocket: Sendable, Equatable {
     public let id: String
     public let order: Order
     public internal(set) var origin: Origin
-    /// Unix seconds.
-    public let createdAt: Int
+    public let createdAt: WallInstant
     public let expiry: Deadline?
     /// What each account was bound to when it was exposed. An account of the same name with another provider or client
     /// is another account.
@@ -77,13 +76,13 @@ public struct ExposedSocket: Sendable, Equatable {
         return scope.split(separator: " ").allSatisfy { ceiling.contains(String($0)) }
     }
 
-    /// True once it has expired, at an instant since boot (milliseconds).
-    func hasExpired(at boot: Int) -> Bool { expiry.map { $0.boot.milliseconds <= boot } ?? false }
+    /// True once it has expired.
+    func hasExpired(at now: BootInstant) -> Bool { expiry.map { $0.boot <= now } ?? false }
 }
 
 extension ExposedSocket.Order {
-    /// A year, in seconds.
-    public static let longestLifetime = 31_536_000
+    /// A year.
+    public static let longestLifetime: Duration = .seconds(31_536_000)
     static let maxAccounts = 64
     static let maxScopes = 64
     static let maxUIDs = 16
@@ -112,8 +111,8 @@ extension ExposedSocket.Order {
         if flatpak != nil, !allowedUIDs.isEmpty {
             return ("allow_uids", "a Flatpak app runs as you: leave it out")
         }
-        if let lifetime, !(1...Self.longestLifetime).contains(lifetime) {
-            return ("ttl", "it is 1 to \(Self.longestLifetime) seconds (a year)")
+        if let lifetime, !(.seconds(1)...Self.longestLifetime).contains(lifetime) {
+            return ("ttl", "it is 1 to \(Self.longestLifetime.wholeSeconds) seconds (a year)")
         }
         return nil
     }
@@ -137,9 +136,9 @@ extension ExposedSocket.Order {
 }
 
 extension Broker {
-    /// A deadline in Unix seconds, and in seconds from now.
-    public func instant(of deadline: Deadline) -> (at: Int, remaining: Int) {
-        (deadline.wall(by: clock).seconds, deadline.remaining(at: clock.bootInstant))
+    /// A deadline by the wall clock as it is set now, and how long it is until then: whole seconds, never negative.
+    public func instant(of deadline: Deadline) -> (at: WallInstant, remaining: Duration) {
+        (deadline.wall(by: clock), .seconds(deadline.remaining(at: clock.bootInstant)))
     }
 
     /// The account's binding now; nil without such an account.
@@ -175,5 +174,5 @@ extension Broker {
     }
 
     /// True once the exposed socket has expired.
-    public func isOver(_ exposedSocket: ExposedSocket) -> Bool { exposedSocket.hasExpired(at: clock.boot()) }
+    public func isOver(_ exposedSocket: ExposedSocket) -> Bool { exposedSocket.hasExpired(at: clock.bootInstant) }
 }

@@ -25,7 +25,7 @@ struct ExposedSocketRecord: Equatable {
         let list = exposedSockets.map { exposedSocket -> JSON in
             var object = ExposedSocketRecord.members(of: exposedSocket.order)
             object["id"] = .string(exposedSocket.id)
-            object["created_at"] = .integer(exposedSocket.createdAt)
+            object["created_at"] = .integer(exposedSocket.createdAt.seconds)
             object["expiry"] = ExposedSocketRecord.json(exposedSocket.expiry)
             let bindings = exposedSocket.bindings.sorted { $0.key < $1.key }.map { name, binding in
                 JSONObject.Member(
@@ -36,7 +36,7 @@ struct ExposedSocketRecord: Equatable {
         }
         let kept = tables.filter(\.value.isKept).sorted { $0.key < $1.key }.map { name, table -> JSON in
             var object = JSONObject([.init("name", .string(name)), .init("digest", .string(table.digest))])
-            object["ttl"] = table.lifetime.map { .integer($0) }
+            object["ttl"] = table.lifetime.map { .integer($0.wholeSeconds) }
             object["expiry"] = ExposedSocketRecord.json(table.expiry)
             object["ending"] = table.ending.map { .string($0.rawValue) }
             return .object(object)
@@ -57,7 +57,7 @@ struct ExposedSocketRecord: Equatable {
         object["scope"] = order.ceiling.map { .array($0.map { .string($0) }) }
         if !order.allowedUIDs.isEmpty { object["allow_uids"] = .array(order.allowedUIDs.map { .integer(Int($0)) }) }
         object["flatpak"] = order.flatpak.map { .string($0) }
-        object["ttl"] = order.lifetime.map { .integer($0) }
+        object["ttl"] = order.lifetime.map { .integer($0.wholeSeconds) }
         return object
     }
 
@@ -98,7 +98,7 @@ struct ExposedSocketRecord: Equatable {
     private static func exposedSocket(_ entry: JSON, _ reader: DeadlineReader) -> ExposedSocket? {
         guard let id = entry["id"]?.string, let name = entry["name"]?.string,
             let accounts = names(entry["accounts"])?.compactMap({ AccountName($0) }),
-            let createdAt = entry["created_at"]?.integer
+            let createdAt = entry["created_at"]?.integer.map({ WallInstant(seconds: $0) })
         else { return nil }
         let scopes = names(entry["scope"])
         let uids = (entry["allow_uids"]?.array ?? []).map { $0.integer.flatMap { UInt32(exactly: $0) } }
@@ -108,8 +108,8 @@ struct ExposedSocketRecord: Equatable {
         else { return nil }
         let order = ExposedSocket.Order(
             name: name, accounts: accounts, ceiling: scopes, allowedUIDs: uids.compactMap(\.self),
-            flatpak: entry["flatpak"]?.string, lifetime: entry["ttl"]?.integer)
-        let expiry = reader.read(entry["expiry"], lifetime: order.lifetime)
+            flatpak: entry["flatpak"]?.string, lifetime: entry["ttl"]?.integer.map { .seconds($0) })
+        let expiry = reader.read(entry["expiry"], lifetime: order.lifetime?.wholeSeconds)
         guard order.mistake == nil, (order.lifetime == nil) == (expiry == nil),
             let bindings = bindings(entry["bindings"])
         else { return nil }
@@ -136,8 +136,8 @@ struct ExposedSocketRecord: Equatable {
             return nil
         }
         let ending = entry["ending"]?.string.flatMap { ExposedSocketRegistry.Ending(rawValue: $0) }
-        let lifetime = entry["ttl"]?.integer
-        let expiry = reader.read(entry["expiry"], lifetime: lifetime)
+        let lifetime: Duration? = entry["ttl"]?.integer.map { .seconds($0) }
+        let expiry = reader.read(entry["expiry"], lifetime: lifetime?.wholeSeconds)
         guard (ending == nil) == (entry["ending"] == nil), (lifetime == nil) == (entry["ttl"] == nil),
             (expiry == nil) == (lifetime == nil)
         else { return nil }

@@ -181,7 +181,7 @@ public actor ExposedSocketRegistry {
     public func keep() async {
         while !Task.isCancelled {
             await exclusively {
-                let now = self.clock.boot()
+                let now = self.clock.bootInstant
                 for exposedSocket in self.all where exposedSocket.hasExpired(at: now) {
                     await self.end(exposedSocket, .expired)
                 }
@@ -190,9 +190,11 @@ public actor ExposedSocketRegistry {
             let rung = signal
             // After a suspend a timer fires late, so that the clock is looked at again soon. If nothing expires, the
             // wait is long.
-            let next = open.values.compactMap(\.expiry?.boot.milliseconds).min().map { max($0 - clock.boot(), 1) }
-            let longest = next == nil && !isUnsaved ? 86_400_000 : 30_000
-            _ = await rung.wait(atMost: .milliseconds(min(next ?? longest, longest)))
+            let next = open.values.compactMap(\.expiry?.boot).min().map {
+                max($0 - clock.bootInstant, .milliseconds(1))
+            }
+            let longest: Duration = next == nil && !isUnsaved ? .seconds(86_400) : .seconds(30)
+            _ = await rung.wait(atMost: min(next ?? longest, longest))
         }
     }
 
@@ -208,8 +210,8 @@ public actor ExposedSocketRegistry {
 
     func made(of order: ExposedSocket.Order, _ origin: ExposedSocket.Origin) -> ExposedSocket {
         ExposedSocket(
-            id: RandomToken.identifier(), order: order, origin: origin, createdAt: clock.now(),
-            expiry: order.lifetime.map { Deadline(in: $0, by: clock) })
+            id: RandomToken.identifier(), order: order, origin: origin, createdAt: clock.wallInstant,
+            expiry: order.lifetime.map { Deadline(in: $0.wholeSeconds, by: clock) })
     }
 
     func begin(_ exposedSocket: ExposedSocket) async throws(BrokerError) {
@@ -253,7 +255,7 @@ public actor ExposedSocketRegistry {
     /// What the file holds of calls. A socket that could not be opened is among it: the next start tries again.
     private var keptOfCalls: [ExposedSocket] {
         let waiting = closed.filter { $0.reason == .failed && $0.exposedSocket.isOfCall }.map(\.exposedSocket)
-        return all.filter(\.isOfCall) + waiting.filter { !$0.hasExpired(at: clock.boot()) }
+        return all.filter(\.isOfCall) + waiting.filter { !$0.hasExpired(at: clock.bootInstant) }
     }
 
     /// The file that shows that the record existed, in case the record is lost.

@@ -6,8 +6,8 @@ internal import StrictJSON
 struct ExposedSocketTable: Sendable, Equatable {
     /// Of the table's content, not of how it is written.
     let digest: String
-    /// Seconds.
-    let lifetime: Int?
+    /// How long it is open from when it was first taken up; nil for no bound. Whole seconds.
+    let lifetime: Duration?
     /// Computed when the table was first taken up.
     let expiry: Deadline?
     /// Why it has ended, if it has: `revoked`, `expired` or `forgotten`.
@@ -17,11 +17,11 @@ struct ExposedSocketTable: Sendable, Equatable {
     init(_ order: ExposedSocket.Order, by clock: BrokerClock, ending: ExposedSocketRegistry.Ending? = nil) {
         digest = ExposedSocketTable.digest(of: order)
         lifetime = order.lifetime
-        expiry = order.lifetime.map { Deadline(in: $0, by: clock) }
+        expiry = order.lifetime.map { Deadline(in: $0.wholeSeconds, by: clock) }
         self.ending = ending
     }
 
-    init(digest: String, lifetime: Int?, expiry: Deadline?, ending: ExposedSocketRegistry.Ending?) {
+    init(digest: String, lifetime: Duration?, expiry: Deadline?, ending: ExposedSocketRegistry.Ending?) {
         self.digest = digest
         self.lifetime = lifetime
         self.expiry = expiry

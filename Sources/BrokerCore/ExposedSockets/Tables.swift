@@ -9,7 +9,7 @@ extension ExposedSocketRegistry {
         guard let bytes = try? file.read(atMost: ExposedSocketRecord.maxSize),
             let record = ExposedSocketRecord(reading: bytes, by: clock)
         else { return [] }
-        return Set(record.exposedSockets.filter { !$0.hasExpired(at: clock.boot()) }.map(\.name))
+        return Set(record.exposedSockets.filter { !$0.hasExpired(at: clock.bootInstant) }.map(\.name))
     }
 
     /// Opens again what calls had made before the daemon last ended, and reads what is remembered of the
@@ -54,7 +54,7 @@ extension ExposedSocketRegistry {
 
     private func bringBack(_ remembered: ExposedSocket) async {
         var exposedSocket = remembered
-        guard !exposedSocket.hasExpired(at: clock.boot()) else {
+        guard !exposedSocket.hasExpired(at: clock.bootInstant) else {
             isUnsaved = true
             return record(.closed(exposedSocket, .expired))
         }
@@ -150,7 +150,7 @@ extension ExposedSocketRegistry {
         switch table.ending {
         case .revoked: note(ClosedSocket(exposedSocket, .revoked))
         case .forgotten: note(ClosedSocket(exposedSocket, .forgotten))
-        case nil where !exposedSocket.hasExpired(at: clock.boot()): await tryToBegin(await bound(exposedSocket))
+        case nil where !exposedSocket.hasExpired(at: clock.bootInstant): await tryToBegin(await bound(exposedSocket))
         case nil:
             // It expired while the daemon was not running.
             tables[order.name]?.ending = .expired

@@ -17,8 +17,8 @@ extension FlowRegistry {
         var callers: Set<Int32>
     }
 
-    /// Seconds after which a pending flow that nobody waits for gives way to another sign-in.
-    private static let abandonment = 30
+    /// When a pending flow that nobody waits for gives way to another sign-in.
+    private static let abandonment: Duration = .seconds(30)
 
     /// Joins an equal pending sign-in, or reserves the account's place for a new one. Who is not interested waits for
     /// the flow but does not keep it. A different pending sign-in is a conflict unless it gives way.
@@ -42,12 +42,13 @@ extension FlowRegistry {
             if entry.flow.request == request.withoutSecrets {
                 entry.interest += interest
                 entry.callers.formUnion(callers)
-                entry.watchedAt = clock.uptime
+                entry.watchedAt = clock.bootInstant
                 entries[id] = entry
                 return .existing(view(of: entry))
             }
             guard givesWay(entry, to: request, isInterested: isInterested) else {
-                throw conflict(account, with: entry.flow.request.method, age: clock.uptime - entry.flow.beganAt)
+                let age = (clock.bootInstant - entry.flow.beganAt).wholeSeconds
+                throw conflict(account, with: entry.flow.request.method, age: age)
             }
             // What waits for a mail goes on until there is another flow: the other method may fail.
             if !entry.flow.awaited.waitsForMail || request.replaces { replaced = id }
@@ -64,15 +65,15 @@ extension FlowRegistry {
     }
 
     /// True if a pending flow gives way to a different sign-in: if that says so, if the flow only waits for a mail, an
-    /// hour maybe, or if a person asks and nobody waits for the flow any more.
+    /// hour maybe, or if a user asks and nobody waits for the flow any more.
     private func givesWay(_ entry: Entry, to request: SignInRequest, isInterested: Bool) -> Bool {
         guard !entry.isSettling else { return false }
         if request.replaces || entry.flow.awaited.waitsForMail { return true }
         return isInterested && entry.claim == nil && entry.waiters == 0 && !isHeard(entry.callers)
-            && clock.uptime - entry.watchedAt >= FlowRegistry.abandonment
+            && clock.bootInstant - entry.watchedAt >= FlowRegistry.abandonment
     }
 
-    private func conflict(_ account: AccountName, with method: String, age: Int) -> BrokerError {
+    private func conflict(_ account: AccountName, with method: SignInMethod, age: Int) -> BrokerError {
         .conflict(
             "Another sign-in of \(account) is pending: method \(method), \(age) \(age == 1 ? "second" : "seconds") old. "
                 + "Finish it, take its place (ringback login \(account) --replace), or run: ringback cancel \(account)")

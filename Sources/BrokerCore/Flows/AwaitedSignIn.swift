@@ -11,8 +11,8 @@ public protocol AwaitedSignIn: Sendable {
     var redirectURI: String { get }
     /// What the browser opens; empty where there is nothing to open.
     var authorizationURL: String { get }
-    /// What callers are told: see ``FlowView/waitingFor``.
-    var waitingFor: String { get }
+    /// What callers are told that it waits for.
+    var waitingFor: WaitingFor { get }
     /// What may end it.
     var proofs: Set<Proof.Kind> { get }
 
@@ -26,9 +26,9 @@ public protocol AwaitedSignIn: Sendable {
     var isKeyless: Bool { get }
     /// For how long its page can be opened, where that is bounded.
     var pageLife: PageLife? { get }
-    /// Seconds between two messages; nil where none was sent.
-    var resendInterval: Int? { get }
-    /// Somebody is to read a mail, within an hour: it gives way to another flow.
+    /// The time between two messages; nil where none was sent.
+    var resendInterval: Duration? { get }
+    /// It waits for the user to read a mail, up to an hour: it gives way to another flow.
     var waitsForMail: Bool { get }
     /// Another account's flow that it waits for.
     var upstream: UpstreamFlow? { get }
@@ -44,7 +44,7 @@ public protocol AwaitedSignIn: Sendable {
 extension AwaitedSignIn {
     public var isKeyless: Bool { false }
     public var pageLife: PageLife? { nil }
-    public var resendInterval: Int? { nil }
+    public var resendInterval: Duration? { nil }
     public var waitsForMail: Bool { false }
     public var upstream: UpstreamFlow? { nil }
     public var isAccompanied: Bool { false }
@@ -54,13 +54,14 @@ extension AwaitedSignIn {
 
 /// A page that the provider knows for a while only, and that can be opened once.
 public struct PageLife: Sendable {
-    /// When it was made known, in seconds since boot.
-    public let since: Int
-    public let seconds: Int
+    /// When it was made known.
+    public let since: BootInstant
+    /// How long the provider knows it.
+    public let duration: Duration
 
-    public init(since: Int, seconds: Int) {
+    public init(since: BootInstant, duration: Duration) {
         self.since = since
-        self.seconds = seconds
+        self.duration = duration
     }
 }
 
@@ -79,7 +80,7 @@ public struct UpstreamFlow: Sendable {
 public struct AwaitedDetails: Sendable {
     /// What to enter on another device.
     public var device: DeviceCode?
-    /// What an app's authenticator is to answer.
+    /// What an app's authenticator is asked.
     public var challenge: AuthenticatorChallenge?
     /// Where codes may come from, where there is more than one message; and whether one of two has been confirmed.
     public var codes: [CodeOrigin] = []
@@ -88,7 +89,7 @@ public struct AwaitedDetails: Sendable {
     public init() {}
 }
 
-/// A code and where a person enters it.
+/// A code and where the user enters it.
 public struct DeviceCode: Sendable, Equatable {
     public let userCode: String
     public let verificationURI: String

@@ -3,9 +3,9 @@ internal import HTTPMessages
 public import Secrets
 public import StrictJSON
 
-/// Where loopback, custom scheme and paste meet, and where every proof is redeemed: a callback, what somebody typed, a
-/// provider's word. What is not the genuine proof of a pending flow changes nothing; the genuine one is worked on once,
-/// whoever waits for it.
+/// Where loopback, custom scheme and paste meet, and where every proof is redeemed: a callback, what the user typed, a
+/// provider's response. What is not the genuine proof of a pending flow changes nothing; the genuine one is worked on
+/// once, whoever waits for it.
 extension Broker {
     /// What became of a callback that came by any way; its form is the body where it was posted.
     public func receive(_ text: String, form: [UInt8]? = nil) async -> CallbackVerdict {
@@ -24,13 +24,13 @@ extension Broker {
         case .ended: return .ended
         case .repeated(let verdict): return await verdict.wait() ?? .ignored("The caller went away.")
         case .claimed(let flow, let verdict):
-            // The person may close the browser's tab: the exchange goes on.
+            // The user may close the browser's tab: the exchange goes on.
             work.start { verdict.fulfil(await Redeemer(broker: self).redeem(.callback(arrival), of: flow)) }
             return await verdict.wait() ?? .ignored("The caller went away.")
         }
     }
 
-    /// Redeems a code that somebody typed, or the hash of a mail's link. A wrong one leaves the flow as it is.
+    /// Redeems a code that the user typed, or the hash of a mail's link. A wrong one leaves the flow as it is.
     ///
     /// - Parameter origin: which of several messages it was in; only changes of the user have more than one.
     public func verify(
@@ -41,8 +41,8 @@ extension Broker {
         return try await Redeemer(broker: self).verify(id, .code(typed), .code, Digest.sha256(text))
     }
 
-    /// Finishes a sign-in with what an authenticator answered. Where the provider could not be asked, the flow goes on
-    /// waiting; its refusal ends the flow, which says why.
+    /// Finishes a sign-in with an authenticator's response. Where the provider could not be asked, the flow goes on
+    /// waiting; its error response ends the flow, which says why.
     public func verify(_ id: String, credential: JSONObject) async throws(BrokerError) -> FlowView {
         try await Redeemer(broker: self).verify(
             id, .credential(credential), .credential, Digest.sha256(JSON.object(credential).serialized()))
@@ -59,7 +59,7 @@ extension Broker {
             }
         } catch {
             // Nothing was sent: the wait is the provider's, if it asks for one.
-            await flowRegistry.postponeResending(id, by: error.retryAfter ?? 0)
+            await flowRegistry.postponeResending(id, by: .seconds(error.retryAfter ?? 0))
             throw error
         }
         return try await self.flow(id)

@@ -1,4 +1,4 @@
-/// A page that ends the person's session at the provider, for a browser to open.
+/// A page that ends the user's session at the provider, for a browser to open.
 public struct EndSessionPage: Sendable {
     public let url: String
     /// Whose ID token is in the URL; nil if there is none in it.
@@ -35,7 +35,7 @@ extension Broker {
     /// session here is closed: the provider may take its time, and readers must not have it.
     ///
     /// - Parameters:
-    ///   - saysWho: the URL names the person, so that the page need not ask.
+    ///   - saysWho: the URL names the user, so that the page need not ask.
     ///   - maySayIDToken: it may do so with the ID token.
     ///   - bound: on the wait for the provider's metadata.
     public func endSessionPage(

@@ -8,7 +8,7 @@ extension FlowRegistry {
     enum Claim {
         /// The caller now owns the flow's one callback and must fulfil the promise.
         case claimed(Flow, Promise<CallbackVerdict>)
-        /// An identical copy arrived before: this is its answer.
+        /// An identical copy arrived before: this is its verdict.
         case repeated(Promise<CallbackVerdict>)
         /// Another callback of the flow is being worked on, and may turn out not to be genuine.
         case busy(Promise<CallbackVerdict>)
@@ -57,7 +57,7 @@ extension FlowRegistry {
         switch await take(entry.flow.id, arrival.fingerprint) {
         case .granted(let verdict):
             var flow = entry.flow
-            // The request that this callback answers, where the flow has more than one.
+            // The request that this callback belongs to, where the flow has more than one.
             flow.awaited = awaited
             return .claimed(flow, verdict)
         case .repeated(let verdict): return .repeated(verdict)
@@ -115,7 +115,7 @@ extension FlowRegistry {
     /// True if its callback was the same, and a moment ago.
     private func isCopy(_ fingerprint: [UInt8], of entry: Entry) -> Bool {
         guard let claim = entry.claim, claim.fingerprint == fingerprint else { return false }
-        return entry.endedAt.map { clock.uptime - $0 <= FlowRegistry.repeatWindow } ?? true
+        return entry.endedAt.map { clock.bootInstant - $0 <= FlowRegistry.repeatWindow } ?? true
     }
 
     /// Nothing came of the claim: the flow goes on waiting, unless its time has passed meanwhile, which the claim had
@@ -172,19 +172,21 @@ extension FlowRegistry {
     /// Takes the right to send the message again, or says when there is one.
     func admitResending(_ id: String) throws(BrokerError) {
         guard let entry = entries[id], let due = entry.resendAt else { return }
-        let now = clock.uptime
-        guard now >= due else {
+        let now = clock.bootInstant
+        // Callers are told whole seconds, so less than one counts as none.
+        let wait = (due - now).wholeSeconds
+        guard wait <= 0 else {
             throw entry.isResendLimitOfProvider
-                ? .provider(.rateLimited(retryAfter: due - now)) : .resendTooEarly(retryAfter: due - now)
+                ? .provider(.rateLimited(retryAfter: wait)) : .resendTooEarly(retryAfter: wait)
         }
-        entries[id]?.resendAt = now + (entry.flow.awaited.resendInterval ?? 0)
+        entries[id]?.resendAt = now + (entry.flow.awaited.resendInterval ?? .zero)
         entries[id]?.isResendLimitOfProvider = false
         entries[id]?.hasOlderMessage = true
     }
 
-    /// The provider said when.
-    func postponeResending(_ id: String, by seconds: Int) {
-        entries[id]?.resendAt = clock.uptime + seconds
+    /// The provider has stated when.
+    func postponeResending(_ id: String, by pause: Duration) {
+        entries[id]?.resendAt = clock.bootInstant + pause
         entries[id]?.isResendLimitOfProvider = true
     }
 

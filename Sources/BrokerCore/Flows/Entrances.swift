@@ -2,10 +2,10 @@ internal import Cryptography
 internal import HTTPMessages
 internal import Secrets
 
-/// A flow's page has two entrances. The authorization URL is shown to a person. A program that opens a page is started
+/// A flow's page has two entrances. The authorization URL is shown to the user. A program that opens a page is started
 /// with its address, which every user of the machine can read in its argument list; with an authorization URL another
-/// user could sign in as themselves, and send the person's browser to the callback. So what a program opens is an
-/// address of the callback listener with a key in it: it leads the person's own browser, once, to a request whose state,
+/// user could sign in as themselves, and send the user's browser to the callback. So what a program opens is an
+/// address of the callback listener with a key in it: it leads the user's own browser, once, to a request whose state,
 /// nonce and verifier were made for it and stand nowhere else.
 struct FlowEntrance: Sendable {
     let key: String
@@ -22,7 +22,7 @@ struct FlowEntrance: Sendable {
 public struct OpenAddress: Sendable, Equatable {
     public enum Visit: Sendable, Equatable {
         case none
-        /// A browser of the person's was sent on to the sign-in page.
+        /// A browser of the user was sent on to the sign-in page.
         case fetched
         /// Another user asked for it, or nobody can say who, and was sent nowhere.
         case foreign(uid: UInt32?)
@@ -148,7 +148,7 @@ extension Broker {
             if request.redirectURI != flow.redirectURI { await callbackReceiver.close(request.redirectURI) }
             return nil
         }
-        // The provider takes no second request. The first one's address is not secret from the person's own programs,
+        // The provider takes no second request. The first one's address is not secret from the user's own programs,
         // and no argument list has had it either.
         guard await flowRegistry.isPending(flow.id), await flowRegistry.canBeOpened(flow.id) else { return nil }
         return flow.authorizationURL

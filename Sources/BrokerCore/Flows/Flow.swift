@@ -8,35 +8,30 @@ public struct Flow: Sendable {
     public let account: Account
     public let request: SignInRequest
     public internal(set) var awaited: any AwaitedSignIn
-    public let startedAt: Int
-    public let expiresAt: Int
-    /// The first in seconds since boot.
-    let beganAt: Int
-    /// The same in milliseconds.
-    let beganAtBoot: Int
-    /// The other in milliseconds since boot: a bound of two seconds is not three.
-    let deadline: Int
+    public let startedAt: WallInstant
+    /// The same since boot.
+    let beganAt: BootInstant
+    /// How long it may take.
+    public let duration: Duration
 
     /// - Parameters:
-    ///   - timeout: seconds, where neither the request nor the account's own bound is to count.
-    ///   - limit: seconds, where the provider ends it.
+    ///   - timeout: how long it may take where the request does not say; nil for the account's own bound.
+    ///   - limit: when the provider ends it, if it does.
     init(
-        _ awaited: any AwaitedSignIn, account: Account, request: SignInRequest, timeout: Int? = nil,
-        atMost limit: Int = .max, by clock: BrokerClock
+        _ awaited: any AwaitedSignIn, account: Account, request: SignInRequest, timeout: Duration? = nil,
+        atMost limit: Duration? = nil, by clock: BrokerClock
     ) {
-        let seconds = min(request.timeout ?? timeout ?? account.flowTimeout, limit)
+        let bound = request.timeout ?? timeout ?? .seconds(account.flowTimeout)
+        duration = limit.map { min(bound, $0) } ?? bound
         id = Flow.newID()
         self.account = account
         self.request = request.withoutSecrets
         self.awaited = awaited
-        startedAt = clock.now()
-        expiresAt = startedAt + seconds
-        beganAt = clock.uptime
-        beganAtBoot = clock.boot()
-        deadline = clock.boot() + seconds * 1_000
+        startedAt = clock.wallInstant
+        beganAt = clock.bootInstant
     }
 
-    /// People name flows on the command line: what begins with a dash would be taken for an option there.
+    /// Users name flows on the command line: what begins with a dash would be taken for an option there.
     static func newID() -> String {
         while true {
             let id = RandomToken.base64URL(bits: 128).revealed()
@@ -45,7 +40,7 @@ public struct Flow: Sendable {
     }
 
     /// True once its time has passed: the very end still counts.
-    func isOver(by clock: BrokerClock) -> Bool { clock.boot() > deadline }
+    func isOver(by clock: BrokerClock) -> Bool { clock.bootInstant > deadline }
 
     /// Where its callback is to arrive; empty where none is awaited.
     public var redirectURI: String { awaited.redirectURI }
@@ -53,14 +48,17 @@ public struct Flow: Sendable {
     /// What the browser opens; empty where there is nothing to open.
     public var authorizationURL: String { awaited.authorizationURL }
 
-    /// When the message may be sent again, in seconds since boot; nil where none was sent.
-    var firstResendAt: Int? { awaited.resendInterval.map { beganAt + $0 } }
+    /// When its time is over.
+    public var expiresAt: WallInstant { startedAt + duration }
+
+    /// The same since boot.
+    var deadline: BootInstant { beganAt + duration }
+
+    /// When the message may be sent again; nil where none was sent.
+    var firstResendAt: BootInstant? { awaited.resendInterval.map { beganAt + $0 } }
 
     /// What is said when nobody came in time.
     var expiry: BrokerError { .flowExpired(awaited.expiry(of: self)) }
-
-    /// Seconds that it may take.
-    public var duration: Int { expiresAt - startedAt }
 
     /// What the records are told of its end.
     func ending(as status: FlowView.Status, after duration: Duration) -> BrokerFact {
@@ -72,7 +70,8 @@ public struct Flow: Sendable {
             case .expired(let error): (.expired, error)
             }
         return .signInEnded(
-            account.name, method: request.method, outcome, duration: duration, error: error)
+            account.name, method: request.method, outcome, duration: duration, error: error,
+            endsElsewhere: request.endsElsewhere)
     }
 }
 
@@ -88,11 +87,10 @@ public struct FlowView: Sendable {
 
     public let id: String
     public let account: AccountName
-    public let method: String
+    public let method: SignInMethod
     public let status: Status
-    /// `callback`, `code`, `email_confirmation`, `device`, `passkey`.
-    public let waitingFor: String
-    /// For a person to be shown. Empty where there is nothing to open.
+    public let waitingFor: WaitingFor
+    /// To be shown to the user. Empty where there is nothing to open.
     public let authorizationURL: String
     /// For a program to open, once: made for the caller who gets this view. Empty where none was made.
     public var openURL = ""
@@ -100,17 +98,16 @@ public struct FlowView: Sendable {
     public var openAddresses: [OpenAddress] = []
     /// Empty where no callback is awaited.
     public let redirectURI: String
-    /// Unix seconds.
-    public let startedAt: Int
-    public let expiresAt: Int
+    public let startedAt: WallInstant
+    public let expiresAt: WallInstant
     /// When the message may be sent again.
-    public let resendAfter: Int?
+    public let resendAfter: WallInstant?
     /// Where codes may come from, where there is more than one message; and whether one of two has been confirmed.
     public var awaitedCodes: [CodeOrigin] = []
     public var isHalfConfirmed = false
     /// What to enter on another device.
     public var device: DeviceCode?
-    /// What an app's authenticator is to answer.
+    /// What an app's authenticator is asked.
     public var challenge: AuthenticatorChallenge?
     /// A change of the user who is signed in: no sign-in, though a flow like one.
     public var changesUser = false

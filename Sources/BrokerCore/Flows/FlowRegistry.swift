@@ -12,11 +12,11 @@ actor FlowRegistry {
         /// Its session is about to be held: nothing else ends it any more.
         var isSettling = false
         var claim: (fingerprint: [UInt8], verdict: Promise<CallbackVerdict>)?
-        var endedAt: Int?
+        var endedAt: BootInstant?
         var renewal: Renewal?
-        /// When another message may be sent, in seconds since boot.
-        var resendAt: Int?
-        /// That is the provider's own word.
+        /// When another message may be sent.
+        var resendAt: BootInstant?
+        /// The provider has stated `resendAt`.
         var isResendLimitOfProvider = false
         /// Its message was sent again: links of older ones may still be followed.
         var hasOlderMessage = false
@@ -24,9 +24,9 @@ actor FlowRegistry {
         var attempts = 0
         /// The processes that asked for it.
         var callers: Set<Int32> = []
-        /// Long polls that are open, and when the last one ended or somebody asked for it (seconds since boot).
+        /// Long polls that are open, and when the last one ended or somebody asked for it.
         var waiters = 0
-        var watchedAt: Int
+        var watchedAt: BootInstant
         /// How many began before it: two may begin within one tick of any clock.
         var place = 0
         let ended = Promise<Void>()
@@ -46,12 +46,14 @@ actor FlowRegistry {
 
     /// Pending ones, of all accounts.
     static let maxFlows = 16
-    /// Identical copies get the first one's answer this long (seconds).
-    static let repeatWindow = 5
-    /// A person who said no is left alone this long (seconds).
-    static let quietTime = 300
-    /// An ended flow stays readable (seconds).
-    private static let memory = 600
+    /// Identical copies get the first one's verdict this long.
+    static let repeatWindow: Duration = .seconds(5)
+    /// A user who has declined is not asked again this long, unless somebody asks for the sign-in itself.
+    static let quietTime: Duration = .seconds(300)
+    /// An ended flow stays readable.
+    private static let memory: Duration = .seconds(600)
+    /// The longest sleep toward a deadline: timers do not notice that a machine was suspended.
+    private static let longestSleep: Duration = .seconds(30)
     /// Ended flows that are remembered at most: beginning and cancelling flows must not fill the memory.
     static let maxEnded = 256
 
@@ -71,7 +73,7 @@ actor FlowRegistry {
 
     // MARK: Beginning
 
-    /// Puts a new flow on the desk. False if its place was cancelled meanwhile: then nothing will come of the flow.
+    /// Registers a new flow. False if its place was cancelled meanwhile: then nothing will come of the flow.
     func begin(_ flow: Flow, fulfilling promise: Promise<Result<FlowView?, BrokerError>>) async -> Bool {
         if let id = pendingID(of: flow.account.name), let former = entries[id], former.flow.awaited.waitsForMail,
             !former.isSettling
@@ -80,19 +82,19 @@ actor FlowRegistry {
         }
         guard let start = starts[flow.account.name], start.promise === promise else { return false }
         starts[flow.account.name] = nil
-        var entry = Entry(flow: flow, interest: start.interest, callers: start.callers, watchedAt: clock.uptime)
+        var entry = Entry(flow: flow, interest: start.interest, callers: start.callers, watchedAt: clock.bootInstant)
         entry.resendAt = flow.firstResendAt
         entry.place = begun
         begun += 1
         entries[flow.id] = entry
         identifiers[flow.awaited.key] = flow.id
         work.startTimer { [clock] in
-            // A laptop sleeps and a clock jumps: look again at least every 30 s.
             while true {
                 guard await self.isPending(flow.id) else { return }
-                let remaining = flow.deadline - clock.boot()
-                if remaining < 0 { break }
-                guard (try? await clock.sleep(.milliseconds(min(remaining + 1, 30_000)))) != nil else { return }
+                let remaining = flow.deadline - clock.bootInstant
+                if remaining < .zero { break }
+                let pause = min(remaining + .milliseconds(1), FlowRegistry.longestSleep)
+                guard (try? await clock.sleep(pause)) != nil else { return }
             }
             await self.expire(flow.id)
         }
@@ -131,10 +133,10 @@ actor FlowRegistry {
     func finish(_ id: String, as status: FlowView.Status) async {
         guard var entry = entries[id], entry.status == .pending else { return }
         entry.status = status
-        entry.endedAt = clock.uptime
+        entry.endedAt = clock.bootInstant
         entries[id] = entry
         if !entry.flow.request.changesUser {
-            record(entry.flow.ending(as: status, after: .milliseconds(clock.boot() - entry.flow.beganAtBoot)))
+            record(entry.flow.ending(as: status, after: clock.bootInstant - entry.flow.beganAt))
             // Whoever waits for the end finds the account's error when it looks.
             switch status {
             case .failed(let error), .expired(let error):
@@ -175,15 +177,15 @@ actor FlowRegistry {
     }
 
     func forget() {
-        let limit = clock.uptime - FlowRegistry.memory
+        let limit = clock.bootInstant - FlowRegistry.memory
         for (id, entry) in entries {
             guard let endedAt = entry.endedAt, endedAt < limit else { continue }
             remove(id, entry)
         }
-        let ended = entries.filter { $0.value.endedAt != nil }
+        let ended = entries.compactMap { id, entry in entry.endedAt.map { (id: id, entry: entry, endedAt: $0) } }
         guard ended.count > FlowRegistry.maxEnded else { return }
-        let oldest = ended.sorted { ($0.value.endedAt ?? 0, $0.value.place) < ($1.value.endedAt ?? 0, $1.value.place) }
-        for (id, entry) in oldest.prefix(ended.count - FlowRegistry.maxEnded) { remove(id, entry) }
+        let oldest = ended.sorted { ($0.endedAt, $0.entry.place) < ($1.endedAt, $1.entry.place) }
+        for (id, entry, _) in oldest.prefix(ended.count - FlowRegistry.maxEnded) { remove(id, entry) }
     }
 
     private func remove(_ id: String, _ entry: Entry) {

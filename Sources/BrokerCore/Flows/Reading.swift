@@ -14,7 +14,7 @@ extension FlowRegistry {
             entries[id]?.waiters += 1
             _ = await entry.ended.wait(atMost: bound)
             entries[id]?.waiters -= 1
-            entries[id]?.watchedAt = clock.uptime
+            entries[id]?.watchedAt = clock.bootInstant
             if Task.isCancelled { throw .cancelled }
         }
         return try view(id)
@@ -26,11 +26,11 @@ extension FlowRegistry {
         return entries.values.sorted { $0.place < $1.place }.map { view(of: $0) }
     }
 
-    /// True if the person denied or withdrew a sign-in of the account a moment ago: only an explicit one may ask again.
+    /// True if the user denied or cancelled a sign-in of the account a moment ago: only an explicit one may ask again.
     func wasRefused(_ account: AccountName) -> Bool {
         entries.values.contains { entry in
             guard entry.flow.account.name == account, !entry.flow.request.changesUser, let endedAt = entry.endedAt,
-                clock.uptime - endedAt < FlowRegistry.quietTime
+                clock.bootInstant - endedAt < FlowRegistry.quietTime
             else { return false }
             switch entry.status {
             case .cancelled, .failed(.accessDenied): return true
@@ -61,7 +61,7 @@ extension FlowRegistry {
             authorizationURL: entries[pageOwner(of: flow.id)]?.flow.authorizationURL ?? flow.authorizationURL,
             redirectURI: flow.redirectURI,
             startedAt: flow.startedAt, expiresAt: flow.expiresAt,
-            resendAfter: entry.resendAt.map { flow.startedAt + $0 - flow.beganAt })
+            resendAfter: entry.resendAt.map { flow.startedAt + ($0 - flow.beganAt) })
         view.openAddresses = entry.entrances.map { OpenAddress(url: $0.url, visit: $0.visit) }
         view.changesUser = flow.request.changesUser
         let details = flow.awaited.details

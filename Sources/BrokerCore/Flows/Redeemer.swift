@@ -3,7 +3,7 @@
 struct Redeemer: Sendable {
     let broker: Broker
 
-    /// Takes the flow's claim for what somebody typed, and redeems it. What was not taken leaves the flow as it was.
+    /// Takes the flow's claim for what the user typed, and redeems it. What was not taken leaves the flow as it was.
     func verify(
         _ id: String, _ proof: Proof, _ kind: Proof.Kind, _ fingerprint: [UInt8]
     ) async throws(BrokerError) -> FlowView {

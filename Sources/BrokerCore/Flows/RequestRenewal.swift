@@ -1,18 +1,17 @@
-/// A request that was pushed (RFC 9126) is known to the provider for a minute or so, and can be opened once; a person
-/// may take ten to come to the address, or come twice. So whoever asks for a flow's address gets one that can be opened:
+/// A request that was pushed (RFC 9126) is known to the provider for a minute or so, and can be opened once; a user may
+/// open the address ten minutes later, or twice. So whoever asks for a flow's address gets one that can be opened:
 /// the same request is pushed again where the last reference has lapsed or somebody may have used it. It stays one flow,
 /// with one state, one deadline and one callback.
 extension FlowRegistry {
     /// A flow's request on its way to the provider for another reference.
     struct Renewal {
         let promise: Promise<Result<Void, BrokerError>>
-        /// Seconds since boot.
-        let startedAt: Int
+        let startedAt: BootInstant
 
-        /// Seconds from its start until another may be begun: as the provider wishes, and never at once.
-        var pause: Int {
+        /// How long after its start another may be begun: what the provider asks for, and never at once.
+        var pause: Duration {
             guard case .failure(let error)? = promise.value else { return FlowRegistry.youth }
-            return max(FlowRegistry.youth, error.retryAfter ?? 0)
+            return max(FlowRegistry.youth, .seconds(error.retryAfter ?? 0))
         }
     }
 
@@ -23,10 +22,10 @@ extension FlowRegistry {
         case begin(Flow, Promise<Result<Void, BrokerError>>)
     }
 
-    /// A reference this young has been opened by nobody, and one that was just refused is not asked for again (seconds).
-    private static let youth = 5
-    /// What is left of a reference's life must be enough to open a page (seconds).
-    private static let reserve = 10
+    /// A reference this young has been opened by nobody, and one that was just refused is not asked for again.
+    private static let youth: Duration = .seconds(5)
+    /// What is left of a reference's life must be enough to open a page.
+    private static let reserve: Duration = .seconds(10)
 
     /// Nil where the flow's address will do. To a newcomer it will not if the one before may have opened it.
     func renewal(of id: String, isForNewcomer: Bool) -> RenewalAdmission? {
@@ -34,16 +33,16 @@ extension FlowRegistry {
         guard let entry = entries[id], entry.status == .pending, entry.claim == nil,
             let page = entry.flow.awaited.pageLife
         else { return nil }
-        let age = clock.uptime - page.since
-        let isLapsing = age + min(FlowRegistry.reserve, page.seconds / 2) >= page.seconds
+        let age = clock.bootInstant - page.since
+        let isLapsing = age + min(FlowRegistry.reserve, page.duration / 2) >= page.duration
         guard isLapsing || (isForNewcomer && age >= FlowRegistry.youth) else { return nil }
         if let last = entry.renewal,
-            last.promise.value == nil || clock.uptime - last.startedAt < last.pause
+            last.promise.value == nil || clock.bootInstant - last.startedAt < last.pause
         {
             return .joining(last.promise)
         }
         let promise = Promise<Result<Void, BrokerError>>()
-        entries[id]?.renewal = Renewal(promise: promise, startedAt: clock.uptime)
+        entries[id]?.renewal = Renewal(promise: promise, startedAt: clock.bootInstant)
         return .begin(entry.flow, promise)
     }
 
@@ -64,7 +63,7 @@ extension FlowRegistry {
     /// True if the provider still knows the flow's request.
     func canBeOpened(_ id: String) -> Bool {
         guard let page = entries[pageOwner(of: id)]?.flow.awaited.pageLife else { return true }
-        return clock.uptime - page.since < page.seconds
+        return clock.bootInstant - page.since < page.duration
     }
 }
 

@@ -1,9 +1,9 @@
-/// Sign-ins that are refused before they are flows. Who listens hears of them as of a flow that failed, and the account
-/// shows why; a mistake in the request itself is between the caller and us.
+/// Sign-ins that fail before they are flows. They are recorded as a flow that failed is, and the account shows why. A
+/// mistake in the request itself is told to the caller only.
 extension Broker {
-    /// To be told before the caller is answered: who looks at the account then finds its error.
+    /// To be called before the caller gets its response: whoever looks at the account then finds its error.
     func tell(of error: BrokerError, refusing request: SignInRequest, of name: AccountName, since began: Int) async {
-        // Where a sign-in has details, the refusal of a page is an answer to the user's choice, too.
+        // Where a sign-in has details, a page that cannot be had is a result of the user's choice, too.
         guard request.details != nil else { return }
         recordDirect(name, request, since: began, .failed, error)
         if !request.concernsHeldUser, error.refusesSignIn {

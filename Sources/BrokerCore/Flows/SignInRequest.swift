@@ -1,12 +1,12 @@
 /// What a caller asks of a sign-in. Equal requests share one flow.
 public struct SignInRequest: Sendable, Equatable {
-    public var method: String
+    public var method: SignInMethod
     /// Nil: the account's.
     public var scopes: [String]?
     public var parameters: [(String, String)]
-    /// Seconds; nil: the account's.
-    public var timeout: Int?
-    /// Another person than the one who is signed in may take the account over.
+    /// How long it may take; nil: the account's.
+    public var timeout: Duration?
+    /// Another user than the one who is signed in may take the account over.
     public var switchesSubject: Bool
     /// What only one kind of provider takes.
     public var details: (any SignInDetails)?
@@ -20,6 +20,8 @@ public struct SignInRequest: Sendable, Equatable {
     public var purpose = Purpose.signIn
     /// It is on its way when it is asked for; a flow may follow.
     public var startsAtOnce = false
+    /// It ends in a browser or a mail program, not in the program that asked for it, as its provider has found.
+    public var endsElsewhere = false
     /// What a record of sign-ins calls the way in: whose page it is, or what the user is reached by.
     public var way: String?
 
@@ -32,8 +34,8 @@ public struct SignInRequest: Sendable, Equatable {
     }
 
     public init(
-        method: String = "browser", scopes: [String]? = nil, parameters: [(String, String)] = [], timeout: Int? = nil,
-        switchesSubject: Bool = false
+        method: SignInMethod = .browser, scopes: [String]? = nil, parameters: [(String, String)] = [],
+        timeout: Duration? = nil, switchesSubject: Bool = false
     ) {
         self.method = method
         self.scopes = scopes

@@ -18,22 +18,24 @@ public struct DocumentPlace: Hashable, Sendable {
 public actor KeptDocuments<Document: Sendable> {
     private struct Entry {
         var value: Document?
-        var fetchedAt = 0
+        var fetchedAt: BootInstant?
         /// When a newer one than the one that did not fit was asked for.
-        var refetchedAt: Int?
+        var refetchedAt: BootInstant?
         var fetch: Promise<Result<Document, BrokerError>>?
     }
 
     private var entries: [DocumentPlace: Entry] = [:]
     private let work: Work
     private let clock: BrokerClock
-    private let lifetime: Int
-    private let refetchInterval: Int
+    private let lifetime: Duration
+    private let refetchInterval: Duration
 
     /// - Parameters:
-    ///   - lifetime: seconds that a document is believed.
-    ///   - refetchInterval: seconds between two wishes for a newer one than the one that did not fit.
-    public init(work: Work, clock: BrokerClock, lifetime: Int = 3_600, refetchInterval: Int = 30) {
+    ///   - lifetime: how long a document is believed.
+    ///   - refetchInterval: between two requests for a newer one than the one that did not fit.
+    public init(
+        work: Work, clock: BrokerClock, lifetime: Duration = .seconds(3_600), refetchInterval: Duration = .seconds(30)
+    ) {
         self.work = work
         self.clock = clock
         self.lifetime = lifetime
@@ -46,12 +48,9 @@ public actor KeptDocuments<Document: Sendable> {
         fetching fetch: @escaping @Sendable () async throws(BrokerError) -> Document
     ) async throws(BrokerError) -> Document {
         let entry = entries[place] ?? Entry()
-        let age = clock.uptime - entry.fetchedAt
         if let value = entry.value {
-            if !isStale, age >= 0, age < lifetime { return value }
-            if isStale, let last = entry.refetchedAt, (0..<refetchInterval).contains(clock.uptime - last) {
-                return value
-            }
+            if !isStale, let fetchedAt = entry.fetchedAt, clock.bootInstant - fetchedAt < lifetime { return value }
+            if isStale, let last = entry.refetchedAt, clock.bootInstant - last < refetchInterval { return value }
         }
         let fetching: Promise<Result<Document, BrokerError>>
         if let running = entry.fetch {
@@ -63,7 +62,7 @@ public actor KeptDocuments<Document: Sendable> {
                 return result
             }
             entries[place, default: Entry()].fetch = fetching
-            if isStale { entries[place]?.refetchedAt = clock.uptime }
+            if isStale { entries[place]?.refetchedAt = clock.bootInstant }
         }
         do {
             return try await fetching.get()
@@ -77,6 +76,6 @@ public actor KeptDocuments<Document: Sendable> {
         entries[place]?.fetch = nil
         guard case .success(let value) = result else { return }
         entries[place]?.value = value
-        entries[place]?.fetchedAt = clock.uptime
+        entries[place]?.fetchedAt = clock.bootInstant
     }
 }

@@ -80,9 +80,9 @@ extension SignInProvider {
 /// What came of the beginning of a sign-in.
 public enum Beginning: Sendable {
     /// - Parameters:
-    ///   - timeout: seconds, where neither the request nor the account's own bound is to count.
-    ///   - atMost: seconds, where the provider ends it.
-    case flow(any AwaitedSignIn, timeout: Int? = nil, atMost: Int = .max)
+    ///   - timeout: how long it may take where the request does not say; nil for the account's own bound.
+    ///   - atMost: when the provider ends it, if it does.
+    case flow(any AwaitedSignIn, timeout: Duration? = nil, atMost: Duration? = nil)
     /// The account holds its session.
     case done
 }
@@ -91,9 +91,9 @@ public enum Beginning: Sendable {
 public enum Proof: Sendable {
     /// A callback that the flow has recognized.
     case callback(Arrival)
-    /// What somebody typed.
+    /// What the user typed.
     case code(TypedCode)
-    /// What an authenticator answered.
+    /// An authenticator's response.
     case credential(JSONObject)
     /// It is time to ask the provider (RFC 8628).
     case poll

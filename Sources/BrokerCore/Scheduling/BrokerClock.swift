@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// The time, as a value that tests replace. There are two clocks: the wall clock, which people and providers use and
+/// The time, as a value that tests replace. There are two clocks: the wall clock, which users and providers use and
 /// which may be set to anything at any moment; and the time since boot, suspended time included, by which this process
 /// measures every expiry, deadline and interval.
 public struct BrokerClock: Sendable {
@@ -22,9 +22,6 @@ public struct BrokerClock: Sendable {
         self.bootID = bootID
         self.sleep = sleep
     }
-
-    /// Seconds since boot, for intervals only.
-    public var uptime: Int { boot() / 1_000 }
 
     /// The present, since boot.
     public var bootInstant: BootInstant { BootInstant(milliseconds: boot()) }

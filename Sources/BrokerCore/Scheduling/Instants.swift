@@ -26,7 +26,7 @@ public struct BootInstant: Sendable, Hashable, Comparable {
     public static let never = BootInstant(milliseconds: .max)
 }
 
-/// An instant by the wall clock: Unix time in seconds, as people and providers state it. The clock may be set at any
+/// An instant by the wall clock: Unix time in seconds, as users and providers state it. The clock may be set at any
 /// moment, so nothing here is judged by it alone.
 public struct WallInstant: Sendable, Hashable, Comparable {
     public let seconds: Int
@@ -34,17 +34,28 @@ public struct WallInstant: Sendable, Hashable, Comparable {
     public init(seconds: Int) { self.seconds = seconds }
 
     public static func < (left: WallInstant, right: WallInstant) -> Bool { left.seconds < right.seconds }
+
+    /// The instant so much later, rounded up to a whole second; at most the largest one that can be represented.
+    public static func + (instant: WallInstant, duration: Duration) -> WallInstant {
+        let (sum, overflows) = instant.seconds.addingReportingOverflow(duration.secondsRoundedUp)
+        return WallInstant(seconds: overflows ? (duration < .zero ? .min : .max) : sum)
+    }
+
+    /// How long after another instant this one is; negative if it is before.
+    public static func - (left: WallInstant, right: WallInstant) -> Duration {
+        .seconds(left.seconds) - .seconds(right.seconds)
+    }
 }
 
 extension Duration {
     /// Whole seconds, rounded down.
-    var wholeSeconds: Int {
+    public var wholeSeconds: Int {
         let (seconds, attoseconds) = components
         return Int(seconds) - (attoseconds < 0 ? 1 : 0)
     }
 
     /// Whole seconds, rounded up: waiting this long is long enough.
-    var secondsRoundedUp: Int {
+    public var secondsRoundedUp: Int {
         let (seconds, attoseconds) = components
         return Int(seconds) + (attoseconds > 0 ? 1 : 0)
     }

@@ -62,7 +62,7 @@ extension SessionManager {
     /// Hides every session at once, lets running changes save their results, forgets everything and closes the vault.
     /// When it returns, nothing held in memory serves a session.
     func lockVault() async -> BrokerError? {
-        if vault.status.keySource == "memory" {
+        if vault.status.kind == .memory {
             return .conflict(
                 "The sessions are in memory only and would be lost by locking. Sign out, or choose a key_source.")
         }

@@ -28,7 +28,7 @@ public struct AccountConfiguration: Sendable, Equatable {
     /// Where the provider sends the browser after RP-initiated logout; nil if it stays.
     public let postLogoutRedirectURI: String?
     /// `query` or `form_post`; nil if the request does not state it.
-    public let responseMode: String?
+    public let responseMode: ResponseMode?
     /// True if every authorization response must have `iss` (RFC 9207), whatever the provider's metadata say.
     public let requiresIssuerInResponse: Bool
     /// Whether authorization requests are pushed (RFC 9126).

@@ -56,9 +56,9 @@ extension AccountReader {
     }
 
     /// `form_post` needs a listener: a form cannot be delivered through a custom scheme or by pasting.
-    mutating func readResponseMode(_ redirect: RedirectTarget, of provider: AccountProvider) -> String? {
-        let mode = table.string("response_mode")
-        guard mode == "form_post" else { return mode }
+    mutating func readResponseMode(_ redirect: RedirectTarget, of provider: AccountProvider) -> ResponseMode? {
+        let mode = table.string("response_mode").flatMap { ResponseMode(rawValue: $0) }
+        guard mode == .formPost else { return mode }
         if case .preset(let preset) = provider, provider.issuer == nil {
             account.refuse("response_mode", "\(preset.name) has no response mode form_post: leave response_mode out")
         }

@@ -1,6 +1,13 @@
 internal import HTTPMessages
 public import Secrets
 
+/// How an authorization response comes back (OAuth 2.0 Multiple Response Type Encoding Practices section 2.1, OAuth 2.0
+/// Form Post Response Mode). The raw values are those of `response_mode`.
+public enum ResponseMode: String, Sendable, CaseIterable {
+    case query
+    case formPost = "form_post"
+}
+
 /// An authorization request (RFC 6749 section 4.1.1, RFC 7636, OpenID Connect Core section 3.1.2.1). The parameters
 /// that protect the response are set here and cannot be overridden by additional parameters.
 public struct AuthorizationRequest: Sendable {
@@ -21,7 +28,7 @@ public struct AuthorizationRequest: Sendable {
     /// S256, see ``PKCE/challenge``.
     public let codeChallenge: String
     /// `form_post` or another mode; nil for the default, `query`.
-    public let responseMode: String?
+    public let responseMode: ResponseMode?
     /// The resource that the token is for (RFC 8707).
     public let resource: String?
     /// Parameters of the account or the app, in order.
@@ -33,7 +40,7 @@ public struct AuthorizationRequest: Sendable {
     /// a number.
     public init(
         endpoint: String, clientID: String, redirectURI: String, scopes: [String], state: Secret, nonce: Secret?,
-        codeChallenge: String, responseMode: String? = nil, resource: String? = nil,
+        codeChallenge: String, responseMode: ResponseMode? = nil, resource: String? = nil,
         additionalParameters: [(String, String)] = []
     ) throws(OAuthError) {
         var names = AuthorizationRequest.reservedParameters
@@ -73,7 +80,7 @@ public struct AuthorizationRequest: Sendable {
         parameters.append(("state", state.revealed()))
         if let nonce { parameters.append(("nonce", nonce.revealed())) }
         parameters += [("code_challenge", codeChallenge), ("code_challenge_method", "S256")]
-        if let responseMode { parameters.append(("response_mode", responseMode)) }
+        if let responseMode { parameters.append(("response_mode", responseMode.rawValue)) }
         if let resource { parameters.append(("resource", resource)) }
         parameters += additionalParameters
         return parameters

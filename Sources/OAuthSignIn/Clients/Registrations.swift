@@ -114,7 +114,7 @@ public struct Registrations: Sendable {
                 "The account \(order.account) exists already. Choose another name, or remove it and reload.")
         }
         try await broker.vaultSettled(atMost: Registrations.vaultWait)
-        guard tools.vault.status.kind != "memory" else {
+        guard tools.vault.status.kind != .memory else {
             throw .conflict(
                 "The vault is in memory: the registration's secrets would be lost when the daemon stops. "
                     + "Register the client by hand, and add the account with --client-id.")

@@ -40,7 +40,7 @@ struct ClientDiagnosis: Sendable {
             if response.status == 404 {
                 return Finding(
                     check, .wrong, "\(host) has no token endpoint at this URL (HTTP 404).", .badResponse,
-                    setting: account.provider == "oauth2" ? "endpoints.token" : nil, url: endpoint)
+                    setting: account.configuredProvider == .oauth2 ? "endpoints.token" : nil, url: endpoint)
             }
             do throws(OAuthError) {
                 _ = try TokenResponse(reading: response)

@@ -16,8 +16,8 @@ struct ProviderDiagnosis: Sendable {
     /// The setting that says where the provider is.
     private var place: String {
         switch rules.endpoints {
-        case .issuer: account.provider == "oidc" ? "issuer" : "provider"
-        case .fixed: account.provider == "oauth2" ? "endpoints.token" : "provider"
+        case .issuer: account.configuredProvider == .oidc ? "issuer" : "provider"
+        case .fixed: account.configuredProvider == .oauth2 ? "endpoints.token" : "provider"
         case .unsupported: "provider"
         }
     }

@@ -7,9 +7,10 @@ internal import Secrets
 actor ProviderDirectory: ProviderMemory {
     private struct Entry {
         var value: ProviderMetadata?
-        var fetchedAt = 0
-        /// When the last fetch ended, successful or not (seconds since boot).
-        var askedAt: Int?
+        /// Nil if it is fetched again before its next use.
+        var fetchedAt: BootInstant?
+        /// When the last fetch ended, successful or not.
+        var askedAt: BootInstant?
         var fetch: Promise<Result<ProviderMetadata, BrokerError>>?
         /// The index of the discovery URL that has the metadata.
         var place: Int?
@@ -17,25 +18,24 @@ actor ProviderDirectory: ProviderMemory {
     private var metadata: [DocumentPlace: Entry] = [:]
     private let keys: KeptDocuments<JSONWebKeySet>
     private var habits: [ProviderHabits.Key: ProviderHabits] = [:]
-    /// Renewals of client secrets by account, pending or failed, with their start in seconds since boot.
-    private var secrets: [AccountName: (began: Int, result: Promise<Result<Secret, BrokerError>>)] = [:]
+    /// Renewals of client secrets by account, pending or failed, with their start.
+    private var secrets: [AccountName: (began: BootInstant, result: Promise<Result<Secret, BrokerError>>)] = [:]
     private let http: any HTTPClient
     private let work: Work
     private let clock: BrokerClock
 
-    /// One hour, in seconds. Endpoints change rarely; a longer time would keep outdated ones too long.
-    private static let metadataLifetime = 3_600
+    /// Endpoints change rarely; a longer time would keep outdated ones too long.
+    private static let metadataLifetime: Duration = .seconds(3_600)
 
     /// The timeout of a request that only confirms known metadata.
     private static let confirmationTimeout: Duration = .seconds(5)
-    /// If the provider does not respond, its known metadata stay valid for this long (seconds).
-    private static let confirmationPause = 900
+    /// If the provider does not respond, its known metadata stay valid for this long.
+    private static let confirmationPause: Duration = .seconds(900)
 
-    /// If an endpoint fails, the metadata are fetched again, but not more often than this (seconds).
-    private static let doubtInterval = 60
-    /// The same for refreshes (seconds). They repeat without a user, so the interval is longer to limit the load at the
-    /// provider.
-    private static let refreshDoubtInterval = 1_800
+    /// If an endpoint fails, the metadata are fetched again, but not more often than this.
+    private static let doubtInterval: Duration = .seconds(60)
+    /// The same for refreshes. They repeat without a user, so the interval is longer to limit the load at the provider.
+    private static let refreshDoubtInterval: Duration = .seconds(1_800)
 
     init(http: any HTTPClient, work: Work, clock: BrokerClock) {
         self.http = http
@@ -48,8 +48,11 @@ actor ProviderDirectory: ProviderMemory {
     func metadata(of account: Account, issuer: String) async throws(BrokerError) -> ProviderMetadata {
         let key = DocumentPlace(issuer, account.trust)
         let entry = metadata[key] ?? Entry()
-        let age = clock.uptime - entry.fetchedAt
-        if let value = entry.value, age >= 0, age < ProviderDirectory.metadataLifetime { return value }
+        if let value = entry.value, let fetchedAt = entry.fetchedAt,
+            clock.bootInstant - fetchedAt < ProviderDirectory.metadataLifetime
+        {
+            return value
+        }
         let timeout = entry.value == nil ? HTTPLimits().timeout : ProviderDirectory.confirmationTimeout
         let fetch: Promise<Result<ProviderMetadata, BrokerError>>
         if let running = entry.fetch {
@@ -77,13 +80,13 @@ actor ProviderDirectory: ProviderMemory {
 
     /// Fetches all metadata again before their next use. The known ones are used while a provider does not respond.
     func configurationChanged() {
-        for key in metadata.keys { metadata[key]?.fetchedAt = clock.uptime - ProviderDirectory.metadataLifetime }
+        for key in metadata.keys { metadata[key]?.fetchedAt = nil }
         habits = [:]
         secrets = [:]
     }
 
-    /// After a failed renewal of a client secret, the next attempt is this much later (seconds).
-    private static let secretPause = 3_600
+    /// After a failed renewal of a client secret, the next attempt is this much later.
+    private static let secretPause: Duration = .seconds(3_600)
 
     /// Renews a client secret (DCR-05). Concurrent callers share one request. After an error response the next request
     /// is sent when the pause has passed or the configuration was reloaded.
@@ -92,7 +95,7 @@ actor ProviderDirectory: ProviderMemory {
         _ renew: @escaping @Sendable (any HTTPClient, ProviderDirectory) async throws(BrokerError) -> Secret
     ) async throws(BrokerError) -> Secret {
         let result: Promise<Result<Secret, BrokerError>>
-        if let known = secrets[name], clock.uptime - known.began < ProviderDirectory.secretPause {
+        if let known = secrets[name], clock.bootInstant - known.began < ProviderDirectory.secretPause {
             result = known.result
         } else {
             result = work.start { [http] in
@@ -100,7 +103,7 @@ actor ProviderDirectory: ProviderMemory {
                 await self.noteSecret(renewed, of: name)
                 return renewed
             }
-            secrets[name] = (clock.uptime, result)
+            secrets[name] = (clock.bootInstant, result)
         }
         return try await result.get()
     }
@@ -115,8 +118,8 @@ actor ProviderDirectory: ProviderMemory {
     func doubt(_ account: Account, issuer: String, isRefresh: Bool) {
         let key = DocumentPlace(issuer, account.trust)
         let interval = isRefresh ? ProviderDirectory.refreshDoubtInterval : ProviderDirectory.doubtInterval
-        guard let askedAt = metadata[key]?.askedAt, clock.uptime - askedAt >= interval else { return }
-        metadata[key]?.fetchedAt = clock.uptime - ProviderDirectory.metadataLifetime
+        guard let askedAt = metadata[key]?.askedAt, clock.bootInstant - askedAt >= interval else { return }
+        metadata[key]?.fetchedAt = nil
     }
 
     func habits(of key: ProviderHabits.Key) -> ProviderHabits { habits[key] ?? ProviderHabits() }
@@ -127,16 +130,16 @@ actor ProviderDirectory: ProviderMemory {
 
     private func noteMetadata(_ result: Result<ProviderMetadata, BrokerError>, at place: Int?, for key: DocumentPlace) {
         metadata[key]?.fetch = nil
-        metadata[key]?.askedAt = clock.uptime
+        metadata[key]?.askedAt = clock.bootInstant
         switch result {
         case .success(let value):
             metadata[key]?.value = value
             metadata[key]?.place = place
-            metadata[key]?.fetchedAt = clock.uptime
+            metadata[key]?.fetchedAt = clock.bootInstant
         case .failure(let error):
             guard error.isTransient else { return }
             metadata[key]?.fetchedAt =
-                clock.uptime - ProviderDirectory.metadataLifetime + ProviderDirectory.confirmationPause
+                clock.bootInstant - ProviderDirectory.metadataLifetime + ProviderDirectory.confirmationPause
         }
     }
 
@@ -162,7 +165,7 @@ actor ProviderDirectory: ProviderMemory {
                 if place == known ?? 0 {
                     failure = BrokerError(error, host: request.host)
                     // The issuer of a preset cannot be changed in the account.
-                    if account.provider == "oidc", case .invalid = error {
+                    if account.configuredProvider == .oidc, case .invalid = error {
                         failure = failure.adding("Look at issuer of the account.")
                     }
                 }

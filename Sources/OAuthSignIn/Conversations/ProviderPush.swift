@@ -11,7 +11,7 @@ extension Provider {
     /// through the browser.
     func push(
         _ authorization: AuthorizationRequest, _ metadata: ProviderMetadata, _ registration: ClientRegistration
-    ) async throws(BrokerError) -> PushedAuthorization? {
+    ) async throws(BrokerError) -> PushedPage? {
         let isRequired = metadata.requiresPushedAuthorization || rules.pushedRequests == .required
         if rules.pushedRequests == .never { return nil }
         guard let endpoint = metadata.pushedAuthorizationRequestEndpoint else {
@@ -32,7 +32,7 @@ extension Provider {
             let host = HTTPRequest(url: endpoint).host
             guard response.status != 403 || !response.body.isEmpty else { throw unexplainedError(by: host) }
             do throws(OAuthError) {
-                return try PushedAuthorization(parsing: response)
+                return PushedPage(reference: try PushedAuthorization(parsing: response), since: clock.bootInstant)
             } catch {
                 throw BrokerError(error, host: host).unquoting(registration.secret)
             }
@@ -54,7 +54,7 @@ extension Provider {
     }
 
     /// Pushes a flow's request again, unchanged.
-    func pushAgain(_ flow: AuthorizationFlow) async -> Result<PushedAuthorization?, BrokerError> {
+    func pushAgain(_ flow: AuthorizationFlow) async -> Result<PushedPage?, BrokerError> {
         do throws(BrokerError) {
             let registration = try await registration(flow.metadata)
             return .success(try await push(flow.authorization, flow.metadata, registration))
@@ -62,6 +62,15 @@ extension Provider {
             return .failure(error)
         }
     }
+}
+
+/// A request at the provider, which the browser opens by its reference.
+struct PushedPage: Sendable {
+    let reference: PushedAuthorization
+    /// When the provider's response came.
+    let since: BootInstant
+
+    var life: PageLife { PageLife(since: since, duration: .seconds(reference.expiresIn)) }
 }
 
 /// Checks before the sign-in that its response can be validated.

@@ -15,16 +15,14 @@ struct AuthorizationFlow: Sendable {
     /// The value whose SHA-256, in hexadecimal, is the nonce. A server that receives the ID token later may require it.
     let nonceSource: Secret?
     /// The request at the provider, if it was pushed there (RFC 9126).
-    var pushed: PushedAuthorization?
-    /// When it was pushed, in seconds since boot.
-    var pushedAt = 0
+    var pushed: PushedPage?
 
     var nonce: Secret? { authorization.nonce }
     var scopes: [String] { authorization.scopes }
     /// The digest by which the flow is found. The time that a look-up by digest takes reveals nothing about the state.
     var key: [UInt8] { AuthorizationResponse.key(forState: authorization.state) }
     /// What the browser opens.
-    var authorizationURL: String { pushed.map(authorization.url(of:)) ?? authorization.url() }
+    var authorizationURL: String { pushed.map { authorization.url(of: $0.reference) } ?? authorization.url() }
 
     /// Makes the secrets of a new flow.
     init(
@@ -56,9 +54,9 @@ struct AuthorizationFlow: Sendable {
 }
 
 extension AuthorizationFlow: AwaitedSignIn {
-    var waitingFor: String { "callback" }
+    var waitingFor: WaitingFor { .callback }
     var proofs: Set<Proof.Kind> { [.callback] }
-    var pageLife: PageLife? { pushed.map { PageLife(since: pushedAt, seconds: $0.expiresIn) } }
+    var pageLife: PageLife? { pushed?.life }
 
     /// Only the provider and the browser of the sign-in know the state. `iss` names the provider that sent the response
     /// (RFC 9207).
@@ -82,11 +80,11 @@ extension AuthorizationFlow: AwaitedSignIn {
 
     func expiry(of flow: Flow) -> String {
         var text =
-            "The sign-in of \(flow.account.name) was not finished within \(flow.duration) seconds. "
+            "The sign-in of \(flow.account.name) was not finished within \(flow.duration.wholeSeconds) seconds. "
             + "Waited for a callback to \(redirectURI)."
         if let pushed {
-            text += " The URL of its sign-in page was valid for \(pushed.expiresIn) seconds and for one use. Start "
-            text += "the sign-in again for a new one."
+            text += " The URL of its sign-in page was valid for \(pushed.reference.expiresIn) seconds and for one use. "
+            text += "Start the sign-in again for a new one."
         }
         return text
     }
@@ -116,12 +114,12 @@ extension ProviderMetadata {
 
     /// Metadata that list no response modes offer `query` and `fragment` (RFC 8414 section 2). Configured endpoints
     /// have no list of modes: there any configured mode is accepted.
-    fileprivate func check(responseMode mode: String?, of account: AccountName) throws(BrokerError) {
+    fileprivate func check(responseMode mode: ResponseMode?, of account: AccountName) throws(BrokerError) {
         guard let mode, issuer != nil || responseModes != nil else { return }
         let offered = responseModes ?? ["query", "fragment"]
-        guard !offered.contains(mode) else { return }
+        guard !offered.contains(mode.rawValue) else { return }
         throw .misconfigured(
-            "response_mode = \"\(mode)\" cannot be used for \(account): the provider's metadata offer "
+            "response_mode = \"\(mode.rawValue)\" cannot be used for \(account): the provider's metadata offer "
                 + "\(offered.joined(separator: ", ")). Leave response_mode out.")
     }
 }

@@ -12,8 +12,8 @@ struct DeviceFlow: Sendable {
     /// The registration with which the codes were requested. A client assertion is made anew for each request.
     let registration: ClientRegistration
     let authorization: DeviceAuthorization
-    /// When the codes were received, in milliseconds since boot.
-    let answeredAt: Int
+    /// When the codes were received.
+    let answeredAt: BootInstant
     /// When the next polling request is due. The requests and the loop that waits share it.
     let pace: DevicePaceKeeper
     /// Random and never sent, so no callback can have it.
@@ -28,7 +28,7 @@ struct DeviceFlow: Sendable {
 
     init(
         metadata: ProviderMetadata, scopes: [String], registration: ClientRegistration,
-        authorization: DeviceAuthorization, answeredAt: Int
+        authorization: DeviceAuthorization, answeredAt: BootInstant
     ) {
         self.metadata = metadata
         self.scopes = scopes
@@ -37,14 +37,14 @@ struct DeviceFlow: Sendable {
         self.answeredAt = answeredAt
         pace = DevicePaceKeeper(
             DeviceSchedule(
-                interval: authorization.interval, life: authorization.expiresIn, answeredAt: answeredAt))
+                interval: authorization.interval, life: .seconds(authorization.expiresIn), answeredAt: answeredAt))
     }
 }
 
 extension DeviceFlow: AwaitedSignIn {
     var redirectURI: String { "" }
     var authorizationURL: String { "" }
-    var waitingFor: String { "device" }
+    var waitingFor: WaitingFor { .device }
     var proofs: Set<Proof.Kind> { [.poll] }
     var isAccompanied: Bool { true }
 
@@ -57,7 +57,7 @@ extension DeviceFlow: AwaitedSignIn {
     func recognize(_ arrival: Arrival, of standing: FlowStanding) -> Recognition { .foreign }
 
     func expiry(of flow: Flow) -> String {
-        "The sign-in of \(flow.account.name) was not finished within \(flow.duration) seconds. Waited for the code "
+        "The sign-in of \(flow.account.name) was not finished within \(flow.duration.wholeSeconds) seconds. Waited for the code "
             + "\(authorization.userCode) to be entered at \(authorization.verificationURI)."
     }
 }
@@ -68,6 +68,8 @@ final class DevicePaceKeeper: Sendable {
 
     init(_ schedule: DeviceSchedule) { self.schedule = Mutex(schedule) }
 
-    func step(at now: Int) -> DeviceSchedule.Step { schedule.withLock { $0.step(at: now) } }
-    func answered(_ event: DevicePace.Event, at now: Int) { schedule.withLock { $0.answered(event, at: now) } }
+    func step(at now: BootInstant) -> DeviceSchedule.Step { schedule.withLock { $0.step(at: now) } }
+    func answered(_ event: DevicePace.Event, at now: BootInstant) {
+        schedule.withLock { $0.answered(event, at: now) }
+    }
 }

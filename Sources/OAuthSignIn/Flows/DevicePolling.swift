@@ -8,10 +8,9 @@ extension OAuthProvider {
     /// is processed even while the daemon shuts down, because the provider sends the tokens only once.
     func poll(_ flow: Flow, _ device: DeviceFlow, in context: SignInContext) async {
         while await context.isPending(flow.id) {
-            switch device.pace.step(at: provider.clock.boot()) {
+            switch device.pace.step(at: provider.clock.bootInstant) {
             case .over: return
-            case .sleep(let milliseconds):
-                guard (try? await provider.clock.sleep(.milliseconds(milliseconds))) != nil else { return }
+            case .sleep(let pause): guard (try? await provider.clock.sleep(pause)) != nil else { return }
             case .ask: guard await context.redeem(.poll, of: flow) != nil else { return }
             }
         }
@@ -21,12 +20,12 @@ extension OAuthProvider {
     func ask(_ device: DeviceFlow, of flow: Flow, in context: SignInContext) async throws(BrokerError) -> Redemption {
         // Do not request tokens that could not be stored. A locked vault may be unlocked before the code expires.
         guard await canBeKept(in: context) else {
-            device.pace.answered(.pending, at: provider.clock.boot())
+            device.pace.answered(.pending, at: provider.clock.bootInstant)
             return .waiting(nil)
         }
         switch try await provider.ask(device) {
         case .waiting(let event):
-            device.pace.answered(event, at: provider.clock.boot())
+            device.pace.answered(event, at: provider.clock.bootInstant)
             return .waiting(nil)
         case .granted(let answer): return .session(try await provider.session(of: answer, device), flow.opening)
         }

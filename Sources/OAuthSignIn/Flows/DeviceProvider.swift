@@ -26,7 +26,8 @@ extension Provider {
         do throws(OAuthError) {
             return DeviceFlow(
                 metadata: metadata, scopes: scopes, registration: registration,
-                authorization: try DeviceAuthorization(parsing: response, from: endpoint), answeredAt: clock.boot())
+                authorization: try DeviceAuthorization(parsing: response, from: endpoint),
+                answeredAt: clock.bootInstant)
         } catch {
             throw BrokerError(error, host: HTTPRequest(url: endpoint).host).unquoting(registration.secret)
         }

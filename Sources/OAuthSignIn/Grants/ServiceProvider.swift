@@ -45,7 +45,7 @@ struct ServiceProvider: SignInProvider {
     func check(_ request: SignInRequest) throws(BrokerError) -> SignInRequest {
         let account = provider.account
         if case .unsupported(let reason) = provider.rules.endpoints { throw .methodUnsupported(reason) }
-        guard request.method == "browser" else {
+        guard request.method == .browser else {
             throw .methodUnsupported(
                 "\(account.name) is a service (\(grant.word)): it needs no sign-in, and has no method "
                     + "“\(request.method)”.")

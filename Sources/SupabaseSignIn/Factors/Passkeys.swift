@@ -14,15 +14,15 @@ extension FlowStart {
         awaited.passkey = challenge
         // The project's clock may differ from ours. A challenge that seems to have expired already gets the usual
         // lifetime.
-        let stated = challenge.expiresAt.map { $0 - provider.clock.now() } ?? 0
-        let lifetime = stated > 0 ? min(stated, SupabaseFlow.passkeyTimeout) : SupabaseFlow.passkeyTimeout
+        let stated = challenge.expiresAt.map { WallInstant(seconds: $0) - provider.clock.wallInstant } ?? .zero
+        let lifetime = stated > .zero ? min(stated, SupabaseFlow.passkeyTimeout) : SupabaseFlow.passkeyTimeout
         return .flow(awaited, atMost: lifetime)
     }
 }
 
 extension SupabaseFlow {
-    /// Seconds. The server deletes a challenge after this time.
-    static let passkeyTimeout = 300
+    /// The server deletes a challenge after this time.
+    static let passkeyTimeout: Duration = .seconds(300)
 }
 
 /// The passkeys of the user who is signed in.

@@ -68,8 +68,8 @@ struct SupabaseFlow: AwaitedSignIn {
     var authorizationURL: String { page ?? "" }
     var isKeyless: Bool { redirect?.keyPlace == SupabaseRedirect.KeyPlace.none }
     var isAccompanied: Bool { upstream != nil }
-    var resendInterval: Int? { message == nil ? nil : SupabaseFlow.resendInterval }
-    var waitsForMail: Bool { [.change, .recovery].contains(purpose) || waitingFor == "email_confirmation" }
+    var resendInterval: Duration? { message == nil ? nil : SupabaseFlow.resendInterval }
+    var waitsForMail: Bool { [.change, .recovery].contains(purpose) || waitingFor == .emailConfirmation }
 
     var proofs: Set<Proof.Kind> {
         var proofs: Set<Proof.Kind> = []
@@ -90,13 +90,12 @@ struct SupabaseFlow: AwaitedSignIn {
         return details
     }
 
-    /// The value of `waiting_for`: `callback`, `code`, `email_confirmation`, `device` or `passkey`.
-    var waitingFor: String {
-        if passkey != nil { return "passkey" }
+    var waitingFor: WaitingFor {
+        if passkey != nil { return .passkey }
         return switch message {
-        case nil: "callback"
-        case .signUp(.email)?: "email_confirmation"
-        case .some: "code"
+        case nil: .callback
+        case .signUp(.email)?: .emailConfirmation
+        case .some: .code
         }
     }
 
@@ -118,7 +117,7 @@ struct SupabaseFlow: AwaitedSignIn {
     /// this message names that cause.
     func expiry(of flow: Flow) -> String {
         let what = purpose == .change ? "The change of the user of" : "The sign-in of"
-        let start = "\(what) \(flow.account.name) was not finished within \(flow.duration) seconds. "
+        let start = "\(what) \(flow.account.name) was not finished within \(flow.duration.wholeSeconds) seconds. "
         if let upstream { return start + "Waited for the sign-in of \(upstream.account)." }
         if passkey != nil { return start + "Waited for the answer of a passkey." }
         guard let redirect else { return start + "Waited for the code that was sent." }
@@ -131,11 +130,11 @@ struct SupabaseFlow: AwaitedSignIn {
 
     static func newKey() -> String { RandomToken.base64URL(bits: 128).revealed() }
 
-    /// Seconds. On the hosted service a mail's code is valid for one hour. Its link is valid for five minutes; an
-    /// expired link leads to a callback with an error.
-    static let messageTimeout = 3_600
-    /// Seconds between two messages to one user, which the server enforces.
-    static let resendInterval = 60
+    /// On the hosted service a mail's code is valid for one hour. Its link is valid for five minutes; an expired link
+    /// leads to a callback with an error.
+    static let messageTimeout: Duration = .seconds(3_600)
+    /// The time between two messages to one user, which the server enforces.
+    static let resendInterval: Duration = .seconds(60)
     /// The number of wrong callbacks without a key that are redeemed.
     static let maxAttempts = 3
 }

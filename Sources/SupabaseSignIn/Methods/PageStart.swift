@@ -11,11 +11,12 @@ extension FlowStart {
 
     /// A page with its own flow key and verifier.
     func page() async throws(BrokerError) -> SupabaseFlow {
-        let isLink = request.method == "link"
+        let isLink = request.purpose == .link
         let flow = try await redirected(isNeeded: true, message: nil, purpose: isLink ? .link : .signIn)
         do throws(BrokerError) {
             if isLink { return flow.opening(try await linkPage(flow)) }
-            return flow.opening(request.method == "sso" ? try await singleSignOn(flow) : try await authorize(flow))
+            let isOrganization = request.projectMethod == .sso
+            return flow.opening(isOrganization ? try await singleSignOn(flow) : try await authorize(flow))
         } catch {
             await close(flow)
             throw error

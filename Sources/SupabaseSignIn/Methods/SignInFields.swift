@@ -56,31 +56,28 @@ extension SignInRequest {
         set { details = newValue }
     }
 
-    static let userUpdate = "update_user"
-
     /// The request with the values that are derived for this kind of provider.
-    func read(for account: Account, _ rules: SupabaseAccount) -> SignInRequest {
+    func read(_ method: SupabaseMethod, _ rules: SupabaseAccount) -> SignInRequest {
         var request = self
         var fields = project ?? SupabaseSignInFields()
-        if method == "browser" { fields.oauthProvider = fields.oauthProvider ?? rules.oauthProvider }
+        if method == .browser { fields.oauthProvider = fields.oauthProvider ?? rules.oauthProvider }
         request.project = fields
-        request.purpose = method == SignInRequest.userUpdate ? .change : method == "link" ? .link : .signIn
-        request.startsAtOnce =
-            ["password", "sign_up", "id_token", "anonymous", "session"].contains(method)
-            || method == "link" && fields.idToken != nil
-        request.way = way(fields, rules)
+        request.purpose = method.purpose
+        request.startsAtOnce = method.startsAtOnce || method == .link && fields.idToken != nil
+        request.endsElsewhere = method.endsElsewhere
+        request.way = SignInRequest.way(method, fields, rules)
         return request
     }
 
-    private func way(_ fields: SupabaseSignInFields, _ rules: SupabaseAccount) -> String {
-        guard !["anonymous", "session", "passkey"].contains(method) else { return method }
+    private static func way(
+        _ method: SupabaseMethod, _ fields: SupabaseSignInFields, _ rules: SupabaseAccount
+    ) -> String {
+        switch method {
+        case .anonymous, .session, .passkey: return method.rawValue
+        default: break
+        }
         if let provider = fields.oauthProvider { return provider.lowercased() }
         if fields.email != nil { return "email" }
-        return fields.phone == nil ? rules.oauthProvider ?? method : "phone"
+        return fields.phone == nil ? rules.oauthProvider ?? method.rawValue : "phone"
     }
-}
-
-/// The sign-in methods of a Supabase project.
-public enum SupabaseMethods {
-    public static let all = SupabaseProvider.methods
 }

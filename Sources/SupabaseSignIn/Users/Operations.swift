@@ -38,7 +38,7 @@ public struct SupabaseOperations: Sendable {
         guard try await isProject(name) else { throw .methodUnsupported("\(name) is not at a Supabase project.") }
         try await sessions.ready(name)
         guard try await sessions.readable(name) != nil else { throw await sessions.absence(of: name) }
-        var request = SignInRequest(method: SignInRequest.userUpdate)
+        var request = SignInRequest(.userUpdate)
         request.project = SupabaseSignInFields()
         request.project?.changes = changes
         let (flow, isNew) = try await broker.begin(name, request)
@@ -66,7 +66,7 @@ public struct SupabaseOperations: Sendable {
     public func resetPassword(
         _ name: AccountName, email: String, captcha: Secret? = nil
     ) async throws(BrokerError) -> (flow: FlowView?, isNew: Bool) {
-        var request = SignInRequest(method: "recovery")
+        var request = SignInRequest(.recovery)
         request.project = SupabaseSignInFields()
         request.project?.email = email
         request.project?.captcha = captcha

@@ -58,7 +58,7 @@ enum Callback {
         if let failure = flow.failure { throw SignInAdvice.elsewhere(failure, of: flow) }
         guard !isJSON || wantsNotice else { return }
         let account = try calls.account(flow.account)
-        let isChange = flow.method == "update_user"
+        let isChange = flow.method == .userUpdate
         let result =
             if flow.status == .pending { Sanitizer.line(flow.userMessage ?? "Another confirmation is awaited.") } else {
                 isChange ? Verify.confirmed(flow.account, account) : SignInRun.result(flow.account, account)

@@ -26,7 +26,7 @@ struct CodeEntry {
     }
 
     /// True for a flow that a code can end.
-    static func isAwaited(by flow: Flow) -> Bool { ["code", "email_confirmation"].contains(flow.waitingFor) }
+    static func isAwaited(by flow: Flow) -> Bool { [.code, .emailConfirmation].contains(flow.waitingFor) }
 
     /// The flow once it has ended, or as it is at the caller's deadline.
     ///
@@ -56,7 +56,7 @@ struct CodeEntry {
     /// it.
     private func unread(_ flow: Flow) -> RingbackError {
         let name = Sanitizer.line(flow.account)
-        let what = flow.method == "update_user" ? "change" : "sign-in"
+        let what = flow.method == .userUpdate ? "change" : "sign-in"
         let place = (descriptor ?? 0) == 0 ? "standard input" : "descriptor \(descriptor ?? 0)"
         let link = flow.redirectURI == nil ? "" : ", or open the link in the mail on this machine"
         return RingbackError(

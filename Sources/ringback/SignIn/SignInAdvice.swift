@@ -38,9 +38,9 @@ enum SignInAdvice {
     /// Advice for a sign-in that began and failed. A change of a signed-in user has no other methods.
     static func advised(_ failure: RingbackError, of flow: Flow, _ options: String = "") -> RingbackError {
         switch failure.kind {
-        case _ where ["link", "update_user"].contains(flow.method): failure
+        case _ where flow.concernsHeldUser: failure
         case .stateConflict: switching(failure, flow.account, options)
-        case _ where flow.method == "device": withoutDevice(failure, flow.account)
+        case _ where flow.method == .device: withoutDevice(failure, flow.account)
         default: failure
         }
     }
@@ -48,7 +48,7 @@ enum SignInAdvice {
     /// The same for a callback that came from elsewhere: no caller waits that could begin again.
     static func elsewhere(_ failure: RingbackError, of flow: Flow) -> RingbackError {
         let failure = advised(failure, of: flow)
-        guard !["link", "update_user"].contains(flow.method), failure.advice == nil else { return failure }
+        guard !flow.concernsHeldUser, failure.advice == nil else { return failure }
         return adding("To begin again, run: ringback login \(Sanitizer.line(flow.account))", to: failure)
     }
 
@@ -57,4 +57,9 @@ enum SignInAdvice {
         error.advice = error.advice.map { "\($0) \(sentence)" } ?? sentence
         return error
     }
+}
+
+extension Flow {
+    /// It concerns a user who is signed in, and stays so however it ends.
+    fileprivate var concernsHeldUser: Bool { method == .link || method == .userUpdate }
 }

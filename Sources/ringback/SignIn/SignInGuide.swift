@@ -17,7 +17,7 @@ enum SignInGuide {
     }
 
     private static func notes(on flow: Flow, _ takesPaste: Bool) -> [String] {
-        guard flow.waitingFor == "callback", let redirectURI = flow.redirectURI else { return [] }
+        guard flow.waitingFor == .callback, let redirectURI = flow.redirectURI else { return [] }
         let scheme = Sanitizer.line(String(redirectURI.prefix { $0 != ":" }), limit: 100)
         switch scheme {
         case "http":

@@ -208,7 +208,7 @@ struct SignInRun {
             if !SecretInput.asksPerson(credentialDescriptor) { show() }
             return try entry.finish(flow, calls, until: bound)
         }
-        if browser == nil, flow.waitingFor == "callback", let interruption = calls.interruption, PasteEntry.isPossible {
+        if browser == nil, flow.waitingFor == .callback, let interruption = calls.interruption, PasteEntry.isPossible {
             var entry = PasteEntry(calls: calls, input: SecretInput(interruption: interruption))
             entry.end = bound
             return try entry.finish(flow, onTick: show)
@@ -262,13 +262,13 @@ struct SignInRun {
         let place = flow.authorizationURL.map { " at " + Sanitizer.line(host(of: $0)) } ?? ""
         let name = Sanitizer.line(flow.account)
         return switch flow.waitingFor {
-        case nil, "callback": "the sign-in to \(name)\(place) in your browser"
-        case "code": "the code that was sent for \(name) (ringback verify takes it too)"
-        case "passkey": "the passkey's response for \(name)"
-        case "email_confirmation": "the confirmation by e-mail for \(name)"
+        case nil, .callback?: "the sign-in to \(name)\(place) in your browser"
+        case .code?: "the code that was sent for \(name) (ringback verify takes it too)"
+        case .passkey?: "the passkey's response for \(name)"
+        case .emailConfirmation?: "the confirmation by e-mail for \(name)"
         // The code once more, since the text above may have scrolled away.
-        case "device": "the code \(Sanitizer.line(flow.userCode ?? "")) to be entered, for \(name)"
-        case let other?: "\(Sanitizer.line(other)) for \(name)"
+        case .device?: "the code \(Sanitizer.line(flow.userCode ?? "")) to be entered, for \(name)"
+        case let other?: "\(Sanitizer.line(other.rawValue)) for \(name)"
         }
     }
 

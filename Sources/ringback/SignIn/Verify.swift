@@ -45,7 +45,7 @@ struct Verify: ParsableCommand {
                 Output.line("Confirmed in part: \(Sanitizer.line(flow.account))")
                 return CodeEntry.show(ended)
             }
-            let isChange = flow.method == "update_user"
+            let isChange = flow.method == .userUpdate
             Output.line(isChange ? Verify.confirmed(flow.account, account) : SignInRun.result(flow.account, account))
             if let hint = Assurance.hint(flow.account, account) { Output.note(hint) }
         }

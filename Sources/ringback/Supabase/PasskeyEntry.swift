@@ -14,7 +14,7 @@ struct PasskeyEntry {
     private static let maxLength = 60_000
 
     /// True for a flow that a passkey ends.
-    static func isAwaited(by flow: Flow) -> Bool { flow.waitingFor == "passkey" }
+    static func isAwaited(by flow: Flow) -> Bool { flow.waitingFor == .passkey }
 
     /// The flow once it is over.
     ///

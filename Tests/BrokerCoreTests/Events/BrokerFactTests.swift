@@ -75,9 +75,13 @@ import Testing
         _ = try await house.broker.signIn(House.name, SignInRequest()).flow
         await house.broker.configure([])
         let outcomes = house.facts.all.compactMap { fact -> BrokerFact.Outcome? in
-            if case .signInEnded(_, _, let outcome, _, _) = fact { outcome } else { nil }
+            if case .signInEnded(_, _, let outcome, _, _, _) = fact { outcome } else { nil }
         }
         #expect(outcomes == [.completed, .failed, .failed, .cancelled, .expired, .cancelled])
+        #expect(
+            house.facts.all.contains { fact in
+                if case .signInEnded(_, .browser, .completed, _, _, endsElsewhere: true) = fact { true } else { false }
+            })
         #expect(house.facts.names.count { $0 == "signInStarted" } == outcomes.count)
     }
 

@@ -14,16 +14,16 @@ import Testing
                 id: "a",
                 order: ExposedSocket.Order(
                     name: "one", accounts: [House.name], ceiling: ["x", "y"], allowedUIDs: [7, 100_999],
-                    lifetime: 60), origin: .call, createdAt: 5, expiry: Deadline(in: 60, by: clock.clock),
-                bindings: [House.name: Self.binding]),
+                    lifetime: .seconds(60)), origin: .call, createdAt: WallInstant(seconds: 5),
+                expiry: Deadline(in: 60, by: clock.clock), bindings: [House.name: Self.binding]),
             ExposedSocket(
                 id: "b", order: ExposedSocket.Order(name: "two", accounts: [House.name], flatpak: "org.example.App"),
-                origin: .call, createdAt: 6, expiry: nil),
+                origin: .call, createdAt: WallInstant(seconds: 6), expiry: nil),
         ]
         var revoked = ExposedSocketTable(ExposedSocket.Order(name: "three", accounts: [House.name]), by: clock.clock)
         revoked.ending = .revoked
         let ending = ExposedSocketTable(
-            ExposedSocket.Order(name: "four", accounts: [House.name], lifetime: 9), by: clock.clock)
+            ExposedSocket.Order(name: "four", accounts: [House.name], lifetime: .seconds(9)), by: clock.clock)
         let record = ExposedSocketRecord(exposedSockets: exposedSockets, tables: ["three": revoked, "four": ending])
         let bytes = record.encode(bootID: clock.clock.bootID)
         #expect(ExposedSocketRecord(reading: bytes, by: clock.clock) == record)
@@ -33,8 +33,8 @@ import Testing
         let clock = TestClock()
         let far = Deadline(in: 1_000_000, by: clock.clock)
         let exposedSocket = ExposedSocket(
-            id: "a", order: ExposedSocket.Order(name: "one", accounts: [House.name], lifetime: 60), origin: .call,
-            createdAt: 5, expiry: far, bindings: [House.name: Self.binding])
+            id: "a", order: ExposedSocket.Order(name: "one", accounts: [House.name], lifetime: .seconds(60)),
+            origin: .call, createdAt: WallInstant(seconds: 5), expiry: far, bindings: [House.name: Self.binding])
         let bytes = ExposedSocketRecord(exposedSockets: [exposedSocket]).encode(
             bootID: isSameBoot ? clock.clock.bootID : "another")
         let record = try #require(ExposedSocketRecord(reading: bytes, by: clock.clock))
@@ -58,8 +58,8 @@ import Testing
     @Test func `two of a name are none`() {
         let clock = TestClock()
         let one = ExposedSocket(
-            id: "a", order: ExposedSocket.Order(name: "one", accounts: [House.name]), origin: .call, createdAt: 5,
-            expiry: nil)
+            id: "a", order: ExposedSocket.Order(name: "one", accounts: [House.name]), origin: .call,
+            createdAt: WallInstant(seconds: 5), expiry: nil)
         let bytes = ExposedSocketRecord(exposedSockets: [one, one]).encode(bootID: "")
         #expect(ExposedSocketRecord(reading: bytes, by: clock.clock) == nil)
     }
@@ -76,6 +76,7 @@ import Testing
         #expect(
             !says(
                 ExposedSocket.Order(
-                    name: "a", accounts: [House.named("x"), House.named("y")], ceiling: ["a", "b"], lifetime: 5)))
+                    name: "a", accounts: [House.named("x"), House.named("y")], ceiling: ["a", "b"],
+                    lifetime: .seconds(5))))
     }
 }

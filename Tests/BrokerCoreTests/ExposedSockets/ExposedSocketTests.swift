@@ -8,7 +8,7 @@ import Testing
 @Suite struct `What a restricted socket may show` {
     static func order(
         _ name: String = "ci", ceiling: [String]? = nil, uids: [UInt32] = [], flatpak: String? = nil,
-        lifetime: Int? = nil
+        lifetime: Duration? = nil
     ) -> ExposedSocket.Order {
         ExposedSocket.Order(
             name: name, accounts: [House.named("mail"), House.named("work")], ceiling: ceiling, allowedUIDs: uids,
@@ -17,7 +17,8 @@ import Testing
 
     static func exposedSocket(_ ceiling: [String]? = nil, uids: [UInt32] = []) -> ExposedSocket {
         ExposedSocket(
-            id: "id", order: order(ceiling: ceiling, uids: uids), origin: .call, createdAt: 0, expiry: nil)
+            id: "id", order: order(ceiling: ceiling, uids: uids), origin: .call, createdAt: WallInstant(seconds: 0),
+            expiry: nil)
     }
 
     private func token(_ scope: String?, isStated: Bool) -> AccessToken {
@@ -51,8 +52,8 @@ import Testing
         #expect(Self.order(uids: [65_534]).mistake?.member == "allow_uids")
         #expect(Self.order(uids: [.max]).mistake?.member == "allow_uids")
         #expect(Self.order(uids: Array(1...17)).mistake?.member == "allow_uids")
-        #expect(Self.order(lifetime: 0).mistake?.member == "ttl")
-        #expect(Self.order(lifetime: 31_536_001).mistake?.member == "ttl")
+        #expect(Self.order(lifetime: .zero).mistake?.member == "ttl")
+        #expect(Self.order(lifetime: .seconds(31_536_001)).mistake?.member == "ttl")
         #expect(Self.order(uids: [1], flatpak: "org.example.App").mistake?.member == "allow_uids")
     }
 

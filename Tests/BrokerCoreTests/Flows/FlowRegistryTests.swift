@@ -18,11 +18,11 @@ import Testing
         let first = try await house.broker.signIn(House.name, request)
         house.clock.advance(by: 7)
         var patient = request
-        patient.timeout = 5
+        patient.timeout = .seconds(5)
         let second = try await house.broker.signIn(House.name, patient)
         #expect(first.isNew && !second.isNew)
         #expect(first.flow.id == second.flow.id)
-        #expect(first.flow.expiresAt == first.flow.startedAt + 600)
+        #expect(first.flow.expiresAt == first.flow.startedAt + .seconds(600))
         for different in [
             SignInRequest(), SignInRequest(scopes: ["openid"]),
             SignInRequest(scopes: ["openid"], parameters: [("prompt", "none")]),
@@ -118,17 +118,17 @@ import Testing
 
     @Test func `a flow expires by the clock, says what it waited for, and frees the account`() async throws {
         let house = try await House()
-        let flow = try await house.broker.signIn(House.name, SignInRequest(timeout: 45)).flow
+        let flow = try await house.broker.signIn(House.name, SignInRequest(timeout: .seconds(45))).flow
         let waiting = Task { try await house.broker.flow(flow.id, waiting: .seconds(30)).status }
-        // The desk looks at the clock every thirty seconds at least, so it takes the steps of a sleeping laptop too.
+        // The registry looks at the clock every thirty seconds at least, so it takes the steps of a sleeping laptop too.
         #expect(
             await eventually {
-                if house.clock.now < flow.expiresAt + 2 { house.clock.advance(by: 1) }
+                if house.clock.now < flow.expiresAt.seconds + 2 { house.clock.advance(by: 1) }
                 return (try? await house.broker.flow(flow.id).status) != .pending
             })
         guard case .expired(.flowExpired(let reason)) = try await waiting.value else { throw Unexpected() }
         #expect(reason.contains("45 seconds") && reason.contains(flow.redirectURI))
-        #expect(house.clock.now > flow.expiresAt)
+        #expect(house.clock.now > flow.expiresAt.seconds)
         guard case .flowExpired = try await house.view.error else { throw Unexpected() }
         #expect(await eventually { house.doors.closed.count == 1 })
         #expect(try await house.broker.signIn(House.name, SignInRequest()).isNew)
@@ -213,7 +213,7 @@ import Testing
         for (name, method) in [(House.name, "device"), (account.name, "browser")] {
             guard
                 case .methodUnsupported = await error({ () throws(BrokerError) in
-                    try await house.broker.signIn(name, SignInRequest(method: method))
+                    try await house.broker.signIn(name, SignInRequest(method: SignInMethod(rawValue: method)))
                 })
             else { throw Unexpected() }
         }

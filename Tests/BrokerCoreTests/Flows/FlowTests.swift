@@ -15,7 +15,7 @@ import Testing
         for start in [0, 1, 999] {
             let house = try await House()
             house.clock.advance(milliseconds: start)
-            let flow = try await house.broker.signIn(House.name, SignInRequest(timeout: 2)).flow
+            let flow = try await house.broker.signIn(House.name, SignInRequest(timeout: .seconds(2))).flow
             let end = house.clock.boot + 2_000
             #expect(await eventually { house.clock.wakes.contains(end + 1) })
             house.clock.advance(milliseconds: 2_000)

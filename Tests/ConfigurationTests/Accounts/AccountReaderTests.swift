@@ -88,7 +88,7 @@ import Testing
 
     @Test func `reads how the browser delivers the authorization response, or leaves it to the provider`() throws {
         #expect(try account(Self.oidc)?.responseMode == nil)
-        #expect(try account(Self.oidc + "response_mode = \"form_post\"")?.responseMode == "form_post")
+        #expect(try account(Self.oidc + "response_mode = \"form_post\"")?.responseMode == .formPost)
     }
 
     @Test func `may hold its secret in a file that is closed to others`() throws {

@@ -12,7 +12,7 @@ import Testing
     @Test func `DEV-03: a flow shows the code and its addresses, and waits for the device`() async throws {
         let house = try await DeviceHouse()
         let flow = try await house.begin()
-        #expect(flow.method == "device" && flow.waitingFor == "device" && flow.status == .pending)
+        #expect(flow.method == OAuthMethod.device.method && flow.waitingFor == .device && flow.status == .pending)
         #expect(flow.authorizationURL.isEmpty && flow.redirectURI.isEmpty)
         #expect(
             flow.device
@@ -20,7 +20,7 @@ import Testing
                     userCode: "WDJB-MJHT", verificationURI: "https://id.example/device",
                     verificationURIComplete: "https://id.example/device?user_code=WDJB-MJHT"))
         // Its own bound is shorter than the codes' life.
-        #expect(flow.expiresAt == flow.startedAt + 600)
+        #expect(flow.expiresAt == flow.startedAt + .seconds(600))
     }
 
     @Test func `DEV-01 DEV-04: what is asked is a form with what the standard wants`() async throws {
@@ -63,6 +63,11 @@ import Testing
         #expect(view.state == .authenticated && view.subject == "bob")
         #expect(try await house.broker.session(House.name, SessionQuery()).token.value == Secret("access-of-bob"))
         #expect(house.facts.names.filter { $0 != "vaultOpened" } == ["signInStarted", "sessionOpened", "signInEnded"])
+        // The program that shows the code waits for it.
+        guard case .signInEnded(_, let method, .completed, _, _, endsElsewhere: false)? = house.facts.all.last else {
+            throw Unexpected()
+        }
+        #expect(method == OAuthMethod.device.method)
     }
 
     @Test func `an ID token that is not good ends it, and nothing is held`() async throws {

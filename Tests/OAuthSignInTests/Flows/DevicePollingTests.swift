@@ -74,7 +74,7 @@ import Testing
         let house = try await DeviceHouse()
         house.server.say(["expires_in": 12])
         let flow = try await house.begin()
-        #expect(flow.expiresAt == flow.startedAt + 12)
+        #expect(flow.expiresAt == flow.startedAt + .seconds(12))
         await house.live(flow.id, questions: 1)
         // The second question is the last: then only the flow's deadline is waited for.
         #expect(await house.wakeNext())
@@ -92,7 +92,7 @@ import Testing
     @Test func `the caller's own bound ends it sooner`() async throws {
         let house = try await DeviceHouse()
         let flow = try await house.begin(timeout: 7)
-        #expect(flow.expiresAt == flow.startedAt + 7)
+        #expect(flow.expiresAt == flow.startedAt + .seconds(7))
         await house.live(flow.id)
         guard case .expired = try await house.status(flow.id) else { throw Unexpected() }
         #expect(house.server.questions.count == 1)

@@ -28,14 +28,15 @@ import Testing
             let seconds = DevicePace.sensible(Int.random(in: -5...60, using: &dice), within: life)
             (interval, required) = (seconds * 1_000, seconds * 1_000)
             (answeredAt, end) = (now, now + life * 1_000)
-            schedule = DeviceSchedule(interval: seconds, life: life, answeredAt: now)
+            schedule = DeviceSchedule(
+                interval: seconds, life: .seconds(life), answeredAt: BootInstant(milliseconds: now))
         }
 
         mutating func run() {
             for _ in 0..<20_000 {
-                switch schedule.step(at: now) {
+                switch schedule.step(at: BootInstant(milliseconds: now)) {
                 case .over: return
-                case .sleep(let milliseconds): sleep(milliseconds)
+                case .sleep(let pause): sleep(pause.wholeMilliseconds)
                 case .ask: ask()
                 }
             }
@@ -75,7 +76,7 @@ import Testing
                 event = .unanswered(retryAfter: retryAfter)
             default: (silent, event) = (0, .pending)
             }
-            schedule.answered(event, at: now)
+            schedule.answered(event, at: BootInstant(milliseconds: now))
         }
     }
 
@@ -92,18 +93,23 @@ import Testing
     }
 
     @Test func `DEV-15: an hour of suspend is one question, if the code still lives`() {
-        var schedule = DeviceSchedule(interval: 5, life: 4_000, answeredAt: 0)
-        #expect(schedule.step(at: 0) == .sleep(5_001))
-        #expect(schedule.step(at: 5_000) == .sleep(1))
-        #expect(schedule.step(at: 3_600_000) == .ask)
-        schedule.answered(.pending, at: 3_600_100)
-        #expect(schedule.step(at: 3_600_100) == .sleep(5_001))
-        #expect(schedule.step(at: 4_000_001) == .over)
-        #expect(DeviceSchedule(interval: 5, life: 600, answeredAt: 0).step(at: 3_600_000) == .over)
+        let start = BootInstant(milliseconds: 0)
+        var schedule = DeviceSchedule(interval: 5, life: .seconds(4_000), answeredAt: start)
+        #expect(schedule.step(at: start) == .sleep(.milliseconds(5_001)))
+        #expect(schedule.step(at: start + .seconds(5)) == .sleep(.milliseconds(1)))
+        #expect(schedule.step(at: start + .seconds(3_600)) == .ask)
+        let answered = start + .milliseconds(3_600_100)
+        schedule.answered(.pending, at: answered)
+        #expect(schedule.step(at: answered) == .sleep(.milliseconds(5_001)))
+        #expect(schedule.step(at: start + .milliseconds(4_000_001)) == .over)
+        let short = DeviceSchedule(interval: 5, life: .seconds(600), answeredAt: start)
+        #expect(short.step(at: start + .seconds(3_600)) == .over)
     }
 
     @Test func `nobody sleeps long, and nobody waits for a question that will not be asked`() {
-        #expect(DeviceSchedule(interval: 300, life: 1_800, answeredAt: 0).step(at: 0) == .sleep(30_000))
-        #expect(DeviceSchedule(interval: 5, life: 4, answeredAt: 0).step(at: 0) == .over)
+        let start = BootInstant(milliseconds: 0)
+        let slow = DeviceSchedule(interval: 300, life: .seconds(1_800), answeredAt: start)
+        #expect(slow.step(at: start) == .sleep(.seconds(30)))
+        #expect(DeviceSchedule(interval: 5, life: .seconds(4), answeredAt: start).step(at: start) == .over)
     }
 }

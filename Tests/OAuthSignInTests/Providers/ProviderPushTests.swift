@@ -134,7 +134,7 @@ import Testing
 
     @Test func `FP-01: an answer to a form_post request counts as a form, and in an address`() async throws {
         let house = try await house(["response_modes_supported": ["query", "form_post"]]) {
-            $0.oauth.responseMode = "form_post"
+            $0.oauth.responseMode = .formPost
         }
         let flow = try await house.broker.signIn(House.name, SignInRequest()).flow
         #expect(flow.authorizationURL.contains("response_mode=form_post"))
@@ -150,13 +150,13 @@ import Testing
 
     @Test func `a response mode that the metadata do not list is refused`() async throws {
         let excluding = try await house(["response_modes_supported": ["query", "fragment"]]) {
-            $0.oauth.responseMode = "form_post"
+            $0.oauth.responseMode = .formPost
         }
         let failure = await error { () throws(BrokerError) in
             try await excluding.broker.signIn(House.name, SignInRequest())
         }
         guard case .misconfigured? = failure else { throw Unexpected() }
-        let silent = try await house([:]) { $0.oauth.responseMode = "form_post" }
+        let silent = try await house([:]) { $0.oauth.responseMode = .formPost }
         let unlisted = await error { () throws(BrokerError) in
             try await silent.broker.signIn(House.name, SignInRequest())
         }

@@ -222,7 +222,7 @@ extension House {
         let start = try await house.broker.begin(House.service, SignInRequest())
         #expect(start.flow == nil && house.doors.opened == 0)
         var request = SignInRequest()
-        request.method = "password"
+        request.method = SignInMethod(rawValue: "password")
         let wanted = request
         let failure = await error { () throws(BrokerError) in try await house.broker.begin(House.service, wanted) }
         guard case .methodUnsupported = failure else {

@@ -183,7 +183,8 @@ struct DeviceHouse: Sendable {
     }
 
     func begin(timeout: Int? = nil, switching: Bool = false) async throws(BrokerError) -> FlowView {
-        let request = SignInRequest(method: "device", timeout: timeout, switchesSubject: switching)
+        let request = SignInRequest(
+            method: OAuthMethod.device.method, timeout: timeout.map { .seconds($0) }, switchesSubject: switching)
         return try await broker.signIn(House.name, request).flow
     }
 

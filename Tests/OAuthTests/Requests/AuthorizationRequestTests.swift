@@ -6,7 +6,7 @@ import Testing
 
 private func request(
     endpoint: String = "https://id.example.org/authorize", scopes: [String] = ["openid", "email"],
-    responseMode: String? = nil, resource: String? = nil, additional: [(String, String)] = []
+    responseMode: ResponseMode? = nil, resource: String? = nil, additional: [(String, String)] = []
 ) throws(OAuthError) -> AuthorizationRequest {
     try AuthorizationRequest(
         endpoint: endpoint, clientID: "client & co", redirectURI: "http://127.0.0.1:8400/callback/work", scopes: scopes,
@@ -17,7 +17,7 @@ private func request(
 @Suite struct `Authorization request` {
     @Test func `PR-13, NAT-02, NAT-10: the URL has every parameter once, escaped`() throws {
         let url = try request(
-            responseMode: "form_post", resource: "https://api.example/", additional: [("prompt", "consent & more")]
+            responseMode: .formPost, resource: "https://api.example/", additional: [("prompt", "consent & more")]
         ).url()
         #expect(
             url == "https://id.example.org/authorize?response_type=code&client_id=client%20%26%20co"

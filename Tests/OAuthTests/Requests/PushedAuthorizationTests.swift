@@ -8,7 +8,7 @@ import Testing
     private func authorization() throws -> AuthorizationRequest {
         try AuthorizationRequest(
             endpoint: "https://id.example.org/authorize?tenant=1", clientID: "me", redirectURI: "http://127.0.0.1:1/c",
-            scopes: ["openid"], state: Secret("s"), nonce: Secret("n"), codeChallenge: "c", responseMode: "form_post",
+            scopes: ["openid"], state: Secret("s"), nonce: Secret("n"), codeChallenge: "c", responseMode: .formPost,
             additionalParameters: [("prompt", "consent")])
     }
 

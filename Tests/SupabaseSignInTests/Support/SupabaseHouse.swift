@@ -83,7 +83,7 @@ struct SupabaseHouse: Sendable {
     // MARK: Signing in
 
     func request(_ method: String, _ fill: (inout SupabaseSignInFields) -> Void = { _ in }) -> SignInRequest {
-        var request = SignInRequest(method: method)
+        var request = SignInRequest(method: SignInMethod(rawValue: method))
         var fields = SupabaseSignInFields()
         fill(&fields)
         request.project = fields

@@ -1,0 +1,66 @@
+public import BrokerCore
+
+/// How users sign in at a Supabase project, and what else of theirs is a flow.
+public enum SupabaseMethod: String, Sendable, CaseIterable {
+    case browser
+    case password
+    case signUp = "sign_up"
+    case otp
+    case magicLink = "magic_link"
+    case idToken = "id_token"
+    case passkey
+    case anonymous
+    case sso
+    /// Another program's session is handed in.
+    case session
+    /// A user who forgot the password.
+    case recovery
+    /// One more identity of the user who is signed in.
+    case link
+    /// A change of the user who is signed in.
+    case userUpdate = "update_user"
+
+    /// The methods that begin with a sign-in. The others have endpoints of their own.
+    public static let ofSignIn = allCases.filter { method in
+        switch method {
+        case .recovery, .link, .userUpdate: false
+        default: true
+        }
+    }
+
+    /// Nil if projects have no such method.
+    public init?(_ method: SignInMethod) { self.init(rawValue: method.rawValue) }
+
+    public var method: SignInMethod { SignInMethod(rawValue: rawValue) }
+
+    var purpose: SignInRequest.Purpose {
+        switch self {
+        case .userUpdate: .change
+        case .link: .link
+        default: .signIn
+        }
+    }
+
+    /// See ``SignInRequest/startsAtOnce``.
+    var startsAtOnce: Bool {
+        switch self {
+        case .password, .signUp, .idToken, .anonymous, .session: true
+        case .browser, .otp, .magicLink, .passkey, .sso, .recovery, .link, .userUpdate: false
+        }
+    }
+
+    /// See ``SignInRequest/endsElsewhere``.
+    var endsElsewhere: Bool {
+        switch self {
+        case .browser, .sso, .magicLink: true
+        case .password, .signUp, .otp, .idToken, .passkey, .anonymous, .session, .recovery, .link, .userUpdate: false
+        }
+    }
+}
+
+extension SignInRequest {
+    public init(_ method: SupabaseMethod) { self.init(method: method.method) }
+
+    /// The method; nil if projects have no such method.
+    var projectMethod: SupabaseMethod? { SupabaseMethod(method) }
+}
