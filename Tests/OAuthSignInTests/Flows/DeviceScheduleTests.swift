@@ -101,7 +101,7 @@ import Testing
         #expect(DeviceSchedule(interval: 5, life: 600, answeredAt: 0).step(at: 3_600_000) == .over)
     }
 
-    @Test func `nobody sleeps long, and nobody waits for a question that will not be asked`() {
+    @Test func `a sleep is bounded, and codes that expire before the first request end the schedule`() {
         #expect(DeviceSchedule(interval: 300, life: 1_800, answeredAt: 0).step(at: 0) == .sleep(30_000))
         #expect(DeviceSchedule(interval: 5, life: 4, answeredAt: 0).step(at: 0) == .over)
     }
