@@ -61,7 +61,7 @@ import Testing
         #expect(house.project.presented.isEmpty)
     }
 
-    @Test func `that wants nothing changed asks nobody`() async throws {
+    @Test func `that changes nothing sends no request`() async throws {
         let house = try await signedIn()
         for fill in [{ _ in }, { $0.nonce = Secret("123456") }, { $0.password = Secret("abc") }]
             as [(inout UserChanges) -> Void]
@@ -87,7 +87,7 @@ import Testing
         #expect(await house.refresh() == nil)
     }
 
-    @Test func `with a second factor changes its password with it alone`() async throws {
+    @Test func `with a second factor changes its password only at the second level`() async throws {
         let house = try await signedIn()
         try await house.addFactor()
         try await house.signIn()

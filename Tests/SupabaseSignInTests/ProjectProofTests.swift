@@ -16,7 +16,7 @@ import Testing
 
     private func isUnproved(_ error: BrokerError?) -> Bool { error == .provider(.unproved(host: "ref.supabase.co")) }
 
-    @Test func `is proved by a published key, and nobody else is asked`() async throws {
+    @Test func `is verified by a published key, and the server is not asked`() async throws {
         let house = try await SupabaseHouse()
         try await house.signIn()
         #expect(await house.refresh() == nil)

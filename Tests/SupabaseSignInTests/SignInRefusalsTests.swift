@@ -38,7 +38,7 @@ import Testing
         #expect(try await house.view.state == .authenticated)
     }
 
-    @Test func `for a mistake in the request is told to nobody`() async throws {
+    @Test func `for a mistake in the request sends no event`() async throws {
         let house = try await SupabaseHouse()
         for fill in [
             { $0.email = "nobody" }, { $0.email = SupabaseHouse.alice },

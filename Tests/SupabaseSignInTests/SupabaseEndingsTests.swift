@@ -11,7 +11,7 @@ import Testing
 @testable import OAuthSignIn
 @testable import SupabaseSignIn
 
-@Suite(.timeLimit(.minutes(1))) struct `A session of a project that nobody holds` {
+@Suite(.timeLimit(.minutes(1))) struct `A session of a project that no account has` {
     private let name = SupabaseHouse.name
 
     @Test func `is ended at the server where the sign-in was refused for its person`() async throws {
@@ -190,7 +190,8 @@ import Testing
         }
     }
 
-    @Test func `is ended by a lock and with the daemon, if its account is gone meanwhile`() async throws {
+    @Test func `is ended by a lock and when the daemon stops, even if its account was removed meanwhile`() async throws
+    {
         for isLocked in [true, false] {
             let house = try await SupabaseHouse()
             let account = try await house.broker.sessionManager.account(name)

@@ -228,7 +228,7 @@ import Testing
         #expect(await eventually { await house.vault.leavingCount == 0 })
     }
 
-    @Test func `is not told for ever of a server that always says no`() async throws {
+    @Test func `is not revoked again forever at a server that always rejects the revocation`() async throws {
         let house = try await signedIn()
         for _ in 0..<20 {
             house.project.script(

@@ -110,7 +110,7 @@ import Testing
 
     // MARK: Forgotten passwords
 
-    @Test func `to a person who forgot the password ends in a session that chooses another`() async throws {
+    @Test func `to a user who forgot the password ends in a session that can set a new password`() async throws {
         for isByLink in [true, false] {
             let house = try await SupabaseHouse()
             let name = SupabaseHouse.name
@@ -134,7 +134,7 @@ import Testing
         }
     }
 
-    @Test func `to a person who forgot the password is one whatever the token says`() async throws {
+    @Test func `to a user who forgot the password is a recovery even if the token does not say so`() async throws {
         let house = try await SupabaseHouse()
         let flow = try #require(try await house.broker.supabase.resetPassword(SupabaseHouse.name, email: alice).flow)
         let body = house.project.behave { server in

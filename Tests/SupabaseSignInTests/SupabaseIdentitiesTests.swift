@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    @Test func `by a sign-in with the same address is seen, however young the person is`() async throws {
+    @Test func `by a sign-in with the same address is seen, even for a new user`() async throws {
         let house = try await SupabaseHouse()
         try await house.signIn()
         #expect(told(house) == [])
@@ -56,7 +56,7 @@ import Testing
         #expect(told(house) == ["+google inferred"])
     }
 
-    @Test func `while nobody is signed in here is seen by the next daemon`() async throws {
+    @Test func `while the account is signed out is seen by the next daemon`() async throws {
         let house = try await SupabaseHouse()
         try await house.signIn()
         try await signOut(house)
@@ -103,7 +103,7 @@ import Testing
         #expect(told(house) == [])
     }
 
-    @Test func `is told apart from what somebody asked for`() async throws {
+    @Test func `differs from a link that a caller requested`() async throws {
         let house = try await SupabaseHouse()
         try await house.signIn()
         let link = try #require(try await house.begin("link") { $0.oauthProvider = "apple" })
@@ -117,7 +117,7 @@ import Testing
         #expect(told(house) == ["+apple asked", "-apple"])
     }
 
-    @Test func `is remembered of each person, and of nobody who is to leave no trace`() async throws {
+    @Test func `is remembered for each user, but not for ephemeral sessions`() async throws {
         let house = try await SupabaseHouse()
         house.project.behave { _ = $0.addUser(email: "bob@example.org", password: SupabaseHouse.secret.revealed()) }
         try await house.signIn(email: "bob@example.org", isPersistent: false)

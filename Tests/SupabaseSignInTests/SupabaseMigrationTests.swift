@@ -47,7 +47,7 @@ import Testing
         guard case .invalid(field: "from", _) = failure else { throw Unexpected() }
     }
 
-    @Test func `needs somebody who is signed in, at a project`() async throws {
+    @Test func `needs a signed-in user at a project`() async throws {
         let house = try await SupabaseHouse()
         #expect(
             await error { () throws(BrokerError) in try await house.broker.supabase.migrate(name, from: "7") }

@@ -34,7 +34,7 @@ import Testing
         try await house.broker.supabase.profile(name)
     }
 
-    @Test func `is fetched after the sign-in, with the person's token, and held`() async throws {
+    @Test func `is fetched after the sign-in with the user's token, and cached`() async throws {
         let house = try await house()
         house.project.script(look, rows(["id": "u", "points": 7]))
         try await house.signIn()
@@ -86,7 +86,7 @@ import Testing
         #expect(house.project.count(make) == 1)
     }
 
-    @Test func `made by a function that says nothing is looked for once more`() async throws {
+    @Test func `made by a function without a result is fetched once more`() async throws {
         let house = try await house(makes: true)
         house.project.script(look, rows(), rows(["id": "u"]))
         house.project.script(make, .answer(204, "", []))
@@ -105,7 +105,7 @@ import Testing
             })
     }
 
-    @Test func `of somebody else is not shown to the next who signs in`() async throws {
+    @Test func `of one user is not shown to the next user who signs in`() async throws {
         let house = try await house()
         house.project.script(look, rows(["n": 1]), rows(["n": 2]))
         try await house.signIn()
@@ -117,7 +117,7 @@ import Testing
         #expect(await eventually { (try? await self.profile(house)) == active(["n": 2]) })
     }
 
-    @Test func `that cannot be had does not touch the session`() async throws {
+    @Test func `that cannot be fetched does not change the session`() async throws {
         let house = try await house()
         let no = FakeProvider.Turn.answer(404, #"{"code":"42P01","message":"relation does not exist"}"#, [])
         house.project.script(look, no, no)
@@ -127,7 +127,7 @@ import Testing
         #expect(try await house.view.state == .authenticated)
     }
 
-    @Test func `is nobody's where the account names no table`() async throws {
+    @Test func `is nil if the account names no table`() async throws {
         let house = try await SupabaseHouse()
         try await house.signIn()
         #expect(try await profile(house) == nil)

@@ -157,7 +157,7 @@ import Testing
     ]
 
     @Test(arguments: deaths.indices)
-    func `ends by the server's word alone`(index: Int) async throws {
+    func `ends only by an error response of the server`(index: Int) async throws {
         let house = try await expired()
         house.project.script(refresh, `Renewing a project's session`.deaths[index])
         guard case .sessionExpired(SupabaseHouse.name, let word?) = await failure(house) else {
@@ -222,7 +222,7 @@ import Testing
         #expect(Set(house.project.presented) == Set(own))
     }
 
-    @Test func `believes that a token is of another session only if the project made it`() async throws {
+    @Test func `treats a token as another session's only if the project signed it`() async throws {
         let house = try await SupabaseHouse()
         house.project.behave { $0.signature = .hs256 }
         try await house.signIn()

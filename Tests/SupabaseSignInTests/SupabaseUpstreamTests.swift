@@ -86,7 +86,7 @@ import Testing
         #expect(world.project.last("POST /token id_token")?.body["nonce"] == nil)
     }
 
-    @Test func `begins the other account's sign-in where nobody is signed in there, and waits for it`() async throws {
+    @Test func `starts the other account's sign-in if that account is signed out, and waits for it`() async throws {
         let world = try await World()
         let flow = try #require(try await begin(world))
         let other = try #require(try await world.broker.account(google).flow)
@@ -150,7 +150,7 @@ import Testing
         #expect(world.project.requests.isEmpty)
     }
 
-    @Test func `is told apart from a token that is handed in, which wins`() async throws {
+    @Test func `differs from a token in the request, which takes precedence`() async throws {
         let world = try await World()
         let flow = try await begin(world) { fields in
             fields.oauthProvider = "google"

@@ -106,7 +106,7 @@ import Testing
         #expect(short.step(at: start + .seconds(3_600)) == .over)
     }
 
-    @Test func `nobody sleeps long, and nobody waits for a question that will not be asked`() {
+    @Test func `a sleep is bounded, and codes that expire before the first request end the schedule`() {
         let start = BootInstant(milliseconds: 0)
         let slow = DeviceSchedule(interval: 300, life: .seconds(1_800), answeredAt: start)
         #expect(slow.step(at: start) == .sleep(.seconds(30)))

@@ -34,7 +34,7 @@ import Testing
         guard case .conflict = refusal else { throw Unexpected() }
     }
 
-    @Test func `a person is the number that the API gives them`() async throws {
+    @Test func `the subject is the number in the API's response`() async throws {
         let house = try await house()
         try await house.signIn()
         let request = try #require(house.provider.requests(to: "https://api.github.com/user").first)
@@ -48,7 +48,7 @@ import Testing
         #expect(try await house.view.subject == "583231")
     }
 
-    @Test func `an API that says nothing is done without`() async throws {
+    @Test func `an API without a usable response does not fail the sign-in`() async throws {
         let house = try await house()
         house.provider.play("userinfo", "userinfo-limited")
         #expect(isCompleted(try await house.signIn().verdict))
@@ -97,7 +97,7 @@ import Testing
         #expect(try await house.view.state == .authenticated)
     }
 
-    @Test func `the person's no is a no, and a wrong redirect is not`() async throws {
+    @Test func `a denial by the user is access_denied, and a wrong redirect URI is not`() async throws {
         let house = try await house()
         for (answer, isPersons) in [("callback-denied", true), ("callback-redirect", false)] {
             let (verdict, _, _) = try await house.signIn(callback: answer)

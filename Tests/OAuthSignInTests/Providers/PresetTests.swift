@@ -105,7 +105,7 @@ import Testing
         #expect(await house.failure(of: "refresh", after: 600) == nil)
     }
 
-    @Test func `sign-out takes both tokens back, and the second is gone with the first`() async throws {
+    @Test func `a sign-out revokes both tokens, and the second is revoked together with the first`() async throws {
         let house = try await house()
         try await house.signIn()
         house.provider.play("revocation", "revoked", "revoked-before")
@@ -170,7 +170,7 @@ import Testing
         #expect(try await house.token() == "eyJ0eXAi.texts.x")
     }
 
-    @Test func `a directory that the ID token names twice, and differently, is nobody's`() async throws {
+    @Test func `an ID token that names two different directories is rejected`() async throws {
         let house = try await house()
         house.provider.play("token", "token-other-directory")
         let flow = try await house.broker.signIn(PresetHouse.name, SignInRequest()).flow
@@ -203,7 +203,7 @@ import Testing
         #expect(try await house.token() == "eyJ0eXAi.second.x")
     }
 
-    @Test func `a scope that nobody consented to is refused, and no more`() async throws {
+    @Test func `a request for a scope without consent fails, and the session stays`() async throws {
         let house = try await house()
         try await house.signIn()
         house.provider.play("token", "error-65001")
@@ -234,7 +234,7 @@ import Testing
         #expect(try await house.view.user?["email"]?.string == "ada@contoso.example")
     }
 
-    @Test func `nobody is told of a sign-out, since there is nobody to tell`() async throws {
+    @Test func `a sign-out succeeds at a provider without a revocation endpoint`() async throws {
         let house = try await house()
         try await house.signIn()
         #expect(try await house.broker.signOut(PresetHouse.name).error == nil)

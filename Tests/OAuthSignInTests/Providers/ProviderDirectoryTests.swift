@@ -32,7 +32,7 @@ import Testing
         #expect(house.provider.count(.metadata) == 2)
     }
 
-    @Test func `MD-06: a known provider that does not confirm its metadata is believed, and asked again later`()
+    @Test func `MD-06: cached metadata are used while the provider does not respond, and fetched again later`()
         async throws
     {
         let house = try await House()
@@ -50,7 +50,7 @@ import Testing
         #expect(house.provider.count(.metadata) == 3)
     }
 
-    @Test func `metadata whose endpoints fail are asked for again, after refreshes less often than for a person`()
+    @Test func `metadata whose endpoints fail are fetched again, after refreshes less often than after sign-ins`()
         async throws
     {
         let house = try await House()
@@ -180,7 +180,9 @@ import Testing
             .status(404), .status(500), .status(200, "<html>"), .fail(.timedOut(host: "id.example")),
             .setting("issuer", "https://evil.example"), .setting("token_endpoint", "https://id.example/elsewhere"),
         ] as [FakeProvider.Turn])
-    func `a second document that cannot be had or is another's is done without`(turn: FakeProvider.Turn) async throws {
+    func `a second document that cannot be fetched or has another issuer is ignored`(turn: FakeProvider.Turn)
+        async throws
+    {
         let house = try await House()
         halves(house, turn)
         let metadata = try await directory(house).metadata(of: House.account(), issuer: house.provider.origin)
@@ -189,7 +191,9 @@ import Testing
         #expect(house.provider.count(.metadata) == 2)
     }
 
-    @Test func `what the second document said holds while it cannot be had, not when it is gone`() async throws {
+    @Test func `members of the second document are used while it cannot be fetched, not after it was removed`()
+        async throws
+    {
         let house = try await House()
         let directory = directory(house)
         for (second, endpoint) in [

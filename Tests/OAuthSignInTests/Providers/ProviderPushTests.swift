@@ -122,7 +122,7 @@ import Testing
         guard case .misconfigured? = missing else { throw Unexpected() }
     }
 
-    @Test func `a provider that requires it and says nowhere is misconfigured`() async throws {
+    @Test func `a provider that requires it and has no endpoint is misconfigured`() async throws {
         let house = try await house(["require_pushed_authorization_requests": true])
         let failure = await error { () throws(BrokerError) in
             try await house.broker.signIn(House.name, SignInRequest())
@@ -186,7 +186,7 @@ import Testing
         #expect(forms.allSatisfy { $0["client_id"] == "ringback" && $0["client_assertion"]?.isEmpty == false })
     }
 
-    @Test func `a key that cannot be had ends the sign-in before the browser opens`() async throws {
+    @Test func `a key that cannot be read ends the sign-in before the browser opens`() async throws {
         let house = try await house([:]) {
             $0.oauth.clientKey = Account.KeySource { () throws(BrokerError) in throw .misconfigured("no key") }
         }

@@ -16,7 +16,7 @@ import Testing
         return (house, error)
     }
 
-    @Test func `a userinfo about somebody else fails it`() async throws {
+    @Test func `a userinfo response about another user fails it`() async throws {
         let (house, error) = try await verdict { $0.behave { $0.userinfo["sub"] = "mallory" } }
         guard case .provider(.invalidResponse) = error else { throw Unexpected() }
         #expect(await house.failure() == .signInRequired(House.name))
@@ -28,7 +28,7 @@ import Testing
             .status(500), .status(200, "<html>"), .status(200, ""), .fail(.timedOut(host: "id.example")),
             .answer(200, "ey.ey.ey", [("Content-Type", "application/jwt")]), .setting("sub", nil),
         ] as [FakeProvider.Turn])
-    func `a userinfo that cannot be had is done without`(turn: FakeProvider.Turn) async throws {
+    func `a userinfo response that cannot be fetched is ignored`(turn: FakeProvider.Turn) async throws {
         let (house, error) = try await verdict { $0.script(.userinfo, turn) }
         #expect(error == nil)
         #expect(try await house.view.subject == "alice")
@@ -142,14 +142,14 @@ import Testing
         #expect(try await house.view.user?["email"]?.string == "alice@example.org")
     }
 
-    @Test func `a signed userinfo about somebody else fails the sign-in`() async throws {
+    @Test func `a signed userinfo response about another user fails the sign-in`() async throws {
         let (house, verdict) = try await signedUserinfo({ claims, _ in claims.setting("sub", "mallory") })
         guard case .failed(_, .provider(.invalidResponse)) = verdict else { throw Unexpected() }
         #expect(await house.vault.log.isEmpty)
     }
 
     @Test(arguments: ["iss", "aud"])
-    func `a signed userinfo that is not for us, or nobody's, is done without`(claim: String) async throws {
+    func `a signed userinfo response of another issuer or for another client is ignored`(claim: String) async throws {
         let (house, verdict) = try await signedUserinfo({ claims, _ in claims.setting(claim, "other") })
         guard case .completed = verdict else { throw Unexpected() }
         #expect(try await house.view.user?["name"] == nil)

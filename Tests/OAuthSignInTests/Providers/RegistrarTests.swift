@@ -172,7 +172,7 @@ import Testing
         #expect(office.server.requests.isEmpty)
     }
 
-    @Test func `goes on when its caller goes away`() async throws {
+    @Test func `goes on when its caller disconnects`() async throws {
         let office = await Office()
         office.server.hold()
         let caller = Task { await error { () throws(BrokerError) in try await office.register() } }
@@ -236,7 +236,7 @@ import Testing
         }
     }
 
-    @Test func `is deleted for good, and only while nobody uses it`() async throws {
+    @Test func `is deleted for good, and only if no account uses it`() async throws {
         let office = await Office()
         _ = try await office.register()
         await office.broker.configure([House.account(clientID: "c1")])
@@ -268,7 +268,7 @@ import Testing
         }
     }
 
-    @Test func `that nobody can manage is forgotten here, and that is said`() async throws {
+    @Test func `that cannot be managed is deleted only in the vault, and the result says so`() async throws {
         let office = await Office()
         office.server.register(.init(body: #"{"client_id":"c1"}"#))
         #expect(try await !office.register().isManaged)

@@ -68,7 +68,8 @@ extension House {
 }
 
 @Suite(.timeLimit(.minutes(1))) struct `A service` {
-    @Test func `is signed in by its configuration, and asks for nothing until somebody does`() async throws {
+    @Test func `is signed in by its configuration, and sends no request until a caller asks for a token`() async throws
+    {
         let house = try await House.serving()
         #expect(await eventually { (try? await house.serviceView.state) == .authenticated })
         #expect(await house.hasWrittenNothing)
@@ -246,7 +247,7 @@ extension House {
         #expect(house.provider.count(.revocation) == count + 1)
     }
 
-    @Test func `that was a person's account leaves the person's session where it is`() async throws {
+    @Test func `that replaces a user's account does not remove the user's session`() async throws {
         let house = try await House()
         try await house.signIn()
         let log = await house.vault.log
@@ -262,7 +263,7 @@ extension House {
         #expect(try await house.broker.session(House.name, SessionQuery()).subject == "alice")
     }
 
-    @Test func `that is configured for something else forgets the tokens that it had`() async throws {
+    @Test func `that is configured with other scopes forgets its tokens`() async throws {
         let house = try await House.serving()
         _ = try await house.service()
         await house.broker.configure([House.account(), House.service(scopes: ["other"])])
