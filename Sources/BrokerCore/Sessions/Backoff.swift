@@ -119,4 +119,11 @@ extension LaneState {
         else { return error }
         return .refreshRefused(name, host: host, status: status)
     }
+
+    /// True if the provider's last error response to a service does not end by itself. Then the provider is asked only
+    /// when a caller wants a token.
+    var awaitsMending: Bool {
+        guard session?.isOfService == true, let error = renewal.backoff.error else { return false }
+        return !error.isTransient
+    }
 }

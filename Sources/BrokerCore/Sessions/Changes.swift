@@ -22,7 +22,7 @@ extension SessionManager {
     ) async throws(BrokerError) -> Closed? {
         try await inTurn(account.name) { sessionManager throws(BrokerError) in
             let lane = try await sessionManager.laneForOpening(account)
-            if !isEphemeral { try await sessionManager.makeRoom(account, isNeeded: true) }
+            if !isEphemeral { try await sessionManager.store.announce(account.slot, isNeeded: true) }
             let (session, opening): (Session, SessionOpening)
             do throws(BrokerError) {
                 (session, opening) = try await make()
@@ -53,47 +53,28 @@ extension SessionManager {
     private func openInTurn(
         _ session: Session, _ lane: Lane, _ opening: SessionOpening
     ) async throws(BrokerError) -> Closed? {
-        let (name, account) = (lane.id.account, lane.account)
-        let former = lane.state.session
-        if let former, !former.isSameUser(as: session), !opening.switchesSubject {
-            throw .conflict(
-                "\(name) is signed in as \(former.displayName), and this sign-in is by \(session.displayName). "
-                    + "Nothing was changed. Sign out first, or ask to switch.")
+        let account = lane.account
+        var next = try Succession(of: session, in: lane, by: provider(account), opening)
+        if session.isEphemeral {
+            // Nothing of the new one is to be written, so the former one is taken out of its slot. If that cannot be
+            // done, the sign-in fails: the former session would be back after a restart. Without a former session the
+            // slot holds at most a record that says how the last one ended.
+            do throws(BrokerError) {
+                let retirement = try await store.empty(account.slot, isKept: next.replaced != nil)
+                next.replaced?.retirement = retirement
+            } catch {
+                if next.former != nil { throw error }
+            }
         }
-        var session = session
-        if let former {
-            let provider = provider(account)
-            session.inherit(
-                from: former, isSameFamily: provider.family(of: former) == provider.family(of: session))
+        let (copy, error, retirement) = await save(next.session, account, isReplacing: next.replaced != nil)
+        if let retirement { next.replaced?.retirement = retirement }
+        guard take(.opened(next.session, copy, opening.event, error ?? opening.notice), lane.id) else {
+            throw .flowCancelled("The configuration of \(account.name) changed during the sign-in.")
         }
-        var replaced = replaced(by: session, in: lane)
-        let isReplacing = replaced != nil
-        var retirement = session.isEphemeral ? try await empty(account.slot, for: lane, isReplacing) : nil
-        let (copy, error, retired) = await save(session, account, isReplacing: isReplacing)
-        retirement = retired ?? retirement
-        replaced?.retirement = retirement
-        guard take(.opened(session, copy, opening.event, error ?? opening.notice), lane.id) else {
-            throw .flowCancelled("The configuration of \(name) changed during the sign-in.")
-        }
-        await observer(of: account)?.opened(session, over: former, of: account, isAsked: opening.isAsked)
+        await observer(of: account)?.opened(
+            next.session, over: next.former, of: account, isAsked: opening.isAsked)
         // If the vault cannot be written, a restart finds the former session. So it is not ended at the provider.
-        return copy == .unsaved ? nil : replaced
-    }
-
-    /// Takes the former session out of its slot, since nothing of the new one is to be written. If that cannot be done,
-    /// the sign-in fails: the former session would be back after a restart.
-    private func empty(_ slot: VaultSlot, for lane: Lane, _ isReplaced: Bool) async throws(BrokerError) -> String? {
-        do throws(VaultError) {
-            // The vault keeps it until the provider has been told.
-            if isReplaced { return try await vault.retire(slot)?.id }
-            try await vault.remove(slot)
-        } catch {
-            // The vault has set a damaged record aside, so that the slot is empty too.
-            if case .damaged = error { return nil }
-            // Without a former session the slot holds at most a record that says how the last one ended.
-            if lane.state.session != nil { throw BrokerError(error) }
-        }
-        return nil
+        return copy == .unsaved ? nil : next.replaced
     }
 
     /// Ends the session here. From this call on readers see no session. The change itself takes its turn, so that what
@@ -131,12 +112,7 @@ extension SessionManager {
         // What the vault keeps until the provider has been told must hold the newest tokens, and `endsAll`.
         if lane.state.isUnsaved || session != lane.state.session { _ = await save(session, account) }
         await observer(of: account)?.leaving(session, of: account)
-        do throws(VaultError) {
-            closed.retirement = try await vault.retire(account.slot)?.id
-        } catch {
-            // The vault has set a damaged record aside, so that the slot is empty too.
-            guard case .damaged = error else { throw BrokerError(error) }
-        }
+        closed.retirement = try await store.empty(account.slot, isKept: true)
         residue.settle(account.slot)
         take(.closed(leaving: nil), lane.id)
         return closed
@@ -147,16 +123,15 @@ extension SessionManager {
         _ name: AccountName, _ edit: @escaping @Sendable (inout Session) throws(BrokerError) -> Void
     ) async throws(BrokerError) {
         try await ready(name)
-        guard let id = lanes[name]?.id else { throw .accountNotFound(name.rawValue) }
-        guard try readable(name) != nil else { throw absence(of: name) }
+        let id = try holding(name).lane.id
         try await inTurn(name) { sessionManager throws(BrokerError) in
             guard let lane = sessionManager.lane(id), let held = lane.state.visible else { throw .signInRequired(name) }
             var session = held
             try edit(&session)
             guard session != held else { return }
-            let (copy, error) = await sessionManager.save(session, lane.account)
-            if let error { throw error }
-            guard sessionManager.take(.changed(session, copy, nil, nil), id) else { throw .signInRequired(name) }
+            let saved = await sessionManager.save(session, lane.account)
+            if let error = saved.error { throw error }
+            guard sessionManager.take(.changed(session, saved.copy, nil, nil), id) else { throw .signInRequired(name) }
         }
     }
 
@@ -167,6 +142,39 @@ extension SessionManager {
 
     /// A sign-in starts: the last failure is not shown any more.
     func clearError(_ name: AccountName) { if let id = lanes[name]?.id { take(.signInBegan, id) } }
+}
+
+/// A session that takes its place in a lane, and what becomes of the one that is there.
+struct Succession: Sendable {
+    /// With what it takes over from the former one.
+    let session: Session
+    let former: Session?
+    /// The former session, if the provider has to end it. Nil if the same session only got other tokens, or the provider
+    /// does not tell its sessions apart.
+    var replaced: Closed?
+
+    /// Refuses another subject than that of the former session, unless the opening says otherwise.
+    init(
+        of session: Session, in lane: SessionManager.Lane, by provider: any SignInProvider, _ opening: SessionOpening
+    ) throws(BrokerError) {
+        former = lane.state.session
+        guard let former else {
+            self.session = session
+            return
+        }
+        guard former.isSameUser(as: session) || opening.switchesSubject else {
+            throw .conflict(
+                "\(lane.account.name) is signed in as \(former.displayName), and this sign-in is by "
+                    + "\(session.displayName). Nothing was changed. Sign out first, or ask to switch.")
+        }
+        var session = session
+        let family = provider.family(of: former)
+        session.inherit(from: former, isSameFamily: family == provider.family(of: session))
+        if let family, let other = provider.family(of: session), family != other {
+            replaced = Closed(account: lane.account, session: former, retirement: nil)
+        }
+        self.session = session
+    }
 }
 
 /// A session that has ended here and whose provider has not been told yet.

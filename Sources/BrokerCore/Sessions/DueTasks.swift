@@ -52,8 +52,11 @@ extension SessionManager {
     private func writeUnwritten(of name: AccountName) async {
         guard lockError == nil else { return }
         for (slot, session) in residue.unwritten where slot.account == name.rawValue {
-            guard await write(session, in: slot).error != nil else { continue }
-            schedule.set(.save(name), at: clock.bootInstant + Schedule.saveRetryInterval)
+            do throws(BrokerError) {
+                try await write(session, in: slot)
+            } catch {
+                schedule.set(.save(name), at: clock.bootInstant + Schedule.saveRetryInterval)
+            }
         }
     }
 
@@ -69,11 +72,11 @@ extension SessionManager {
     func networkReturned() {
         let now = clock.bootInstant
         for lane in lanes.values { take(.networkReturned, lane.id) }
-        if case .locked(_, isAsked: false) = vaultState { schedule.set(.openVault, at: now) }
+        if vaultState.isToBeOpened { schedule.set(.openVault, at: now) }
     }
 
     /// The vault's key source may be available now.
     func keySourceChanged() {
-        if case .locked(_, isAsked: false) = vaultState { schedule.set(.openVault, at: clock.bootInstant) }
+        if vaultState.isToBeOpened { schedule.set(.openVault, at: clock.bootInstant) }
     }
 }

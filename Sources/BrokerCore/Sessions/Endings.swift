@@ -58,14 +58,4 @@ extension SessionManager {
     func show(_ error: BrokerError, _ name: AccountName) {
         if let id = lanes[name]?.id { take(.noticed(error, nil), id) }
     }
-
-    /// The session that another one takes the place of, and that the provider is to end; nil where nothing is replaced,
-    /// the same session only got other tokens, or the provider does not tell its sessions apart.
-    func replaced(by session: Session, in lane: Lane) -> Closed? {
-        let provider = provider(lane.account)
-        guard let held = lane.state.session, let former = provider.family(of: held),
-            let next = provider.family(of: session), former != next
-        else { return nil }
-        return Closed(account: lane.account, session: held, retirement: nil)
-    }
 }

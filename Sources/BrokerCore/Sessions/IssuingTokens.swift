@@ -3,63 +3,39 @@ internal import Secrets
 
 /// The result of a refresh that ended this recently is used for a new request.
 private let joinWindow: Duration = .seconds(5)
+/// How long a caller who asks for a refresh waits for it.
+private let refreshWait: Duration = .seconds(30)
 
 /// Reads never queue: they take what is there, or join the refresh in the lane.
 extension SessionManager {
     /// A token for a caller: the current one if it is valid long enough, else a refreshed one.
     func issuedToken(_ name: AccountName, _ query: SessionQuery) async throws(BrokerError) -> IssuedToken {
-        guard lanes[name] != nil else { throw .accountNotFound(name.rawValue) }
-        if let account = lanes[name]?.account { try account.kind.check(query, of: account) }
+        let account = try account(name)
+        try account.kind.check(query, of: account)
         let end = ContinuousClock.now + query.timeout
         try await ready(name, atMost: query.timeout)
-        try await serviceSettled(name, atMost: max(end - .now, .zero))
-        let session = try session(name, of: query.subject)
-        let held = query.token(in: session)
-        let minValid = query.minValid ?? SessionManager.defaultMinValid
-        if let held, held.satisfies(minValid: minValid, at: clock.bootInstant) {
-            return issuedToken(name, session, held)
-        }
-        if query.key.scopes != nil, session.refusesDownscoping { throw .downscopingRefused(name) }
-        guard session.isRefreshable else {
-            if query.minValid == nil, let held, isAlive(held) { return issuedToken(name, session, held) }
-            if query.key != .own, let own = session.tokens[.own], isAlive(own) {
-                let advice = lanes[name]?.account.renewalAdvice.map { " \($0)" } ?? ""
-                throw .methodUnsupported(
-                    "A narrowed token is had with a refresh token, and the provider gave \(name) none.\(advice)")
-            }
-            throw .sessionRanOut(name, advice: lanes[name]?.account.renewalAdvice)
-        }
+        try await signOutSettled(name, atMost: max(end - .now, .zero))
+        if let token = try choice(name, query).beforeRefresh() { return token }
         // If the provider renews access tokens but sends no ID token, callers must not cause one refresh after another.
         if query.kind == .accessToken || !hasJustRefreshed(name) {
-            do {
+            do throws(BrokerError) {
                 try await join(name, query.key, query.allowance, waitingAtMost: max(end - .now, .zero))
             } catch {
                 // Read again: the session may have changed during the wait, and its token may have expired.
-                guard query.minValid == nil, error != .cancelled,
-                    let session = try? self.session(name, of: query.subject),
-                    let token = query.token(in: session), isAlive(token)
-                else { throw error }
-                return issuedToken(name, session, token)
+                guard error != .cancelled, let token = (try? choice(name, query))?.despiteFailure else { throw error }
+                return token
             }
         }
-        let renewed = try self.session(name, of: query.subject)
-        guard let token = query.token(in: renewed) else { throw .signInRequired(name) }
-        guard isAlive(token) else {
-            // If refreshes bring no ID token, only a sign-in does. An access token that has expired on arrival is the
-            // provider's mistake.
-            guard query.kind == .accessToken else { throw .signInRequired(name) }
-            throw .provider(.invalidResponse("The provider gave a token that has expired already."))
-        }
-        return issuedToken(name, renewed, token)
+        return try choice(name, query).afterRefresh()
     }
 
-    /// The session that a caller may see, if it has the expected subject.
-    private func session(_ name: AccountName, of subject: String?) throws(BrokerError) -> Session {
-        guard let session = try readable(name) else { throw absence(of: name) }
-        if let subject, !Session.isSame(subject, session.subject) {
+    /// What the account's session has for a caller now. Throws if there is none, or none of the expected subject.
+    private func choice(_ name: AccountName, _ query: SessionQuery) throws(BrokerError) -> TokenChoice {
+        let (lane, session) = try holding(name)
+        if let subject = query.subject, !Session.isSame(subject, session.subject) {
             throw .conflict("\(name) is signed in as somebody else than \(subject).")
         }
-        return session
+        return TokenChoice(query: query, account: lane.account, session: session, now: clock.bootInstant)
     }
 
     private func hasJustRefreshed(_ name: AccountName) -> Bool {
@@ -79,17 +55,18 @@ extension SessionManager {
         try await startRefresh(of: name, key, for: .needed).get(atMost: bound)
     }
 
-    private func isAlive(_ token: AccessToken) -> Bool { token.remaining(at: clock.bootInstant).map { $0 > 0 } ?? true }
-
-    func issuedToken(_ name: AccountName, _ session: Session, _ token: AccessToken) -> IssuedToken {
-        IssuedToken(token, of: session, name, shown: lanes[name]?.account.kind.shown(of: session))
-    }
-
     /// The session that readers may see; nil while it is being closed.
     func readable(_ name: AccountName) throws(BrokerError) -> Session? {
         if let lockError { throw lockError }
         guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
         return lane.state.visible
+    }
+
+    /// The account's lane and the session in it that readers may see. Throws the reason if there is none.
+    func holding(_ name: AccountName) throws(BrokerError) -> (lane: Lane, session: Session) {
+        let session = try readable(name)
+        guard let lane = lanes[name], let session else { throw absence(of: name) }
+        return (lane, session)
     }
 
     /// Why there is no session.
@@ -100,25 +77,21 @@ extension SessionManager {
 
     /// Refreshes because somebody asked for it (`POST …/refresh`).
     func refresh(_ name: AccountName, isForced: Bool, rejected: [UInt8]?) async throws(BrokerError) {
-        guard lanes[name] != nil else { throw .accountNotFound(name.rawValue) }
         try await ready(name)
-        guard let session = try readable(name) else { throw absence(of: name) }
+        let (lane, session) = try holding(name)
         if let rejected, let token = session.tokens[.own], Digest.sha256(token.value.revealedBytes()) != rejected {
             return  // Somebody has refreshed it since the caller got it.
         }
         guard session.isRefreshable else {
-            let advice = lanes[name]?.account.renewalAdvice.map { " \($0)" } ?? ""
-            throw .conflict("The provider gave \(name) no refresh token. Sign in again when the session ends.\(advice)")
+            throw .conflict(
+                "The provider gave \(name) no refresh token. Sign in again when the session ends.\(lane.account.advice)")
         }
-        if let running = lanes[name]?.state.renewal.running[.own] {
-            return try await running.get(atMost: .seconds(30))
-        }
+        let renewal = lane.state.renewal
+        if let running = renewal.running[.own] { return try await running.get(atMost: refreshWait) }
         let now = clock.bootInstant
-        if !isForced, let last = lanes[name]?.state.renewal.last, now - last.endedAt < joinWindow {
-            return try last.result.get()
-        }
-        if let error = lanes[name]?.state.renewal.backoff.refusalByProvider(at: now) { throw error }
-        try await startRefresh(of: name, .own, for: .requested).get(atMost: .seconds(30))
+        if !isForced, let last = renewal.last, now - last.endedAt < joinWindow { return try last.result.get() }
+        if let error = renewal.backoff.refusalByProvider(at: now) { throw error }
+        try await startRefresh(of: name, .own, for: .requested).get(atMost: refreshWait)
     }
 
     func startRefresh(
@@ -149,6 +122,6 @@ extension SessionManager {
         guard key == .own, let seen, lockError == nil, let session = lane(id)?.state.visible,
             session.unvalidatedRefreshToken == nil, let token = session.tokens[.own]
         else { return false }
-        return token.value != seen && isAlive(token)
+        return token.value != seen && token.isValid(at: clock.bootInstant)
     }
 }

@@ -64,8 +64,7 @@ extension SessionManager {
     /// Runs a change when its turn comes, and returns its response.
     func change(_ name: AccountName, _ operation: SessionOperation) async throws(BrokerError) -> HTTPResponse {
         try await ready(name)
-        guard let id = lanes[name]?.id else { throw .accountNotFound(name.rawValue) }
-        guard try readable(name) != nil else { throw absence(of: name) }
+        let id = try holding(name).lane.id
         return try await inTurn(name) { sessionManager throws(BrokerError) in
             sessionManager.take(.changeBegan, id)
             defer { sessionManager.take(.changeEnded, id) }
@@ -130,7 +129,7 @@ extension SessionManager {
             throw .signInRequired(id.account)
         }
         let sending = try operation.prepare(provider(lane.account), token.value)
-        if operation.rotates { try await announce(session, lane.account) }
+        if operation.rotates { try await announce(session, lane) }
         var changed = session
         let response: SessionOperation.Response
         do throws(BrokerError) {
@@ -150,7 +149,7 @@ extension SessionManager {
             throw error
         }
         guard case .held(_, let held, _)? = self.lane(id)?.state.presence else { throw .signInRequired(id.account) }
-        let (copy, error) = changed == session ? (held, nil) : await save(changed, lane.account)
+        let (copy, error, _) = changed == session ? (held, nil, nil) : await save(changed, lane.account)
         guard take(.changed(changed, copy, operation.event, error), id) else { throw .signInRequired(id.account) }
         await observer(of: lane.account)?.changed(
             session, to: changed, of: lane.account, isAsked: operation.changesIdentities)

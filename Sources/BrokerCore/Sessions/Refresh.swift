@@ -16,7 +16,7 @@ extension SessionManager {
         let renewal: Renewal
         do throws(BrokerError) {
             renewal = try await provider(lane.account).renewal(of: session, for: key)
-            try await announce(session, lane.account)
+            try await announce(session, lane)
         } catch {
             let meaning: RenewalMeaning =
                 key == .own || error.isTransient ? .unknown : .requestOnly(isUnchanged: false)
@@ -38,23 +38,10 @@ extension SessionManager {
         return result
     }
 
-    /// Marks in the vault that the provider is about to be asked, and reserves room for its response: a rotated refresh
-    /// token must not be lost for lack of space. If the provider is known not to rotate, a failure to reserve is
-    /// ignored.
-    func announce(_ session: Session, _ account: Account) async throws(BrokerError) {
-        if !session.isEphemeral { try await makeRoom(account, isNeeded: session.rotates != false) }
-    }
-
-    /// - Parameter isNeeded: false where the provider is known not to rotate.
-    func makeRoom(_ account: Account, isNeeded: Bool) async throws(BrokerError) {
-        do throws(VaultError) {
-            try await vault.announce(account.slot)
-        } catch {
-            guard case .unwritable(let reason) = error else { throw BrokerError(error) }
-            guard isNeeded else { return }
-            throw .vaultFailed(
-                "The session was not refreshed, since a new refresh token could not be kept safe: \(reason)")
-        }
+    /// Marks in the vault that the provider is about to be asked, and reserves room for its response.
+    func announce(_ session: Session, _ lane: Lane) async throws(BrokerError) {
+        guard !session.isEphemeral else { return }
+        try await store.announce(lane.account.slot, isNeeded: session.rotates != false)
     }
 
     private func failed(
@@ -97,14 +84,8 @@ extension SessionManager {
     ///
     /// - Parameter code: the provider's own code for the cause, where it has more than one.
     func end(_ lane: Lane, _ code: String?) async -> BrokerError {
-        do throws(VaultError) {
-            // If the session was to leave nothing behind, its end is not recorded either.
-            if lane.state.session?.isEphemeral != true {
-                try await vault.store(SessionRecord.ended(code), in: lane.account.slot)
-            }
-        } catch {
-            try? await vault.remove(lane.account.slot)
-        }
+        // If the session was to leave nothing behind, its end is not recorded either.
+        if lane.state.session?.isEphemeral != true { await store.recordEnd(code, in: lane.account.slot) }
         residue.settle(lane.account.slot)
         take(.dead(code: code), lane.id)
         return .sessionExpired(lane.account.name, word: code)
@@ -161,13 +142,13 @@ struct RefreshTurn: Sendable {
     }
 
     private func keep(_ session: Session, by manager: isolated SessionManager) async {
-        let (copy, error) = await manager.save(session, lane.account)
+        let (copy, error, _) = await manager.save(session, lane.account)
         manager.take(.rotated(session, copy, error), lane.id)
     }
 
     /// Saves a session that is validated, and gives it to the readers.
     func serve(_ session: Session, by manager: isolated SessionManager) async -> Result<Void, BrokerError> {
-        let (copy, error) = await manager.save(session, lane.account)
+        let (copy, error, _) = await manager.save(session, lane.account)
         guard manager.take(.renewed(session, copy, error), lane.id) else {
             return .failure(.signInRequired(lane.account.name))
         }

@@ -20,30 +20,19 @@ actor SessionManager {
         var loaded = Promise<Void>()
     }
 
-    /// Whether the vault is open, and if it is not, why.
-    enum VaultState {
-        /// No attempt to open it has ended yet.
-        case unopened
-        case open
-        /// `isAsked`: a user locked it, so that only a user's request opens it.
-        case locked(BrokerError, isAsked: Bool)
-    }
-
     private(set) var lanes: [AccountName: Lane] = [:]
     /// The last change of each account. The next one waits for it, even if the lane has been replaced.
-    private(set) var tails: [AccountName: Promise<Void>] = [:]
+    private var tails: [AccountName: Promise<Void>] = [:]
     private var laneCount: UInt64 = 0
     /// Sessions that are loaded at start cause no `signed_in` event. Sessions that come back with a reload do.
     private var hasStarted = false
-    var vaultState = VaultState.unopened
+    var vaultState = VaultState()
     /// Fulfilled when the first attempt to open the vault has ended.
     let firstOpening = Promise<Void>()
     /// What belongs to no lane any more.
     var residue = Residue()
     /// Opening, closing and rekeying take turns.
-    var vaultTurn: Promise<Void>?
-    /// Failed attempts to open the vault, by process number.
-    var refusedOpenings: [Int32: [BootInstant]] = [:]
+    private var vaultTurn: Promise<Void>?
     /// What is to be done without being asked, and when.
     var schedule = Schedule()
     let bus: EventBus
@@ -51,6 +40,7 @@ actor SessionManager {
     /// For readers that must not wait.
     nonisolated let snapshot: SessionSnapshot
     nonisolated var vault: any Vault { tools.vault }
+    nonisolated var store: SessionStore { SessionStore(vault: tools.vault, clock: tools.clock) }
     nonisolated var clock: BrokerClock { tools.clock }
     nonisolated var work: Work { tools.work }
     nonisolated var record: @Sendable (BrokerFact) -> Void { tools.record }
@@ -151,10 +141,10 @@ actor SessionManager {
     }
 
     func publish(_ name: AccountName) {
-        guard lockError == nil, let session = lanes[name]?.state.visible, let token = session.tokens[.own] else {
-            return snapshot.publish(nil, for: name)
-        }
-        snapshot.publish(issuedToken(name, session, token), for: name)
+        guard lockError == nil, let lane = lanes[name], let session = lane.state.visible,
+            let token = session.tokens[.own]
+        else { return snapshot.publish(nil, for: name) }
+        snapshot.publish(IssuedToken(token, of: session, lane.account), for: name)
     }
 
     /// Sets or removes the account's scheduled tasks, as its state requires.
@@ -192,49 +182,36 @@ actor SessionManager {
 
     /// Writes to the vault. If that fails, memory still holds the session, the write is repeated until it succeeds, and
     /// the error is shown.
-    func save(_ session: Session, _ account: Account) async -> (copy: LaneState.Copy, error: BrokerError?) {
-        let (copy, error, _) = await save(session, account, isReplacing: false)
-        return (copy, error)
-    }
-
+    ///
     /// - Parameter isReplacing: the vault keeps the session that was in the slot until its provider has been told that
     ///   it is over; `retirement` is the vault's identifier of it.
     func save(
-        _ session: Session, _ account: Account, isReplacing: Bool
+        _ session: Session, _ account: Account, isReplacing: Bool = false
     ) async -> (copy: LaneState.Copy, error: BrokerError?, retirement: String?) {
-        let (error, retirement) = await write(session, in: account.slot, isReplacing: isReplacing)
-        // The lane may have been set aside meanwhile. Then the copy that is kept there is updated.
-        if session.isEphemeral { residue.update(session, of: account) }
-        if error != nil, lanes[account.name]?.account.slot != account.slot {
-            // No lane has it any more.
-            residue.keep(unwritten: session, in: account.slot)
-            schedule.set(.save(account.name), at: clock.bootInstant + Schedule.saveRetryInterval)
+        guard !session.isEphemeral else {
+            // The lane may have been set aside. Then the copy that is kept there is updated.
+            residue.update(session, of: account)
+            return (.memoryOnly, nil, nil)
         }
-        return (session.isEphemeral ? .memoryOnly : error == nil ? .stored : .unsaved, error, retirement)
+        do throws(BrokerError) {
+            return (.stored, nil, try await write(session, in: account.slot, isReplacing: isReplacing))
+        } catch {
+            if lanes[account.name]?.account.slot != account.slot {
+                // No lane has it any more: the lane was set aside meanwhile.
+                residue.keep(unwritten: session, in: account.slot)
+                schedule.set(.save(account.name), at: clock.bootInstant + Schedule.saveRetryInterval)
+            }
+            return (.unsaved, error, nil)
+        }
     }
 
+    @discardableResult
     func write(
         _ session: Session, in slot: VaultSlot, isReplacing: Bool = false
-    ) async -> (error: BrokerError?, retirement: String?) {
-        guard !session.isEphemeral else { return (nil, nil) }
-        do throws(VaultError) {
-            let text = SessionRecord.encode(session, bootID: clock.bootID)
-            var retirement: String?
-            if isReplacing {
-                retirement = try await vault.replace(text, in: slot)?.id
-            } else {
-                try await vault.store(text, in: slot)
-            }
-            residue.settle(slot)
-            return (nil, retirement)
-        } catch {
-            guard case .refused = error, session.tokens.count > 1 else { return (BrokerError(error), nil) }
-            // The record is too large. It is stored without downscoped tokens: they can be requested again, the refresh
-            // token cannot.
-            var bare = session
-            bare.tokens = session.tokens.filter { $0.key == .own }
-            return await write(bare, in: slot, isReplacing: isReplacing)
-        }
+    ) async throws(BrokerError) -> String? {
+        let retirement = try await store.write(session, in: slot, isReplacing: isReplacing)
+        residue.settle(slot)
+        return retirement
     }
 
     /// Runs a change that may fail when its turn in the account's lane comes, and waits for it. A caller that goes away
@@ -257,10 +234,24 @@ actor SessionManager {
     @discardableResult
     func enqueue<Value: Sendable>(
         _ name: AccountName, _ change: @escaping @Sendable (isolated SessionManager) async -> Value
+    ) -> Promise<Value> { follow(&tails[name], change) }
+
+    /// Opens, closes or rekeys the vault: one at a time. The change runs to its end even if the caller goes away: a vault
+    /// that is half locked is not locked.
+    func inVaultTurn(
+        _ change: @escaping @Sendable (isolated SessionManager) async -> BrokerError?
+    ) async -> BrokerError? {
+        guard let outcome = await follow(&vaultTurn, change).wait() else { return .cancelled }
+        return outcome
+    }
+
+    /// Starts a change that begins when the last one of its line has ended.
+    private func follow<Value: Sendable>(
+        _ last: inout Promise<Void>?, _ change: @escaping @Sendable (isolated SessionManager) async -> Value
     ) -> Promise<Value> {
-        let previous = tails[name]
+        let previous = last
         let turn = Promise<Void>()
-        tails[name] = turn
+        last = turn
         return work.start {
             // A change that shutdown cancels still runs in order. If two ran at once, both would send the same refresh
             // token.
@@ -270,4 +261,15 @@ actor SessionManager {
             return value
         }
     }
+
+    /// Waits until a running sign-out has ended, where the account has a session after it, too.
+    func signOutSettled(_ name: AccountName, atMost bound: Duration) async throws(BrokerError) {
+        guard let state = lanes[name]?.state, state.session?.isOfService == true, state.signOutsInProgress > 0,
+            let turn = tails[name]
+        else { return }
+        guard await turn.wait(atMost: bound) != nil else { throw .endOfWait }
+    }
+
+    /// The accounts whose lanes exist, or in whose lanes changes may still run.
+    var namesInUse: Set<AccountName> { Set(lanes.keys).union(tails.keys) }
 }

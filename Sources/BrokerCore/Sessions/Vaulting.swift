@@ -1,19 +1,12 @@
 internal import Secrets
 internal import SessionVault
 
-/// How many wrong passphrases a process may try, and in what time. The passphrase is protected by the cost of its key
-/// derivation. This limit keeps a faulty program from using up the processor; other programs are not affected.
-private let attemptLimit = 5
-private let attemptWindow: Duration = .seconds(60)
-
 /// Opening and locking the vault. Opening loads every session; locking removes every session from memory.
 extension SessionManager {
     /// Why no session can be read, if the vault is locked.
-    var lockError: BrokerError? {
-        if case .locked(let error, _) = vaultState { error } else { nil }
-    }
+    var lockError: BrokerError? { vaultState.lockError }
 
-    var isOpen: Bool { if case .open = vaultState { true } else { false } }
+    var isOpen: Bool { vaultState.isOpen }
 
     /// Waits until the account's entry of the vault has been read.
     func ready(_ name: AccountName, atMost bound: Duration = .seconds(90)) async throws(BrokerError) {
@@ -22,13 +15,13 @@ extension SessionManager {
         if lanes[name]?.state.isLoaded == true { return }
         guard await firstOpening.wait(atMost: bound) != nil else { throw .endOfWait }
         // A reload may put another lane in this one's place, which loads in its turn.
-        repeat {
+        while true {
             if let lockError { throw lockError }
             guard let lane = lanes[name] else { throw .accountNotFound(name.rawValue) }
             if case .loading(let error?) = lane.state.presence { throw error }
             guard !lane.state.isLoaded, lane.loaded.value == nil else { return }
             guard await lane.loaded.wait(atMost: max(end - .now, .zero)) != nil else { throw .endOfWait }
-        } while true
+        }
     }
 
     /// Opens the vault and loads every account. An open one stays as it is.
@@ -36,31 +29,25 @@ extension SessionManager {
     /// - Parameter pid: of the process that asked.
     func openVault(passphrase: Secret?, isAsked: Bool, by pid: Int32 = 0) async -> BrokerError? {
         // Checked before the turn too, so that a process over the limit takes no turn.
-        if isAsked, let error = tooManyAttempts(pid) { return error }
+        if isAsked, let error = vaultState.refusal(of: pid, at: clock.bootInstant) { return error }
         return await inVaultTurn { sessionManager in
-            if case .open = sessionManager.vaultState { return nil }
-            if case .locked(let error, isAsked: true) = sessionManager.vaultState, !isAsked { return error }
-            if isAsked, let error = sessionManager.tooManyAttempts(pid) { return error }
+            if sessionManager.isOpen { return nil }
+            if !isAsked, let error = sessionManager.vaultState.userLock { return error }
+            if isAsked, let error = sessionManager.vaultState.refusal(of: pid, at: sessionManager.clock.bootInstant) {
+                return error
+            }
             do throws(VaultError) {
                 try await sessionManager.vault.open(passphrase: passphrase)
             } catch {
                 let failure = BrokerError(opening: error)
-                if isAsked {
-                    sessionManager.refusedOpenings[pid, default: []].append(sessionManager.clock.bootInstant)
-                    sessionManager.record(.vaultRefused(failure))
-                }
-                // A wrong passphrase does not change why the vault is locked.
-                if failure != .wrongPassphrase {
-                    sessionManager.vaultState = .locked(failure, isAsked: false)
-                } else if case .unopened = sessionManager.vaultState {
-                    sessionManager.vaultState = .locked(failure, isAsked: false)
-                }
+                let now = sessionManager.clock.bootInstant
+                sessionManager.vaultState.failed(failure, by: isAsked ? pid : nil, at: now)
+                if isAsked { sessionManager.record(.vaultRefused(failure)) }
                 sessionManager.firstOpening.fulfil(())
-                sessionManager.schedule.set(.openVault, at: sessionManager.clock.bootInstant + openRetryInterval)
+                sessionManager.schedule.set(.openVault, at: now + openRetryInterval)
                 return failure
             }
-            sessionManager.vaultState = .open
-            sessionManager.refusedOpenings = [:]
+            sessionManager.vaultState.opened()
             sessionManager.schedule.remove(.openVault)
             for name in sessionManager.lanes.keys { sessionManager.load(name, isNews: false) }
             for name in sessionManager.residue.unwritten.keys.compactMap({ AccountName($0.account) }) {
@@ -72,15 +59,6 @@ extension SessionManager {
         }
     }
 
-    private func tooManyAttempts(_ pid: Int32) -> BrokerError? {
-        let now = clock.bootInstant
-        refusedOpenings = refusedOpenings.mapValues { $0.filter { $0 > now - attemptWindow } }.filter {
-            !$0.value.isEmpty
-        }
-        guard let own = refusedOpenings[pid], own.count >= attemptLimit, let first = own.first else { return nil }
-        return .tooManyAttempts(retryAfter: (first + attemptWindow - now).secondsRoundedUp)
-    }
-
     /// Hides every session at once, lets running changes save their results, forgets everything and closes the vault.
     /// When it returns, nothing held in memory serves a session.
     func lockVault() async -> BrokerError? {
@@ -89,9 +67,8 @@ extension SessionManager {
                 "The sessions are in memory only and would be lost by locking. Sign out, or choose a key_source.")
         }
         return await inVaultTurn { sessionManager in
-            if case .locked(_, isAsked: true) = sessionManager.vaultState { return nil }
-            let reason = BrokerError.vaultLocked("The vault was locked.")
-            sessionManager.vaultState = .locked(reason, isAsked: true)
+            if sessionManager.vaultState.userLock != nil { return nil }
+            sessionManager.vaultState.lock()
             sessionManager.schedule.remove(.openVault)
             // Locked before it was ever open: callers that wait for the first opening stop waiting.
             sessionManager.firstOpening.fulfil(())
@@ -101,7 +78,7 @@ extension SessionManager {
             }
             // A provider may be rotating a token at this moment. The new one must be in the vault before the key is
             // forgotten.
-            let turns = Set(sessionManager.lanes.keys).union(sessionManager.tails.keys).map { name in
+            let turns = sessionManager.namesInUse.map { name in
                 sessionManager.enqueue(name) { await $0.forget(name) }
             }
             for turn in turns { await turn.settle() }
@@ -135,7 +112,7 @@ extension SessionManager {
     /// Moves the vault's key to another key source.
     func rekeyVault(to choice: KeySourceChoice, passphrase: Secret?) async -> BrokerError? {
         await inVaultTurn { sessionManager in
-            if case .locked(let error, isAsked: true) = sessionManager.vaultState { return error }
+            if let error = sessionManager.vaultState.userLock { return error }
             let former = sessionManager.vault.status.keySource
             do throws(VaultError) {
                 // The vault may be closed because the configuration already names another key source. The vault decides
@@ -152,23 +129,6 @@ extension SessionManager {
             }
             return nil
         }
-    }
-
-    private func inVaultTurn(
-        _ body: @escaping @Sendable (isolated SessionManager) async -> BrokerError?
-    ) async -> BrokerError? {
-        let previous = vaultTurn
-        let turn = Promise<Void>()
-        vaultTurn = turn
-        // The change runs to its end even if the caller goes away: a vault that is half locked is not locked.
-        let done = work.start { () -> BrokerError? in
-            await previous?.settle()
-            let error = await body(self)
-            turn.fulfil(())
-            return error
-        }
-        guard let outcome = await done.wait() else { return .cancelled }
-        return outcome
     }
 
     /// Refuses a sign-in whose session could not be stored, before the user is asked for anything.
@@ -191,19 +151,10 @@ extension SessionManager {
             take(.loaded(.session(session, .memoryOnly, isUrgent: false), isNews: isNews), id)
             return
         }
-        let found = await read(lane.account.slot)
+        let found = await store.load(lane.account.slot, of: id.account)
         guard isOpen, self.lane(id) != nil else { return }
         // What could not be written to the vault is newer than what it holds.
-        let loaded = residue.takeUp(lane.account.slot) ?? LaneState.Loaded(found, of: id.account, by: clock)
-        take(.loaded(loaded, isNews: isNews), id)
-    }
-
-    private func read(_ slot: VaultSlot) async -> Result<VaultEntry?, VaultError> {
-        do throws(VaultError) {
-            return .success(try await vault.load(slot))
-        } catch {
-            return .failure(error)
-        }
+        take(.loaded(residue.takeUp(lane.account.slot) ?? found, isNews: isNews), id)
     }
 }
 
