@@ -179,8 +179,8 @@ public struct Broker: Sendable {
         let account = try await sessionManager.account(name)
         let request = try account.provider(with: tools).check(request)
         _ = try request.atCallbackPort(account)
-        guard account.kind.serviceGrant == nil else {
-            // There is nothing to do: the configuration has signed the service in.
+        guard account.kind.needsSignIn else {
+            // There is nothing to do: the configuration made the session.
             try await sessionManager.admitsSession(name)
             return (nil, false)
         }

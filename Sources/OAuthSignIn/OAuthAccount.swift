@@ -62,7 +62,7 @@ extension OAuthAccount: AccountKind {
         }
     }
 
-    public var serviceGrant: String? { grant?.word }
+    public var needsSignIn: Bool { grant == nil }
 
     public func configuredSession(of account: Account, by clock: BrokerClock) -> Session? {
         grant == nil ? nil : .ofService(account, by: clock)

@@ -1,4 +1,5 @@
 internal import BrokerCore
+internal import OAuthSignIn
 internal import RingbackAPI
 internal import StrictJSON
 internal import SupabaseSignIn

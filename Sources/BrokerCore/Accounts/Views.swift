@@ -22,8 +22,8 @@ public struct AccountView: Sendable {
     public let expiresAt: Int?
     /// What only this kind of account has, as far as callers may see it.
     public let shown: SessionAttachment?
-    /// How a service gets its tokens; nil where people sign in.
-    public let grant: String?
+    /// For what only one kind of account has.
+    public let kind: any AccountKind
     public let flow: FlowView?
     public let error: BrokerError?
     /// Scopes that the session lost when a downscoped token was requested, sorted; a sign-in brings them back.
@@ -64,7 +64,7 @@ extension AccountView {
     /// - Parameter lockError: why no session can be had, if the vault is locked.
     init(_ lane: SessionManager.Lane, lockError: BrokerError?, flow: FlowView?, by clock: BrokerClock) {
         let account = lane.account
-        let shown = account.kind.serviceGrant == nil ? lane.state.visible : lane.state.session
+        let shown = account.kind.needsSignIn ? lane.state.visible : lane.state.session
         let session = lockError == nil ? shown : nil
         let token = session?.tokens[.own]
         let hasExpired = token?.remaining(at: clock.bootInstant) == 0
@@ -77,7 +77,7 @@ extension AccountView {
         self.init(
             name: account.name, provider: account.provider, state: state, source: account.source, isStale: hasExpired,
             subject: session?.subject, user: session?.user, expiresAt: token?.expiry?.wall(by: clock).seconds,
-            shown: session.flatMap { account.kind.shown(of: $0) }, grant: account.kind.serviceGrant, flow: flow,
+            shown: session.flatMap { account.kind.shown(of: $0) }, kind: account.kind, flow: flow,
             error: lane.state.error(of: account.name) ?? lockError
                 ?? (ranOut ? .sessionRanOut(account.name, advice: account.renewalAdvice) : nil),
             lostScopes: session?.lostScopes ?? [], notice: session.flatMap { AccountView.notice(of: $0, account) })

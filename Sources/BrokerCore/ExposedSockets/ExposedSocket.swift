@@ -155,9 +155,9 @@ extension Broker {
     }
 
     /// The scopes that the account asks for, and those that the provider stated. Empty where they are not known, and
-    /// for a service, which may ask for other scopes each time.
+    /// where no user signs in: then each request may be for other scopes.
     private func grantedScopes(of name: AccountName) async -> Set<String> {
-        guard let account = try? await sessionManager.account(name), account.kind.serviceGrant == nil else { return [] }
+        guard let account = try? await sessionManager.account(name), account.kind.needsSignIn else { return [] }
         let stated = snapshot.current(name.rawValue)?.entry.issuedToken.token.scope ?? ""
         return Set(account.scopes).union(stated.split(separator: " ").map(String.init))
     }

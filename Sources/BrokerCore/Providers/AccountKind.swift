@@ -19,10 +19,10 @@ public protocol AccountKind: Sendable {
     /// The issuer, where there is one.
     func issuer(of account: Account) -> String?
 
-    /// How an account gets tokens without a user, in the configuration's word; nil where users sign in.
-    var serviceGrant: String? { get }
+    /// False where the configuration alone makes the session, see ``configuredSession(of:by:)``.
+    var needsSignIn: Bool { get }
 
-    /// The session that the configuration alone makes, where no user signs in.
+    /// The session that the configuration alone makes; nil where users sign in.
     func configuredSession(of account: Account, by clock: BrokerClock) -> Session?
 
     /// Refuses a token that this kind of account cannot have.
@@ -40,7 +40,7 @@ public protocol AccountKind: Sendable {
 
 extension AccountKind {
     public func bindingID(of account: Account) -> String { binding(of: account).text }
-    public var serviceGrant: String? { nil }
+    public var needsSignIn: Bool { true }
     public func configuredSession(of account: Account, by clock: BrokerClock) -> Session? { nil }
     public func renewalAdvice(of account: Account) -> String? { nil }
     public func shown(of session: Session) -> SessionAttachment? { nil }

@@ -114,16 +114,16 @@ extension LaneState {
     ///
     /// - Parameter isOfRequest: it was for a downscoped token.
     func explaining(_ error: BrokerError, of name: AccountName, isOfRequest: Bool) -> BrokerError {
-        guard case .provider(.unexplained(let host, let status)) = error, !isOfRequest, session?.isOfService == false,
+        guard case .provider(.unexplained(let host, let status)) = error, !isOfRequest, session?.isConfigured == false,
             renewal.unexplainedErrors + 1 >= Renewal.refusalLimit
         else { return error }
         return .refreshRefused(name, host: host, status: status)
     }
 
-    /// True if the provider's last error response to a service does not end by itself. Then the provider is asked only
-    /// when a caller wants a token.
+    /// True if a configured session cannot be renewed, and the error does not end by itself: nobody can sign in instead.
+    /// Then the provider is asked only when a caller wants a token.
     var awaitsMending: Bool {
-        guard session?.isOfService == true, let error = renewal.backoff.error else { return false }
+        guard session?.isConfigured == true, let error = renewal.backoff.error else { return false }
         return !error.isTransient
     }
 }

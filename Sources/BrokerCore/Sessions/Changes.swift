@@ -97,7 +97,7 @@ extension SessionManager {
     private func closeInTurn(_ lane: Lane, _ endsAll: Bool) async throws(BrokerError) -> Closed? {
         let account = lane.account
         if let rest = account.kind.configuredSession(of: account, by: clock) {
-            // A service drops the tokens that it fetched. Its configuration keeps it signed in.
+            // The configuration keeps the account signed in. Only the tokens are dropped.
             guard let session = lane.state.session, !session.tokens.isEmpty else { return nil }
             take(.closed(leaving: rest), lane.id)
             return Closed(account: account, session: session, retirement: nil)

@@ -38,8 +38,8 @@ extension SessionManager {
     /// The daemon goes, and with it the sessions that were to leave nothing behind.
     func endEphemeral() -> [Closed] {
         for lane in lanes.values {
-            // What a service fetched is fetched again, and its apps may still be using it.
-            guard let session = lane.state.session, session.isEphemeral, !session.isOfService else { continue }
+            // The apps of a configured session may still be using its tokens.
+            guard let session = lane.state.session, session.isEphemeral, !session.isConfigured else { continue }
             residue.end(session, of: lane.account)
             take(.dropped, lane.id)
         }

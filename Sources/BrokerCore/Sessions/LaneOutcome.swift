@@ -32,7 +32,7 @@ extension LaneState {
         case saved
         case notSaved
         case signOutBegan
-        /// The session was signed out. A service account is left with a session that has no tokens.
+        /// The session was signed out. What the configuration makes is left: a session that has no tokens.
         case closed(leaving: Session?)
         case signOutEnded
         /// The daemon ends, and with it a session that is in memory only.

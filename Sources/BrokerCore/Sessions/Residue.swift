@@ -29,7 +29,7 @@ struct Residue: Sendable {
     /// A lane has ended. What the vault does not have of it, or must not have, is kept here.
     mutating func keep(_ state: LaneState, of account: Account) {
         if state.renewal.backoff.error != nil { backoffs[account.slot] = state.renewal.backoff }
-        guard case .held(let session, let copy, _) = state.presence, !session.isOfService else { return }
+        guard case .held(let session, let copy, _) = state.presence, !session.isConfigured else { return }
         switch copy {
         case .stored: break
         case .unsaved: remainders[account.slot] = .unwritten(session)

@@ -103,8 +103,8 @@ struct Schedule: Sendable {
         let renewal = state.renewal
         // The tasks are planned again when what runs in the lane has ended.
         guard session.isRefreshable, renewal.running.isEmpty, !renewal.isChangeRunning else { return nil }
-        // A service's first token is fetched when a caller asks for it.
-        if session.isOfService, session.tokens[.own] == nil || state.awaitsMending { return nil }
+        // The first token of a configured session is fetched when a caller asks for it.
+        if session.isConfigured, session.tokens[.own] == nil || state.awaitsMending { return nil }
         var due: BootInstant?
         // A token with almost no lifetime is refreshed only when a caller asks for it: refreshing it ahead would never
         // end.

@@ -127,8 +127,9 @@ public struct Session: Sendable, Equatable {
     public var isEphemeral = false
     /// The sign-out that the provider is still to be told of ends the user's other sessions, too.
     public var endsAll = false
-    /// Of no person: the next token is fetched as the first was.
-    public var isOfService = false
+    /// The configuration made it, and no sign-in. Its tokens are renewed without a refresh token, and the vault has
+    /// nothing of it.
+    public var isConfigured = false
 
     public init(
         refreshToken: Secret?, unvalidatedRefreshToken: Secret?, identity: Identity?, subject: String?,
@@ -168,5 +169,5 @@ public struct Session: Sendable, Equatable {
     private static let maxDownscopedTokens = 32
     private static let maxTokenBytes = 256 << 10
 
-    public var isRefreshable: Bool { unvalidatedRefreshToken != nil || refreshToken != nil || isOfService }
+    public var isRefreshable: Bool { unvalidatedRefreshToken != nil || refreshToken != nil || isConfigured }
 }

@@ -264,7 +264,7 @@ actor SessionManager {
 
     /// Waits until a running sign-out has ended, where the account has a session after it, too.
     func signOutSettled(_ name: AccountName, atMost bound: Duration) async throws(BrokerError) {
-        guard let state = lanes[name]?.state, state.session?.isOfService == true, state.signOutsInProgress > 0,
+        guard let state = lanes[name]?.state, state.session?.isConfigured == true, state.signOutsInProgress > 0,
             let turn = tails[name]
         else { return }
         guard await turn.wait(atMost: bound) != nil else { throw .endOfWait }

@@ -101,7 +101,7 @@ extension SessionManager {
             residue.keep(unwritten: session, in: lane.account.slot)
         }
         guard let lane = lanes[name] else { return }
-        if let session = lane.state.session, session.isEphemeral, !session.isOfService {
+        if let session = lane.state.session, session.isEphemeral, !session.isConfigured {
             residue.end(session, of: lane.account)
         }
         take(.locked, lane.id)

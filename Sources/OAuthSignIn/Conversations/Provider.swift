@@ -149,7 +149,7 @@ struct Provider: Sendable {
         let registration = try await registration(metadata)
         var tokens: [(Secret, RevocationRequest.Hint)] = session.refreshTokens.map { ($0, .refreshToken) }
         // Where no refresh token is above them, each access token is told.
-        let told = session.tokens.filter { $0.key == .own || session.isOfService }
+        let told = session.tokens.filter { $0.key == .own || session.isConfigured }
         tokens += told.values.map { ($0.value, .accessToken) }
         var failure: BrokerError?
         for (token, hint) in tokens {

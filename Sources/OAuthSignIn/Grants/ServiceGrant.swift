@@ -49,6 +49,11 @@ public struct ServiceGrant: Sendable {
     }
 }
 
+extension AccountView {
+    /// How the account gets tokens without a user, in the configuration's word; nil where users sign in.
+    public var grant: String? { (kind as? OAuthAccount)?.grant?.word }
+}
+
 extension Session {
     /// The session of a service. It exists because the account is configured, and has no tokens until a caller asks for
     /// one.
@@ -58,7 +63,7 @@ extension Session {
             scope: account.scopes.isEmpty ? nil : account.scopes.joined(separator: " "),
             issuer: account.issuer ?? account.binding.provider, tokenEndpointOrigin: "", signedInAt: clock.now(),
             end: nil, rotates: nil, tokens: [:])
-        session.isOfService = true
+        session.isConfigured = true
         session.isEphemeral = true
         return session
     }
