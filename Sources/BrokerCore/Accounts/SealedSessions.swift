@@ -152,11 +152,7 @@ public struct SealedSessions: Sendable {
         let (revocation, error) = revokes ? await revoke(entry, of: name) : (.notAsked, nil)
         if let retirement, revocation != .waiting {
             await broker.revocations.drop(retirement)
-            do throws(VaultError) {
-                try await broker.vault.discard(retirement)
-            } catch {
-                throw BrokerError(error)
-            }
+            try await BrokerError.mapping { () throws(VaultError) in try await broker.vault.discard(retirement) }
         }
         broker.record(revocation == .revoked ? .revocationDelivered(name) : .revocationAbandoned(name))
         return RemovedSession(session: entry.shown, revocation: revocation, error: error)

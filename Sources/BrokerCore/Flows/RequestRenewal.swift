@@ -106,12 +106,9 @@ extension Broker {
         case .begin(let flow, let promise):
             // It is everybody's who waits for the flow: it does not end with this caller.
             work.start {
-                let result: Result<any AwaitedSignIn, BrokerError>
-                do throws(BrokerError) {
-                    result = .success(try await flow.account.provider(with: tools).renewPage(of: flow))
-                } catch {
-                    result = .failure(error)
-                }
+                let provider = flow.account.provider(with: tools)
+                let result = await Result(awaiting: { () throws(BrokerError) in try await provider.renewPage(of: flow) }
+                )
                 await flowRegistry.renewed(flow.id, with: result, fulfilling: promise)
             }
             return promise

@@ -58,12 +58,7 @@ public actor KeptDocuments<Document: Sendable> {
             fetching = running
         } else {
             fetching = work.start {
-                let result: Result<Document, BrokerError>
-                do throws(BrokerError) {
-                    result = .success(try await fetch())
-                } catch {
-                    result = .failure(error)
-                }
+                let result = await Result(awaiting: fetch)
                 await self.note(result, at: place)
                 return result
             }

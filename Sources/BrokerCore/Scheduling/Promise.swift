@@ -121,6 +121,17 @@ extension Promise {
     }
 }
 
+extension Result where Failure == BrokerError {
+    /// What the body returned or threw.
+    public init(awaiting body: () async throws(BrokerError) -> Success) async {
+        do throws(BrokerError) {
+            self = .success(try await body())
+        } catch {
+            self = .failure(error)
+        }
+    }
+}
+
 extension BrokerError {
     /// Why a wait with a bound ended without a value: its caller was cancelled, or the bound has passed.
     static var endOfWait: BrokerError { Task.isCancelled ? .cancelled : .timedOut }

@@ -25,13 +25,7 @@ public final class Work: Sendable {
     public func attempt<Success: Sendable>(
         _ body: @escaping @Sendable () async throws(BrokerError) -> Success
     ) -> Promise<Result<Success, BrokerError>> {
-        start {
-            do throws(BrokerError) {
-                return .success(try await body())
-            } catch {
-                return .failure(error)
-            }
-        }
+        start { await Result(awaiting: body) }
     }
 
     /// Starts a task that mostly waits. It is cancelled at shutdown instead of waited for.

@@ -217,6 +217,17 @@ extension BrokerError {
         }
     }
 
+    /// Runs something whose errors are the vault's.
+    public static func mapping<Value>(
+        _ body: () async throws(VaultError) -> Value
+    ) async throws(BrokerError) -> Value {
+        do throws(VaultError) {
+            return try await body()
+        } catch {
+            throw BrokerError(error)
+        }
+    }
+
     /// If the vault cannot be opened, for whatever reason, it is locked until the cause is fixed.
     init(opening error: VaultError) {
         switch error {

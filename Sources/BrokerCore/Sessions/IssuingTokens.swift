@@ -84,7 +84,8 @@ extension SessionManager {
         }
         guard session.isRefreshable else {
             throw .conflict(
-                "The provider gave \(name) no refresh token. Sign in again when the session ends.\(lane.account.advice)")
+                "The provider gave \(name) no refresh token. Sign in again when the session ends.\(lane.account.advice)"
+            )
         }
         let renewal = lane.state.renewal
         if let running = renewal.running[.own] { return try await running.get(atMost: refreshWait) }

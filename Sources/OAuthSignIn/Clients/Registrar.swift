@@ -27,7 +27,7 @@ struct Registrar: Sendable {
         let requests = try order.requests(metadata)
         // The client's name is not known yet: what cannot be used stays under none.
         let waiting = RegistrationRecord.slot(order.account, issuer: order.issuer, clientID: nil)
-        try await keep { () throws(VaultError) in try await vault.announce(waiting) }
+        try await BrokerError.mapping { () throws(VaultError) in try await vault.announce(waiting) }
         do throws(BrokerError) {
             let view = try await register(order, requests, endpoint, waiting)
             _ = try? await vault.settle(waiting)
@@ -89,7 +89,7 @@ struct Registrar: Sendable {
             secretExpiresAt: client.secretExpiresAt, managements: [answer.management].compactMap { $0 } + older,
             registeredAt: clock.now())
         do throws(BrokerError) {
-            try await keep { () throws(VaultError) in try await vault.store(kept.encoded(), in: slot) }
+            try await BrokerError.mapping { () throws(VaultError) in try await vault.store(kept.encoded(), in: slot) }
         } catch {
             throw await undo(answer, order, waiting, because: error)
         }
@@ -152,7 +152,7 @@ struct Registrar: Sendable {
     /// Deletes a kept registration that no account uses, at the provider and then here. Says whether the provider was
     /// told; throws, and keeps it, if the provider could not be told or said no.
     func delete(_ slot: VaultSlot, as sender: Account) async throws(BrokerError) -> Bool {
-        let entry = try await keep { () throws(VaultError) in try await vault.load(slot) }
+        let entry = try await BrokerError.mapping { () throws(VaultError) in try await vault.load(slot) }
         guard let entry else {
             throw .nothingHeld("The vault holds no registration of \(sender.name) for this issuer and client_id.")
         }
@@ -163,9 +163,9 @@ struct Registrar: Sendable {
         while let management = kept.managements.first {
             if try await !delete(management, as: sender) { isTold = false }
             kept.managements.removeFirst()
-            try await keep { () throws(VaultError) in try await replace(kept, in: slot) }
+            try await BrokerError.mapping { () throws(VaultError) in try await replace(kept, in: slot) }
         }
-        try await keep { () throws(VaultError) in try await vault.remove(slot) }
+        try await BrokerError.mapping { () throws(VaultError) in try await vault.remove(slot) }
         record(.registrationDeleted(sender.name, clientID: kept.clientID))
         return isTold
     }
@@ -174,14 +174,6 @@ struct Registrar: Sendable {
     private func replace(_ kept: RegistrationRecord, in slot: VaultSlot) async throws(VaultError) {
         guard !kept.managements.isEmpty else { return try await vault.remove(slot) }
         try await vault.store(kept.encoded(), in: slot)
-    }
-
-    func keep<Value>(_ body: () async throws(VaultError) -> Value) async throws(BrokerError) -> Value {
-        do throws(VaultError) {
-            return try await body()
-        } catch {
-            throw BrokerError(error)
-        }
     }
 }
 

@@ -83,12 +83,7 @@ extension Account.SecretSource {
         let name = account.name
         let slot = VaultSlot(account: name.rawValue, binding: account.binding.text, kind: .registration)
         var source = Account.SecretSource { () async throws(BrokerError) in
-            let entry: VaultEntry?
-            do throws(VaultError) {
-                entry = try await vault.load(slot)
-            } catch {
-                throw BrokerError(error)
-            }
+            let entry = try await BrokerError.mapping { () throws(VaultError) in try await vault.load(slot) }
             guard let record = entry.flatMap({ RegistrationRecord(decoding: $0.text) }), let secret = record.secret
             else {
                 throw .unusableSetting(

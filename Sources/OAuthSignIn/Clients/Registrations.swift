@@ -155,6 +155,7 @@ public struct Registrations: Sendable {
     private static let vaultWait: Duration = .seconds(30)
 
     private var tools: ProviderTools { broker.signInContext.tools }
+
     private func account(_ name: AccountName) async throws(BrokerError) -> Account {
         try await broker.signInContext.sessions.account(name)
     }

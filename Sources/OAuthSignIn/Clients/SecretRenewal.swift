@@ -14,7 +14,7 @@ extension Registrar {
     /// - Parameter sender: the account, as far as requests to the provider need it.
     /// - Throws: ``RegistrationRecord/expiry(of:)`` where the provider gives none.
     func renewSecret(_ slot: VaultSlot, as sender: Account) async throws(BrokerError) -> Secret {
-        let entry = try await keep { () throws(VaultError) in try await vault.load(slot) }
+        let entry = try await BrokerError.mapping { () throws(VaultError) in try await vault.load(slot) }
         guard var kept = entry.flatMap({ RegistrationRecord(decoding: $0.text) }), let clientID = kept.clientID else {
             throw RegistrationRecord.expiry(of: sender.name)
         }
@@ -40,7 +40,7 @@ extension Registrar {
     ) async throws(BrokerError) -> RegistrationResponse {
         var request = request
         request.limits.timeout = Registrar.renewalTimeout
-        try await keep { () throws(VaultError) in try await vault.announce(slot) }
+        try await BrokerError.mapping { () throws(VaultError) in try await vault.announce(slot) }
         let response: HTTPResponse
         do throws(BrokerError) {
             response = try await sender.send(request, toProvider: http)
@@ -62,7 +62,7 @@ extension Registrar {
         let uri = newer.uri ?? kept.managements.first?.uri
         kept.managements[0] = RegistrationManagement(token: newer.token, uri: uri)
         let text = kept.encoded()
-        try await keep { () throws(VaultError) in try await vault.store(text, in: slot) }
+        try await BrokerError.mapping { () throws(VaultError) in try await vault.store(text, in: slot) }
         return answer
     }
 
@@ -84,7 +84,7 @@ extension Registrar {
         kept.secret = secret
         kept.secretExpiresAt = client.secretExpiresAt
         let text = kept.encoded()
-        try await keep { () throws(VaultError) in try await vault.store(text, in: slot) }
+        try await BrokerError.mapping { () throws(VaultError) in try await vault.store(text, in: slot) }
         return secret
     }
 }

@@ -96,12 +96,7 @@ actor ProviderDirectory: ProviderMemory {
             result = known.result
         } else {
             result = work.start { [http] in
-                let renewed: Result<Secret, BrokerError>
-                do throws(BrokerError) {
-                    renewed = .success(try await renew(http, self))
-                } catch {
-                    renewed = .failure(error)
-                }
+                let renewed = await Result(awaiting: { () throws(BrokerError) in try await renew(http, self) })
                 await self.noteSecret(renewed, of: name)
                 return renewed
             }

@@ -206,7 +206,8 @@ import Testing
             .init(status: 401, body: #"{"error":"invalid_token","error_description":"no token initial-token-9"}"#))
         var order = office.order
         order.initialAccessToken = Secret("initial-token-9")
-        let refused = await error { () throws(BrokerError) in try await Registrations(of: office.broker).register(order) }
+        let refused = await error { () throws(BrokerError) in try await Registrations(of: office.broker).register(order)
+        }
         #expect(refused == .provider(.refused(code: "invalid_token", message: nil)))
         #expect(office.server.registrations.first?.authorization == Secret("Bearer initial-token-9"))
         #expect(await office.vault.isAnnounced == false)
@@ -227,7 +228,9 @@ import Testing
             let other = await Office()
             other.server.describe("scopes_supported", listed)
             other.server.refuses(scope: "offline_access")
-            let refused = await error { () throws(BrokerError) in try await Registrations(of: other.broker).register(order) }
+            let refused = await error { () throws(BrokerError) in
+                try await Registrations(of: other.broker).register(order)
+            }
             #expect(refused == .provider(.refused(code: "invalid_client_metadata", message: nil)))
             #expect(other.server.registrations.count == 1)
         }

@@ -99,7 +99,9 @@ struct Office {
         RegistrationOrder(account: House.name, issuer: RegistrationServer.issuer, scopes: ["openid"])
     }
 
-    func register() async throws(BrokerError) -> RegistrationView { try await Registrations(of: broker).register(order) }
+    func register() async throws(BrokerError) -> RegistrationView {
+        try await Registrations(of: broker).register(order)
+    }
 
     func kept(_ clientID: String?) async -> RegistrationRecord? {
         let slot = RegistrationRecord.slot(House.name, issuer: RegistrationServer.issuer, clientID: clientID)
